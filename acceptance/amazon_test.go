@@ -20,8 +20,8 @@ import (
 
 const amazonTable = "tendril-registry"
 
-// amazonPlace is a queue and a DynamoDB table of moto. Unlike AWS, moto does not lock between a condition and its
-// write, so concurrent calls may both succeed. Therefore calls are serialized.
+// amazonPlace returns a place with a queue and a DynamoDB table on moto. Calls are serialized because moto, unlike
+// AWS, does not lock between evaluating a condition and writing, so that concurrent calls might both succeed.
 func amazonPlace(t *testing.T, name string) *place {
 	endpoint := oneAtATime(t, testpeer.Moto(t, "sqs", "dynamodb"))
 	setCredentials()
@@ -86,15 +86,15 @@ func takeAll(t *testing.T, q *aws.Queue) (all []queue.Message) {
 	return all
 }
 
-// oneAtATime forwards one call at a time to endpoint. It reads the whole request first and the whole answer before it
-// replies, so that a paused caller does not block others.
+// oneAtATime returns the URL of a server that forwards one call at a time to endpoint. It reads the whole request
+// before it starts a call, and the whole response before it replies, so that a paused caller does not block others.
 func oneAtATime(t *testing.T, endpoint string) string {
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	var turn sync.Mutex
 	call := func(r *http.Request, body []byte) (*http.Response, []byte, error) {
 		turn.Lock()
 		defer turn.Unlock()
-		// Make the call even if the caller has disconnected.
+		// The call is made even if the caller has disconnected.
 		out, err := http.NewRequest(r.Method, endpoint+r.URL.RequestURI(), bytes.NewReader(body))
 		if err != nil {
 			return nil, nil, err

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// serveApp is an app that records each completed message, with the app's version, in a file. The body determines the
-// duration, or makes it crash, which is recorded in a second file, or fail always or at the first receive. TERM lets
-// it finish its work.
+// serveApp runs an app that records each completed message, with the app's version, in a file. A message's body
+// determines how long it takes. It can also make the app crash, which is recorded in a second file, or make the
+// message fail always or only at its first receive. On SIGTERM, the app finishes its work.
 func serveApp() error {
 	journal, err := os.OpenFile(os.Getenv("ACCEPTANCE_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -39,7 +39,7 @@ func serveApp() error {
 			fmt.Fprintln(deaths, r.Header.Get("X-Aws-Sqsd-Msgid"))
 			os.Exit(1)
 		case "hog":
-			for memory := []byte{1}; ; { // until memory runs out
+			for memory := []byte{1}; ; { // exhausts the memory
 				memory = append(memory, memory...)
 			}
 		case "stuck":
@@ -57,7 +57,7 @@ func serveApp() error {
 				time.Sleep(work)
 			}
 		}
-		fmt.Fprintf(journal, "%s %s\n", version, r.Header.Get("X-Aws-Sqsd-Msgid")) // atomic
+		fmt.Fprintf(journal, "%s %s\n", version, r.Header.Get("X-Aws-Sqsd-Msgid")) // a single, atomic write
 	})
 	server := &http.Server{Addr: "127.0.0.1:" + os.Getenv("PORT"), Handler: mux}
 	term := make(chan os.Signal, 1)
@@ -68,11 +68,11 @@ func serveApp() error {
 	case err := <-ended:
 		return err
 	case <-term:
-		return nil // tendril stops replicas when no work is in flight
+		return nil // tendril stops a replica only after its work has finished
 	}
 }
 
-// deathsOf returns the file in which the app records crashes.
+// deathsOf returns the path of the file in which the app records its crashes.
 func deathsOf(journal string) string {
 	if journal == os.DevNull {
 		return journal
@@ -100,7 +100,7 @@ func writeBundle(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// readJournal counts the completions of each message and of each version.
+// readJournal counts how often each message was completed, and how many messages each version completed.
 func readJournal(t *testing.T, path string) (times map[string]int, versions map[string]int) {
 	t.Helper()
 	f, err := os.Open(path)

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// shopBundle writes the bundle in docs/bundles.md to dir/shop.
+// shopBundle writes the bundle that docs/bundles.md describes to dir/shop.
 func shopBundle(t *testing.T, text, dir string) {
 	t.Helper()
 	for name, content := range map[string]string{
@@ -35,7 +35,7 @@ func shopBundle(t *testing.T, text, dir string) {
 	}
 }
 
-// check and explain print the output shown on the page.
+// The commands check and explain print the output that the page shows.
 func TestBundlesPage(t *testing.T) {
 	t.Parallel()
 	text, dir := page(t, "docs/bundles.md"), t.TempDir()
@@ -53,7 +53,7 @@ func TestBundlesPage(t *testing.T) {
 	}
 }
 
-// All parts of the example bundles are used.
+// The environment uses all parts of the example bundles.
 func TestBundlesPageExamples(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thumbnails", "letters", "reports"} {
@@ -112,7 +112,7 @@ func awaitHooks(t *testing.T, trace, want string) {
 	t.Helper()
 	got := ""
 	for range 600 {
-		text, _ := os.ReadFile(trace) // missing before the first hook
+		text, _ := os.ReadFile(trace) // missing until the first hook runs
 		if got = strings.Join(strings.Fields(string(text)), " "); got == want {
 			return
 		}
@@ -121,7 +121,7 @@ func awaitHooks(t *testing.T, trace, want string) {
 	t.Fatalf("the hooks that ran are %q, want %q", got, want)
 }
 
-// HUP does no more than the changes require.
+// SIGHUP does no more than the changes require.
 func TestAppPageHangup(t *testing.T) {
 	t.Parallel()
 	trace := filepath.Join(t.TempDir(), "trace")
@@ -150,7 +150,7 @@ func TestAppPageHangup(t *testing.T) {
 	}
 }
 
-// A change made while a version's hooks run takes effect with the next HUP.
+// A change made while the hooks of a version run takes effect at the next SIGHUP.
 func TestAppPageReloadWaits(t *testing.T) {
 	t.Parallel()
 	journal, goOn := filepath.Join(t.TempDir(), "journal"), filepath.Join(t.TempDir(), "goOn")
@@ -170,13 +170,13 @@ func TestAppPageReloadWaits(t *testing.T) {
 		replaceIn(t, filepath.Join(dir, "Procfile"), fmt.Sprint("ACCEPTANCE_VERSION=", version-1),
 			fmt.Sprint("ACCEPTANCE_VERSION=", version))
 		s.cmd.Process.Signal(syscall.SIGHUP)
-		if version == 2 { // the first one is the hook's, the second the deployment's
+		if version == 2 { // version 3's hook continues below, after the signal has arrived
 			os.WriteFile(goOn, nil, 0o644)
 			s.await(t, "it is deployed", func(e event) bool { return e.isDeploymentOf("2") })
 			os.Remove(goOn)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // time for the signal to arrive
+	time.Sleep(100 * time.Millisecond) // lets the signal arrive
 	os.WriteFile(goOn, nil, 0o644)
 	s.await(t, "it is deployed", func(e event) bool { return e.isDeploymentOf("3") })
 	s.await(t, "the old one is gone", func(e event) bool { return e.Msg == "previous version stopped" })
@@ -195,7 +195,7 @@ func TestAppPageRollBack(t *testing.T) {
 		"Procfile": appLine(journal, "2"),
 		".platform/hooks/predeploy/20-migrate.sh": "#!/bin/sh\necho 'no such table: orders'\nexit 7\n",
 	}))
-	// Progress messages depend on timing.
+	// Progress messages are ignored because they depend on timing.
 	_, want, _ := strings.Cut(fenced(t, page(t, "docs/app.md"), "preparing version 2"), "migrate.sh\n")
 	if code != 1 || !strings.HasSuffix(shape(out), shape(want)) {
 		t.Errorf("exit status %d\n%s\nwant 1 and\n%s", code, out, want)
@@ -206,11 +206,11 @@ func TestAppPageRollBack(t *testing.T) {
 	}
 }
 
-// awaitLines waits for all lines of a block on a page, ignoring times and numbers.
+// awaitLines waits for all lines of a block on a page. It ignores times and numbers.
 func awaitLines(t *testing.T, p *process, block string) {
 	t.Helper()
 	for line := range strings.Lines(block) {
-		_, text, _ := strings.Cut(strings.TrimSpace(line), " ") // without the time
+		_, text, _ := strings.Cut(strings.TrimSpace(line), " ") // removes the time
 		message, attrs, _ := strings.Cut(strings.TrimLeft(text, "!· "), "  ")
 		p.await(t, line, func(e event) bool { return e.Msg == message && e.hasAttributes(attrs) })
 	}
@@ -222,7 +222,7 @@ func (e *event) isDeploymentOf(version string) bool {
 
 var attributeText = regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`)
 
-// hasAttributes reports whether the event has the attributes of a line for terminals, ignoring numbers.
+// hasAttributes reports whether the event has the attributes in a log line for terminals. It ignores numbers.
 func (e *event) hasAttributes(text string) bool {
 	for _, a := range attributeText.FindAllStringSubmatch(text, -1) {
 		if shape(e.attribute(a[1])) != shape(strings.Trim(a[2], `"`)) {

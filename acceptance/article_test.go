@@ -14,11 +14,12 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// articleMachine runs the bundle of the shutdown article on its own machine, see testdata/container.sh.
+// articleMachine runs the bundle of the shutdown article on a machine of its own, which testdata/container.sh sets
+// up.
 type articleMachine struct {
 	*process
 	started event
-	work    string // mounted as /mnt
+	work    string // folder mounted as /mnt
 }
 
 func startArticle(t *testing.T) *articleMachine {
@@ -53,7 +54,7 @@ func (m *articleMachine) run(args ...string) (output string, err error) {
 	return string(out), err
 }
 
-// awaitLog waits for a line in the worker's log and returns the last group of the pattern.
+// awaitLog waits for a line in the worker's log that matches pattern, and returns the pattern's last group.
 func (m *articleMachine) awaitLog(t *testing.T, pattern string) string {
 	t.Helper()
 	line := regexp.MustCompile("(?m)^" + pattern + "$")
@@ -69,8 +70,8 @@ func (m *articleMachine) awaitLog(t *testing.T, pattern string) string {
 	return ""
 }
 
-// whileAtWork starts a job, stops the worker with stop, and then lets the job finish. It returns the worker that did
-// the job.
+// whileAtWork starts a job, stops the worker with stop, and then lets the job finish. It returns the worker that
+// finished the job.
 func (m *articleMachine) whileAtWork(t *testing.T, name string, stop func() error) (worker string) {
 	t.Helper()
 	m.sendJob(t, fmt.Sprintf(`{"name":%q,"until":"/mnt/%[1]s.end"}`, name))
@@ -101,9 +102,9 @@ func (m *articleMachine) sendJob(t *testing.T, body string) {
 	sendBody(t, started, body)
 }
 
-// The bundle of "Gracefully shutting down worker nodes on Elastic Beanstalk" runs unchanged. Its hooks restart the
-// worker after a deployment, a restart of the app and a change of settings. The worker finishes its job before it
-// exits, and its manager restarts it after a crash.
+// The bundle of the article "Gracefully shutting down worker nodes on Elastic Beanstalk" runs unchanged. Its hooks
+// restart the worker after a deployment, after a restart of the app and after a change of settings. The worker
+// finishes its job before it exits, and its manager restarts it after a crash.
 func TestShutdownArticle(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -149,7 +150,7 @@ func TestShutdownArticle(t *testing.T) {
 		t.Errorf("the crashed worker %s did a job", did)
 	}
 
-	// The machine stops services with their init scripts.
+	// The machine stops services with init scripts.
 	m.whileAtWork(t, "five", func() error {
 		out, err := m.run("/etc/init.d/worker", "stop")
 		if err != nil || !strings.Contains(out, "[Stopped]") {

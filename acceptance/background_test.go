@@ -11,8 +11,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// backgroundBundle starts background processes from hooks, a build command and a container command, marked by a
-// property in their environment. The last one records in a file that it got TERM.
+// backgroundBundle returns a bundle whose hooks, build command and container command start background processes. A
+// variable in the processes' environment marks them. The last one records in a file that it received SIGTERM.
 func backgroundBundle(property, buildLine string) map[string]string {
 	const term = "#!/bin/sh\nsetsid sh -c 'trap \"echo TERM >got-term; exit\" TERM; touch up; while :; do sleep 0.05; done' " +
 		">/dev/null 2>&1 &\n"
@@ -26,14 +26,14 @@ func backgroundBundle(property, buildLine string) map[string]string {
 	}
 }
 
-// Background processes of hooks and commands exit with tendril, even from other sessions: after TERM, KILL, or an
-// aborted start.
+// Background processes of hooks and commands exit when tendril does, even if they are in other sessions. tendril
+// exits after SIGTERM, SIGKILL or an aborted start.
 func TestBackgroundProcessesOfHooksEndWithTendril(t *testing.T) {
 	t.Parallel()
 	const buildLine = "setsid sleep 1000 >/dev/null 2>&1 &"
 	for name, c := range map[string]struct {
 		buildLine string
-		running   int // marked processes while tendril runs
+		running   int // number of marked processes while tendril runs
 		signal    syscall.Signal
 		wantTerm  bool
 	}{

@@ -27,7 +27,7 @@ type browser struct {
 	noScripts bool
 
 	mu     sync.Mutex
-	errors []string // errors of the page, policy violations and failed requests
+	errors []string // script errors, policy violations and failed requests
 }
 
 const patience = 30 * time.Second
@@ -90,8 +90,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// isStale reports whether a step failed because a live page replaced its element in the meantime. Repeating the step
-// works.
+// isStale reports whether a step failed because a live page has just replaced the element. The step can be repeated.
 func isStale(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "node with given id")
 }
@@ -135,14 +134,14 @@ func (b *browser) awaitText(text string) {
 	b.await(fmt.Sprintf("the text %q", text), fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// click clicks a visible element found by a CSS selector. If a live page has moved and the click missed, it tries
-// again.
+// click clicks the visible element that a CSS selector matches. If the click misses because a live page has moved, it
+// tries again.
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	watch := fmt.Sprintf(`window.clickHit = false; document.addEventListener('click', event => {
 		window.clickHit ||= event.target.closest(%q) !== null;
 	}, {capture: true})`, selector)
-	if b.noScripts { // without scripts pages do not move
+	if b.noScripts { // pages without scripts do not move
 		b.do(chromedp.WaitVisible(selector), chromedp.Click(selector))
 		return
 	}
@@ -151,7 +150,7 @@ func (b *browser) click(selector string) {
 		ctx, cancel := context.WithTimeout(b.ctx, patience)
 		missed, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("window.clickHit === false"))
 		cancel()
-		if err != nil || !missed { // following a link leaves the page
+		if err != nil || !missed { // after following a link, the element no longer exists
 			return
 		}
 	}
@@ -178,7 +177,7 @@ func (b *browser) scripts(on bool) {
 	b.noScripts = !on
 }
 
-// screenshot saves the page in the folder TENDRIL_SCREENSHOTS, if set.
+// screenshot saves a picture of the page in the folder TENDRIL_SCREENSHOTS, if that is set.
 func (b *browser) screenshot(name string) {
 	b.t.Helper()
 	dir := os.Getenv("TENDRIL_SCREENSHOTS")

@@ -21,22 +21,23 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/bundles/*.check")
 
-// Rails calls it secret_key_base, Django SECRET_KEY.
+// railsSecret is a secret_key_base, and djangoSecret a SECRET_KEY.
 const railsSecret, djangoSecret = "s3krit", "not a secret"
 
-// frameworkBundle is a bundle in testdata/bundles, in the form of a framework's worker on Elastic Beanstalk.
+// frameworkBundle is a bundle in testdata/bundles. It has the form of a framework's worker on Elastic Beanstalk.
 type frameworkBundle struct {
 	name string
-	// programs returns the path of required programs. Missing ones are replaced from testdata/bundles/standins.
+	// programs returns a PATH with the programs that the bundle needs. Stand-ins from testdata/bundles/standins
+	// replace missing programs.
 	programs func(t *testing.T) (path string)
-	// body is an accepted message with attributes, posted to path.
+	// body, with its attributes, is a message that the app accepts. It is posted to path.
 	body       string
 	attributes map[string]string
 	path       string
-	// refused is a message answered with refusedStatus, if not 0.
+	// refused is a message that the app answers with refusedStatus, unless that is 0.
 	refused       string
 	refusedStatus int
-	// task is a task of cron.yaml, posted to taskPath.
+	// task is the name of a task in cron.yaml. Its runs are posted to taskPath.
 	task, taskPath string
 }
 
@@ -65,24 +66,24 @@ func frameworkBundles() []frameworkBundle {
 	}}
 }
 
-// railsDigest signs the body of a job like the gem active_elastic_job.
+// railsDigest signs the body of a job as the gem active_elastic_job does.
 func railsDigest(body string) string {
 	mac := hmac.New(sha1.New, []byte(railsSecret))
 	mac.Write([]byte(body))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// nextRuns matches times of runs, which depend on the date.
+// nextRuns matches the times of the next runs, which depend on the date.
 var nextRuns = regexp.MustCompile(`(?m)^         next .*\n`)
 
-// The output of check for each bundle is in testdata/bundles/NAME.check.
+// The file testdata/bundles/NAME.check contains the expected output of check for each bundle.
 func TestFrameworkBundlesAreChecked(t *testing.T) {
 	t.Parallel()
 	bundles, err := filepath.Abs("testdata/bundles")
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := t.TempDir() // the same on every machine
+	programs := t.TempDir() // a stand-in for every program, so that the output is the same on every machine
 	for _, name := range []string{"npm", "python", "gunicorn", "bundle", "php", "java", "mvn"} {
 		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
 			t.Fatal(err)
@@ -107,7 +108,7 @@ func TestFrameworkBundlesAreChecked(t *testing.T) {
 	}
 }
 
-// Each bundle runs unchanged, and its app receives messages and tasks with the headers its framework requires.
+// Each bundle runs unchanged. Its app receives messages and tasks with the headers that its framework requires.
 func TestFrameworkBundlesRun(t *testing.T) {
 	t.Parallel()
 	for _, b := range frameworkBundles() {
@@ -152,7 +153,7 @@ func sendWith(t *testing.T, started event, body string, attributes map[string]st
 	return send(t, client(started.Endpoint), in)
 }
 
-// seenRequest is a request printed by an app in testdata/bundles.
+// seenRequest is a request as printed by an app in testdata/bundles.
 type seenRequest struct {
 	Path, Body string
 	Headers    map[string]string
@@ -198,7 +199,7 @@ func (b *frameworkBundle) deliver(t *testing.T, p *process, started event) {
 	p.await(t, "the message is deleted", func(e event) bool { return e.MessageID == id && e.Status == 200.0 })
 }
 
-// refuse sends a message the receiver must refuse, so that an answer of 200 is meaningful.
+// refuse sends a message that the app must refuse. Otherwise, a response of 200 would prove nothing.
 func (b *frameworkBundle) refuse(t *testing.T, p *process, started event) {
 	t.Helper()
 	if b.refusedStatus == 0 {

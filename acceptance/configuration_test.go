@@ -26,8 +26,8 @@ func (e *consoleEnvironment) settings(t *testing.T) string {
 	return string(data)
 }
 
-// Changing an option, with scripts and without, shows the difference, writes the file, and posts the next message to
-// the new path.
+// Changing an option shows the difference and writes the file, with and without scripts. The next message is posted
+// to the new path.
 func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -40,7 +40,7 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 		before := e.settings(t)
 		b.open("/configuration")
 		b.fill("#field-http-path", c.path)
-		b.fill("#field-max-retries", "1") // unchanged
+		b.fill("#field-max-retries", "1") // the current value
 		b.do(chromedp.SendKeys("#field-max-retries", "\r"))
 		if !c.scripts {
 			b.goOnWithKey(key, ".difference")
@@ -71,7 +71,7 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 		e.run(t, "send", "--queue", "jobs", "--wait", "posted to "+c.path)
 	}
 
-	// A mistake is shown at its field and changes nothing. Locked options have no field.
+	// A mistake is shown next to its field and changes nothing. Locked options have no field.
 	before := e.settings(t)
 	b.open("/configuration")
 	b.fill("#field-http-connections", "5000")
@@ -88,7 +88,7 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 		t.Error("a mistake changed the file")
 	}
 
-	// Removing an option from the file restores its default.
+	// Removing an option from the file restores the default.
 	b.open("/configuration?match=http-path")
 	b.click("#option-http-path button[name=unset]")
 	b.goOnWithKey(key, ".difference")
@@ -99,14 +99,14 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 	}
 }
 
-// Updating the page neither replaces typed text nor closes opened parts.
+// An update of the page neither replaces typed text nor closes open sections.
 func TestConfigurationKeepsWhatIsTypedWhileThePageIsLive(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
 	b.open("/configuration")
 	b.await("the stream", "document.querySelector('#live')._htmx?.sse")
 	b.click("details.topic > summary")
-	e.run(t, "send", "--queue", "mail", "--delay", "15m", "changes the counts") // next to the navigation entry
+	e.run(t, "send", "--queue", "mail", "--delay", "15m", "changes the counts") // shown next to the navigation entry
 	e.run(t, "queues", "pause", "mail", "--reason", "shown in the header")
 	b.awaitText("1 queue paused")
 	b.await("the open topic", "document.querySelector('details.topic').open")

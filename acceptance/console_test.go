@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// consoleScreens lists the pages of the console, each with a text it contains when complete.
+// consoleScreens lists the pages of the console. Each contains its text when it is complete.
 var consoleScreens = []struct{ name, path, text string }{
 	{"overview", "/", "Messages in and out per second"},
 	{"queues", "/queues", "jobs-dead"},
@@ -35,7 +35,7 @@ var consoleScreens = []struct{ name, path, text string }{
 	{"configuration-all", "/configuration?match=e", "The weight is a queue's share of free slots."},
 }
 
-// consoleEnvironment has an app, a periodic task, waiting messages and failed messages.
+// consoleEnvironment is an environment with an app, a periodic task, waiting messages and failed messages.
 type consoleEnvironment struct {
 	*process
 	started event
@@ -73,7 +73,7 @@ func startConsole(t *testing.T) *consoleEnvironment {
 	return e
 }
 
-// run runs a command for the environment and returns its trimmed output.
+// run runs a command on the environment and returns its output without surrounding white space.
 func (e *consoleEnvironment) run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := program(t, append(args, "--data-dir", e.data)...)
@@ -119,7 +119,7 @@ func awaitLedger(t *testing.T, e *consoleEnvironment, done func(live map[string]
 	t.Fatalf("the queues hold %v", live)
 }
 
-// signIn opens a tab with an owner's session, using the link printed by 'tendril open'.
+// signIn opens a browser tab and signs in as the owner, with the link that 'tendril open' prints.
 func (e *consoleEnvironment) signIn(t *testing.T) *browser {
 	t.Helper()
 	link := regexp.MustCompile(`http://\S+`).FindString(e.run(t, "open", "--print"))
@@ -133,7 +133,7 @@ func (e *consoleEnvironment) signIn(t *testing.T) *browser {
 	return b
 }
 
-// Each screen opens in both themes and two widths without errors. axe-core checks accessibility.
+// Each screen opens without errors in both themes and at two widths. axe-core checks its accessibility.
 func TestScreensLoadWithoutAnError(t *testing.T) {
 	modules := testpeer.NodeModules(t, "axe-core")
 	axe, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))
@@ -186,7 +186,7 @@ func (b *browser) axe(script string) []string {
 	return found
 }
 
-// A page that violates its policy is detected, so the other tests are meaningful.
+// A violation of a page's content security policy is detected. Otherwise, the other tests would prove nothing.
 func TestPolicyIsSeenToWork(t *testing.T) {
 	b := startConsole(t).signIn(t)
 	b.open("/queues")

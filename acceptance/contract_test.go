@@ -24,14 +24,14 @@ import (
 type posted struct {
 	body     string
 	header   http.Header
-	count    int // X-Aws-Sqsd-Receive-Count
+	count    int // value of X-Aws-Sqsd-Receive-Count
 	at       time.Time
 	location string
 	method   string
 	from     string
 }
 
-// script is an app whose behaviour depends on the message's body and receive count.
+// script is an app whose behavior depends on a message's body and receive count.
 type script struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -93,7 +93,7 @@ func counts(all []posted, body string) []int {
 	return list
 }
 
-// endpoint starts `tendril serve` with one queue.
+// endpoint starts `tendril serve` with a queue.
 func endpoint(t *testing.T, name string, attrs map[string]string) (*sqs.Client, string) {
 	t.Helper()
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
@@ -159,7 +159,8 @@ func TestContractRequest(t *testing.T) {
 	}
 }
 
-// For each behaviour of an app at the first attempt, check whether there is a second one, which always succeeds.
+// For each behavior of an app at the first attempt, the test checks whether there is a second attempt, which always
+// succeeds.
 func TestContractOutcomes(t *testing.T) {
 	t.Parallel()
 	answer := func(status int) func(http.ResponseWriter) {
@@ -228,7 +229,7 @@ func TestContractOutcomes(t *testing.T) {
 	}
 	app.await(t, "the queue is empty", func(all []posted) bool {
 		select {
-		case app.news <- struct{}{}: // check again
+		case app.news <- struct{}{}: // makes waiting tests check again
 		default:
 		}
 		return empty(t, c, url)(all)
@@ -296,7 +297,7 @@ func TestContractVisibilityIsExtendedWhileTheAppWorks(t *testing.T) {
 
 func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	t.Parallel()
-	address := "127.0.0.1:" + testpeer.FreePort(t) // refuses connections
+	address := "127.0.0.1:" + testpeer.FreePort(t) // nothing listens here, so connections are refused
 	c, url := endpoint(t, "orders", nil)
 	p, _ := start(t, "up", "--queue-url", url, "--target", "http://"+address, "--console", "off")
 	for i := range 100 {
@@ -321,8 +322,8 @@ func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	}
 }
 
-// A failing message does not affect the messages behind it in its group. On the embedded queue their receives do not
-// count; on other queues they continue after the last failure.
+// A failing message does not affect the messages behind it in its group. On the embedded queue, their receives do not
+// count. On other queues, counting continues after the last failure.
 func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 	t.Parallel()
 	for name, elsewhere := range map[string]bool{"embedded": false, "elsewhere": true} {
@@ -358,7 +359,7 @@ func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 				dir := t.TempDir()
 				args := append(flags, "--queue", "jobs.fifo", "--max-retries", "3", "--data-dir", dir, "--listen", "127.0.0.1:0",
 					"--console", "off")
-				// A first tendril creates the queue; a second one receives the messages sent in the meantime.
+				// The first tendril creates the queue. The second one receives the messages sent in between.
 				p, _ := start(t, args...)
 				p.terminate(t)
 				p, started := start(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")

@@ -16,14 +16,14 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// crashingApp kills the process that holds the queue 20 ms after the message "poison" is posted.
+// crashingApp is an app that kills the process with the queue 20 ms after the message "poison" is posted.
 type crashingApp struct {
 	*httptest.Server
-	victims chan *process // current process
+	victims chan *process // process to kill at the next POST of the poison message
 
 	mu    sync.Mutex
-	posts []string // receive count and attempt of each POST of the poison message
-	good  []string // the same for the other message
+	posts []string // receive count and attempt number of each POST of the poison message
+	good  []string // the same for each POST of the other message
 }
 
 func newCrashingApp(t *testing.T) *crashingApp {
@@ -40,7 +40,7 @@ func newCrashingApp(t *testing.T) *crashingApp {
 		k.posts = append(k.posts, post)
 		k.mu.Unlock()
 		p := <-k.victims
-		time.Sleep(20 * time.Millisecond) // like an app that exhausts the machine's memory
+		time.Sleep(20 * time.Millisecond) // as if the app had exhausted the machine's memory
 		p.kill()
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
@@ -48,9 +48,9 @@ func newCrashingApp(t *testing.T) *crashingApp {
 	return k
 }
 
-// A message that kills tendril right after its receive is posted max_retries times, with growing receive counts and
-// attempts, and then dead-lettered. Receives of a message fetched with it do not count. This holds for one process,
-// for FIFO queues, and if the queue is in a second process, which is killed.
+// A message that kills tendril right after it is received is posted max_retries times, with increasing receive counts
+// and attempt numbers, and then dead-lettered. Receives of a message that was fetched together with it do not count.
+// The test covers a single process, FIFO queues, and a queue in a second process, which is the one killed.
 func TestMessageThatKillsTendrilAtOnceIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	worker := []string{"--max-retries", "3", "--visibility-timeout", "5", "--error-visibility-timeout", "0", "--console",

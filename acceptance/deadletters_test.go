@@ -8,25 +8,26 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Redrives one group of dead letters, then all with a rate limit and progress.
+// The test redrives one group of dead letters, and then all of them, with a rate limit and progress.
 func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
-	e.run(t, "queues", "pause", "jobs") // redriven messages stay there
+	e.run(t, "queues", "pause", "jobs") // redriven messages stay in the paused queue
 	e.run(t, "queues", "pause", "mail")
 
 	b.open("/dead?queue=mail-dead")
-	b.click("#main td.reason a") // the only group
+	b.click("#main td.reason a") // there is only one group
 	b.await("the open group", "document.querySelector('#main tr.chosen')")
 	b.awaitText("refuse 14")
-	b.click("#main .acts details > summary") // an open menu pauses updates
+	b.click("#main .acts details > summary") // an open menu pauses updates of the page
 	b.do(chromedp.SetValue("#main select[name=which]", "all"))
 	b.await("the choice of all", "document.querySelector('#main select[name=which]').value === 'all'")
 	b.click("#main .acts details button.primary")
 	b.awaitText("Redriving 1 message.")
 	awaitLedger(t, e, func(live map[string]int64) bool { return live["mail-dead"] == 0 && live["mail"] == 1 })
 
-	// Redrive the other queue slowly: progress is visible, survives leaving the page, and disappears at the end.
+	// The other queue is redriven slowly. The progress is visible, survives leaving the page, and disappears at the
+	// end.
 	var bodies strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&bodies, "{\"body\": \"refuse %d\"}\n", i)
@@ -50,8 +51,8 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	}
 }
 
-// goOnWithKey types the session's key, which a browser without scripts does not store, and waits for an element of
-// the answer.
+// goOnWithKey types the session's key, which a browser without scripts does not store. It then waits for an element
+// of the next page.
 func (b *browser) goOnWithKey(key, element string) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible("#main input[name=session-key]"), chromedp.SendKeys("#main input[name=session-key]", key))
@@ -116,8 +117,8 @@ func TestMessageActsInTheBrowser(t *testing.T) {
 	}
 }
 
-// Pages whose addresses have two parameters keep them after two updates, and redriving one reason's messages moves no
-// others.
+// Pages whose URLs have two parameters keep them across two updates. Redriving the messages of one reason does not
+// move others.
 func TestLiveUpdatesKeepFiltersInTheBrowser(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)

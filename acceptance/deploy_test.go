@@ -20,9 +20,9 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Deploys a new version repeatedly under load, including broken ones: one fails to build, one exits immediately, one
-// never listens. Messages are neither lost nor repeated, and broken versions are rolled back. TENDRIL_DEPLOYMENTS
-// sets the number.
+// The test repeatedly deploys a new version under load. Some are broken: one fails to build, one exits immediately,
+// and one never listens. Messages are neither lost nor repeated, and broken versions are rolled back.
+// TENDRIL_DEPLOYMENTS sets the number of deployments.
 func TestDeploymentsUnderLoad(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -61,7 +61,7 @@ func TestDeploymentsUnderLoad(t *testing.T) {
 			serving = strconv.Itoa(i)
 		}
 	}
-	time.Sleep(time.Second) // work for the last version
+	time.Sleep(time.Second) // gives the last version some work
 	sent := load.stop()
 	awaitEmpty(t, started)
 	if code := p.terminate(t); code != 0 {
@@ -89,7 +89,7 @@ func TestDeploymentsUnderLoad(t *testing.T) {
 	checkLedger(t, data, int64(len(sent)))
 }
 
-// A version and a settings change that arrive while the first version is being built take effect after startup.
+// A version and a change of settings that arrive while the first version is being built take effect after startup.
 func TestDeploymentDuringTheStart(t *testing.T) {
 	t.Parallel()
 	journal, data, built := filepath.Join(t.TempDir(), "journal"), t.TempDir(), filepath.Join(t.TempDir(), "built")
@@ -108,7 +108,7 @@ func TestDeploymentDuringTheStart(t *testing.T) {
 			t.Errorf("status %d: %s", status, answer)
 		}
 	})
-	time.Sleep(200 * time.Millisecond) // time for both requests
+	time.Sleep(200 * time.Millisecond) // lets both requests arrive
 	if err := os.WriteFile(built, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestDeploymentDuringTheStart(t *testing.T) {
 	}
 }
 
-// load sends messages continuously and records the accepted ones.
+// load sends messages continuously and records those that were accepted.
 type load struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup

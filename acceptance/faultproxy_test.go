@@ -18,36 +18,36 @@ import (
 type networkFault string
 
 const (
-	// The server never gets the request.
+	// lostRequest means that the server never receives the request.
 	lostRequest networkFault = "lost request"
-	// The server handles the request, but its answer is lost.
+	// lostAnswer means that the server handles the request, but its response is lost.
 	lostAnswer networkFault = "lost answer"
-	// The connection is closed in the middle of the answer's body.
+	// halfAnswer means that the connection is closed in the middle of the response's body.
 	halfAnswer networkFault = "half answer"
-	// Request and answer are each delayed by the plan's pause.
+	// slowAnswer means that request and response are each delayed by the plan's pause.
 	slowAnswer networkFault = "slow answer"
-	// The server answers 503, or the SQS error for too many requests.
+	// throttled means that the response is status 503 or the SQS error for too many requests.
 	throttled networkFault = "throttled"
-	// There is no answer until the fault ends or the client gives up.
+	// silence means that there is no response until the fault ends or the client gives up.
 	silence networkFault = "silence"
-	// A byte of a message's body is changed.
+	// wrongByte means that one byte of a message's body is changed.
 	wrongByte networkFault = "wrong byte"
 )
 
-// faultPlan selects requests for a fault. The zero value selects none.
+// faultPlan selects the requests that a fault affects. The zero value selects none.
 type faultPlan struct {
 	fault networkFault
-	share float64       // 0 to 1
-	only  string        // prefix of affected SQS or DynamoDB actions
-	pause time.Duration // delay of slowAnswer
-	// then is called when a request (answer is nil) or an answer is lost. If it returns false, the fault does not
-	// happen.
+	share float64       // share of affected requests, from 0 to 1
+	only  string        // prefix of the names of affected SQS or DynamoDB actions
+	pause time.Duration // delay for slowAnswer
+	// then is called when a request (answer is nil) or a response is about to be lost. If it returns false, the fault
+	// does not happen.
 	then func(answer []byte) bool
 }
 
 func (p faultPlan) happens(answer []byte) bool { return p.then == nil || p.then(answer) }
 
-// faultProxy forwards requests to an HTTP server and injects faults according to a seed.
+// faultProxy forwards requests to an HTTP server and injects faults. Its random choices follow from a seed.
 type faultProxy struct {
 	*httptest.Server
 	to        string
@@ -61,7 +61,7 @@ type faultProxy struct {
 	injected map[networkFault]int
 }
 
-// newFaultProxy starts a proxy for a server such as http://127.0.0.1:9324.
+// newFaultProxy starts a proxy for a server at a URL such as http://127.0.0.1:9324.
 func newFaultProxy(t testing.TB, to string, seed uint64) *faultProxy {
 	p := &faultProxy{
 		to: to, transport: &http.Transport{MaxIdleConnsPerHost: 100}, random: rand.New(rand.NewPCG(seed, 1)),
@@ -77,7 +77,7 @@ func newFaultProxy(t testing.TB, to string, seed uint64) *faultProxy {
 	return p
 }
 
-// inject sets the plan for new requests, and ends the silence of earlier ones.
+// inject sets the plan for new requests and ends the silence for earlier ones.
 func (p *faultProxy) inject(plan faultPlan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,14 +101,14 @@ func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{
 	if p.plan.fault == "" || !strings.HasPrefix(action, p.plan.only) || p.random.Float64() >= p.plan.share {
 		return faultPlan{}, p.changed
 	}
-	if p.plan.fault != wrongByte { // injected only if the answer contains a message
+	if p.plan.fault != wrongByte { // counted later, and only if the response contains a message
 		p.injected[p.plan.fault]++
 	}
 	return p.plan, p.changed
 }
 
-// duringWait returns the plan if it waits for a particular moment. It also affects earlier requests, such as long
-// polls.
+// duringWait returns the current plan if that waits for a particular moment. Such a plan also affects requests that
+// started earlier, such as long polls.
 func (p *faultProxy) duringWait(action string) faultPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,15 +171,15 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer) // the client may have disconnected
 }
 
-// pass forwards a request and returns the whole answer. If there is none, the client gets none either.
+// pass forwards a request and returns the whole response. If the server does not respond, neither does the proxy.
 func (p *faultProxy) pass(r *http.Request, body []byte) (*http.Response, []byte) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, p.to+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	out.GetBody = nil // so that the transport does not repeat it
+	out.GetBody = nil // keeps the transport from repeating the request
 	out.Header = r.Header.Clone()
-	if r.Host == p.Listener.Addr().String() { // keep host names, which the server knows
+	if r.Host == p.Listener.Addr().String() { // other host names are kept, because the server knows them
 		out.Host = r.Host
 	}
 	resp, err := p.transport.RoundTrip(out)
@@ -202,7 +202,7 @@ func (p *faultProxy) pause(r *http.Request, d time.Duration, changed <-chan stru
 	}
 }
 
-// throttle answers like AWS, half of the time with a specific error, otherwise with a bare status.
+// throttle responds like AWS: half of the time with a specific error, otherwise only with a status.
 func (p *faultProxy) throttle(w http.ResponseWriter, action string) {
 	p.mu.Lock()
 	named := action != "" && p.random.IntN(2) == 0
@@ -216,7 +216,7 @@ func (p *faultProxy) throttle(w http.ResponseWriter, action string) {
 	fmt.Fprint(w, `{"__type":"com.amazonaws.sqs#RequestThrottled","message":"Rate exceeded"}`)
 }
 
-// changeBody changes a byte of the first message's body, if there is one.
+// changeBody changes one byte in the body of the first message, if there is a message.
 func (p *faultProxy) changeBody(answer []byte) bool {
 	const key = `"Body":"`
 	at := bytes.Index(answer, []byte(key))

@@ -17,9 +17,9 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Runs the tests of each fault in docs/reliability.md repeatedly and counts the cases, which are subtests without
-// subtests. TENDRIL_FAULT_TABLE sets the duration per package; by default the test runs at night only. Tests of this
-// package count in their ordinary form.
+// The test repeatedly runs the tests of each fault in docs/reliability.md, and counts their cases, which are the
+// subtests that have no subtests of their own. TENDRIL_FAULT_TABLE sets the duration per package. By default, the
+// test runs only at night. Tests of this package count in their ordinary form.
 func TestFaultTable(t *testing.T) {
 	length := testpeer.Size(0, time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_FAULT_TABLE")); err == nil {
@@ -32,7 +32,7 @@ func TestFaultTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted := map[string]map[string]cases{} // by package and test
+	counted := map[string]map[string]cases{} // by package, then by test
 	for _, row := range rows {
 		t.Run(row.id, func(t *testing.T) {
 			resume(t)
@@ -59,7 +59,7 @@ func TestFaultTable(t *testing.T) {
 
 type faultRow struct {
 	id    string
-	tests map[string][]string // names by package
+	tests map[string][]string // names of tests by package
 }
 
 var (
@@ -80,7 +80,7 @@ func readFaultTable(path string) (rows []faultRow, err error) {
 		row := faultRow{id: id[1], tests: map[string][]string{}}
 		for _, m := range faultTest.FindAllStringSubmatch(line, -1) {
 			pkg, name := m[1], m[2]
-			if name == "txtar" { // a script of the command
+			if name == "txtar" { // a script for testing the command
 				pkg, name = "cmd/tendril", "TestScripts/"+m[1]
 			}
 			row.tests[pkg] = append(row.tests[pkg], name)
@@ -93,7 +93,7 @@ func readFaultTable(path string) (rows []faultRow, err error) {
 	return rows, nil
 }
 
-// testsOf returns the tests of a package in all rows.
+// testsOf returns the tests of a package that occur in any of the rows.
 func testsOf(rows []faultRow, pkg string) []string {
 	names := map[string]bool{}
 	for _, row := range rows {
@@ -104,12 +104,13 @@ func testsOf(rows []faultRow, pkg string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// cases counts the results of subtests.
+// cases is the number of passed and failed subtests.
 type cases struct{ passed, failed int }
 
 func (c cases) plus(o cases) cases { return cases{c.passed + o.passed, c.failed + o.failed} }
 
-// countCases runs tests of a package for about length, between 1 and 100 times, and counts the cases of each.
+// countCases runs tests of a package for about length, at least once and at most 100 times. It counts the cases of
+// each test.
 func countCases(t *testing.T, pkg string, length time.Duration, names []string) map[string]cases {
 	counted, took := runCases(t, pkg, 1, names)
 	if times := min(100, int(length/max(took, time.Millisecond))) - 1; times > 0 {
@@ -121,7 +122,7 @@ func countCases(t *testing.T, pkg string, length time.Duration, names []string) 
 	return counted
 }
 
-// runCases runs each test a number of times, and returns how long that took without building.
+// runCases runs each test a number of times. It also returns how long that took, without the build.
 func runCases(t *testing.T, pkg string, times int, names []string) (counted map[string]cases, took time.Duration) {
 	var tests, scripts []string
 	for _, name := range names {
@@ -142,7 +143,7 @@ func runCases(t *testing.T, pkg string, times int, names []string) (counted map[
 	for name, c := range counted {
 		if c.failed > 0 {
 			t.Logf("%s.%s: %d of %d cases failed", pkg, name, c.failed, c.passed+c.failed)
-			err = nil // reported by the row
+			err = nil // failures are reported with their row
 		}
 	}
 	if err != nil {
@@ -151,16 +152,16 @@ func runCases(t *testing.T, pkg string, times int, names []string) (counted map[
 	return counted, took
 }
 
-// countEvents parses the output of go test -json, including the package's duration.
+// countEvents counts the cases in the output of go test -json. It also returns the duration of the package's tests.
 func countEvents(out []byte, names []string) (counted map[string]cases, took time.Duration) {
-	ended := map[string]cases{} // by full subtest name
+	ended := map[string]cases{} // by the full name of the subtest
 	for line := range bytes.Lines(out) {
 		var event struct {
 			Action, Test string
 			Elapsed      float64
 		}
 		if json.Unmarshal(line, &event) != nil {
-			continue // build output
+			continue // output of the build
 		}
 		if event.Test == "" {
 			took = max(took, time.Duration(event.Elapsed*float64(time.Second)))

@@ -16,19 +16,19 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// foreignServers are third-party servers for queue and registry.
+// foreignServers are third-party servers for a queue and a registry.
 type foreignServers struct {
-	queue, table string // endpoints
+	queue, table string // endpoints of the servers
 	messages     int
 	// repeats means that concurrent receives may return the same message, or an error after counting the receive.
 	repeats bool
-	// taskless means that the registry has no transactions, which tasks require.
+	// taskless means that the registry has no transactions, and so cannot store tasks.
 	taskless bool
 }
 
-// Two workers run on third-party SQS and DynamoDB servers. Every message is posted, failed ones are retried and
-// dead-lettered by the server, or after a terminal status by the worker. Runs missed by an earlier worker occur once,
-// and the workers stop cleanly.
+// Two workers use third-party SQS and DynamoDB servers. Every message is posted. Failed messages are retried, and
+// dead-lettered by the server or, after a terminal status, by the worker. The runs that an earlier worker missed are
+// caught up once, and the workers stop cleanly.
 func TestWorkerOnForeignServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -41,7 +41,7 @@ func TestWorkerOnForeignServers(t *testing.T) {
 		{"moto", func(t *testing.T) foreignServers {
 			endpoint := testpeer.Moto(t, "sqs", "dynamodb")
 			return foreignServers{queue: endpoint, table: oneAtATime(t, endpoint), repeats: true,
-				messages: testpeer.Size(100, 500)} // slows down with the number of messages
+				messages: testpeer.Size(100, 500)} // few, because the server slows down with the number of messages
 		}},
 		{"ElasticMQ and MiniStack", func(t *testing.T) foreignServers {
 			return foreignServers{queue: testpeer.ElasticMQ(t), table: testpeer.MiniStack(t), messages: 500}
@@ -111,7 +111,7 @@ func runWorkers(t *testing.T, servers foreignServers) {
 			t.Errorf("%d %s messages were posted, want %d", len(posts), word, want.bodies)
 		}
 		for body, n := range posts {
-			// moto may answer concurrent receives with an error after counting them.
+			// moto may respond to concurrent receives with an error after it has counted them.
 			if n != want.posts && !servers.repeats {
 				t.Errorf("%q was posted %d times, want %d", body, n, want.posts)
 			}
@@ -138,7 +138,8 @@ func runWorkers(t *testing.T, servers foreignServers) {
 	t.Logf("%d POSTs, %d dead letters, %d runs", len(all), len(dead), len(runs))
 }
 
-// leaveRuns makes the registry look as if its task had not run for n minutes, and returns the due times.
+// leaveRuns makes the registry look as if its task had not run for n minutes. It returns the due times of the missed
+// runs.
 func leaveRuns(t *testing.T, endpoint, queueName string, n int) (due []string) {
 	t.Helper()
 	table, err := aws.OpenTable(t.Context(), amazonTable, &aws.Options{Endpoint: endpoint})
@@ -160,7 +161,7 @@ func leaveRuns(t *testing.T, endpoint, queueName string, n int) (due []string) {
 	return due
 }
 
-// postsOf counts the POSTs of each body starting with word.
+// postsOf counts the POSTs of each body that starts with word.
 func postsOf(all []posted, word string) map[string]int {
 	posts := map[string]int{}
 	for _, p := range all {
@@ -171,7 +172,7 @@ func postsOf(all []posted, word string) map[string]int {
 	return posts
 }
 
-// runsOf counts the POSTs per scheduled time.
+// runsOf counts the POSTs of each scheduled time.
 func runsOf(all []posted) map[string]int {
 	runs := map[string]int{}
 	for _, p := range all {

@@ -23,7 +23,7 @@ func (b *browser) innerText(selector string) string {
 	return text
 }
 
-// stays checks that a JavaScript expression stays true during two updates.
+// stays checks that a JavaScript expression remains true during two updates.
 func (b *browser) stays(what, expression string) {
 	b.t.Helper()
 	for until := time.Now().Add(2500 * time.Millisecond); time.Now().Before(until); <-time.After(100 * time.Millisecond) {
@@ -36,7 +36,7 @@ func (b *browser) stays(what, expression string) {
 	}
 }
 
-// press types keys outside of fields.
+// press presses keys while no field has the focus.
 func (b *browser) press(keys string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys))
@@ -47,7 +47,7 @@ func TestKeysOfTheConsole(t *testing.T) {
 	b.open("/queues/jobs")
 	b.press("/")
 	b.await("the focus in the search", "document.activeElement.matches('#main input[type=search]')")
-	b.press("g") // inside a field it is text
+	b.press("g") // in a field, the key is text
 	b.await("the letter", "document.activeElement.value.endsWith('g')")
 	b.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.value = ''; document.activeElement.blur()"))
 
@@ -76,8 +76,8 @@ func TestKeysOfTheConsole(t *testing.T) {
 	}
 }
 
-// While a dialog or menu is open, text is selected or the tab is hidden, the page does not change. Afterwards it
-// shows the latest update immediately.
+// The page does not change while a dialog or menu is open, text is selected or the tab is hidden. Afterwards, it
+// immediately shows the latest update.
 func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -104,11 +104,11 @@ func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 	}
 }
 
-// A scrolled list keeps its position, displays the number of new rows, and adds them on request.
+// A scrolled list keeps its position and shows the number of new rows. A click adds them.
 func TestNewRowsWaitWhileTheListIsScrolled(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
-	b.look("light", 390) // rows are cards here, making the page long
+	b.look("light", 390) // at this width, rows are cards, which make the page long
 	b.open("/events")
 	for range 6 {
 		e.run(t, "queues", "pause", "mail")
@@ -137,7 +137,7 @@ func TestLostConnectionIsShown(t *testing.T) {
 	b.await("the bar", "document.querySelector('#lost')?.textContent.includes('Trying again')")
 }
 
-// The same request ID is in tendril's log.
+// The log of tendril contains the request ID that the page shows.
 func TestErrorsAreShownInPlaceWithTheirRequest(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -156,7 +156,7 @@ func TestErrorsAreShownInPlaceWithTheirRequest(t *testing.T) {
 	})
 }
 
-// A relative time has the exact UTC time as its title and in machine-readable form.
+// A relative time has the exact UTC time in its title and in its machine-readable form.
 func TestTimesAreExactOnHover(t *testing.T) {
 	b := startConsole(t).signIn(t)
 	b.open("/events")

@@ -24,7 +24,7 @@ import (
 	"tendril/queue"
 )
 
-// The lease is a fifth of the default to shorten faults. Calls may take as long as a busy disk needs.
+// The lease is a fifth of the default, which shortens the faults. The timeout for calls allows for a busy disk.
 const (
 	testLease = 3 * time.Second
 	testRenew = 600 * time.Millisecond
@@ -33,10 +33,13 @@ const (
 	tickTask  = "tick"
 )
 
-// Three instances share a queue, a registry and a task due every second. Faults hit the leader: kill -9, a pause
-// longer than the lease, and a network cut. On embedded and FIFO queues each run is enqueued exactly once; on a
-// standard queue on Amazon SQS a second message belongs to the same run. No run is early. TENDRIL_LEADER_KILLS sets
-// the number of faults; by default the test runs at night only, because it needs an otherwise idle machine.
+// Three instances share a queue, a registry and a task that is due every second. Faults affect the leader: kill -9, a
+// pause that is longer than the lease, and a network failure. On embedded queues and FIFO queues, each run is
+// enqueued exactly once. On a standard queue of Amazon SQS, a run may have a second message with the same ID. No run
+// is early.
+//
+// TENDRIL_LEADER_KILLS sets the number of faults. By default, the test runs only at night, because it needs a machine
+// that is otherwise idle.
 func TestKilledLeadersEnqueueEachRunOnce(t *testing.T) {
 	t.Parallel()
 	faults := testpeer.Size(0, 100)
@@ -60,19 +63,19 @@ func TestKilledLeadersEnqueueEachRunOnce(t *testing.T) {
 	}
 }
 
-// place is a queue and a registry shared by instances.
+// place is the queue and the registry that instances share.
 type place struct {
 	endpoint, queue string
-	role            string // role of the instances
-	token           string // token of the registry
-	// term is the maximum time before the next fault, on average long enough to catch up on missed runs.
+	role            string // the role that the instances' processes play
+	token           string // token for the registry
+	// term is the maximum time until the next fault. On average, it is long enough to catch up on missed runs.
 	term  time.Duration
 	lease func(context.Context) (queue.Lease, error)
-	// since returns the time up to which runs are accounted for, as in [registry.Runs].
+	// since returns the times up to which runs are accounted for, as in [registry.Runs].
 	since func(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
-	// runs stops the place and returns the runs in the queue.
+	// runs stops the place and returns the runs that are in the queue.
 	runs func(t *testing.T) []run
-	// twice means that a run may be in the queue twice.
+	// twice means that the queue may contain a run twice.
 	twice bool
 }
 
@@ -92,7 +95,7 @@ func runOf(t *testing.T, m *queue.Message) run {
 	return run{id, scheduled.ScheduledAt, m.SentAt}
 }
 
-// servedPlace is a queue of `tendril serve`, which also serves the registry.
+// servedPlace returns a place with a queue of `tendril serve`, which also serves the registry.
 func servedPlace(t *testing.T, name string) *place {
 	dir := t.TempDir()
 	serve, started := start(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")
@@ -136,7 +139,7 @@ func killLeaders(t *testing.T, p *place, faults int) {
 	first := time.Now()
 	for i := range faults {
 		led, _ := fleet.leader("", nil)
-		time.Sleep(rand.N(p.term)) // a random moment
+		time.Sleep(rand.N(p.term)) // until a random moment
 		began := time.Now()
 		healed := fleet.fault(led, i%3)
 		if next, _ := fleet.leader(led, healed); next != led {
@@ -149,7 +152,7 @@ func killLeaders(t *testing.T, p *place, faults int) {
 	checkTicks(t, p, faults, takeovers, first, last, readMissed(t, fleet.missedLog))
 }
 
-// readMissed counts how often each second was reported as missed.
+// readMissed counts how often each second's run was reported as missed.
 func readMissed(t *testing.T, path string) map[int64]int {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -167,7 +170,8 @@ func readMissed(t *testing.T, path string) map[int64]int {
 	return missed
 }
 
-// checkTicks compares the queue's contents and the missed runs with the seconds between the first leader and the end.
+// checkTicks compares the runs in the queue, and those reported as missed, with the seconds from the first leader to
+// the end.
 func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, began, ended time.Time,
 	reportedMissed map[int64]int,
 ) {
@@ -229,13 +233,13 @@ func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, b
 	}
 }
 
-// fleet is a number of instances, each with its own connection that can be cut.
+// fleet contains the instances. Each has a connection of its own, which can be cut.
 type fleet struct {
 	*place
 	t         *testing.T
 	made      int
 	nodes     map[string]*node
-	missedLog string // file for runs reported as missed
+	missedLog string // file in which instances record missed runs
 }
 
 type node struct {
@@ -261,12 +265,12 @@ func (f *fleet) add() {
 	f.nodes[n.name] = n
 }
 
-// leader waits until a living instance other than not holds the lease, and returns its name. If no instance took over
-// before the fault was healed, the previous leader counts once it has renewed its lease.
+// leader waits until a live instance other than not holds the lease, and returns its name. If the fault has ended
+// before any instance took over, it also accepts the previous leader once that has renewed its lease.
 func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease) {
 	f.t.Helper()
 	deadline := time.After(2 * time.Minute)
-	var before *queue.Lease // the lease when the fault was healed
+	var before *queue.Lease // the lease when the fault ended
 	for {
 		lease, err := f.lease(context.Background())
 		if err == nil && !lease.Released && f.nodes[lease.Owner] != nil {
@@ -286,8 +290,8 @@ func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease)
 	}
 }
 
-// fault inflicts one of three faults on an instance. The returned channel is closed when it has healed; nil if it is
-// permanent.
+// fault starts one of three faults on an instance. It returns a channel that is closed when the fault has ended, or
+// nil if it is permanent.
 func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	n, healed := f.nodes[name], make(chan struct{})
 	switch kind {
@@ -309,8 +313,8 @@ func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	return healed
 }
 
-// awaitOutstanding waits until all missed runs have been enqueued. With slow answers this takes as long as the
-// faults.
+// awaitOutstanding waits until all missed runs have been enqueued. If responses are slow, this takes as long as the
+// faults did.
 func (f *fleet) awaitOutstanding() {
 	f.t.Helper()
 	const patience = 5 * time.Minute

@@ -18,8 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// 30 clients share the eight connections possible with 64 descriptors. Each send is either performed and answered, or
-// not performed. SDKs retry, and no message is duplicated.
+// 30 clients share the eight connections that 64 descriptors allow. Each send is either performed and answered, or
+// not performed. The SDKs retry, and no message is duplicated.
 func TestFewDescriptorsAnswerEverySendTheyAccept(t *testing.T) {
 	t.Parallel()
 	const clients, sends = 30, 15
@@ -73,7 +73,7 @@ func raw(t *testing.T, base, request string) net.Conn {
 	return conn
 }
 
-// statusOf reads the status of an answer of any length; 0 if the connection was closed.
+// statusOf returns the status of a response of any length, or 0 if the connection was closed.
 func statusOf(conn net.Conn) (status int) {
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err == nil {
@@ -85,7 +85,7 @@ func statusOf(conn net.Conn) (status int) {
 	return status
 }
 
-// The signed endpoint, its registry and the console refuse a request based on its header, before its body arrives.
+// The signed endpoint, its registry and the console refuse a request because of its header, before its body arrives.
 func TestBodiesWithoutCredentialsAreNotRead(t *testing.T) {
 	t.Parallel()
 	credentials := filepath.Join(t.TempDir(), "credentials.json")
@@ -127,8 +127,8 @@ func TestBodiesWithoutCredentialsAreNotRead(t *testing.T) {
 	}
 }
 
-// Programs without a token open as many waits and live pages as possible. Probes and commands with the token still
-// work.
+// Programs without a token open as many waiting requests and live pages as they can. Probes, and commands with the
+// token, still work.
 func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -27,7 +27,7 @@ const (
 	migrateKills    = 12
 )
 
-// migrateSize returns the number of messages on the standard queue; the FIFO queue has a tenth.
+// migrateSize returns the number of messages in the standard queue. The FIFO queue has a tenth of that.
 func migrateSize(t *testing.T, size int) int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_MIGRATE")); err == nil {
 		return n
@@ -38,7 +38,7 @@ func migrateSize(t *testing.T, size int) int {
 	return size
 }
 
-// Kills `tendril migrate` repeatedly during a migration to a second tendril.
+// The test repeatedly kills `tendril migrate` while it moves messages to a second tendril.
 func TestKilledMigrationLosesNothing(t *testing.T) {
 	size := migrateSize(t, 20_000)
 	dir, there := t.TempDir(), t.TempDir()
@@ -51,7 +51,8 @@ func TestKilledMigrationLosesNothing(t *testing.T) {
 	checkMigrated(t, size, stored(t, there, migrateStandard), stored(t, there, migrateFIFO))
 }
 
-// The reverse migration. Messages received by a killed run become visible again after a minute.
+// The test migrates in the other direction. Messages that a killed run has received become visible again after a
+// minute.
 func TestKilledMigrationBackLosesNothing(t *testing.T) {
 	if os.Getenv("TENDRIL_MIGRATE") == "" && !testpeer.Nightly() {
 		t.Skip("takes minutes: set TENDRIL_MIGRATE to the number of messages, or TENDRIL_NIGHTLY")
@@ -66,7 +67,7 @@ func TestKilledMigrationBackLosesNothing(t *testing.T) {
 	checkMigrated(t, size, stored(t, dir, migrateStandard), stored(t, dir, migrateFIFO))
 }
 
-// fillQueues creates a data directory with a standard and a FIFO queue.
+// fillQueues creates a data directory with a standard queue and a FIFO queue, and fills them.
 func fillQueues(t *testing.T, dir string, size int) {
 	t.Helper()
 	b, err := broker.Open(dir, nil)
@@ -99,7 +100,7 @@ func fillQueues(t *testing.T, dir string, size int) {
 	}
 }
 
-// migrateWithKills runs the command, kills it a few times, lets it finish, and checks its result.
+// migrateWithKills runs the command, kills it several times, lets it finish, and checks its result.
 func migrateWithKills(t *testing.T, env []string, size int, args ...string) {
 	t.Helper()
 	run := func() (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
@@ -115,7 +116,7 @@ func migrateWithKills(t *testing.T, env []string, size int, args ...string) {
 		return cmd, &out, &said
 	}
 	began, killed := time.Now(), 0
-	// The size of the journal measures progress, so that kills are spread evenly even on a slow machine.
+	// The size of the journal is a measure of progress. So the kills are spread evenly, even on a slow machine.
 	folder := filepath.Join(args[slices.Index(args, "--data-dir")+1], "migrate")
 	part := int64(size) * 80 / migrateKills
 	for range migrateKills {
@@ -131,7 +132,7 @@ func migrateWithKills(t *testing.T, env []string, size int, args ...string) {
 					<-ended
 					killed++
 				}
-			case <-ended: // finished before the kill
+			case <-ended: // the command finished before the kill
 				alive = false
 			}
 		}
@@ -163,8 +164,8 @@ func journalSize(folder string) (n int64) {
 	return n
 }
 
-// checkMigrated expects each message of the standard queue at least once, and each of the FIFO queue once and in
-// order.
+// checkMigrated checks that each message of the standard queue arrived at least once, and each message of the FIFO
+// queue once and in order.
 func checkMigrated(t *testing.T, size int, standard, fifo []broker.Stored) {
 	t.Helper()
 	number := func(m *queue.Message) int {

@@ -15,11 +15,11 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Nightly runs store the result of each passed test in a file, in a folder per commit. If a run is restarted for the
-// same commit, these tests are skipped. TENDRIL_NIGHTLY_DIR is the parent folder; the default is in the user's cache
-// folder.
+// In a nightly run, the result of each test that passes is stored in a file, in a folder for the commit. If the run
+// is restarted on the same commit, these tests are skipped. TENDRIL_NIGHTLY_DIR is the parent folder. By default, it
+// is in the user's cache folder.
 
-// nightlyFolder returns the folder for this commit, or "" if it is not a nightly run or files have changed.
+// nightlyFolder returns the folder for this commit. It returns "" if this is not a nightly run or files have changed.
 var nightlyFolder = sync.OnceValue(func() string {
 	if !testpeer.Nightly() {
 		return ""
@@ -39,7 +39,7 @@ var nightlyFolder = sync.OnceValue(func() string {
 	return filepath.Join(root, strings.TrimSpace(string(commit)))
 })
 
-// resume skips a test that has already passed in a nightly run of this commit.
+// resume skips a test that has passed in a nightly run of this commit.
 func resume(t *testing.T) {
 	t.Helper()
 	dir := nightlyFolder()
@@ -56,7 +56,7 @@ func resume(t *testing.T) {
 
 func resultFile(dir, test string) string { return filepath.Join(dir, url.PathEscape(test)+".txt") }
 
-// report logs the result of a test, and stores it for the nightly report if the test passes.
+// report logs the result of a test. If the test passes, it also stores the result for the nightly report.
 func report(t *testing.T, format string, args ...any) {
 	t.Helper()
 	text := fmt.Sprintf(format, args...)
@@ -77,7 +77,7 @@ func report(t *testing.T, format string, args ...any) {
 	})
 }
 
-// writeNightlyTable writes the results in a folder as the table of docs/reliability.md.
+// writeNightlyTable writes the results in a folder into the table in docs/reliability.md.
 func writeNightlyTable(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil || len(files) == 0 {
@@ -99,7 +99,7 @@ func writeNightlyTable(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "results.md"), []byte(table.String()), 0o644)
 }
 
-// Names with slashes and spaces survive being file names.
+// Test names can contain slashes and spaces, although they become file names.
 func TestNightlyTableHasEachResult(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -16,8 +16,9 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// An app is down for many times the visibility timeout while ten thousand messages wait. None is dead-lettered, and
-// only as many are received as may be in flight. TENDRIL_OUTAGE sets the duration, for example 10m.
+// The app is down for many times the visibility timeout while ten thousand messages wait. No message is
+// dead-lettered, and no more messages are received than may be in flight. TENDRIL_OUTAGE sets the duration, for
+// example 10m.
 func TestOutageBurnsNoReceives(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -27,7 +28,7 @@ func TestOutageBurnsNoReceives(t *testing.T) {
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_OUTAGE")); err == nil {
 		outage = d
 	}
-	address, dir := "127.0.0.1:"+testpeer.FreePort(t), t.TempDir() // refuses connections
+	address, dir := "127.0.0.1:"+testpeer.FreePort(t), t.TempDir() // nothing listens here, so connections are refused
 	p, started := start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off", "--name", "jobs",
 		"--target", "http://"+address,
 		"--http-connections", fmt.Sprint(connections), "--visibility-timeout", "1", "--max-retries", "3")

@@ -21,7 +21,7 @@ func (b *browser) evaluate(expression string) string {
 	return text
 }
 
-// Browser extensions such as spelling checkers add attributes to forms. Pages must nevertheless remain live.
+// Browser extensions, such as spelling checkers, add attributes to forms. The page must remain live nevertheless.
 func TestFormsSurviveExtensionsOfTheBrowser(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -42,7 +42,7 @@ func TestFormsSurviveExtensionsOfTheBrowser(t *testing.T) {
 	}
 }
 
-// If updating fails, the page says so, closes its stream and opens no other.
+// If an update fails because of a script error, the page reports that, closes its stream and does not open another.
 func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -59,7 +59,7 @@ func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 		"window.streams === 0 && !document.body.innerText.includes('connection to tendril is lost')")
 }
 
-// Messages with all kinds of line ends, initially and after an update.
+// The messages contain all kinds of line ends. They are shown unchanged, initially and after an update.
 func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -84,7 +84,7 @@ func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
 	}
 }
 
-// A server on another port of the host gets the cookie, but not the key.
+// A server on another port of the same host receives the cookie, but not the key.
 func TestTheKeyOfASessionBelongsToOnePort(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -102,6 +102,6 @@ func TestTheKeyOfASessionBelongsToOnePort(t *testing.T) {
 		t.Errorf("scripts see the cookies %s", cookies)
 	}
 	b.do(chromedp.Evaluate[chromedp.Void]("localStorage.removeItem('session-key')"))
-	b.click("#main .acts form > button.primary") // resume
+	b.click("#main .acts form > button.primary") // resumes the queue
 	b.awaitText("Enter the key of this session")
 }

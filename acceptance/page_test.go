@@ -20,7 +20,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// fenced returns the first fenced block on the page that begins with start.
+// fenced returns the first fenced block of a page that starts with start.
 func fenced(t *testing.T, text, start string) string {
 	t.Helper()
 	for i, part := range strings.Split(text, "\n```") {
@@ -41,7 +41,7 @@ func tendril(t *testing.T, dir string, env []string, args ...string) (output str
 	cmd := program(t, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir(),
-		"TENDRIL_LISTEN=127.0.0.1:0", "TENDRIL_CONSOLE=127.0.0.1:0", "TENDRIL_PORT="+testpeer.FreePort(t)) // not used by other tests
+		"TENDRIL_LISTEN=127.0.0.1:0", "TENDRIL_CONSOLE=127.0.0.1:0", "TENDRIL_PORT="+testpeer.FreePort(t)) // unused by other tests
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
@@ -50,16 +50,16 @@ func tendril(t *testing.T, dir string, env []string, args ...string) (output str
 	return ownWarning.ReplaceAllString(string(out), ""), cmd.ProcessState.ExitCode()
 }
 
-// ownWarning is caused by a variable set here.
+// ownWarning matches the warning that a variable set by tendril causes.
 var ownWarning = regexp.MustCompile("(?m)^warning: TENDRIL_LISTEN: .*\n")
 
-// typedUp matches command lines that begin with "tendril up", indented or in backquotes; shellWords splits them.
+// typedUp matches command lines that start with "tendril up", indented or in backquotes. shellWords splits them.
 var (
 	typedUp    = regexp.MustCompile("(?m)(?:^    |`)tendril up([^`\n#]*)")
 	shellWords = regexp.MustCompile(`'[^']*'|\S+`)
 )
 
-// The settings of all environments on the pages are valid without a warning. Nothing is started.
+// The settings of all environments on the pages are valid and cause no warnings. The test starts no environment.
 func TestPagesSettings(t *testing.T) {
 	t.Parallel()
 	app := t.TempDir()
@@ -79,7 +79,7 @@ func TestPagesSettings(t *testing.T) {
 				args = append(args, strings.Trim(strings.ReplaceAll(w, "path/to/app", app), "'"))
 			}
 			if strings.Contains(m[1], "/etc/") || strings.Contains(m[1], ".zip") || strings.Contains(m[1], "DIR") {
-				continue // not available here
+				continue // not available on this machine
 			}
 			found++
 			dir := ".."
@@ -119,7 +119,7 @@ func TestQueuesPageSettings(t *testing.T) {
 	}
 }
 
-// Runs the check shown on the page, and compares Workerless's variables with its flags.
+// The test runs the check that the page shows, and compares Workerless's variables with its flags.
 func TestWorkerlessPageSettings(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/from-workerless.md")
@@ -147,7 +147,7 @@ func TestWorkerlessPageSettings(t *testing.T) {
 	}
 }
 
-// Options documented as refused or off behave so.
+// Options that the page describes as refused or off behave accordingly.
 func TestWorkerlessPageSurprises(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

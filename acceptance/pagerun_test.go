@@ -21,7 +21,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// shop is a running environment from a page, in its own folder and on free ports.
+// shop is a running environment of a page. It has its own folder and uses free ports.
 type shop struct {
 	*process
 	t       *testing.T
@@ -29,12 +29,12 @@ type shop struct {
 	started event
 }
 
-// open runs tendril up in dir.
+// open runs tendril up in dir and waits until it has started.
 func open(t *testing.T, dir string, env []string, args ...string) *shop {
 	t.Helper()
 	args = append([]string{"up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0"}, args...)
 	p := launchIn(t, dir, env, args...)
-	// Lines for people have no such event; the first receive takes its place.
+	// The log format for terminals has no such event, so the first receive counts.
 	return &shop{p, t, dir, p.await(t, "it started", func(e event) bool {
 		return e.Msg == "started" || strings.Contains(e.Msg, " · receiving started")
 	})}
@@ -45,7 +45,7 @@ func (s *shop) do(args ...string) (output string, code int) {
 	return tendril(s.t, s.dir, nil, append(args, "--data-dir", s.dir)...)
 }
 
-// must is like do and fails the test on errors.
+// must is like do, and fails the test if the command does.
 func (s *shop) must(args ...string) string {
 	s.t.Helper()
 	out, code := s.do(args...)
@@ -55,7 +55,7 @@ func (s *shop) must(args ...string) string {
 	return out
 }
 
-// typedLine returns the words of the first command line on the page with that start.
+// typedLine returns the words of the first command line on a page that starts with start.
 func typedLine(t *testing.T, text, start string) []string {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -72,7 +72,7 @@ func typedLine(t *testing.T, text, start string) []string {
 	return nil
 }
 
-// Parts of the output that differ from run to run.
+// These match parts of the output that differ between runs.
 var (
 	ids     = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	numbers = regexp.MustCompile(`\d+(\.\d+)?(ms|µs|s|m)?`)
@@ -81,14 +81,14 @@ var (
 	blanks  = regexp.MustCompile(` +`)
 )
 
-// shape replaces parts that differ from run to run.
+// shape replaces the parts of a text that differ between runs.
 func shape(text string) string {
 	text = version.ReplaceAllString(ids.ReplaceAllString(text, "ID"), "tendril VERSION, process")
-	text = rates.ReplaceAllString(text, "") // not always present
+	text = rates.ReplaceAllString(text, "") // not shown in every run
 	return blanks.ReplaceAllString(numbers.ReplaceAllString(text, "N"), " ")
 }
 
-// Follows the page.
+// The test follows the steps of the page.
 func TestLambdaPageGo(t *testing.T) {
 	t.Parallel()
 	text, dir := page(t, "docs/lambda.md"), t.TempDir()
@@ -163,7 +163,7 @@ func TestQueuesPageStatus(t *testing.T) {
 		!strings.Contains(text, first) {
 		t.Errorf("the first line is not %s:\n%s", first, out)
 	}
-	// The health above changes all the time.
+	// The health information above changes constantly.
 	_, queues, _ := strings.Cut(out, "\nQUEUE ")
 	if want := fenced(t, text, "QUEUE "); strings.TrimSpace(shape("QUEUE "+queues)) != strings.TrimSpace(shape(want)) {
 		t.Errorf("%s\nwant\n%s", out, want)
@@ -219,7 +219,7 @@ func TestQueuesPageOwnSettings(t *testing.T) {
 	}
 }
 
-// The app's view of the guide's notification and of a trace.
+// The app receives the guide's notification, and a trace, as the guide shows.
 func TestGuideNotification(t *testing.T) {
 	t.Parallel()
 	app := newScript(t, func(w http.ResponseWriter, _ *http.Request, _ posted) { w.WriteHeader(http.StatusOK) })
@@ -254,7 +254,7 @@ func TestGuideNotification(t *testing.T) {
 	}
 }
 
-// The log lines of aws-sqsd and of the limits match the guide.
+// The log lines in the format of aws-sqsd, and those about limits, match the guide.
 func TestGuideLogs(t *testing.T) {
 	t.Parallel()
 	sqsd := fenced(t, page(t, "docs/observe.md"), "2026-11-20T17:07:51Z message: sent")
@@ -288,12 +288,12 @@ func TestGuideLogs(t *testing.T) {
 	}
 }
 
-// anywhere returns the shape of a log line without the app's address.
+// anywhere returns the shape of a log line, without the app's address.
 func anywhere(line string) string {
 	return regexp.MustCompile(`http://[^ ]+/`).ReplaceAllString(shape(line), "URL")
 }
 
-// With a name, the metrics of every queue use Workerless's namespace.
+// If a name is set, the metrics of every queue are in Workerless's namespace.
 func TestWorkerlessName(t *testing.T) {
 	t.Parallel()
 	_, served := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

@@ -17,8 +17,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Among good messages, exactly those that crash the app are dead-lettered, and once they are identified, good
-// messages flow unimpeded. TENDRIL_POISON sets the number of messages; one in a hundred is poison.
+// Exactly those messages that crash the app are dead-lettered. Once they are identified, they do not slow down the
+// good messages. TENDRIL_POISON sets the number of messages; one in a hundred is poison.
 func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_POISON")); err == nil {
 		messages = n
 	}
-	const known, per = 10, 6_000 // poison and good messages of the second part
+	const known, per = 10, 6_000 // numbers of poison messages and of good messages in the second part
 	poison := func(i int) bool { return i%100 == 42 }
 	body := func(i int) string {
 		if poison(i) {
@@ -48,7 +48,8 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	awaitQuiet(t, started)
 	all := time.Since(began)
 
-	// Measure good messages while identified poison messages are retried, and the same number without any.
+	// The second part compares the rate of good messages while identified poison messages are retried with the rate
+	// when there are none.
 	good, deaths := newLines(t, journal), newLines(t, deathsOf(journal))
 	pace := func(what string) (perSecond float64, died int) {
 		const n = per
@@ -89,12 +90,12 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	if died == 0 {
 		t.Error("no killer was tried beside the good messages: nothing was measured")
 	}
-	if beside < 0.5*alone { // lenient, because the machine may be busy; the log has the figure
+	if beside < 0.5*alone { // lenient, because the machine may be busy; the log contains the figure
 		t.Errorf("good messages flow at %.0f %% beside poison messages", 100*beside/alone)
 	}
 }
 
-// awaitPoisonFound waits until n messages are identified and not yet dead-lettered.
+// awaitPoisonFound waits until n messages are identified as poison but not yet dead-lettered.
 func awaitPoisonFound(t *testing.T, started event, n int) {
 	t.Helper()
 	for range 3000 {
@@ -116,7 +117,7 @@ func awaitPoisonFound(t *testing.T, started event, n int) {
 	t.Fatal("the poison messages were not found within a minute")
 }
 
-// lines counts the lines of a growing file.
+// lines counts the lines of a file that is being written.
 type lines struct {
 	t    *testing.T
 	file *os.File
@@ -148,7 +149,7 @@ func (l *lines) count() int {
 	}
 }
 
-// awaitQuiet waits until all messages are done or dead-lettered.
+// awaitQuiet waits until all messages are processed or dead-lettered.
 func awaitQuiet(t *testing.T, started event) {
 	t.Helper()
 	c := client(started.Endpoint)

@@ -24,7 +24,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// binary is the program under test, built by TestMain.
+// binary is the path of the program under test, which TestMain builds.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		if binary = os.Getenv("ACCEPTANCE_BINARY"); binary != "" { // contains mutations that tests must detect
+		if binary = os.Getenv("ACCEPTANCE_BINARY"); binary != "" { // a build with mutations, which tests must detect
 			return m.Run()
 		}
 		binary = filepath.Join(dir, "tendril")
@@ -60,8 +60,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// program returns a command that runs the program under test. It looks at all source files, because go test caches
-// results based on the files a test opens and does not know about the build in TestMain.
+// program returns a command that runs the program under test. It checks the state of all source files: go test caches
+// results depending on the files that a test opens, and does not know that TestMain builds the program.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := lookAtSources(); err != nil {
@@ -85,18 +85,18 @@ var lookAtSources = sync.OnceValue(func() error {
 	})
 })
 
-// event is a line of output.
+// event is a line of tendril's output.
 type event struct {
 	Msg       string `json:"msg"`
 	Level     string `json:"level"`
-	Status    any    `json:"status"` // a health status or an HTTP status
+	Status    any    `json:"status"` // health status or HTTP status
 	MessageID string `json:"message_id"`
 	Outcome   string `json:"outcome"`
 	Reason    string `json:"reason"`
 	Endpoint  string `json:"endpoint"`
 	QueueURL  string `json:"queue_url"`
 	Console   string `json:"console"`
-	Line      string `json:"line"` // of the app's output
+	Line      string `json:"line"` // line of the app's output
 	Process   string `json:"process"`
 	raw       string
 }
@@ -111,8 +111,8 @@ func (e *event) attribute(key string) string {
 
 type process struct {
 	cmd    *exec.Cmd
-	output *testpeer.Output // complete
-	stderr *testpeer.Output // without log lines
+	output *testpeer.Output // complete output
+	stderr *testpeer.Output // standard error without log lines
 	exited chan struct{}
 
 	mu     sync.Mutex
@@ -120,14 +120,14 @@ type process struct {
 	news   chan struct{} // closed and replaced at each event
 }
 
-// start runs tendril and waits until it has started.
+// start runs tendril and waits until it has started. It returns the event that reports the start.
 func start(t *testing.T, args ...string) (*process, event) {
 	t.Helper()
 	p := launch(t, args...)
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
-// long skips a test of more than ten seconds with -short.
+// long skips a test that takes more than ten seconds if -short is set.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -158,7 +158,7 @@ func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 	return launchCommand(t, cmd)
 }
 
-// launchCommand starts a command that becomes tendril, with the default environment variables added.
+// launchCommand starts a command that becomes tendril. It adds the default environment variables.
 func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, output: new(testpeer.Output), stderr: new(testpeer.Output), exited: make(chan struct{}),
@@ -178,7 +178,7 @@ func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	go p.read(out)
 	t.Cleanup(func() {
 		if t.Failed() {
-			p.cmd.Process.Signal(syscall.SIGTERM) // it may print something
+			p.cmd.Process.Signal(syscall.SIGTERM) // lets the process print why it does not stop
 			select {
 			case <-p.exited:
 			case <-time.After(20 * time.Second):
@@ -212,7 +212,7 @@ func (p *process) read(out io.Reader) {
 	close(p.exited)
 }
 
-// await returns the first matching event, past or future.
+// await waits for the first event that matches and returns it. The event may already have happened.
 func (p *process) await(t *testing.T, what string, wanted func(event) bool) event {
 	t.Helper()
 	deadline := time.After(waitsFor())
@@ -235,7 +235,7 @@ func (p *process) await(t *testing.T, what string, wanted func(event) bool) even
 	}
 }
 
-// waitsFor limits waits. It is shorter for mutants, which may prevent the event.
+// waitsFor returns how long to wait for an event. The time is shorter for mutants, which may prevent the event.
 func waitsFor() time.Duration {
 	if os.Getenv("TENDRIL_MUTANT") != "" {
 		return 6 * time.Second
@@ -272,12 +272,12 @@ func (p *process) terminate(t *testing.T) int {
 	}
 }
 
-// client returns an AWS SDK client without retries, so that each acknowledgement belongs to a single call.
+// client returns an AWS SDK client that makes no retries, so that each acknowledgement belongs to one call.
 func client(endpoint string) *sqs.Client {
 	return sqs.New(sqs.Options{
 		BaseEndpoint: &endpoint, Region: "us-east-1",
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-		// Use a separate transport: closing a test server closes the default transport's idle connections.
+		// The transport is not the default one, whose idle connections are closed when any test server is closed.
 		Retryer: aws.NopRetryer{}, HTTPClient: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
 	})
 }

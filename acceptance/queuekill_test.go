@@ -19,8 +19,8 @@ import (
 
 type sqsAttribute = types.QueueAttributeName
 
-// Kills `tendril serve` at random moments while eight producers send. In the end, every acknowledged message is in
-// the queue, unmodified.
+// The test kills `tendril serve` at random moments while eight producers send. In the end, the queue contains every
+// acknowledged message, unmodified.
 func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 	resume(t)
 	kills, enough := testpeer.Size(50, 300), testpeer.Size(100_000, 300_000)
@@ -47,7 +47,7 @@ func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 		for producers.acked.Load() < goal {
 			producers.wait()
 		}
-		// A random moment within the next few commits.
+		// The kill happens at a random moment within the next few commits.
 		time.AfterFunc(rand.N(20*time.Millisecond), p.kill)
 		<-p.exited
 		p = serve(listen)
@@ -67,11 +67,11 @@ func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 	}
 }
 
-// producers send batches of ten as fast as possible, across crashes.
+// producers send batches of ten as fast as possible, and continue after crashes.
 type producers struct {
 	acked atomic.Int64
 	news  chan struct{}
-	log   losscheck.Log // by ID and body
+	log   losscheck.Log // by message ID and body
 }
 
 func startProducers(t *testing.T, n int, endpoint, queueURL string) (*producers, func()) {
@@ -96,7 +96,7 @@ func (ps *producers) produce(ctx context.Context, who int, c *sqs.Client, queueU
 		}
 		out, err := c.SendMessageBatch(ctx, in)
 		if err != nil {
-			select { // the queue is down
+			select { // waits while the queue is down
 			case <-time.After(5 * time.Millisecond):
 			case <-ctx.Done():
 			}
@@ -117,7 +117,7 @@ func (ps *producers) produce(ctx context.Context, who int, c *sqs.Client, queueU
 
 func (ps *producers) wait() { <-ps.news }
 
-// drain receives and deletes everything and counts messages by ID and body.
+// drain receives and deletes all messages, and counts them by message ID and body.
 func drain(t *testing.T, c *sqs.Client, queueURL string) map[string]int {
 	t.Helper()
 	got := map[string]int{}

@@ -29,16 +29,16 @@ import (
 
 const (
 	faultsQueue       = "jobs"
-	faultsReceives    = 60 // before dead-lettering
-	faultsConnections = 10 // per worker
+	faultsReceives    = 60 // receives before a message is dead-lettered
+	faultsConnections = 10 // connections per worker
 )
 
-// faultKind is a fault of the table in docs/reliability.md.
+// faultKind is a kind of fault in the table of docs/reliability.md.
 type faultKind struct {
 	row, name string
-	// harmless faults cause no repeated processing, so messages in flight are not counted.
+	// harmless means that the fault causes no repeated processing, so messages in flight are not counted.
 	harmless bool
-	// begin chooses a target and returns the fault, or nil if all targets have one already.
+	// begin selects a target and returns a function that performs the fault, or nil if all targets already have one.
 	begin func(w *faultyWorld, k *faultKind, lasts time.Duration) func()
 }
 
@@ -151,11 +151,13 @@ func onApp(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() 
 	}
 }
 
-// Runs `tendril serve`, two `tendril up` that share its queue, their apps and a producer under random, overlapping
-// faults: kills and pauses of any process, network faults, deployments and reloads, a disk that refuses writes, and a
-// lack of descriptors. In the end each message is done, dead-lettered or in the queue, and only messages in flight
-// during a fault were processed twice. The ordinary form has each fault once. TENDRIL_SEED repeats the choices of a
-// run, and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
+// The test runs `tendril serve`, two `tendril up` that share its queue, their apps and a producer under random,
+// overlapping faults: kills and pauses of any process, network faults, deployments and reloads, a disk that refuses
+// writes, and a lack of descriptors. In the end, each message is done, dead-lettered or in the queue, and only
+// messages that were in flight during a fault were processed twice.
+//
+// The ordinary form has each fault once. TENDRIL_SEED repeats the choices of an earlier run, and
+// TENDRIL_RANDOM_FAULTS sets the duration of the long form.
 func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -177,8 +179,8 @@ func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	})
 }
 
-// Like TestRandomFaultsKeepTheLedger with one fault repeated, each in its own world. TENDRIL_EACH_FAULT sets the
-// duration; by default the test runs at night only.
+// The test is like TestRandomFaultsKeepTheLedger, but repeats a single fault, and has a world for each fault.
+// TENDRIL_EACH_FAULT sets the duration. By default, the test runs only at night.
 func TestEachFaultKeepsTheLedger(t *testing.T) {
 	t.Parallel()
 	length := testpeer.Size(0, 2*time.Minute)
@@ -192,7 +194,7 @@ func TestEachFaultKeepsTheLedger(t *testing.T) {
 		t.Run(k.row+" "+k.name, func(t *testing.T) {
 			resume(t)
 			visibility := 4 * time.Second
-			if k.harmless { // if the queue is back before its messages become visible
+			if k.harmless { // long enough that the queue is back before its messages become visible
 				visibility = 20 * time.Second
 			}
 			w := newFaultyWorld(t, visibility)
@@ -205,7 +207,7 @@ func TestEachFaultKeepsTheLedger(t *testing.T) {
 	}
 }
 
-// faultyWorld is a queue, two workers with their apps, a producer, and their faults.
+// faultyWorld contains a queue, two workers with their apps, a producer, and the faults that affect them.
 type faultyWorld struct {
 	t      *testing.T
 	seed   uint64
@@ -213,36 +215,36 @@ type faultyWorld struct {
 	began  time.Time
 
 	visibility time.Duration
-	queue      *server // tendril serve
-	external   *server // tendril up with an app in the test
-	bundled    *server // tendril up with its own app
-	url        string  // queue URL without faults
-	// Connections of the workers and the producer to the queue, and of a worker to the external app.
+	queue      *server // runs tendril serve
+	external   *server // runs tendril up, with an app in the test process
+	bundled    *server // runs tendril up, with an app of its own
+	url        string  // URL of the queue, without faults
+	// These are the connections of the workers and the producer to the queue, and of one worker to the external app.
 	externalQueue, bundledQueue, producerQueue, externalApp *faultProxy
-	journal                                                 string // of the bundle's app
-	version                                                 int    // last deployed version of the bundle
+	journal                                                 string // journal of the bundle's app
+	version                                                 int    // version of the bundle that was deployed last
 
 	mu       sync.Mutex
-	done     map[string]int // by the external app: message ID to count
-	corrupt  int            // modified bodies
+	done     map[string]int // completions in the external app by message ID
+	corrupt  int            // number of modified bodies
 	acked    map[string]string
-	unknown  int // sends with unknown outcome
+	unknown  int // number of sends with an unknown outcome
 	refused  int
-	inFlight int // last known number
+	inFlight int // last known number of messages in flight
 	opened   map[*faultWindow]bool
 	windows  []*faultWindow
-	counts   map[string]int // faults by name
-	// networkFaults counts faults of requests, requestsHit the affected requests.
+	counts   map[string]int // number of faults by name
+	// networkFaults is the number of faults that affect requests, and requestsHit the number of affected requests.
 	networkFaults, requestsHit int
 }
 
 type faultWindow struct{ mostInFlight int }
 
-// server is a process that is restarted with the same arguments after it was killed.
+// server is a process that is restarted with the same arguments after a kill.
 type server struct {
 	name string
 	args []string
-	busy sync.Mutex // held during a fault of this process
+	busy sync.Mutex // held during a fault of the process
 
 	mu      sync.Mutex
 	p       *process
@@ -255,9 +257,9 @@ func (s *server) process() (*process, event) {
 	return s.p, s.started
 }
 
-// start starts the process, repeatedly while the queue is unreachable, like a service manager.
+// start starts the process. Like a service manager, it tries again while the queue is unreachable.
 func (s *server) start(t *testing.T) {
-	const queueUnreachable = 4 // exit status
+	const queueUnreachable = 4 // exit status of tendril
 	for {
 		p := launch(t, s.args...)
 		if started, ok := p.awaitStart(t); ok {
@@ -332,7 +334,7 @@ func newFaultyWorld(t *testing.T, visibility time.Duration) *faultyWorld {
 	return w
 }
 
-// run injects faults while the producer sends, and then checks the outcome of all messages.
+// run calls inject while the producer sends, and then checks the outcome of all messages.
 func (w *faultyWorld) run(inject func(context.Context)) {
 	w.t.Logf("seed %d", w.seed)
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -358,7 +360,7 @@ func (w *faultyWorld) bundle(broken bool) string {
 	return writeBundle(w.t, files)
 }
 
-// work is the external app. A message determines its duration, or fails always.
+// work is the external app. A message determines how long it takes, or that it always fails.
 func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -372,7 +374,7 @@ func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 		w.corrupt++
 		w.mu.Unlock()
 	}
-	time.Sleep(work) // even without a connection: the work is done, and the caller does not know
+	time.Sleep(work) // even if the connection is gone: the work is then done without the caller knowing
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if sent, known := w.acked[id]; known && sent != string(body) {
@@ -383,12 +385,12 @@ func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.done[id]++
-	fmt.Fprintln(rw, "done") // half of it may get lost
+	fmt.Fprintln(rw, "done") // half of the response may be lost
 }
 
 func fails(body string) bool { return strings.HasPrefix(body, "refuse ") }
 
-// produce sends at a steady rate. A message that was neither accepted nor refused may or may not be in the queue.
+// produce sends at a steady rate. A message that was neither accepted nor refused may be in the queue.
 func (w *faultyWorld) produce(ctx context.Context) {
 	const perSecond = 60
 	c := client(w.producerQueue.URL)
@@ -429,7 +431,7 @@ func (w *faultyWorld) produce(ctx context.Context) {
 	}
 }
 
-// sampleInFlight records the number of messages in flight for open faults.
+// sampleInFlight records the number of messages in flight for the faults that are active.
 func (w *faultyWorld) sampleInFlight(ctx context.Context) {
 	for {
 		select {
@@ -463,7 +465,7 @@ func (w *faultyWorld) numberInFlight(ctx context.Context) (int, error) {
 	return strconv.Atoi(out.Attributes[inFlight])
 }
 
-// open opens a fault's window; the returned function closes it.
+// open starts the period in which a fault may have effects. The returned function ends it.
 func (w *faultyWorld) open(k *faultKind) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -498,7 +500,7 @@ func (w *faultyWorld) progress(ctx context.Context) {
 	}
 }
 
-// injectRandom injects a fault about every two seconds until ctx is done, and returns when all have ended.
+// injectRandom injects a fault about every two seconds until ctx is done. It returns when all faults have ended.
 func (w *faultyWorld) injectRandom(ctx context.Context) {
 	var faults sync.WaitGroup
 	defer faults.Wait()
@@ -514,7 +516,7 @@ func (w *faultyWorld) injectRandom(ctx context.Context) {
 	}
 }
 
-// injectEach injects each fault once, in random order with overlaps.
+// injectEach injects each fault once, in random order and overlapping.
 func (w *faultyWorld) injectEach(ctx context.Context) {
 	var faults sync.WaitGroup
 	defer faults.Wait()
@@ -530,7 +532,7 @@ func (w *faultyWorld) injectEach(ctx context.Context) {
 	}
 }
 
-// injectOne injects one fault repeatedly. Pauses are longer than the visibility timeout.
+// injectOne repeats one fault. The pauses between them exceed the visibility timeout.
 func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
 	for w.wait(ctx, time.Second) {
 		lasts := time.Duration(w.random.Float64() * float64(2*time.Second))
@@ -543,7 +545,7 @@ func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
 	}
 }
 
-// wait waits for a random time with the given mean; false if ctx is done first.
+// wait waits for a random time with the given mean. It returns false if ctx is done first.
 func (w *faultyWorld) wait(ctx context.Context, mean time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -589,7 +591,7 @@ func (w *faultyWorld) network(p *faultProxy, k *faultKind, plan faultPlan, lasts
 	}
 }
 
-// limit temporarily lowers a limit of a process.
+// limit lowers a limit of a process for some time.
 func (w *faultyWorld) limit(s *server, resource int, to uint64, lasts time.Duration) {
 	p, _ := s.process()
 	var before unix.Rlimit
@@ -607,7 +609,7 @@ func (w *faultyWorld) limit(s *server, resource int, to uint64, lasts time.Durat
 	}
 }
 
-// deployment returns the deployment of a new, possibly broken version.
+// deployment returns a function that deploys a new version, which may be broken.
 func (w *faultyWorld) deployment(k *faultKind, broken bool) func() {
 	dir, want := w.bundle(broken), http.StatusOK
 	if broken {
@@ -617,7 +619,7 @@ func (w *faultyWorld) deployment(k *faultKind, broken bool) func() {
 		_, started := s.process()
 		status, answer, err := tryDeploy(w.t.Context(), s.args[4], started, dir)
 		for began := time.Now(); status == http.StatusConflict && time.Since(began) < 30*time.Second; {
-			time.Sleep(200 * time.Millisecond) // a killed app is still being replaced
+			time.Sleep(200 * time.Millisecond) // replacing a killed app takes a moment
 			status, answer, err = tryDeploy(w.t.Context(), s.args[4], started, dir)
 		}
 		if err != nil || status != want {
@@ -641,13 +643,13 @@ func (s *server) kill(t *testing.T) {
 
 func (s *server) restart(t *testing.T) {
 	p, _ := s.process()
-	if code := p.terminate(t); code != 0 && code != 3 { // 3: hanging work was abandoned
+	if code := p.terminate(t); code != 0 && code != 3 { // 3 means that hanging work was abandoned
 		t.Errorf("%s: exit status %d after TERM", s.name, code)
 	}
 	s.start(t)
 }
 
-// check waits until everything is done, and compares the ledger with the messages sent.
+// check waits until all messages are settled, and compares the apps' records with the messages sent.
 func (w *faultyWorld) check() {
 	t := w.t
 	healed := time.Now()
@@ -658,13 +660,13 @@ func (w *faultyWorld) check() {
 		if len(missing) > 0 {
 			recovered = time.Since(healed)
 		}
-		// Messages without an arrived answer come again after their visibility timeout.
+		// Messages whose response was lost are received again after their visibility timeout.
 		if len(missing) == 0 && time.Since(healed) > w.visibility+3*time.Second || time.Since(healed) > 2*time.Minute {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if testpeer.Nightly() { // includes messages that always fail
+	if testpeer.Nightly() { // the long form has messages that always fail
 		w.awaitEmpty()
 	}
 	for _, s := range []*server{w.external, w.bundled, w.queue} {
@@ -725,7 +727,7 @@ func (w *faultyWorld) check() {
 	for _, window := range w.windows {
 		bound += window.mostInFlight
 	}
-	bound += w.externalApp.count() // each may have lost an answer
+	bound += w.externalApp.count() // each of these faults may have lost a response
 	var faults []string
 	for _, name := range slices.Sorted(maps.Keys(w.counts)) {
 		faults = append(faults, fmt.Sprintf("%s %d", name, w.counts[name]))
@@ -755,7 +757,7 @@ func (w *faultyWorld) check() {
 	}
 }
 
-// timesDone counts completions of each message in both apps.
+// timesDone counts how often each message was completed, in both apps together.
 func (w *faultyWorld) timesDone() map[string]int {
 	times, _ := readJournal(w.t, w.journal)
 	w.mu.Lock()
@@ -766,7 +768,7 @@ func (w *faultyWorld) timesDone() map[string]int {
 	return times
 }
 
-// notDone returns accepted messages that are not done yet.
+// notDone returns the accepted messages that are not completed yet.
 func (w *faultyWorld) notDone() (missing []string) {
 	times := w.timesDone()
 	for id, body := range w.acked {

@@ -21,23 +21,23 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The reader of tendril's output stops reading: in a pipeline it dies from the Ctrl-C meant for tendril, or a pager
-// or log driver stalls.
+// In these tests, the reader of tendril's output stops reading. A program in a pipeline exits because of the Ctrl-C
+// that was meant for tendril, and a pager or log driver may stall.
 
-// piped is a tendril with a pipe as standard output.
+// piped is a tendril whose standard output is a pipe.
 type piped struct {
 	cmd           *exec.Cmd
-	out           *bufio.Reader // reading end
+	out           *bufio.Reader // end of the pipe to read from
 	started       event
 	dir, journal  string
-	noise, silent string // the app prints once the first file exists, and then creates the second
+	noise, silent string // the app prints after noise exists, and then creates silent
 	exited        chan struct{}
 }
 
-// noiseLines of 8 KB exceed the capacity of a pipe and of tendril.
+// noiseLines of 8 KB each exceed the buffers of a pipe and of tendril.
 const noiseLines = 900
 
-// pipe starts tendril with the output returned by connect, and reads until the app is ready.
+// pipe starts tendril with the output that connect returns, and reads the output until the app is ready.
 func pipe(t *testing.T, connect func(cmd *exec.Cmd) *os.File, args ...string) *piped {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,7 +86,7 @@ func osPipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// stallable uses a pipe for both outputs.
+// stallable starts tendril with a pipe for both outputs.
 func stallable(t *testing.T, args ...string) (*piped, *os.File) {
 	t.Helper()
 	r, w := osPipe(t)
@@ -98,7 +98,7 @@ func stallable(t *testing.T, args ...string) (*piped, *os.File) {
 	return p, r
 }
 
-// fill makes the app print more than a pipe and tendril hold. The app must not block on the reader.
+// fill makes the app print more than the buffers of a pipe and of tendril hold. The app must not wait for the reader.
 func (p *piped) fill(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(p.noise, nil, 0o600); err != nil {
@@ -126,7 +126,8 @@ func (p *piped) ends(t *testing.T, within time.Duration) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// drained checks for a clean shutdown: each job is done once, and no files of a running environment are left.
+// drained checks that tendril shut down cleanly: each job is done once, and the files of a running environment are
+// gone.
 func (p *piped) drained(t *testing.T, ids ...string) {
 	t.Helper()
 	times, _ := readJournal(t, p.journal)
@@ -142,12 +143,12 @@ func (p *piped) drained(t *testing.T, ids ...string) {
 	}
 }
 
-// worksAndDrains checks that jobs are done without a reader, and that TERM drains in time.
+// worksAndDrains checks that jobs are done without a reader, and that tendril drains in time after SIGTERM.
 func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	t.Helper()
 	p.fill(t)
 	before := sendBody(t, p.started, "1ms")
-	eventually(t, "the short job is done", func() bool { // so that it is not confused with the job in flight below
+	eventually(t, "the short job is done", func() bool { // before the next job starts, so that the two are not confused
 		times, _ := readJournal(t, p.journal)
 		return times[before] > 0
 	})
@@ -160,7 +161,8 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	p.drained(t, before, id)
 }
 
-// 'tendril up app 2>&1 | cat' and Ctrl-C: the terminal signals both, cat exits immediately, and tendril drains.
+// After Ctrl-C in 'tendril up app 2>&1 | cat', the terminal signals both programs. cat exits immediately, and tendril
+// drains.
 func TestCtrlCInAPipelineDrains(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)
@@ -200,14 +202,14 @@ func TestReaderThatHangsUpCostsNoWork(t *testing.T) {
 	p.worksAndDrains(t, 20*time.Second)
 }
 
-// Jobs are done without a reader, TERM drains, and exiting does not wait for the reader.
+// Without a reader, jobs are done, tendril drains after SIGTERM, and the exit does not wait for the reader.
 func TestStalledReaderHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
 	p.worksAndDrains(t, 10*time.Second)
 }
 
-// With a job that never ends; the final error has no reader either.
+// The job never ends, and the final error has no reader either.
 func TestStalledReaderAndASecondSignal(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t, "--app-grace", "1s")
@@ -218,7 +220,7 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	select {
 	case <-p.exited:
 		t.Fatal("it ended with a job in work")
-	case <-time.After(time.Second): // an echo of the first signal does not count as a second one
+	case <-time.After(time.Second): // a repetition of the signal within a second does not count as a second one
 	}
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.ends(t, 10*time.Second); code != 128+int(syscall.SIGTERM) {
@@ -227,7 +229,7 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	p.drained(t)
 }
 
-// Lines are whole, one reports the number of missing lines, and the last lines are present.
+// No line is cut. One line reports how many are missing, and the last lines are complete.
 func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
@@ -237,7 +239,7 @@ func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 		rest, _ := io.ReadAll(p.out)
 		read <- rest
 	}()
-	id := sendBody(t, p.started, "2s of work") // a busy machine polls slowly
+	id := sendBody(t, p.started, "2s of work") // long enough even if a busy machine polls slowly
 	inFlight(t, p.started)
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.ends(t, 20*time.Second); code != 0 {
@@ -272,7 +274,7 @@ func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	t.Logf("%d lines of noise, %d missing, the last line: %s", noise, missing, last)
 }
 
-// They exit by SIGPIPE without a message.
+// The commands exit because of SIGPIPE, without a message.
 func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)
@@ -287,7 +289,7 @@ func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	}
 }
 
-// An export releases its Amazon SQS messages when its reader disconnects.
+// If its reader exits, an export of an Amazon SQS queue releases the messages that it has received.
 func TestExportReturnsMessagesThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Runs the README's first two commands on other ports, as root and as another user: thumbnails are created from
-// queued jobs, including one sent by the reader.
+// The test runs the first two commands of the README on other ports, as root and as another user. They create
+// thumbnails from queued jobs, including one that the reader sends.
 func TestReadmeCommands(t *testing.T) {
 	readme := page(t, "README.md")
 	const send = `go run ./cmd/tendril send --wait '{"image":"002-noon.png","width":640}'`
@@ -44,7 +44,7 @@ func TestReadmeCommands(t *testing.T) {
 			data := filepath.Join(dir, "data")
 			p := tt.start(t, dir, "up", "examples/thumbnails", "--data-dir", data, "--listen", "127.0.0.1:0", "--console",
 				"127.0.0.1:0", "--port", testpeer.FreePort(t))
-			// The example's periodic task may run in the meantime, so count pictures.
+			// The example's periodic task may run meanwhile, so the test counts pictures.
 			p.await(t, "24 thumbnails were made", func(e event) bool {
 				return e.Msg == "settled" && e.Outcome == "done" && countThumbnails(t, dir) >= 24
 			})
@@ -64,7 +64,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// launchOnMachine runs tendril in a folder as root on a machine, see testdata/machine.sh.
+// launchOnMachine runs tendril as root, in a folder of a machine that testdata/machine.sh sets up.
 func launchOnMachine(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	testpeer.MountNamespace(t)
@@ -81,7 +81,7 @@ func launchOnMachine(t *testing.T, dir string, args ...string) *process {
 	return launchCommand(t, exec.Command("unshare", append(command, args...)...))
 }
 
-// cloneOfThumbnails returns a folder with the parts of a clone needed by the README's first command.
+// cloneOfThumbnails returns a folder with those parts of a clone that the README's first command needs.
 func cloneOfThumbnails(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -26,10 +26,10 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// ownMounts moves this goroutine and its child processes into a new mount namespace.
+// ownMounts moves the goroutine, and processes that it starts, into a new mount namespace.
 func ownMounts(t *testing.T) {
 	t.Helper()
-	runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
+	runtime.LockOSThread() // never unlocked, so that the thread exits with the goroutine
 	if err := unix.Unshare(unix.CLONE_NEWNS); err == nil {
 		err = unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 		if err != nil {
@@ -42,8 +42,8 @@ func ownMounts(t *testing.T) {
 	}
 }
 
-// While a small disk is full, sends are refused, but deliveries and deletes continue; afterwards sends work without a
-// restart. On a read-only disk tendril reports the error and exits.
+// While a small disk is full, sends are refused, but deliveries and deletes continue. Afterwards, sends work again
+// without a restart. If the disk is read-only, tendril reports that and exits.
 func TestFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -121,7 +121,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	}
 }
 
-// The host name of the queue's server cannot be resolved, and later resolves to a different address.
+// The host name of the queue's server cannot be resolved for a while, and then resolves to another address.
 func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 	is("")
 	first.Close()
 	sendMany(t, c, url, 20)
-	time.Sleep(8 * time.Second) // longer than DNS caching
+	time.Sleep(8 * time.Second) // longer than DNS results are cached
 	if app.mu.Lock(); len(app.done) > 20 {
 		t.Errorf("%d messages were done without a name for the queue", len(app.done)-20)
 	}
@@ -187,7 +187,7 @@ func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 		resumed.Round(100*time.Millisecond))
 }
 
-// Connections that fail because the machine has no free port do not count as receives.
+// If connections fail because the machine has no free ports, the receives do not count.
 func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -209,7 +209,7 @@ func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 	p, _ := start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:20002", "--console", "127.0.0.1:20003", "--name",
 		"jobs", "--target", app.URL, "--http-connections", strconv.Itoa(connections), "--max-retries", "2",
 		"--error-visibility-timeout", "1")
-	// Commands of this thread are in the test's network, while its HTTP client may not be.
+	// Commands that this thread starts are in the test's network, but its HTTP client may not be.
 	send := exec.Command(binary, "send", "--data-dir", dir, "--ndjson")
 	send.Env = append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true")
 	send.Stdin = strings.NewReader(strings.Repeat("{\"body\": \"work\"}\n", messages))
@@ -228,7 +228,7 @@ func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 		connections, ports, app.repeats())
 }
 
-// memoryGroup creates a control group with a memory limit, removed at the end of the test.
+// memoryGroup creates a control group with a memory limit. It is removed when the test ends.
 func memoryGroup(t *testing.T, bytes int) (dir string) {
 	t.Helper()
 	for _, kind := range []struct{ root, limit, swap string }{
@@ -236,7 +236,7 @@ func memoryGroup(t *testing.T, bytes int) (dir string) {
 		{"/sys/fs/cgroup", "memory.max", "memory.swap.max"},
 	} {
 		if dir = controlGroup(t, kind.root, kind.limit, strconv.Itoa(bytes)); dir != "" {
-			_ = os.WriteFile(filepath.Join(dir, kind.swap), []byte("0"), 0o644) // if there is swap
+			_ = os.WriteFile(filepath.Join(dir, kind.swap), []byte("0"), 0o644) // fails if there is no swap
 			return dir
 		}
 	}
@@ -252,8 +252,8 @@ func startInGroup(t *testing.T, group string, args ...string) (*process, event) 
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
-// Large bodies over many connections fit in the memory of a small machine. An app that exhausts it is killed and
-// restarted, and only its message is dead-lettered.
+// Large bodies on many connections fit into the memory of a small machine. If the app exhausts the memory, it is
+// killed and restarted, and only the message responsible is dead-lettered.
 func TestLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -298,8 +298,8 @@ func TestLittleMemory(t *testing.T) {
 		"dead-lettered without cause 0; the app was killed for want of memory %d times", bodies, limit>>20, bodies, deaths)
 }
 
-// 300 waiting messages of 1 MiB, and more being sent, drain within the memory requested by the shipped sidecar with
-// 50 connections. No process is killed, and no message is posted twice.
+// 300 waiting messages of 1 MiB, and others sent meanwhile, drain over 50 connections within the memory that the
+// provided sidecar requests. No process is killed, and no message is posted twice.
 func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -334,7 +334,7 @@ func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 		"processes killed 0", messages, producers*more, mebibytes)
 }
 
-// sidecarMemory returns the memory requested by the shipped sidecar in MiB.
+// sidecarMemory returns the memory that the provided sidecar requests, in MiB.
 func sidecarMemory(t *testing.T) int {
 	t.Helper()
 	shipped, err := os.ReadFile("../deploy/kubernetes/sidecar.yaml")
@@ -355,7 +355,7 @@ func sendLarge(t *testing.T, to event, name string) error {
 	return err
 }
 
-// fillWithLargeMessages adds messages to the queue jobs of a data directory.
+// fillWithLargeMessages adds messages to the queue jobs in a data directory.
 func fillWithLargeMessages(t *testing.T, data string, messages int) {
 	t.Helper()
 	p, started := start(t, "serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "off")
@@ -368,7 +368,8 @@ func fillWithLargeMessages(t *testing.T, data string, messages int) {
 	p.terminate(t)
 }
 
-// 50 programs receive ten messages of 1 MiB at a time from the endpoint. They get fewer per call, but finally all.
+// 50 programs receive from the endpoint, asking for ten messages of 1 MiB at a time. Each call returns fewer, but
+// they receive all messages in the end.
 func TestReceiversOfLargeMessagesFitInLittleMemory(t *testing.T) {
 	t.Parallel()
 	const messages, receivers = 150, 50
@@ -387,7 +388,7 @@ func TestReceiversOfLargeMessagesFitInLittleMemory(t *testing.T) {
 					VisibilityTimeout: 600, WaitTimeSeconds: 1})
 				var api smithy.APIError
 				if errors.As(err, &api) && strings.Contains(api.ErrorCode(), "Throttled") {
-					continue // SDKs with retries try again
+					continue // as SDKs with retries do
 				}
 				if err != nil {
 					t.Errorf("receiving: %v", err)
@@ -417,8 +418,8 @@ func TestTooLittleMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// tendril has a fiftieth of a processor while the app works for longer than the visibility timeout. Messages stay
-// hidden.
+// tendril may use only a fiftieth of a processor while the app works for longer than the visibility timeout. The
+// messages stay invisible nevertheless.
 func TestLittleCPU(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -456,10 +457,10 @@ func TestLittleCPU(t *testing.T) {
 		"lost 0, worked on again 0", messages, throttled)
 }
 
-// cpuGroup creates a control group with a CPU limit, removed at the end of the test.
+// cpuGroup creates a control group with a CPU limit. It is removed when the test ends.
 func cpuGroup(t *testing.T, percent int) (dir string) {
 	t.Helper()
-	const period = 100_000 // microseconds
+	const period = 100_000 // in microseconds
 	quota := strconv.Itoa(percent * period / 100)
 	for _, kind := range []struct{ root, file, text string }{
 		{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", quota},
@@ -473,14 +474,14 @@ func cpuGroup(t *testing.T, percent int) (dir string) {
 	return ""
 }
 
-// controlGroup creates a control group with a setting; "" if that is impossible.
+// controlGroup creates a control group with a setting, and returns its path, or "" if that is not possible.
 func controlGroup(t *testing.T, root, file, text string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(root, fmt.Sprintf("tendril-acceptance-%d-%d", os.Getpid(), time.Now().UnixNano()))
 	if os.Mkdir(dir, 0o755) != nil {
 		return ""
 	}
-	t.Cleanup(func() { // once its processes have exited
+	t.Cleanup(func() { // after its processes have exited
 		for range 100 {
 			if os.Remove(dir) == nil {
 				return

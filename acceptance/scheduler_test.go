@@ -18,13 +18,14 @@ import (
 	"tendril/queue"
 )
 
-// instance is a process of the leader tests: it takes part in the election and enqueues ticks while it leads.
+// instance is a process in the leader tests. It takes part in the election, and enqueues ticks while it is the
+// leader.
 type instance struct {
 	endpoint, name, queue string
-	missedLog             string // records the times reported as missed
+	missedLog             string // file for the times reported as missed
 }
 
-// play plays a role until TERM. It returns false for an unknown role.
+// play plays a role until SIGTERM. known is false if there is no such role.
 func play(role string) (known bool, err error) {
 	i := instance{
 		endpoint: os.Getenv("ACCEPTANCE_ENDPOINT"), name: os.Getenv("ACCEPTANCE_NAME"),
@@ -70,7 +71,7 @@ func (i instance) run(store leader.Store, runs func(periodic.Leadership) periodi
 	return errors.Join(<-done, <-done)
 }
 
-// skipped records times reported as missed.
+// skipped records the times that are reported as missed.
 func (i instance) skipped(s periodic.Skipped) {
 	if s.Reason != periodic.ReasonMissed {
 		return
@@ -89,10 +90,10 @@ func (i instance) skipped(s periodic.Skipped) {
 	}
 }
 
-// scope names the records of the leader tests.
+// scope is the scope of the records in the leader tests.
 var scope = registry.Scope{Name: leaseName, Lease: leaseName}
 
-// openAmazon opens the table and queue in the SDK's environment variables.
+// openAmazon opens the table and the queue, using the SDK's environment variables.
 func openAmazon(name string) (*aws.Table, *sender, error) {
 	table, err := aws.OpenTable(context.Background(), amazonTable, nil)
 	if err != nil {

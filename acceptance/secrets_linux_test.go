@@ -12,11 +12,12 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// An app running as tendril's user, other than root, does not find the key in any process's environment.
+// The app runs as the same user as tendril, which is not root. It does not find the key in the environment of any
+// process.
 func TestAppOfTheSameUserCannotReadTheSigningKeyInMemory(t *testing.T) {
 	t.Parallel()
 	const key = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
-	const user = 65106 // if the test runs as root
+	const user = 65106 // used if the test runs as root
 	dir, data := t.TempDir(), t.TempDir()
 	const app = "web: for name in /proc/[0-9]*; do" +
 		" { cat $name/environ; head -c 1 $name/mem; ls $name/fd; } >/tmp/$$ 2>/dev/null;" +

@@ -22,7 +22,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// seenByObserver is an event recorded by the app, one line of JSON each.
+// seenByObserver is an event that the app records as a line of JSON.
 type seenByObserver struct {
 	Event     string // start, post, done or term
 	Version   string
@@ -32,12 +32,12 @@ type seenByObserver struct {
 	Env       []string
 	URI, Body string
 	From      string
-	Port      string // the daemon's port of the connection
+	Port      string // port of the daemon's end of the connection
 	Header    http.Header
 }
 
-// observer is an app that records events. It refuses "refuse", crashes on "crash", and works for the duration in the
-// body. On TERM it finishes its requests.
+// observer is an app that records events. It refuses the message "refuse" and crashes at "crash". For other messages,
+// it works for the duration in the body. On SIGTERM, it finishes its requests.
 func observer() error {
 	journal, err := os.OpenFile(os.Getenv("WITNESS_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
@@ -46,7 +46,7 @@ func observer() error {
 	write := func(s seenByObserver) {
 		s.Version, s.PID, s.Parent, s.UID = os.Getenv("WITNESS_VERSION"), os.Getpid(), os.Getppid(), os.Getuid()
 		line, _ := json.Marshal(s)
-		journal.Write(append(line, '\n')) // atomic
+		journal.Write(append(line, '\n')) // a single, atomic write
 	}
 	write(seenByObserver{Event: "start", Env: os.Environ()})
 	fmt.Println("the observer begins")
@@ -86,7 +86,7 @@ func observer() error {
 	}
 }
 
-// observerLine returns a Procfile line that runs the observer.
+// observerLine returns a line for a Procfile that runs the observer.
 func observerLine(journal, version string) string {
 	return fmt.Sprintf("web: ACCEPTANCE_ROLE=observer WITNESS_JOURNAL=%s WITNESS_VERSION=%s exec %s\n", journal, version,
 		os.Args[0])
@@ -130,7 +130,7 @@ func matches(t *testing.T, text, pattern string) {
 	}
 }
 
-// exampleCron is the example in AWS's documentation.
+// exampleCron is the example in the AWS documentation.
 const exampleCron = `version: 1
 cron:
  - name: "backup-job"
@@ -141,7 +141,7 @@ cron:
    schedule: "0 23 * * *"
 `
 
-// An environment from a source bundle, with its own queue.
+// The environment comes from a source bundle and has its own queue.
 func TestSentencesBundle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -256,7 +256,7 @@ func TestSentencesBundle(t *testing.T) {
 	})
 	expect(t, "B3", begun.Parent, s.cmd.Process.Pid)
 	expect(t, "B6", first.From, "127.0.0.1")
-	row(t, "B5", func(t *testing.T) { // one connection for several requests
+	row(t, "B5", func(t *testing.T) { // several requests use one connection
 		ports, requests := map[string]bool{}, 0
 		for _, s := range readObserver(t, journal) {
 			if s.Event == "post" {
@@ -316,7 +316,7 @@ func TestSentencesBundle(t *testing.T) {
 			t.Errorf("the message id is %v", first.Header)
 		}
 	})
-	t.Run("changes", func(t *testing.T) { // of the running environment
+	t.Run("changes", func(t *testing.T) { // changes to the running environment
 		sendBody(t, s.started, "1500ms")
 		awaitObserver(t, journal, "the job began", 1, posts("1500ms"))
 		files["Procfile"] = observerLine(journal, "2")

@@ -21,12 +21,12 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// scalingGroup is an Auto Scaling group called workers, whose size is the last one requested.
+// scalingGroup is an Auto Scaling group named workers. Its size is always the last one requested.
 type scalingGroup struct {
 	*httptest.Server
 	mu      sync.Mutex
 	desired int
-	sizes   []int // requested, in order
+	sizes   []int // requested sizes, in order
 }
 
 func newScalingGroup(t *testing.T, desired int) *scalingGroup {
@@ -67,7 +67,7 @@ func (g *scalingGroup) requested() []int {
 	return append([]int(nil), g.sizes...)
 }
 
-// The CPU determines the size of an Auto Scaling group, between two thresholds.
+// The CPU usage determines the size of an Auto Scaling group by two thresholds.
 func TestSentencesScaling(t *testing.T) {
 	t.Parallel()
 	up := func(t *testing.T, group *scalingGroup, args ...string) *process {
@@ -78,7 +78,7 @@ func TestSentencesScaling(t *testing.T) {
 			"--scale-period", "2s", "--scale-cooldown", "0s", "--leader", "local", "--verbose"}, args...)...)
 		return p
 	}
-	busy := func(stop <-chan struct{}) { // uses the machine's CPU
+	busy := func(stop <-chan struct{}) { // uses the machine's CPU until stop is closed
 		for stopped := false; !stopped; {
 			select {
 			case <-stop:
@@ -109,7 +109,7 @@ func TestSentencesScaling(t *testing.T) {
 		group.desired = 3
 		p := up(t, group, "--scale-lower-threshold", "200", "--scale-upper-threshold", "1000",
 			"--scale-lower-breach-scale-increment=-2")
-		row(t, "A52", func(t *testing.T) { // with several instances, the CPU of one is not sufficient: see A53
+		row(t, "A52", func(t *testing.T) { // with several instances, the average decides: see A53
 			p.await(t, "why the group does not shrink, or that it does", func(e event) bool {
 				return len(group.requested()) > 0 || e.attribute("component") == "scale" && strings.Contains(e.Reason, "below 200 for")
 			})
@@ -131,12 +131,12 @@ func TestSentencesScaling(t *testing.T) {
 	})
 }
 
-// dynamo is a DynamoDB table that supports the calls for leases.
+// dynamo is a DynamoDB table that supports the calls made for leases.
 type dynamo struct {
 	*httptest.Server
 	mu     sync.Mutex
 	items  map[string]map[string]any
-	writes []string // owners of written leases
+	writes []string // owners of the leases written
 }
 
 func newDynamo(t *testing.T) *dynamo {
@@ -179,7 +179,7 @@ func (d *dynamo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		id := dynamoText(in.Key, "id")
 		old := d.items[id]
 		fits := old == nil
-		if _, value, found := strings.Cut(in.ConditionExpression, " = "); found { // of the version
+		if _, value, found := strings.Cut(in.ConditionExpression, " = "); found { // condition on the version
 			fits = dynamoText(old, "version") == dynamoText(in.ExpressionAttributeValues, value)
 		}
 		if !fits {
@@ -193,7 +193,7 @@ func (d *dynamo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			item[in.ExpressionAttributeNames[name]] = in.ExpressionAttributeValues[value]
 		}
 		d.items[id] = item
-		if !strings.Contains(id, "/instances") { // each instance writes its own record there
+		if !strings.Contains(id, "/instances") { // skips the instances' own records
 			d.writes = append(d.writes, dynamoText(item, "owner"))
 		}
 	}
@@ -211,8 +211,8 @@ func (d *dynamo) owners() []string {
 	return append([]string(nil), d.writes...)
 }
 
-// Two instances report to one table: a busy one and an idle one. Their average keeps the group's size, which neither alone
-// would, and the group shrinks once both are idle.
+// A busy instance and an idle one report to the same table. Their average keeps the group's size, which neither of
+// them would do alone. The group shrinks after both are idle.
 func TestSentencesAverageOfInstances(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -260,7 +260,7 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 	})
 }
 
-// Instances with the same DynamoDB table elect a leader.
+// Instances that share a DynamoDB table elect a leader.
 func TestSentencesElection(t *testing.T) {
 	t.Parallel()
 	table := newDynamo(t)
@@ -313,12 +313,12 @@ func TestSentencesElection(t *testing.T) {
 	row(t, "A44", func(t *testing.T) { between(t, "the time until the other one leads", took, 0, 9*time.Second) })
 }
 
-// Takes up to a minute until a task is due. Two instances share the queue and its registry.
+// It takes up to a minute until a task is due. Two instances share the queue and its registry.
 func TestSentencesDueTask(t *testing.T) {
 	long(t)
 	t.Parallel()
 	if left := time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)); left < 15*time.Second {
-		time.Sleep(left) // no run may be due during the start
+		time.Sleep(left) // so that no run is due during startup
 	}
 	const token = "0123456789abcdef-token"
 	_, served := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off", "--registry-token", token)
@@ -333,7 +333,7 @@ func TestSentencesDueTask(t *testing.T) {
 	for i := range 2 {
 		all[i] = newScript(t, func(http.ResponseWriter, *http.Request, posted) {})
 		startWith(t, []string{"TENDRIL_REGISTRY_TOKEN=" + token}, "up", "--queue-url", q.watched, "--target", all[i].URL, "--console",
-			"off", "--cron", cron, "--registry-insecure") // answered by watch
+			"off", "--cron", cron, "--registry-insecure") // requests go through the recording server
 	}
 	ticks := func() (list []posted) {
 		for _, app := range all {
@@ -349,14 +349,14 @@ func TestSentencesDueTask(t *testing.T) {
 	for deadline := due.Add(waitsFor()); len(ticks()) == 0 && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
-	time.Sleep(time.Second) // time for a second run
+	time.Sleep(time.Second) // lets a second run appear, if there is one
 	got := ticks()
 	row(t, "A38", func(t *testing.T) {
 		if len(got) == 0 || got[0].location != "/tick" || len(q.receipts("elasticbeanstalk scheduled job")) != 1 {
 			t.Fatalf("the runs of the task are %v", got)
 		}
 	})
-	row(t, "A39", func(t *testing.T) { // one of the two instances processed the message
+	row(t, "A39", func(t *testing.T) { // only one of the two instances processed the message
 		if len(got) != 1 {
 			t.Errorf("the task ran %d times", len(got))
 		}
@@ -366,14 +366,14 @@ func TestSentencesDueTask(t *testing.T) {
 			t.Fatalf("the runs of the task are %v, and it was due at %v", got, due)
 		}
 	})
-	row(t, "B10", func(t *testing.T) { // a run is an ordinary message
+	row(t, "B10", func(t *testing.T) { // the message of a run is an ordinary message
 		if len(got) == 0 || got[0].header.Get("X-Aws-Sqsd-Queue") != "jobs" {
 			t.Fatalf("the runs of the task are %v", got)
 		}
 	})
 }
 
-// Only crashes within the window add up.
+// Only crashes within the window count together.
 func TestSentencesRestarts(t *testing.T) {
 	t.Parallel()
 	t.Run("apart", func(t *testing.T) {
@@ -408,7 +408,7 @@ func TestSentencesRestarts(t *testing.T) {
 			})
 		}
 	})
-	t.Run("ended", func(t *testing.T) { // exit status 0 of a worker is not a crash
+	t.Run("ended", func(t *testing.T) { // a worker that exits with status 0 has not crashed
 		t.Parallel()
 		p, _, _ := appUp(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1") +
 			"once: echo begun; exit 0\n"})
@@ -422,7 +422,7 @@ func TestSentencesRestarts(t *testing.T) {
 	})
 }
 
-// The app runs as a different user, next to a server that answers health checks.
+// The app runs as another user, beside a server that responds to health checks.
 func TestSentencesUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

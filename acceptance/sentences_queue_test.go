@@ -18,8 +18,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Messages are received when there is capacity, redelivered ones are not processed twice, and the number in flight is
-// limited.
+// Messages are received only if there is capacity. Redelivered messages are not processed twice. The number of
+// messages in flight is limited.
 func TestSentencesCapacity(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)
@@ -39,11 +39,11 @@ func TestSentencesCapacity(t *testing.T) {
 	q.up(t, app, "--http-connections", "2")
 	q.put(t, "a", "b", "c", "d", "e", "f")
 	app.await(t, "two are in work", func(all []posted) bool { return len(all) >= 2 })
-	time.Sleep(700 * time.Millisecond) // time for more to arrive
+	time.Sleep(700 * time.Millisecond) // lets more messages arrive, if there are any
 	held := attributes(t.Context(), t, q.Client, q.url)["ApproximateNumberOfMessagesNotVisible"]
 	inWork := len(app.all())
 
-	// SQS redelivers a message in flight.
+	// The change makes SQS redeliver a message in flight.
 	handle := q.receipts(app.all()[0].body)[0]
 	if _, err := q.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &q.url,
 		ReceiptHandle: &handle}); err != nil {
@@ -62,7 +62,7 @@ func TestSentencesCapacity(t *testing.T) {
 	expect(t, "A14", fmt.Sprint(counts(app.all(), app.all()[0].body)), "[1]")
 }
 
-// An existing queue keeps its redrive policy, and conflicts with the settings are logged.
+// An existing queue keeps its redrive policy. If that conflicts with the settings, tendril logs it.
 func TestSentencesExistingQueue(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "jobs", map[string]string{"MessageRetentionPeriod": "3600", "VisibilityTimeout": "11"})
@@ -92,7 +92,7 @@ func TestSentencesExistingQueue(t *testing.T) {
 			return e.Msg == "queue attributes affect the settings" && strings.Contains(e.attribute("detail"), "1h")
 		})
 	})
-	row(t, "A71", func(t *testing.T) { // the queue's retention stays, and the settings explain the consequence
+	row(t, "A71", func(t *testing.T) { // the queue keeps its retention period; the log explains the effect
 		if got := attributes(t.Context(), t, q.Client, q.url)["MessageRetentionPeriod"]; got != "3600" {
 			t.Errorf("the queue's retention became %s", got)
 		}
@@ -115,7 +115,7 @@ func TestSentencesExistingQueue(t *testing.T) {
 	row(t, "A81", func(t *testing.T) {
 		p.await(t, "the queue is named", func(e event) bool { return e.QueueURL == q.watched || e.QueueURL == q.url })
 	})
-	row(t, "B19", func(t *testing.T) { // any program can send, for example a form with the Query protocol
+	row(t, "B19", func(t *testing.T) { // any program can send, for example a form that uses the Query protocol
 		answer, err := http.PostForm(q.url, url.Values{"Action": {"SendMessage"}, "MessageBody": {"from a form"}})
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +150,7 @@ func TestSentencesFIFO(t *testing.T) {
 	})
 }
 
-// Work in flight on an instance that is terminated, killed or shut down.
+// The tests are about work in flight on an instance that is terminated, killed or shut down.
 func TestSentencesInstanceEnds(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -204,7 +204,7 @@ func TestSentencesInstanceEnds(t *testing.T) {
 		}
 		row(t, "E22", func(t *testing.T) {
 			receives := len(q.receipts("stuck")) + len(q.receipts("short")) + len(q.receipts("late"))
-			if posts := len(first.all()) + len(second.all()); posts != receives || code != 3 { // late because of the stuck message
+			if posts := len(first.all()) + len(second.all()); posts != receives || code != 3 { // the stuck message delays the exit
 				t.Errorf("%d messages were received, and %d posted; exit status %d", receives, posts, code)
 			}
 		})
@@ -230,7 +230,7 @@ func TestSentencesInstanceEnds(t *testing.T) {
 	})
 }
 
-// Connecting, before a request is sent.
+// The tests are about establishing a connection, before a request is sent.
 func TestSentencesConnections(t *testing.T) {
 	t.Parallel()
 	t.Run("timeout", func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestSentencesConnections(t *testing.T) {
 			between(t, "the time to the timeout", time.Since(began), 950*time.Millisecond, 15*time.Second)
 		})
 	})
-	t.Run("foreign", func(t *testing.T) { // a different program listens on the app's port
+	t.Run("foreign", func(t *testing.T) { // another program listens on the app's port
 		t.Parallel()
 		port := testpeer.FreePort(t)
 		p, started, _ := appUp(t, map[string]string{"Procfile": "web: echo here; exec sleep 1000\n"}, "--port", port)
@@ -258,7 +258,7 @@ func TestSentencesConnections(t *testing.T) {
 		go http.Serve(l, foreign.Config.Handler)
 		t.Cleanup(func() { l.Close() })
 		sendBody(t, started, "secret")
-		time.Sleep(2 * time.Second) // time to post it
+		time.Sleep(2 * time.Second) // lets tendril post the message
 		row(t, "B7", func(t *testing.T) {
 			for _, p := range foreign.all() {
 				if p.body == "secret" {
@@ -269,7 +269,7 @@ func TestSentencesConnections(t *testing.T) {
 	})
 }
 
-// fullListener returns an address that neither accepts nor refuses connections.
+// fullListener returns an address at which connections are neither accepted nor refused.
 func fullListener(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
@@ -288,7 +288,7 @@ func fullListener(t *testing.T) string {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
-	for range 4 { // until the kernel's queue is full
+	for range 4 { // fills the kernel's queue of connections
 		c, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
 		if err != nil {
 			break
@@ -298,11 +298,11 @@ func fullListener(t *testing.T) string {
 	return address
 }
 
-// Takes a minute, the shortest retention period.
+// The test takes a minute, which is the shortest retention period.
 func TestSentencesRetention(t *testing.T) {
 	t.Parallel()
 	const minute, longer = "60", 75 * time.Second
-	t.Run("queue", func(t *testing.T) { // SQS deletes messages past the queue's retention, although the daemon's is longer
+	t.Run("queue", func(t *testing.T) { // the queue's retention period is shorter than the daemon's
 		t.Parallel()
 		c, url := endpoint(t, "short", map[string]string{"MessageRetentionPeriod": minute})
 		send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: new("old")})
@@ -314,7 +314,7 @@ func TestSentencesRetention(t *testing.T) {
 			between(t, "the time until the message was gone", time.Since(began), 58*time.Second, longer-time.Second)
 		})
 	})
-	t.Run("daemon", func(t *testing.T) { // the daemon deletes messages past its own retention, without a dead-letter queue
+	t.Run("daemon", func(t *testing.T) { // the daemon's is shorter, and there is no dead-letter queue
 		t.Parallel()
 		q := watchQueue(t, "long", nil)
 		app := newScript(t, func(w http.ResponseWriter, _ *http.Request, p posted) { w.WriteHeader(500) })
@@ -327,7 +327,7 @@ func TestSentencesRetention(t *testing.T) {
 		gone := time.Since(first)
 		row(t, "A72", func(t *testing.T) {
 			between(t, "the time until the daemon deleted the message", gone, 58*time.Second, longer-time.Second)
-			eventually(t, "one deletion, and its line in the log", func() bool { // both follow the queue's own change
+			eventually(t, "one deletion, and its line in the log", func() bool { // both follow the change in the queue
 				isExpiry := func(e event) bool { return strings.Contains(e.Msg, "past its retention") }
 				return len(q.made("DeleteMessage")) == 1 && p.count(isExpiry) > 0
 			})
@@ -342,7 +342,8 @@ func TestSentencesRetention(t *testing.T) {
 	})
 }
 
-// Processes next to the app get TERM, and are killed with their children after WORKER_SHUTDOWN_DELAY, at least 10 s.
+// Processes that run beside the app receive SIGTERM. They and their children are killed after WORKER_SHUTDOWN_DELAY,
+// at least 10 s.
 func TestSentencesStop(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Defaults and ranges of the built command, without starting anything.
+// The test checks the defaults and ranges of the compiled command. It starts no environment.
 func TestSentencesSettings(t *testing.T) {
 	t.Parallel()
 	dir := writeBundle(t, map[string]string{"Procfile": "web: python3 app.py\n"})

@@ -24,14 +24,14 @@ import (
 
 const principal = "AIDAIENQZJOLO23YVJ4VO"
 
-// queueCall is a recorded call of the SQS protocol.
+// queueCall is a recorded call in the SQS protocol.
 type queueCall struct {
 	action     string
 	in, answer map[string]any
 	at         time.Time
 }
 
-// number returns a number in the request, or -1.
+// number returns a number in the request, or -1 if it is missing.
 func (c queueCall) number(name string) float64 {
 	if n, ok := c.in[name].(float64); ok {
 		return n
@@ -39,16 +39,16 @@ func (c queueCall) number(name string) float64 {
 	return -1
 }
 
-// watchedQueue is a queue of `tendril serve`, used by tendril up through a server that records calls.
+// watchedQueue is a queue of `tendril serve`. tendril up uses it through a server that records the calls.
 type watchedQueue struct {
-	*sqs.Client        // not recorded
-	url         string // for the test
-	watched     string // URL through the recording server
-	server      string // recording server
+	*sqs.Client        // its calls are not recorded
+	url         string // URL for the test, without recording
+	watched     string // URL on the recording server
+	server      string // URL of the recording server
 
 	mu    sync.Mutex
 	calls []queueCall
-	open  int // other than receives
+	open  int // number of calls in progress, except receives
 }
 
 func watchQueue(t *testing.T, name string, attrs map[string]string) *watchedQueue {
@@ -57,7 +57,7 @@ func watchQueue(t *testing.T, name string, attrs map[string]string) *watchedQueu
 	return watch(t, c, own)
 }
 
-// watch starts a recording server for a queue.
+// watch starts a recording server for the queue at the URL own.
 func watch(t *testing.T, c *sqs.Client, own string) *watchedQueue {
 	t.Helper()
 	to, err := url.Parse(own)
@@ -92,7 +92,7 @@ func watch(t *testing.T, c *sqs.Client, own string) *watchedQueue {
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		// Amazon SQS returns the sender's principal instead of the account.
+		// Amazon SQS returns the sender's principal ID where tendril returns the account.
 		said = bytes.ReplaceAll(said, []byte(`"SenderId":"000000000000"`), []byte(`"SenderId":"`+principal+`"`))
 		json.Unmarshal(said, &call.answer)
 		q.mu.Lock()
@@ -118,7 +118,7 @@ func (q *watchedQueue) count(n int) {
 	q.open += n
 }
 
-// made returns the recorded calls of an action, with batches split.
+// made returns the recorded calls of an action. Batches are split into their entries.
 func (q *watchedQueue) made(action string) (calls []queueCall) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -137,7 +137,7 @@ func (q *watchedQueue) made(action string) (calls []queueCall) {
 	return calls
 }
 
-// receipts returns the receipt handles of a body, in order.
+// receipts returns the receipt handles of the messages with a body, in order.
 func (q *watchedQueue) receipts(body string) (handles []string) {
 	for _, c := range q.made("ReceiveMessage") {
 		messages, _ := c.answer["Messages"].([]any)
@@ -150,7 +150,7 @@ func (q *watchedQueue) receipts(body string) (handles []string) {
 	return handles
 }
 
-// changes returns visibility changes of a body's messages.
+// changes returns the visibility changes of the messages with a body.
 func (q *watchedQueue) changes(body string) (calls []queueCall) {
 	handles := q.receipts(body)
 	for _, c := range q.made("ChangeMessageVisibility") {
@@ -176,7 +176,7 @@ func (q *watchedQueue) awaitEmpty(t *testing.T, app *script) {
 		}
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		return q.open == 0 // all calls are recorded
+		return q.open == 0 // until all calls have been recorded
 	})
 }
 
@@ -189,7 +189,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// up runs tendril up on the queue with a running app.
+// up runs tendril up on the queue, with the app already running.
 func (q *watchedQueue) up(t *testing.T, app *script, args ...string) *process {
 	t.Helper()
 	p, _ := start(t, append([]string{"up", "--queue-url", q.watched, "--target", app.URL, "--console", "off"}, args...)...)
@@ -201,7 +201,7 @@ func row(t *testing.T, id string, check func(t *testing.T)) {
 	t.Run(id, check)
 }
 
-// expect is a row that compares two values.
+// expect is a subtest for a row of the specification that compares two values.
 func expect(t *testing.T, id string, got, want any) {
 	t.Helper()
 	row(t, id, func(t *testing.T) {
@@ -223,7 +223,7 @@ func text(v string) types.MessageAttributeValue {
 	return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &v}
 }
 
-// The app's view of a message, and the message's fate after a 200.
+// The tests are about the request that the app receives, and about the message after a response of 200.
 func TestSentencesRequest(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", map[string]string{"VisibilityTimeout": "30"})
@@ -317,7 +317,7 @@ func TestSentencesRequest(t *testing.T) {
 	})
 }
 
-// Failing messages with ErrorVisibilityTimeout. Each fails once.
+// The tests are about failing messages with an ErrorVisibilityTimeout. Each message fails once.
 func TestSentencesErrors(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)
@@ -371,7 +371,7 @@ func TestSentencesErrors(t *testing.T) {
 			t.Errorf("receive counts %v", got)
 		}
 	})
-	row(t, "D7", func(t *testing.T) { // counted from the error, a second after the receive
+	row(t, "D7", func(t *testing.T) { // the timeout starts with the error, a second after the receive
 		between(t, "the pause after a receive whose error came 1 s later", gap("silent"), 2900*time.Millisecond, 10*time.Second)
 	})
 	row(t, "D17", func(t *testing.T) { changed(t, "silent") })
@@ -395,14 +395,14 @@ func TestSentencesErrors(t *testing.T) {
 			}
 		}
 	})
-	row(t, "D10", func(t *testing.T) { // headers mark it as a repeat
+	row(t, "D10", func(t *testing.T) { // headers mark the POST as a repetition
 		if again := posts("504")[1]; again.count != 2 || again.header.Get("X-Aws-Sqsd-Msgid") != posts("504")[0].header.Get("X-Aws-Sqsd-Msgid") {
 			t.Errorf("the repeat has the headers %v", again.header)
 		}
 	})
 }
 
-// Failing messages without ErrorVisibilityTimeout.
+// The tests are about failing messages without an ErrorVisibilityTimeout.
 func TestSentencesVisibility(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", map[string]string{"VisibilityTimeout": "30"})
@@ -455,7 +455,7 @@ func TestSentencesVisibility(t *testing.T) {
 	})
 }
 
-// A message that takes longer than its visibility timeout stays hidden.
+// A message that takes longer than its visibility timeout stays invisible.
 func TestSentencesExtension(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)

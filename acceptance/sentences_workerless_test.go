@@ -20,8 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// function is a Lambda server with one function. It fails for "fail", works for the duration in the body, and records
-// each event.
+// function is a Lambda server with one function, which records each event. The function fails for "fail" and
+// otherwise works for the duration in the body.
 type function struct {
 	*httptest.Server
 	mu        sync.Mutex
@@ -97,7 +97,7 @@ func (f *function) awaitSeen(t *testing.T, n int) (bodies, queues []string) {
 	return bodies, queues
 }
 
-// workerless is a Workerless command line with three queues.
+// workerless is a Workerless command line that uses three queues.
 type workerless struct {
 	*watchedQueue
 	f    *function
@@ -143,7 +143,7 @@ func count[T comparable](list []T, wanted T) (n int) {
 	return n
 }
 
-// Events of the function, its concurrency, and error reporting.
+// The tests are about the events that the function receives, its concurrency, and how errors are reported.
 func TestSentencesWorkerlessEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorkerless(t)
@@ -193,7 +193,7 @@ func TestSentencesWorkerlessEvents(t *testing.T) {
 	expect(t, "E14", record["md5OfBody"], hex.EncodeToString(sum[:]))
 	expect(t, "E15", fmt.Sprint(record["eventSource"], " ", record["eventSourceARN"], " ", record["awsRegion"]),
 		"aws:sqs arn:aws:sqs:us-east-1:000000000000:payments us-east-1")
-	row(t, "E16", func(t *testing.T) { // p reads standard output
+	row(t, "E16", func(t *testing.T) { // p.await reads standard output
 		failed := send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls["default"]), MessageBody: new("fail")})
 		p.await(t, "the error is on standard output", func(e event) bool {
 			return e.MessageID == failed && e.Outcome == "failed" && strings.Contains(e.raw, "no such customer")
@@ -235,7 +235,7 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 				t.Errorf("of the first %d invocations %d are of the first queue", n-2, first)
 			}
 		})
-		// The first queue gets another message while the second queue's are in flight.
+		// The first queue gets another message while messages of the second queue are in flight.
 		w.f.mu.Lock()
 		before := len(w.f.bodies)
 		w.f.mu.Unlock()
@@ -300,7 +300,7 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 	})
 }
 
-// Polls and pauses while the queues are empty.
+// The tests are about polls and pauses while the queues are empty.
 func TestSentencesWorkerlessIdle(t *testing.T) {
 	t.Parallel()
 	gaps := func(t *testing.T, w *workerless) (longest time.Duration, calls []queueCall) {
@@ -351,7 +351,7 @@ func TestSentencesWorkerlessIdle(t *testing.T) {
 	})
 }
 
-// processUsage returns a process's resident memory and CPU time.
+// processUsage returns the resident memory and the CPU time of a process.
 func processUsage(t *testing.T, pid int) (resident int64, used time.Duration) {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -384,7 +384,7 @@ func TestSentencesWorkerlessMetrics(t *testing.T) {
 	p.await(t, "both are settled", func(event) bool {
 		return p.count(func(e event) bool { return e.Outcome == "done" }) == 2
 	})
-	time.Sleep(4500 * time.Millisecond) // two intervals
+	time.Sleep(4500 * time.Millisecond) // two reporting intervals
 	mu.Lock()
 	n, all := len(calls), strings.Join(calls, "\n")
 	mu.Unlock()
@@ -402,7 +402,7 @@ func TestSentencesWorkerlessMetrics(t *testing.T) {
 		matches(t, all, "MessagesProcessed(.|\n)*payments|payments(.|\n)*MessagesProcessed")
 	})
 	row(t, "E26", func(t *testing.T) { matches(t, all, "Duration") })
-	row(t, "E19", func(t *testing.T) { // even without messages
+	row(t, "E19", func(t *testing.T) { // reported even if there are no messages
 		if n < 2 {
 			t.Errorf("%d calls in two intervals, of which the second was idle", n)
 		}

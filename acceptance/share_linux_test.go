@@ -14,13 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharedAddress is the machine's address in the test's network.
+// sharedAddress is the address of the machine in the test's network.
 const sharedAddress = "10.77.0.1:9324"
 
-// ownNetwork moves this goroutine and its child processes into a new network with loopback and sharedAddress.
+// ownNetwork moves the goroutine, and processes that it starts, into a new network that has a loopback interface and
+// sharedAddress.
 func ownNetwork(t *testing.T) {
 	t.Helper()
-	runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
+	runtime.LockOSThread() // never unlocked, so that the thread exits with the goroutine
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		if os.Getenv("TENDRIL_REQUIRE_PEERS") == "1" {
 			t.Fatalf("making a network namespace: %v", err)
@@ -56,7 +57,7 @@ func ownNetwork(t *testing.T) {
 	}
 }
 
-// copyFor copies a program to a place where every user can run it.
+// copyFor copies a program to a folder from which every user can run it.
 func copyFor(t *testing.T, dir, from string) string {
 	t.Helper()
 	in, err := os.Open(from)
@@ -76,8 +77,8 @@ func copyFor(t *testing.T, dir, from string) string {
 	return to
 }
 
-// Queue, worker with app, and sender belong to three users without shared files. They use an address of the machine,
-// and only signed requests are served.
+// Three users run the queue, the worker with its app, and the sender. They share no files and use an address of the
+// machine. Only signed requests are served.
 func TestSharedQueueOfThreeUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT TESTED with several users: it takes root")
@@ -91,7 +92,7 @@ func TestSharedQueueOfThreeUsers(t *testing.T) {
 		}
 	}
 	tendril, app := copyFor(t, open, program(t).Path), copyFor(t, open, os.Args[0])
-	home := func(uid int) string { // inaccessible to others
+	home := func(uid int) string { // a folder that other users cannot access
 		dir := filepath.Join(open, fmt.Sprint(uid))
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The three scenarios of "Gracefully shutting down worker nodes on Elastic Beanstalk": a stop during jobs, a stuck
-// job, and an app that crashes repeatedly.
+// The tests below cover the three scenarios of the article "Gracefully shutting down worker nodes on Elastic
+// Beanstalk": a stop during jobs, a stuck job, and an app that crashes repeatedly.
 
 func appUp(t *testing.T, files map[string]string, args ...string) (p *process, started event, port string) {
 	t.Helper()
@@ -49,7 +49,7 @@ func inFlight(t *testing.T, started event) {
 	t.Fatal("nothing came into work")
 }
 
-// survivors returns the processes with mark in their environment.
+// survivors returns the IDs of the processes that have mark in their environment.
 func survivors(mark string) (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
@@ -89,15 +89,15 @@ func TestStopDuringWork(t *testing.T) {
 	portFree(t, port)
 }
 
-// A job that never ends delays the stop by its timeout and the app's grace period. Then it is killed, and its message
-// is released.
+// A job that never ends delays the stop by the job's timeout and the app's grace period. Then the app is killed, and
+// the message is released.
 func TestStuckJob(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
 	mark := "ACCEPTANCE_JOURNAL=" + journal
 	files := map[string]string{
 		"Procfile": appLine(journal, "1"),
-		// The setting used by the article's script.
+		// The article's script uses this setting.
 		".ebextensions/worker.config": "option_settings:\n  aws:elasticbeanstalk:application:environment:\n" +
 			"    WORKER_SHUTDOWN_DELAY: 1\n",
 	}
@@ -116,8 +116,8 @@ func TestStuckJob(t *testing.T) {
 	portFree(t, port)
 }
 
-// An app that worked and then crashes at every start is abandoned. The environment stays up, receives nothing, and
-// reports it.
+// If an app has worked but then crashes at every start, tendril stops restarting it. The environment stays up,
+// receives no messages, and reports the problem.
 func TestCrashLoop(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
@@ -126,12 +126,12 @@ func TestCrashLoop(t *testing.T) {
 		fmt.Sprintf("web: if [ -e %s ]; then exit 7; fi; touch %s; ", once, once), 1)
 	p, started, _ := appUp(t, map[string]string{"Procfile": line}, "--restart-limit", "2", "--restart-window", "60")
 	awaitWeb(t, p)
-	id := sendBody(t, started, "poison") // ends the app, which then cannot restart
+	id := sendBody(t, started, "poison") // crashes the app, which then cannot restart
 	p.await(t, "the app was given up", func(e event) bool {
 		return e.Level == "ERROR" &&
 			e.Msg == "process failed too often" && strings.Contains(e.attribute("err"), "failed 3 times")
 	})
-	time.Sleep(5 * time.Second) // a missing app is awaited briefly, in case it comes back
+	time.Sleep(5 * time.Second) // long enough that tendril no longer waits for the app to come back
 	a := attributes(t.Context(), t, client(started.Endpoint), started.QueueURL)
 	if a["ApproximateNumberOfMessages"] == "" {
 		t.Error("the queues are not served any more")
@@ -155,7 +155,7 @@ func awaitWeb(t *testing.T, p *process) {
 	p.await(t, "the app was ready", func(e event) bool { return e.Msg == "process ready" && e.Process == "web" })
 }
 
-// buildingUp starts an environment whose app is built forever.
+// buildingUp starts an environment whose app's build never ends.
 func buildingUp(t *testing.T) (p *process, mark string) {
 	t.Helper()
 	mark = "ACCEPTANCE_MARK=" + t.TempDir()
@@ -167,7 +167,7 @@ func buildingUp(t *testing.T) (p *process, mark string) {
 	return p, mark
 }
 
-// TERM cancels the build and is not a failure.
+// SIGTERM cancels the build, which does not count as a failure.
 func TestStopDuringTheStart(t *testing.T) {
 	t.Parallel()
 	p, mark := buildingUp(t)
@@ -179,7 +179,7 @@ func TestStopDuringTheStart(t *testing.T) {
 	}
 }
 
-// TERM cancels the new version's build, and the serving version stops normally.
+// SIGTERM cancels the build of the new version, and the version that is serving stops normally.
 func TestStopDuringADeployment(t *testing.T) {
 	t.Parallel()
 	journal, mark := filepath.Join(t.TempDir(), "journal"), "ACCEPTANCE_MARK="+t.TempDir()
@@ -232,7 +232,7 @@ func awaitNone(t *testing.T, mark string) {
 	}
 }
 
-// After kill -9 of tendril, the app and its children are gone and its port is free.
+// After kill -9 of tendril, the app and its children no longer run, and the app's port is free.
 func TestKilledTendrilLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")

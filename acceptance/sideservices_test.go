@@ -20,8 +20,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Registry, metrics, traces, machine data and Auto Scaling group are at an address that never answers, refuses, or
-// returns a web page. The first message is delivered about as soon as without them.
+// The registry, metrics, traces, instance metadata and the Auto Scaling group are at an address that never responds,
+// refuses connections, or returns a web page. The first message is delivered almost as fast as without them.
 func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 	t.Parallel()
 	cron := filepath.Join(t.TempDir(), "cron.yaml")
@@ -32,7 +32,7 @@ func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
 	c := client(started.Endpoint)
 	plain := firstDelivery(t, c, nil)
-	limit := 500*time.Millisecond + 3*plain // the shortest timeout of a side service is a second
+	limit := 500*time.Millisecond + 3*plain // well below the shortest timeout of a side service, which is a second
 	var asked atomic.Int64
 	for name, address := range map[string]string{
 		"silent": silentServer(t, &asked), "closed": "http://127.0.0.1:" + testpeer.FreePort(t), "a web page": webPage(t),
@@ -47,7 +47,7 @@ func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 			for _, target := range []string{"none", "auto", "asg:web", "ecs:shop/web"} {
 				where := fmt.Sprintf("side services: %s, place: %s, --scale-target %s", name, place, target)
 				took := time.Duration(math.MaxInt64)
-				for try := 0; try < 5 && took > limit; try++ { // other load can only slow it down
+				for try := 0; try < 5 && took > limit; try++ { // repeated, because other load can only slow it down
 					took = min(took, firstDelivery(t, c, env, "--cron", cron, "--registry-table", "registry", "--registry-create",
 						"--periodic-trust", "registry", "--cloudwatch", "on", "--scale-target", target, "--s3-payloads", "payloads"))
 				}
@@ -62,7 +62,7 @@ func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 	}
 }
 
-// firstDelivery returns the time from starting a worker to the POST of a waiting message.
+// firstDelivery returns the time from the start of a worker to the POST of a waiting message.
 func firstDelivery(t *testing.T, c *sqs.Client, env []string, args ...string) time.Duration {
 	t.Helper()
 	url := createQueue(t, c, "jobs-"+strconv.FormatInt(time.Now().UnixNano(), 36), nil)
@@ -83,7 +83,7 @@ func firstDelivery(t *testing.T, c *sqs.Client, env []string, args ...string) ti
 	}
 }
 
-// silentServer accepts and counts connections, but never answers.
+// silentServer starts a server that accepts and counts connections, but never responds.
 func silentServer(t *testing.T, asked *atomic.Int64) (url string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

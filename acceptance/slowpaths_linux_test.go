@@ -14,7 +14,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// When its queue is deleted, the worker reports it, keeps running, and stops on request.
+// After its queue is deleted, the worker reports that, keeps running, and stops normally.
 func TestDeletedQueueIsReported(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -26,7 +26,8 @@ func TestDeletedQueueIsReported(t *testing.T) {
 		"--console", "off", "--wait-time", "1s")
 	sendMany(t, c, url, 20)
 	app.waitDone(t, 20)
-	// Messages that are done but cannot be deleted would change the exit status.
+	// Wait until all messages are deleted: those that are processed but cannot be deleted would change the exit
+	// status.
 	isEmpty, until := empty(t, c, url), time.Now().Add(time.Minute)
 	for !isEmpty(nil) {
 		if time.Now().After(until) {
@@ -50,8 +51,8 @@ func TestDeletedQueueIsReported(t *testing.T) {
 	report(t, "1 queue deleted while it was used: reported after %s, 0 crashes", reported.Round(100*time.Millisecond))
 }
 
-// A proxy answers 504 while the app continues. The next attempt starts after the error visibility timeout, or after
-// the app has finished, if that is later.
+// A proxy responds with 504 while the app is still working. The next attempt starts after the error visibility
+// timeout or, if that is later, after the app has finished.
 func TestProxyThatGivesUp(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -67,7 +68,7 @@ func TestProxyThatGivesUp(t *testing.T) {
 		worked := make(chan struct{})
 		go func() {
 			defer close(worked)
-			app.serve(httptest.NewRecorder(), r.WithContext(t.Context())) // continues after the proxy has given up
+			app.serve(httptest.NewRecorder(), r.WithContext(t.Context())) // continues after the proxy's response
 		}()
 		select {
 		case <-worked:
@@ -95,8 +96,8 @@ func TestProxyThatGivesUp(t *testing.T) {
 		messages)
 }
 
-// Each sync of the queue's files takes half a second. Messages stay hidden while the app works for longer than their
-// visibility timeout, and none is processed twice.
+// Each sync of the queue's files takes half a second. The messages stay invisible while the app works for longer than
+// their visibility timeout, and none is processed twice.
 func TestSlowDiskRepeatsNothing(t *testing.T) {
 	long(t)
 	t.Parallel()

@@ -26,16 +26,16 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Runs an environment under steady load, with failing messages, deployments, reloads and console readers, and
-// measures its resources. In the long form no resource may grow: each slope is within a small allowance or three
-// standard errors. In every form goroutines and descriptors return to their initial numbers. TENDRIL_SOAK sets the
-// duration.
+// The test runs an environment under steady load, with failing messages, deployments, reloads and readers of the
+// console, and measures its use of resources. In the long form, no resource may grow: each slope must be within a
+// small allowance or three standard errors. In every form, the numbers of goroutines and descriptors must return to
+// their initial values. TENDRIL_SOAK sets the duration.
 func TestSoak(t *testing.T) {
 	long(t)
 	t.Parallel()
 	resume(t)
 	length, rate := testpeer.Size(10*time.Second, time.Hour), testpeer.Size(400, 2000)
-	every := testpeer.Size(2*time.Second, 30*time.Second) // interval of deployments, reloads and new readers
+	every := testpeer.Size(2*time.Second, 30*time.Second) // interval between deployments, reloads and new readers
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_SOAK")); err == nil {
 		length = d
 	}
@@ -102,12 +102,12 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// usage is the resource use at one moment, in the order of usageNames.
+// usage is the use of resources at one moment, in the order of usageNames.
 type usage [5]float64
 
 var usageNames = [len(usage{})]string{"heap", "goroutines", "descriptors", "resident memory", "data directory"}
 
-// allowedSlopes are per hour.
+// allowedSlopes are the allowed increases per hour.
 var allowedSlopes = usage{1 << 20, 1, 1, 4 << 20, 4 << 20}
 
 func (u usage) String() string {
@@ -122,11 +122,11 @@ type soak struct {
 	pid     int
 
 	sent, deployments, eventsRead atomic.Int64
-	at                            []float64 // hours since the first sample
+	at                            []float64 // times of the samples, in hours since the first one
 	samples                       []usage
 }
 
-// measure reads the process's metrics and file sizes.
+// measure returns the current use of resources, according to the process's metrics and the sizes of its files.
 func (s *soak) measure() (u usage) {
 	s.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
@@ -150,10 +150,10 @@ func (s *soak) measure() (u usage) {
 	if found != 4 {
 		s.t.Fatalf("%d of 4 metrics found", found)
 	}
-	u[0] /= 2 // the next collection happens when the heap has doubled
+	u[0] /= 2 // because the next collection starts only when the heap has doubled
 	err = filepath.WalkDir(s.data, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // deleted in the meantime
+			return nil // deleted since the folder was listed
 		}
 		if info, err := d.Info(); err == nil {
 			u[4] += float64(info.Size())
@@ -183,7 +183,7 @@ func (s *soak) sample(ctx context.Context, every time.Duration) {
 	}
 }
 
-// produce sends at a rate. Of a thousand messages ten fail once, and one always.
+// produce sends messages at a rate. Of a thousand messages, ten fail once and one always fails.
 func (s *soak) produce(ctx context.Context, rate int) {
 	const batch = 10
 	c := client(s.started.Endpoint)
@@ -223,17 +223,17 @@ func (s *soak) produce(ctx context.Context, rate int) {
 	}
 }
 
-// warmUp makes the environment start all delivery goroutines and connections.
+// warmUp makes the environment start all of its delivery goroutines and connections.
 func (s *soak) warmUp() {
 	s.t.Helper()
 	c := client(s.started.Endpoint)
 	preload(s.t, c, s.started.QueueURL, 500, func(int) string { return "20ms" })
 	s.sent.Add(500)
 	awaitQuiet(s.t, s.started)
-	time.Sleep(2 * time.Second) // time for idle connections to close
+	time.Sleep(2 * time.Second) // lets idle connections close
 }
 
-// emptyDeadLetters deletes dead letters until ctx is done, or if it has no end, until the queue is empty.
+// emptyDeadLetters deletes dead letters until ctx is done. If ctx is never done, it stops when the queue is empty.
 func (s *soak) emptyDeadLetters(ctx context.Context) {
 	c, url := client(s.started.Endpoint), s.started.QueueURL+"-dead"
 	for ctx.Err() == nil {
@@ -257,7 +257,7 @@ func (s *soak) emptyDeadLetters(ctx context.Context) {
 	}
 }
 
-// follow reads event and log streams like the console's pages, each for a while.
+// follow reads event streams and log streams, as the console's pages do. It reads each stream for a while.
 func (s *soak) follow(ctx context.Context, each time.Duration) {
 	token, err := api.ReadToken(s.data)
 	if err != nil {
@@ -286,15 +286,15 @@ func (s *soak) follow(ctx context.Context, each time.Duration) {
 					s.eventsRead.Add(1)
 				}
 			}
-			_, _ = io.Copy(io.Discard, resp.Body) // a long line
+			_, _ = io.Copy(io.Discard, resp.Body) // the rest after a line that is too long for the scanner
 			resp.Body.Close()
 		}
-		<-reading.Done() // the status is answered immediately
+		<-reading.Done() // also if the response has already ended, such as the status
 		cancel()
 	}
 }
 
-// awaitBaseline waits until the numbers of goroutines and descriptors are about the same as before.
+// awaitBaseline waits until the numbers of goroutines and descriptors have returned to about their earlier values.
 func (s *soak) awaitBaseline(before usage) (after usage) {
 	const spare = 5
 	for range 60 {
@@ -308,7 +308,8 @@ func (s *soak) awaitBaseline(before usage) (after usage) {
 	return after
 }
 
-// slopes fits lines to the samples after the first sixth. In the long form none may rise.
+// slopes fits a line to each resource, without the first sixth of the samples. In the long form, no resource may
+// grow.
 func (s *soak) slopes(length time.Duration) string {
 	s.t.Helper()
 	from := 0
@@ -339,7 +340,7 @@ func (s *soak) slopes(length time.Duration) string {
 	return strings.Join(all, "; ")
 }
 
-// regression returns the mean of y, the slope of y over x and its standard error. Because successive samples are
+// regression returns the mean of y, and the slope of y over x with its standard error. Because successive samples are
 // correlated, the error is computed from the means of twenty groups.
 func regression(x, y []float64) (mean, slope, deviation float64) {
 	const groups = 20
@@ -380,7 +381,7 @@ func TestRegression(t *testing.T) {
 	if mean != 6 || slope != 2 || deviation != 0 {
 		t.Errorf("mean %v, slope %v ± %v; want 6, 2 ± 0", mean, slope, deviation)
 	}
-	// Residuals -1, 1, 1, -1 about the mean 1: sqrt(4 / 2 / 5).
+	// The residuals about the mean 1 are -1, 1, 1 and -1, so the error is sqrt(4 / 2 / 5).
 	if _, slope, deviation = regression([]float64{1, 2, 3, 4}, []float64{0, 2, 2, 0}); slope != 0 ||
 		math.Abs(deviation-math.Sqrt(0.4)) > 1e-12 {
 		t.Errorf("slope %v ± %v; want 0 ± %v", slope, deviation, math.Sqrt(0.4))

@@ -14,7 +14,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// systemd is the receiving end of service notifications.
+// systemd is the socket that receives notifications, in place of systemd's.
 type systemd struct {
 	t    *testing.T
 	conn *net.UnixConn
@@ -23,7 +23,7 @@ type systemd struct {
 
 func newSystemd(t *testing.T) *systemd {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // short enough for a socket
+	dir, err := os.MkdirTemp("", "notify") // in a folder with a short path, as sockets require
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func newSystemd(t *testing.T) *systemd {
 	return &systemd{t, conn, path}
 }
 
-// await returns the notifications up to one that begins with word.
+// await waits for a notification that starts with word, and returns all notifications up to it.
 func (s *systemd) await(word string) (received []string) {
 	s.t.Helper()
 	s.conn.SetReadDeadline(time.Now().Add(time.Minute))
@@ -54,7 +54,7 @@ func (s *systemd) await(word string) (received []string) {
 	}
 }
 
-// silent checks that no such notification has arrived.
+// silent checks that no notification that starts with word has arrived.
 func (s *systemd) silent(word string) {
 	s.t.Helper()
 	s.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
@@ -70,7 +70,7 @@ func (s *systemd) silent(word string) {
 	}
 }
 
-// A service is ready when its app is, again after a reload, and reports stopping.
+// A service reports that it is ready when its app is, and again after a reload. It also reports that it is stopping.
 func TestSystemdIsNotified(t *testing.T) {
 	t.Parallel()
 	s, allowed := newSystemd(t), filepath.Join(t.TempDir(), "allowed")
@@ -102,7 +102,7 @@ func TestSystemdIsNotified(t *testing.T) {
 	}
 }
 
-// Starting the service fails.
+// The app never becomes ready, so the start of the service fails.
 func TestSystemdIsNotNotifiedReadyWithoutAReadyApp(t *testing.T) {
 	t.Parallel()
 	s := newSystemd(t)
@@ -121,7 +121,8 @@ func TestSystemdIsNotNotifiedReadyWithoutAReadyApp(t *testing.T) {
 	}
 }
 
-// The watchdog's signal kills tendril with a trace. Exit status 2 would mean invalid settings and prevent a restart.
+// The watchdog's signal kills tendril with a stack trace. The exit status is not 2, which would mean invalid settings
+// and prevent a restart.
 func TestAHangDoesNotExitLikeWrongSettings(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

@@ -17,17 +17,17 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// recorder is an app that records every POST and is never killed.
+// recorder is an app that records every POST. It is never killed.
 type recorder struct {
 	*httptest.Server
 	work time.Duration
 
 	mu      sync.Mutex
-	posts   map[string]int // message ID to started POSTs
-	done    map[string]int // message ID to complete answers
-	now     int            // POSTs in progress
+	posts   map[string]int // number of POSTs started, by message ID
+	done    map[string]int // number of complete responses, by message ID
+	now     int            // number of POSTs in progress
 	most    int
-	aborted int // POSTs cut off while in progress
+	aborted int // number of POSTs whose connection was closed while they were in progress
 	news    chan struct{}
 }
 
@@ -62,7 +62,7 @@ func (r *recorder) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// waitDone waits until n distinct messages were answered.
+// waitDone waits until the app has responded to n different messages.
 func (r *recorder) waitDone(t *testing.T, n int) {
 	t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -81,7 +81,7 @@ func (r *recorder) waitDone(t *testing.T, n int) {
 	}
 }
 
-// repeats returns the number of repeated POSTs.
+// repeats returns the number of POSTs that repeat an earlier one.
 func (r *recorder) repeats() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +92,8 @@ func (r *recorder) repeats() int {
 	return n
 }
 
-// Kills `tendril up` under load. In the end every acknowledged message is done, and only messages in flight at a kill
-// are posted twice.
+// The test kills `tendril up` under load. In the end, every acknowledged message is done, and only messages that were
+// in flight during a kill are posted twice.
 func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	const connections = 10
 	resume(t)
@@ -132,7 +132,8 @@ func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	}
 }
 
-// Stops `tendril up` under load repeatedly: exit status 0, no POST cut off or repeated, nothing lost.
+// The test repeatedly stops `tendril up` under load. The exit status is 0, no POST is cut off or repeated, and no
+// message is lost.
 func TestTermUnderLoadLosesNothing(t *testing.T) {
 	resume(t)
 	stops, per := testpeer.Size(5, 100), 200

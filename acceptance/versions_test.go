@@ -16,7 +16,7 @@ import (
 
 const dailyTasks = "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n"
 
-// A version brings periodic tasks or none. A version with invalid tasks is refused and changes nothing.
+// Each version may have periodic tasks or none. A version with invalid tasks is refused and changes nothing.
 func TestTasksComeAndGoWithVersions(t *testing.T) {
 	t.Parallel()
 	line := appLine(filepath.Join(t.TempDir(), "journal"), "1")
@@ -67,7 +67,7 @@ func TestTasksComeAndGoWithVersions(t *testing.T) {
 	}
 }
 
-// Tasks added by a later version or by a new file in the folder.
+// The first version has no tasks. A later version, or a new file in the folder, adds some.
 func TestTasksThatCameLater(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1")}
@@ -101,7 +101,8 @@ func TestTasksThatCameLater(t *testing.T) {
 	check(s, "deploy", writeBundle(t, files))
 }
 
-// While the first version does not become ready, a broken one is rolled back and a good one replaces it.
+// While the first version does not become ready, a broken second version is rolled back, and a good one replaces the
+// first.
 func TestVersionForOneThatNeverCameUp(t *testing.T) {
 	t.Parallel()
 	journal, data := filepath.Join(t.TempDir(), "journal"), t.TempDir()
@@ -126,7 +127,7 @@ func TestVersionForOneThatNeverCameUp(t *testing.T) {
 	}
 }
 
-// A settings change during a deployment, which has already read the settings, takes effect afterwards.
+// A change of settings takes effect even if it happens during a deployment that has already read the settings.
 func TestReloadIsNotTakenBackByADeployment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

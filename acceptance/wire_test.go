@@ -50,7 +50,7 @@ func (w *wire) pass(conn net.Conn) {
 	io.Copy(conn, out)
 }
 
-// keep records both ends to cut them later; false if the wire is already cut.
+// keep stores both ends of a connection so that they can be cut. It returns false if the wire is already cut.
 func (w *wire) keep(ends ...net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,23 +22,24 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The queues of every command line below, in order of priority.
+// workerlessQueues are the queues of all command lines below, in order of priority.
 var workerlessQueues = []string{"payments", "submissions", "default"}
 
-// arena is the environment of a Workerless command line: a counting proxy for an SQS server, and a Lambda server.
+// arena is what a Workerless command line runs against: a proxy that counts the calls to an SQS server, and a Lambda
+// server.
 type arena struct {
 	t        *testing.T
 	sqs      *sqs.Client
 	urls     map[string]string
-	endpoint string // of the proxy
+	endpoint string // URL of the proxy
 
-	// sample is the number of messages used to measure shares, and points the tolerance in percentage points: at
-	// least four standard deviations.
+	// sample is the number of messages over which shares are measured. points is the tolerance in percentage points,
+	// at least four standard deviations.
 	sample, points int
 	// work is the duration of an invocation.
 	work time.Duration
 
-	// repeats means that the server may return a message to two concurrent receives, like moto. Only the first
+	// repeats means that the server, like moto, may return a message to two concurrent receives. Only the first one
 	// counts.
 	repeats bool
 
@@ -46,16 +47,16 @@ type arena struct {
 	invoked  []invoked
 	news     chan struct{} // closed and replaced at each invocation
 	receives int
-	function string // last invoked
+	function string // name of the function invoked last
 }
 
-// invoked is a message that reached the function.
+// invoked is a message that the function received.
 type invoked struct {
 	queue, body string
 	at          time.Time
 }
 
-// eachPlace runs a test on each server.
+// eachPlace runs a test with each kind of server.
 func eachPlace(t *testing.T, run func(t *testing.T, a *arena)) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
@@ -67,7 +68,8 @@ func eachPlace(t *testing.T, run func(t *testing.T, a *arena)) {
 	t.Run("moto", func(t *testing.T) {
 		t.Parallel()
 		a := newArena(t, testpeer.Moto(t, "sqs"))
-		// moto slows down with the number of messages, to a hundred per second. Make the function the bottleneck.
+		// moto slows down with the number of messages, to a hundred per second. So the function must be the
+		// bottleneck.
 		a.sample, a.points, a.work = 600, 8, 60*time.Millisecond
 		a.repeats = true
 		run(t, a)
@@ -85,7 +87,7 @@ func newArena(t *testing.T, endpoint string) *arena {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // stopping cuts off polls
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // errors are expected, because a stop aborts polls
 	counter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ReceiveMessage") {
 			a.mu.Lock()
@@ -99,7 +101,7 @@ func newArena(t *testing.T, endpoint string) *arena {
 	return a
 }
 
-// up runs tendril with the unmodified arguments of a Workerless command line.
+// up runs tendril with the arguments of a Workerless command line, unchanged.
 func (a *arena) up(args ...string) *process {
 	a.t.Helper()
 	lambda := httptest.NewServer(http.HandlerFunc(a.invoke))
@@ -122,7 +124,7 @@ func (a *arena) invoke(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // tendril was killed at the end of a test
+		return // a test has ended and killed tendril
 	}
 	var event struct {
 		Records []struct {
@@ -166,7 +168,7 @@ func (a *arena) fill(n int) {
 	}
 }
 
-// await waits until n messages reached the function and returns all of them.
+// await waits until the function has received n messages, and returns all of them.
 func (a *arena) await(n int) []invoked {
 	a.t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -204,10 +206,11 @@ func (a *arena) everyOnce(n int) {
 	}
 }
 
-// While all three queues are full, the shares of first checks, and so of first messages, are 50, 33 and 17 %.
-func TestWorkerlessWeights(t *testing.T) { // not in parallel, because shares are measured
+// While all three queues contain messages, the queues are checked first with frequencies of 50, 33 and 17 %, and the
+// first messages have these shares, too.
+func TestWorkerlessWeights(t *testing.T) { // not parallel, because the test measures shares
 	eachPlace(t, func(t *testing.T, a *arena) {
-		a.fill(a.sample * 2 / 3) // half of the sample comes from payments
+		a.fill(a.sample * 2 / 3) // half of the sample will come from payments
 		a.up("--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10", "--sleep=0",
 			"-concurrency=4")
 		full := a.await(a.sample)[:a.sample]
@@ -238,7 +241,7 @@ func TestWorkerlessEqualWeights(t *testing.T) {
 	})
 }
 
-// A queue is not touched while a queue before it has messages.
+// A queue is not checked while a queue of higher priority has messages.
 func TestWorkerlessStrictOrder(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, a *arena) {
@@ -247,7 +250,7 @@ func TestWorkerlessStrictOrder(t *testing.T) {
 		list := a.await(300)
 		last := 0
 		for i, m := range list {
-			// Messages start in order, but up to five are on their way to the function and may overtake each other.
+			// Messages start in order. Up to five are on their way to the function and may overtake each other.
 			rank := slices.Index(workerlessQueues, m.queue)
 			if rank < last && i%100 > 5 {
 				t.Fatalf("message %d is of %s: %v", i, m.queue, shares(list[:i]))
@@ -261,8 +264,8 @@ func TestWorkerlessStrictOrder(t *testing.T) {
 	})
 }
 
-// Three empty queues cost one long poll each, and a message on any of them is processed immediately, not after
-// another queue's poll.
+// Three empty queues cost one long poll each. A message in any of them is processed immediately, not after another
+// queue's poll ends.
 func TestWorkerlessIdle(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, a *arena) {
@@ -272,11 +275,11 @@ func TestWorkerlessIdle(t *testing.T) {
 		a.mu.Lock()
 		before := a.receives
 		a.mu.Unlock()
-		time.Sleep(20 * time.Second) // two polls of ten seconds
+		time.Sleep(20 * time.Second) // time for two polls of ten seconds
 		a.mu.Lock()
 		polls := a.receives - before
 		a.mu.Unlock()
-		if polls > 6+3 { // plus those that just ended
+		if polls > 6+3 { // up to three more have just ended
 			t.Errorf("%d receives in 20 s of three idle queues that poll for 10 s", polls)
 		}
 		for i, name := range []string{"default", "payments", "submissions"} {
