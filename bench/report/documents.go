@@ -13,7 +13,7 @@ import (
 // markers matches the generated parts of a document.
 var markers = regexp.MustCompile(`(?s)<!-- report: ([\w./=@-]+) -->\n.*?<!-- end of report -->`)
 
-// writeDocuments updates the generated parts of all documents in a folder, and the plots in its subfolder of images.
+// writeDocuments updates the generated parts of all documents in a folder, and the plots in its subfolder images.
 func writeDocuments(folder string, all *results) error {
 	pages, err := filepath.Glob(filepath.Join(folder, "*.md"))
 	if err != nil {

@@ -30,7 +30,7 @@ type QueueState struct {
 // are its equal share at the maximum number of replicas. A single replica may exceed that share until there are more.
 type Gauge struct {
 	Queues func() []QueueState
-	// Slots is the number of slots of one replica, or of this instance if it is what is scaled.
+	// Slots is the number of slots of one replica, or of this instance if instances are scaled.
 	Slots int
 	// Ready returns the number of ready replicas; nil means 1.
 	Ready func() int

@@ -187,12 +187,12 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 
 type functionReference struct {
 	Name string
-	// "" means the latest version
+	// Qualifier is an alias or version; "" means the latest version.
 	Qualifier string
-	// "" if not part of the reference
+	// Region and Account are "" if the reference does not contain them.
 	Region, Account string
 
-	// the FunctionName parameter of API calls
+	// called is the FunctionName parameter of API calls.
 	called string
 }
 

@@ -13,7 +13,7 @@ const (
 	Receive           Feature = "Receive"
 	CountDeadLetters  Feature = "CountDeadLetters"
 	SendDeadLetters   Feature = "SendDeadLetters" // with the reason for the last failure
-	CreateQueues      Feature = "CreateQueues"    // of this environment
+	CreateQueues      Feature = "CreateQueues"    // the environment's queues
 	Enqueue           Feature = "Enqueue"         // messages of scheduled runs
 	KeepRegistry      Feature = "KeepRegistry"    // leases, runs and pauses
 	CreateRegistry    Feature = "CreateRegistry"
@@ -27,12 +27,12 @@ const (
 	ResizeServices    Feature = "ResizeServices"    // ECS services
 	FindScalers       Feature = "FindScalers"       // scaling policies of ECS services
 	ManageDeadLetters Feature = "ManageDeadLetters" // read, redrive, delete and purge
-	ListQueues        Feature = "ListQueues"        // all in the account
-	TerminateQueues   Feature = "TerminateQueues"   // of this environment
+	ListQueues        Feature = "ListQueues"        // all queues in the account
+	TerminateQueues   Feature = "TerminateQueues"   // the environment's queues
 	TerminateRegistry Feature = "TerminateRegistry" // the environment's DynamoDB table
-	ListAlarms        Feature = "ListAlarms"        // all in the account
-	ManageAlarms      Feature = "ManageAlarms"      // of this environment
-	ManageDashboards  Feature = "ManageDashboards"  // of this environment
+	ListAlarms        Feature = "ListAlarms"        // all alarms in the account
+	ManageAlarms      Feature = "ManageAlarms"      // the environment's alarms
+	ManageDashboards  Feature = "ManageDashboards"  // the environment's dashboard
 )
 
 // permissions lists the API calls of each feature. Together they are all the calls that this package makes.

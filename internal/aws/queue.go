@@ -67,9 +67,9 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 }
 
 const (
-	// timeout of one attempt of a call that does not wait for messages
+	// callTimeout limits one attempt of a call that does not wait for messages.
 	callTimeout = 10 * time.Second
-	// longest wait time that SQS allows
+	// longestWait is the longest wait time that SQS allows.
 	longestWait = 20 * time.Second
 )
 

@@ -25,11 +25,11 @@ type Statement struct {
 	Condition   map[string]map[string][]string `json:",omitempty"`
 }
 
-// Use describes how an environment is used, as far as its settings do not.
+// Use describes what an environment needs in addition to its settings.
 type Use struct {
 	// TaskQueues contains the names, URLs or ARNs of the queues of periodic tasks; "" is the first queue.
 	TaskQueues []string
-	// Operate requests the permissions of the commands dead, peek, queues, alarms and terminate, in place of the
+	// Operate requests the permissions of the commands dead, peek, queues, alarms and terminate instead of the
 	// environment's.
 	Operate bool
 }
@@ -41,7 +41,7 @@ const UnknownDeadLetterQueue = "DEAD-LETTER-QUEUE-OF-"
 // unknown accounts. It makes no network calls.
 func PolicyFor(cfg *config.Config, use *Use) *Policy {
 	p := &policyMaker{settings: &cfg.Settings, region: cfg.Region}
-	if cfg.Origin("region") == (config.Origin{}) { // from the profile or the instance
+	if cfg.Origin("region") == (config.Origin{}) { // the region comes from the profile or the instance
 		p.region = "*"
 	}
 	if use.Operate {

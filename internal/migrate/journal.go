@@ -132,7 +132,7 @@ func (j *Journal) intend(k key, at time.Time) {
 	}
 }
 
-// Begun reports whether an earlier or the current run has started.
+// Begun reports whether a run has started.
 func (j *Journal) Begun() bool { return j.begun }
 
 // Begin records the message counts of both queues before the first run.

@@ -95,7 +95,7 @@ type run struct {
 	result  *Result
 	began   time.Time
 	gaveUp  bool // messages are left although the run waited for them
-	// settled is whether the destination has accepted the uncertain messages of earlier runs; nil if unknown.
+	// settled reports whether the destination has accepted the uncertain messages of earlier runs; nil means unknown.
 	settled *bool
 
 	mu      sync.Mutex

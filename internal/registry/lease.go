@@ -11,7 +11,7 @@ import (
 // Leases reads and writes the leases in a store.
 type Leases struct{ store Store }
 
-// NewLeases returns access to the leases in store.
+// NewLeases returns a Leases for the leases in store.
 func NewLeases(store Store) *Leases { return &Leases{store} }
 
 // Read returns the named lease, or the zero value if it does not exist.

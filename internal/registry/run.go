@@ -71,7 +71,8 @@ type RunRecord struct {
 	MessageID string
 }
 
-// Leadership returns the term in which this instance leads. ok is false if it may not be the leader.
+// Leadership reports whether this instance leads. Term returns the term in which it does. ok is false if it may not
+// be the leader.
 type Leadership interface {
 	Term() (term int64, ok bool)
 }

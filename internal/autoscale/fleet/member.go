@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// delay between attempts to find this instance and its group
+	// findInterval is the delay between attempts to find this instance and its group.
 	findInterval = time.Minute
-	// number of attempts; outside EC2, the metadata service never responds
+	// metadataTries limits these attempts, because outside EC2 the metadata service never responds.
 	metadataTries = 3
 )
 

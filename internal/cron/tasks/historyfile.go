@@ -19,7 +19,7 @@ import (
 // HistoryFile is the name of the history file in the data directory.
 const HistoryFile = "task-history.json"
 
-// historyInterval is the time between writes, and so the most history that is lost if the process is killed.
+// historyInterval is the time between writes. A kill loses at most the changes of one interval.
 const historyInterval = 5 * time.Second
 
 // storedHistory contains the newest run first.
