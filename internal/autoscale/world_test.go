@@ -38,7 +38,7 @@ type curve struct {
 	fleet *fleet
 }
 
-// fleet describes what the leader of a group knows.
+// fleet describes a group and how its leader measures it.
 type fleet struct {
 	most    int           // maximum size
 	counted time.Duration // interval between two counts of the backlog

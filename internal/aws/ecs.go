@@ -141,7 +141,7 @@ func (s *ECSService) SetSize(ctx context.Context, n int) error {
 	return s.ecs.explain(ctx, "UpdateService", s.text(), err)
 }
 
-// ScaledBy returns what already controls the number of tasks, or "".
+// ScaledBy returns the feature that already controls the number of tasks, or "".
 func (s *ECSService) ScaledBy(ctx context.Context) (string, error) {
 	found, err := s.describe(ctx)
 	switch {

@@ -101,8 +101,8 @@ func parseURL(s string) (Reference, error) {
 	return r, nil
 }
 
-// regionOfHost returns the region in the host of a queue URL. public reports whether the SDK knows the endpoint and
-// so can apply its rules for dual stack, FIPS and partitions.
+// regionOfHost returns the region in the host of a queue URL. public reports whether the SDK has endpoint rules for
+// the host, such as for dual stack, FIPS and partitions.
 func regionOfHost(host string) (region string, public bool) {
 	labels := strings.Split(host, ".")
 	public = !strings.Contains(host, ".vpce.") && (strings.HasSuffix(host, ".amazonaws.com") ||

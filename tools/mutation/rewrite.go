@@ -24,7 +24,7 @@ var switchSource string
 type edit struct {
 	offset, length int
 	text           string
-	closes         bool // follows an expression; those of inner expressions come first
+	closes         bool // follows an expression; edits of inner expressions come first
 }
 
 // ordered maps the comparison operators that have a boundary to functions.

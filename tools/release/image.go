@@ -18,7 +18,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is a number and not a name, so that Kubernetes can check runAsNonRoot.
+// nobody is the image's user. It is a number, so that Kubernetes can check runAsNonRoot.
 const nobody = 65532
 
 // writeImage writes an OCI layout with an image per Linux target. The layout is a single tar file, which docker load,

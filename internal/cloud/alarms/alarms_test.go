@@ -209,7 +209,7 @@ func TestAMissingFileIsAnErrorUnlessItIsOptional(t *testing.T) {
 	}
 }
 
-// The format is that of the examples in the Elastic Beanstalk guide.
+// extensions has the format of the examples in the Elastic Beanstalk guide.
 const extensions = `
 option_settings:
   aws:elasticbeanstalk:customoption:

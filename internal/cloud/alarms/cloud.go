@@ -192,7 +192,7 @@ func Apply(ctx context.Context, cloud Cloud, environment string, steps []Step) e
 	return nil
 }
 
-// Delete deletes those of the environment's own resources in found that still exist.
+// Delete deletes the environment's own resources in found, unless they no longer exist.
 func Delete(ctx context.Context, cloud Cloud, found *Found) error {
 	now, err := Find(ctx, cloud, found.Environment)
 	if err != nil {

@@ -23,7 +23,7 @@ type Run struct {
 	MessageID  string
 	// Resent means that there may be two messages.
 	Resent bool
-	// Attempts is the number of deliveries. Result and FinishedAt are those of the last one.
+	// Attempts is the number of deliveries. Result and FinishedAt belong to the last one.
 	Attempts   int
 	Result     queue.Result
 	FinishedAt time.Time

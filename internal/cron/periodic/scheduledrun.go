@@ -51,7 +51,7 @@ func IDOf(run *queue.Run) string {
 	return ""
 }
 
-// FIFO reports whether a queue's name, URL or ARN is that of a FIFO queue.
+// FIFO reports whether a queue's name, URL or ARN belongs to a FIFO queue.
 func FIFO(queueName string) bool { return strings.HasSuffix(queueName, ".fifo") }
 
 // groupID returns a message group ID for a task, of at most 128 ASCII characters, the limit of SQS.

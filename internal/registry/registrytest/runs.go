@@ -96,7 +96,7 @@ func (r *runs) schedules() {
 		{"* * * * * UTC", 5, 4, 4},
 		{"* * * * * UTC", 2, 4, 2}, // the clock was set back
 		{"", 1, 4, 1},
-		{"0 5 * * *", 3, 4, 3}, // changed back by an instance that has had this schedule for longer; runs remain accounted for
+		{"0 5 * * *", 3, 4, 3}, // changed back by an instance with the old schedule; runs remain accounted for
 		{"0 5 * * *", 6, 4, 3},
 	} {
 		got, err := r.since(0, "audit", registry.Start{At: hours(step.at), Schedule: step.schedule})
