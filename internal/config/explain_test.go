@@ -33,7 +33,7 @@ func TestExplain(t *testing.T) {
 	}
 	text := `retention-period
   Period after its first receive in which a message is attempted.
-  An older message is deleted undelivered, and counted.
+  Then it is deleted.
 
   value              14400s, that is 4 hours (--retention-period)
   default            4d

@@ -22,12 +22,11 @@ func Reference() string {
 		if g == "Scaling" {
 			b.WriteString(referenceScaling)
 		}
-		writeTable(&b, []string{"flag", "variable", "key", "Elastic Beanstalk", "default", "allowed", "meaning"},
+		writeTable(&b, []string{"flag (Elastic Beanstalk)", "default", "allowed", "meaning"},
 			func(row func(...string)) {
 				for _, o := range options {
 					if o.Group == g {
-						row(code("--"+o.Name), code(o.Variable), code(o.Key), code(o.Beanstalk), defaultCell(&o), o.AllowedText(),
-							strings.TrimSpace(o.Help+" "+o.Detail))
+						row(flagCell(&o), defaultCell(&o), o.AllowedText(), strings.TrimSpace(o.Help+" "+o.Detail))
 					}
 				}
 			})
@@ -56,14 +55,21 @@ func Reference() string {
 	b.WriteString("\nAlso, with the same meaning as for all queues: " + strings.Join(perQueue, ", ") + ".\n")
 	writeOtherNames(&b, options)
 	b.WriteString(referenceDaemon)
+	var same []string
+	for _, o := range options {
+		if o.DaemonKey != "" && o.DaemonKey == o.Key {
+			same = append(same, code(o.Key))
+		}
+	}
+	b.WriteString("These keys have the same name in both: " + strings.Join(same, ", ") + ".\n\n")
 	writeTable(&b, []string{"key", "is"}, func(row func(...string)) {
 		for _, o := range options {
-			if o.DaemonKey != "" {
+			if o.DaemonKey != "" && o.DaemonKey != o.Key {
 				row(code(o.DaemonKey), code(o.Key))
 			}
 		}
-		row("`http_url`, `http_port`", "`target`; where one is missing, `http://localhost` and `80`")
-		row("`debug`", "`verbose`, where it is true")
+		row("`http_url`, `http_port`", "`target`; by default `http://localhost` and `80`")
+		row("`debug`", "`verbose`, if true")
 	})
 	b.WriteString(referenceDifferences)
 	return b.String()
@@ -72,26 +78,33 @@ func Reference() string {
 // writeOtherNames lists the names of options in other programs.
 func writeOtherNames(b *strings.Builder, options []Option) {
 	b.WriteString(referenceNames)
-	writeTable(b, []string{"key", "other flags", "other variables", "variables of other daemons"},
-		func(row func(...string)) {
-			for _, o := range options {
-				if len(o.Aliases)+len(o.OtherVariables)+len(o.cloneVariables) == 0 {
-					continue
-				}
-				var flags []string
-				for _, a := range o.Aliases {
-					flags = append(flags, "--"+a)
-				}
-				row(code(o.Key), codes(flags), codes(o.OtherVariables), codes(o.cloneVariables))
+	writeTable(b, []string{"key", "other names"}, func(row func(...string)) {
+		for _, o := range options {
+			var names []string
+			for _, a := range o.Aliases {
+				names = append(names, "--"+a)
 			}
-		})
+			names = slices.Concat(names, o.OtherVariables, o.cloneVariables)
+			if len(names) > 0 {
+				row(code(o.Key), codes(names))
+			}
+		}
+	})
 }
 
 func writeTable(b *strings.Builder, head []string, fill func(row func(...string))) {
 	line := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	line(head...)
-	line(slices.Repeat([]string{"---"}, len(head))...)
+	b.WriteString("|" + strings.Repeat("---|", len(head)) + "\n")
 	fill(line)
+}
+
+// flagCell formats the flag, followed by the name in Elastic Beanstalk.
+func flagCell(o *Option) string {
+	if o.Beanstalk == "" {
+		return code("--" + o.Name)
+	}
+	return code("--"+o.Name) + " (" + code(o.Beanstalk) + ")"
 }
 
 // defaultCell formats a fixed default as code, followed by its note as text.
@@ -125,22 +138,25 @@ const referenceHead = `# Options
 
 <!-- Generated from the table in package config. Change that, then: go test ./internal/config -update -->
 
-Set options in four places. Later ones override earlier ones:
+Set an option in one of four places. Later ones override earlier ones:
 
 1. the app's bundle, whose folder or EnvironmentName names the environment
-2. the settings file
-3. variables: ` + "`TENDRIL_…`" + `
+2. the [settings file](#the-settings-file): the key of ` + "`--max-wait` is `max_wait`" + `
+3. a variable: ` + "`TENDRIL_MAX_WAIT`" + `. An empty one counts as unset
 4. the command line
 
 ` + "`tendril explain OPTION`" + ` shows the value in force and every place that set it. ` + "`tendril check`" + ` finds mistakes
 without starting anything.
 
 **Durations** are ` + "`30s`, `5m`, `1h30m`, `4d`" + `; a bare number is seconds. **Sizes** are ` + "`512B`, `8KiB`, `1MiB`" + `;
-a bare number is bytes. **Rates** are ` + "`10/s`, `600/m`, `36000/h`" + `; a bare number is messages per second. **Switches** are true or false (also yes, no, on, off, 1, 0). An empty
-variable counts as unset.
+a bare number is bytes. **Rates** are ` + "`10/s`, `600/m`, `36000/h`" + `; a bare number is messages per second.
+**Switches** are true or false (also yes, no, on, off, 1, 0).
+
+Certificates, their keys and ` + "`--credentials`" + ` are read again when the file changes. Secrets in files are read at startup and
+at each reload, without trailing line breaks.
 `
 
-const referenceScaling = `The names MinSize, MaxSize and Cooldown are those of ` + "`aws:autoscaling:asg`, the others of `aws:autoscaling:trigger`" + `, where a bare Period or
+const referenceScaling = `MinSize, MaxSize and Cooldown belong to ` + "`aws:autoscaling:asg`, the others to `aws:autoscaling:trigger`" + `, where a bare Period or
 BreachDuration is minutes. See [scaling.md](scaling.md).
 
 `
@@ -160,7 +176,7 @@ The first of these files is read:
 3. ` + "`$XDG_CONFIG_HOME/tendril/config.yaml`, or `~/.config/tendril/config.yaml`" + `
 4. ` + "`/etc/tendril/config.yaml`" + `
 
-It is a map of the keys above. Elastic Beanstalk names of the namespace ` + "`aws:elasticbeanstalk:sqsd`" + ` go below
+Its keys are the flags with ` + "`_` instead of `-`" + `, without ` + "`config`" + `. Elastic Beanstalk names of the namespace ` + "`aws:elasticbeanstalk:sqsd`" + ` go below
 the key ` + "`sqsd`" + `, or into variables ` + "`TENDRIL_SQSD_<name>`" + `.
 
 ` + "```yaml" + `
@@ -186,9 +202,8 @@ tendril up --queues payments,submissions,default         # a later queue only wh
 tendril up --queues payments:3,submissions:2,default:1   # polled first in 50, 33 and 17 of 100 turns
 ` + "```" + `
 
-A name is an embedded queue, or, with ` + "`--backend sqs` or `--function`" + `, one on Amazon SQS; URLs and ARNs are
-always on Amazon SQS. Names must be unique. In the settings file a queue may have its own settings, which override those
-for all queues:
+A name is an embedded queue, or with ` + "`--backend sqs` or `--function`" + ` one on Amazon SQS. URLs and ARNs are always on
+Amazon SQS. Names must be unique. In the settings file, a queue's own settings override those for all queues:
 
 ` + "```yaml" + `
 queues:
@@ -208,7 +223,7 @@ Of ` + "`target`, `function` and `lambda`" + ` a queue has at most one; by defau
 const referenceNames = `
 ## Names of other programs
 
-The variable ` + "`TENDRIL_…`" + ` overrides the others; those of other daemons cause a warning.
+The variable ` + "`TENDRIL_…`" + ` overrides the others. Variables ` + "`SQSD_…`" + ` of other daemons cause a warning.
 
 `
 
@@ -216,8 +231,7 @@ const referenceDaemon = `
 ## The settings file of aws-sqsd
 
 A file given by ` + "`--config`" + ` is read as one of aws-sqsd if its folder is called ` + "`aws-sqsd.d`" + ` or
-if it has a key of aws-sqsd alone: ` + "`http_url`, `http_port`, `sqs_wait_time_seconds`, `drain_timeout`, `debug`, `cloudwatch_interval`" + `.
-Unknown keys cause a warning. Keys of tendril.yaml work too.
+if it has a key of the table below. Unknown keys cause a warning. Keys of tendril.yaml work too.
 
 `
 
@@ -225,14 +239,11 @@ const referenceDifferences = `
 ## Where the sources disagree
 
 | option | the sources | here |
-| --- | --- | --- |
+|---|---|---|
 | ` + "`inactivity_timeout`" + ` | default 180 or 299; up to 36000, on older platforms 1800 | default 180; up to 36000, with a warning above 1800 |
-| ` + "`http_connections`" + ` | up to 100; Workerless has no bound | up to 1000, with a warning above 100 where messages go to an app |
-| ` + "`batch_size`" + ` | Workerless invokes with one message; AWS's own trigger uses 10 | 1 |
+| ` + "`http_connections`" + ` | up to 100; Workerless has no bound | up to 1000, with a warning above 100 for an app |
 | ` + "`error_visibility_timeout`" + ` | default unset or 2 | unset |
 | ` + "`max_retries`" + ` | up to 100, on older platforms 1000 | up to 1000, with a warning above 100 |
-| ` + "`shutdown_timeout`" + ` | aws-sqsd's ` + "`drain_timeout`" + ` is 600 | 30: service managers and container platforms send KILL soon after TERM; raise both together. A ` + "`drain_timeout`" + ` in aws-sqsd's file counts |
-| ` + "`port`" + `, ` + "`target`" + ` | aws-sqsd posts to port 80, where a proxy listens | the app's own port, 5000; a target may be given |
-| visibility | aws-sqsd lets it run out while the app works | it is extended, up to ` + "`inactivity_timeout` or `deadline`" + ` |
-| options that neither Elastic Beanstalk nor Workerless has | | off, or without effect on a delivery, until they are set |
+| ` + "`shutdown_timeout`" + ` | aws-sqsd's ` + "`drain_timeout`" + ` is 600 | 30, because platforms send KILL soon after TERM; raise both together |
+| ` + "`port`" + `, ` + "`target`" + ` | aws-sqsd posts to port 80, where a proxy listens | the app's own port, 5000 |
 `

@@ -18,9 +18,8 @@ const maxSecret = 64 << 10
 func (o *Option) fileOption() *Option {
 	file := &Option{Name: o.Name + secretFileSuffix, isSecretFile: true, Serve: o.Serve, Live: o.Live,
 		Example: "/run/secrets/" + o.Name, DefaultNote: "none",
-		Help:   "File that holds the value of --" + o.Name + ".",
-		Detail: "Trailing line breaks are ignored. It is read at startup and at each reload.",
-		value:  checked(o.secretFile, "a path of a file", filePath)}
+		Help:  "File that holds the value of --" + o.Name + ".",
+		value: checked(o.secretFile, "a path of a file", filePath)}
 	file.complete(o.Group)
 	return file
 }

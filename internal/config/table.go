@@ -39,30 +39,29 @@ func queueOptions(s *Settings) []Option {
 		value:       queueList(&s.Queues),
 	}, {
 		Name: "name", essential: true, Example: "jobs", OtherVariables: []string{"WORKERLESS_NAME"},
-		DefaultNote: "the environment-name, else the name of the app's folder, else tendril",
+		DefaultNote: "environment-name, else the app's folder, else tendril",
 		Help:        "Name of the environment.",
-		Detail:      "Also the name of the embedded queue and the CloudWatch namespace of its metrics.",
+		Detail:      "Also names the embedded queue and the CloudWatch namespace.",
 		value:       checked(&s.Name, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}, {
 		Name: "backend", Default: backendAuto, PerQueue: true,
-		Help: "Where the queue lives: embedded or sqs.",
-		Detail: "Auto means sqs with a URL, an ARN or --function, and embedded otherwise. With sqs, a --name and no queue, " +
-			"tendril creates the queue.",
-		value: choice(&s.Backend, backendAuto, BackendEmbedded, BackendSQS),
+		Help:   "Where the queue lives: embedded or sqs.",
+		Detail: "Auto means sqs with a URL, an ARN or --function. With sqs, a --name and no queue, tendril creates the queue.",
+		value:  choice(&s.Backend, backendAuto, BackendEmbedded, BackendSQS),
 	}, {
 		Name: "region", Default: "us-east-1", DefaultNote: "or the one in the queue's URL or ARN",
 		Serve:          true,
 		OtherVariables: []string{"AWS_REGION", "AWS_DEFAULT_REGION"},
 		cloneVariables: []string{"SQSD_QUEUE_REGION", "SQSD_QUEUE_REGION_NAME"},
 		Help:           "AWS region of the queue.",
-		Detail:         "Also used in the ARNs of embedded queues and given to the app.",
+		Detail:         "Also in the ARNs of embedded queues, and given to the app.",
 		value:          checked(&s.Region, "lower-case letters, digits and \"-\", such as eu-west-1", region),
 	}, {
 		Name: "endpoint-url", Example: "http://127.0.0.1:4566",
 		DefaultNote:    "AWS_ENDPOINT_URL_SQS, else Amazon's",
 		cloneVariables: []string{"SQSD_AWS_ENDPOINT"},
 		Help:           "URL of an SQS-compatible server to use instead of Amazon's.",
-		Detail:         "unix:PATH is a socket, such as the one of tendril serve --listen unix:PATH.",
+		Detail:         "unix:PATH is a socket of tendril serve.",
 		value:          checked(&s.EndpointURL, "an http or https URL, or unix:PATH", endpointURL),
 	}, {
 		Name: "wait-time", DaemonKey: "sqs_wait_time_seconds", Default: "20s",
@@ -77,9 +76,8 @@ func queueOptions(s *Settings) []Option {
 		value: duration(&s.Sleep, 0, time.Hour),
 	}, {
 		Name: "max-wait", Default: "0s", DefaultNote: "off", PerQueue: true,
-		Help:   "Age at which a message is delivered next, before other queues; 0 disables it.",
-		Detail: "Overrides the order of the queues, so that no queue starves.",
-		value:  duration(&s.MaxWait, 0, twoWeeks),
+		Help:  "Age at which a message is delivered next, before other queues; 0 disables it.",
+		value: duration(&s.MaxWait, 0, twoWeeks),
 	}, {
 		Name: "delete-linger", Default: "100ms",
 		Help:   "Maximum wait of a delete to share a call with others.",
@@ -98,19 +96,16 @@ func deliveryOptions(s *Settings) []Option {
 		value:          checked(&s.Target, "http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
 	}, {
 		Name: "target-ca", PerQueue: true, Example: "/etc/tendril/ca.crt", DefaultNote: "the system's",
-		Help:   "PEM certificates that must have signed the certificate of an https target.",
-		Detail: "The file is reloaded when it changes.",
-		value:  optionalFile(&s.TargetCA),
+		Help:  "PEM certificates that must have signed the certificate of an https target.",
+		value: optionalFile(&s.TargetCA),
 	}, {
 		Name: "target-cert", PerQueue: true, Example: "/etc/tendril/client.crt", DefaultNote: "none",
-		Help:   "PEM certificate presented to an https target, with its chain.",
-		Detail: "The file is reloaded when it changes, for new connections.",
-		value:  optionalFile(&s.TargetCert),
+		Help:  "PEM certificate presented to an https target, with its chain.",
+		value: optionalFile(&s.TargetCert),
 	}, {
 		Name: "target-key", PerQueue: true, Example: "/etc/tendril/client.key", DefaultNote: "none",
-		Help:   "PEM private key for target-cert.",
-		Detail: "The file is reloaded when it changes.",
-		value:  optionalFile(&s.TargetKey),
+		Help:  "PEM private key for target-cert.",
+		value: optionalFile(&s.TargetKey),
 	}, {
 		Name: "http-path", essential: true, block: "Messages", label: "HTTP path", Live: true, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
 		Default:        "/",
@@ -139,14 +134,13 @@ func deliveryOptions(s *Settings) []Option {
 	}, {
 		Name: "terminal-codes", Live: true, PerQueue: true, Example: "400,404,410-422",
 		DefaultNote: "off: failed messages are retried", list: true,
-		Help: "HTTP statuses that send a message to the dead-letter queue at once.",
-		Detail: "On Amazon SQS this needs sqs:SendMessage on that queue. Without a dead-letter queue the message is " +
-			"retried.",
-		value: checked(&s.TerminalCodes, "off, or statuses, ranges and classes from 200 to 599, such as 400,404,410-422", terminalCodes),
+		Help:   "HTTP statuses that send a message to the dead-letter queue at once.",
+		Detail: "On Amazon SQS this needs sqs:SendMessage there. Without a dead-letter queue they are retried.",
+		value:  checked(&s.TerminalCodes, "off, or statuses, ranges and classes from 200 to 599, such as 400,404,410-422", terminalCodes),
 	}, {
 		Name: "header-budget", Default: "8KiB",
 		Help:   "Maximum bytes of headers with message attributes.",
-		Detail: "Attributes that do not fit are omitted and counted in a header.",
+		Detail: "Attributes beyond it are omitted and counted in a header.",
 		value:  size(&s.HeaderBudget, 256, 64<<10),
 	}, {
 		Name: "keepalive", DaemonKey: "keepalive", Default: "true",
@@ -156,16 +150,14 @@ func deliveryOptions(s *Settings) []Option {
 		Name: "filter", Live: true, PerQueue: true, Example: exampleFilter,
 		DefaultNote: "none: all messages are delivered",
 		Help:        "JSON pattern of the messages to deliver, or its file; other messages are deleted.",
-		Detail: "Same syntax as an event source mapping of AWS Lambda, over the body and message attributes. Other " +
-			"messages are deleted undelivered and counted; see filters.md.",
-		value: filterValue(&s.Filter),
+		Detail:      "It has the syntax of a Lambda event source mapping; see filters.md.",
+		value:       filterValue(&s.Filter),
 	}, {
 		Name: "signing-secret", secretFile: &s.SigningSecretFile, Live: true, PerQueue: true, list: true,
 		Example:     "whsec_THIS+IS+AN+EXAMPLE+DO+NOT+USE+IT",
 		DefaultNote: "none: POSTs are not signed",
 		Help:        "Keys that sign every POST according to Standard Webhooks, newest first.",
-		Detail: "Every key signs, so receivers can accept either during a rotation. Use a variable or the settings " +
-			"file instead of a flag, because other users can see flags.",
+		Detail:      "Every key signs. Do not use a flag: other users can see it.",
 		value: list(&s.SigningSecret, "whsec_ and 24 to 64 bytes in base64, or whsk_ and a private ed25519 key, "+
 			"comma-separated, or off", signingKey),
 	}, {
@@ -202,7 +194,7 @@ func timeoutOptions(s *Settings) []Option {
 		Name: "visibility-timeout", block: "Messages", label: "Visibility timeout", PerQueue: true, Beanstalk: "VisibilityTimeout",
 		DaemonKey: "visibility_timeout", Default: "300s",
 		Help:   "Period in which a received message is hidden from other consumers.",
-		Detail: "It is extended while the app works on the message.",
+		Detail: "It is extended while the app works.",
 		value:  duration(&s.VisibilityTimeout, 0, twelveHours),
 	}, {
 		Name: "error-visibility-timeout", block: "Messages", label: "Error visibility timeout", Live: true, PerQueue: true, Example: "30s",
@@ -214,7 +206,7 @@ func timeoutOptions(s *Settings) []Option {
 		Name: "retention-period", block: "Advanced options", label: "Retention period", Live: true, PerQueue: true, Beanstalk: "RetentionPeriod",
 		DaemonKey: "retention_period", Default: "345600s",
 		Help:   "Period after its first receive in which a message is attempted.",
-		Detail: "An older message is deleted undelivered, and counted.",
+		Detail: "Then it is deleted.",
 		value:  duration(&s.RetentionPeriod, time.Minute, twoWeeks),
 	}}
 }
@@ -223,14 +215,13 @@ func retryOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "max-retries", essential: true, block: "Advanced options", label: "Max retries", Beanstalk: "MaxRetries", Default: "10",
 		Help:   "Maximum receives of a message before it goes to the dead-letter queue.",
-		Detail: "A queue that you name on Amazon SQS keeps its own redrive policy.",
+		Detail: "A queue of yours on Amazon SQS keeps its redrive policy.",
 		value:  integer(&s.MaxRetries, 1, 1000),
 	}, {
 		Name: "dead-letter-reasons", Default: "false",
-		Help: "Record the reason of the last failure in an attribute of each dead letter on Amazon SQS.",
-		Detail: "tendril then sends it to the dead-letter queue itself, which needs sqs:SendMessage there; see " +
-			"queues.md. The embedded queue always records reasons.",
-		value: onOff(&s.DeadLetterReasons),
+		Help:   "Record the reason of the last failure in an attribute of each dead letter on Amazon SQS.",
+		Detail: "This needs sqs:SendMessage on the dead-letter queue; see queues.md. The embedded queue always does.",
+		value:  onOff(&s.DeadLetterReasons),
 	}, {
 		Name: "respect-retry-after", Live: true, Default: "false",
 		Help:  "Use the Retry-After header of a failed answer as the pause before the next attempt.",
@@ -250,7 +241,7 @@ func retryOptions(s *Settings) []Option {
 	}, {
 		Name: "backoff-jitter", Live: true, Default: "0",
 		Help:   "Random reduction of each pause, in percent.",
-		Detail: "Prevents messages that failed together from returning together.",
+		Detail: "It spreads messages that failed together.",
 		value:  integer(&s.BackoffJitter, 0, 100),
 	}}
 }
@@ -276,7 +267,7 @@ func functionOptions(s *Settings) []Option {
 		Name: "batch-size", Default: "1", DefaultNote: "as Workerless; AWS's own trigger uses 10",
 		PerQueue: true,
 		Help:     "Maximum messages per invocation or POST; 1 disables batching.",
-		Detail:   "An app receives the same JSON as a function, and can report failed messages; see lambda.md.",
+		Detail:   "An app gets the JSON of a function; see handler.md.",
 		value:    integer(&s.BatchSize, 1, 10),
 	}, {
 		Name: "batch-window", Default: "0s", DefaultNote: "off", PerQueue: true,
@@ -289,7 +280,7 @@ func limitOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "rate", Default: "0", DefaultNote: "off",
 		Help:   "Maximum deliveries started per second, minute or hour; 0 disables it.",
-		Detail: "After a pause, a burst of a tenth of a second is allowed (at least one message or batch).",
+		Detail: "A burst of a tenth of a second is allowed.",
 		value:  rate(&s.Rate),
 	}, {
 		Name: "adaptive-concurrency", Default: "false",
@@ -297,9 +288,8 @@ func limitOptions(s *Settings) []Option {
 		value: onOff(&s.AdaptiveConcurrency),
 	}, {
 		Name: "breaker", Default: "0", DefaultNote: "off",
-		Help:   "Failure percentage at which deliveries stop for breaker-delay; 0 disables it.",
-		Detail: "Failures are counted over breaker-window.",
-		value:  integer(&s.Breaker, 0, 100),
+		Help:  "Failure percentage at which deliveries stop for breaker-delay; 0 disables it.",
+		value: integer(&s.Breaker, 0, 100),
 	}, {
 		Name: "breaker-window", Default: "30s",
 		Help:  "Period over which the breaker counts failures.",
@@ -315,7 +305,7 @@ func metricsOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "cloudwatch", Default: auto,
 		Help:   "Send metrics to CloudWatch, which costs money.",
-		Detail: "Auto means on if a name is set and a queue or function is on AWS itself, not on another server.",
+		Detail: "Auto means on if a name is set and a queue or function is on AWS itself.",
 		value:  autoSwitch(&s.CloudWatch),
 	}, {
 		Name: "metrics-interval", Default: "60s", DaemonKey: "cloudwatch_interval",

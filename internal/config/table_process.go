@@ -10,31 +10,30 @@ func appOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "port", essential: true, Default: "5000", OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
 		Help:   "Port given to the app as PORT, on which it must listen.",
-		Detail: "If unset and the default is in use, the next free port is used.",
+		Detail: "If the default is in use, the next free port is used.",
 		value:  appPort(&s.Port, 5000),
 	}, {
 		Name: "healthcheck", Example: "HTTP:5000/health", DaemonKey: "healthcheck",
 		DefaultNote: "TCP on the app's port",
 		Help:        "Health check that must pass before messages are received: TCP:PORT or HTTP:PORT/PATH.",
-		Detail:      "The port is replaced with the port of each replica.",
+		Detail:      "Each replica is checked on its own port.",
 		value: checked(&s.Healthcheck, "TCP:PORT or "+
 			"HTTP:PORT/PATH", healthcheck),
 	}, {
 		Name: "app-ready-timeout", Default: "300s",
 		Help:   "Maximum time for the app to become ready at startup; 0 disables it.",
-		Detail: "tendril exits after this time.",
+		Detail: "Then tendril exits.",
 		value:  duration(&s.AppReadyTimeout, 0, twelveHours),
 	}, {
 		Name: "app-grace", Default: "10s", OtherVariables: []string{shutdownDelay},
 		properties: []string{shutdownDelay},
 		Help:       "Time between TERM and KILL when the app is stopped.",
-		Detail: "Both signals go to all processes started by the app. WORKER_SHUTDOWN_DELAY counts from 10 " +
-			"seconds on.",
-		value: duration(&s.AppGrace, 0, twelveHours),
+		Detail:     "Signals go to all processes of the app. WORKER_SHUTDOWN_DELAY counts from 10 seconds on.",
+		value:      duration(&s.AppGrace, 0, twelveHours),
 	}, {
 		Name: "restart-limit", Default: "10",
 		Help:   "Maximum restarts of a process within restart-window; 0 means none.",
-		Detail: "After that the process counts as failed.",
+		Detail: "Then it counts as failed.",
 		value:  integer(&s.RestartLimit, 0, 1000),
 	}, {
 		Name: "restart-window", Default: "300s",
@@ -43,7 +42,7 @@ func appOptions(s *Settings) []Option {
 	}, {
 		Name: "deploy-timeout", Default: "300s",
 		Help:   "Maximum time for a new version of the app to become ready.",
-		Detail: "The deployment is rolled back after this time.",
+		Detail: "Then the deployment is rolled back.",
 		value:  duration(&s.DeployTimeout, time.Second, twelveHours),
 	}, {
 		Name: "processes-min", Default: "1",
@@ -70,10 +69,9 @@ func ownAppOptions(s *Settings) []Option {
 		value: onOff(&s.AllowRoot),
 	}, {
 		Name: "machine-sections", Default: machineIgnore,
-		Help: "Apply sections of .ebextensions that change the machine, as root.",
-		Detail: "The sections are packages, groups, users, sources, files, commands and services. A deployment " +
-			"applies them before its hooks; they are never undone.",
-		value: choice(&s.MachineSections, machineIgnore, MachineApply),
+		Help:   "Apply sections of .ebextensions that change the machine, as root.",
+		Detail: "They are packages, groups, users, sources, files, commands and services; they are never undone.",
+		value:  choice(&s.MachineSections, machineIgnore, MachineApply),
 	}, {
 		Name: "app-limit", Example: "nofile=1024", DefaultNote: "none", list: true,
 		Help:   "Limits of each of the app's processes, as NAME=VALUE of ulimit.",
@@ -86,7 +84,7 @@ func ownAppOptions(s *Settings) []Option {
 	}, {
 		Name: "app-log-rate", Default: "1000",
 		Help:   "Maximum output lines per second and process, averaged over five seconds.",
-		Detail: "The number of dropped lines is logged.",
+		Detail: "Dropped lines are counted in the log.",
 		value:  integer(&s.AppLogRate, 1, 1_000_000),
 	}, {
 		Name: "pid-file", Example: "/run/tendril/app.pid", DefaultNote: "none",
@@ -98,35 +96,31 @@ func ownAppOptions(s *Settings) []Option {
 func embeddedOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "data-dir", essential: true, Example: "/var/lib/tendril", Serve: true,
-		DefaultNote: "the environment's folder below ~/.local/state/tendril or, for root, /var/lib/tendril",
+		DefaultNote: "the environment's folder",
 		Help:        "Folder of the embedded queues; only one process at a time can use it.",
-		Detail: "By default environments/NAME in the state folder: $STATE_DIRECTORY (if several, the one called " +
-			"tendril), else $XDG_STATE_HOME/tendril, else ~/.local/state/tendril, for root /var/lib/tendril.",
+		Detail: "By default environments/NAME in $STATE_DIRECTORY (if several, the one called tendril), else in " +
+			"$XDG_STATE_HOME/tendril, else ~/.local/state/tendril, for root /var/lib/tendril.",
 		value: checked(&s.DataDir, "a path of a folder", folderPath),
 	}, {
 		Name: "listen", essential: true, Default: "127.0.0.1:9324", Serve: true,
 		Help: "Address of the SQS endpoint of the embedded queues; port 0 selects a free one.",
-		Detail: "If unset and the default is in use, the next free port is used. An address other than loopback " +
-			"needs credentials. unix:PATH is a socket for the owner and the group of its folder; " +
-			"127.0.0.1:9324,unix:PATH serves both.",
+		Detail: "If the default is in use, the next free port is used. An address other than loopback needs " +
+			"credentials. unix:PATH is a socket for the owner and the group of its folder.",
 		value: checked(&s.Listen, allowedAddresses, endpointAddresses),
 	}, {
 		Name: "credentials", Serve: true, Example: "/etc/tendril/credentials.json", DefaultNote: "none: callers on this " +
 			"machine are trusted",
-		Help: "File of the key pairs that may call the SQS endpoint.",
-		Detail: "Every request then needs a valid signature. 'tendril credentials create' creates the file; it is " +
-			"reloaded when it changes.",
-		value: checked(&s.Credentials, "a path of a file", filePath),
+		Help:   "File of the key pairs that may call the SQS endpoint.",
+		Detail: "Every request then needs a valid signature. 'tendril credentials create' creates the file.",
+		value:  checked(&s.Credentials, "a path of a file", filePath),
 	}, {
 		Name: "tls-cert", Serve: true, Example: "/etc/tendril/queue.crt", DefaultNote: "none: plain HTTP",
-		Help:   "PEM certificate of the SQS endpoint, with its chain; enables HTTPS.",
-		Detail: "The file is reloaded when it changes.",
-		value:  checked(&s.TLSCert, "a path of a file", filePath),
+		Help:  "PEM certificate of the SQS endpoint, with its chain; enables HTTPS.",
+		value: checked(&s.TLSCert, "a path of a file", filePath),
 	}, {
 		Name: "tls-key", Serve: true, Example: "/etc/tendril/queue.key", DefaultNote: "none",
-		Help:   "PEM private key for tls-cert.",
-		Detail: "The file is reloaded when it changes.",
-		value:  checked(&s.TLSKey, "a path of a file", filePath),
+		Help:  "PEM private key for tls-cert.",
+		value: checked(&s.TLSKey, "a path of a file", filePath),
 	}, {
 		Name: "account-id", Default: "000000000000", Serve: true,
 		Help:  "AWS account in the URLs and ARNs of the embedded queues.",
@@ -154,14 +148,13 @@ func periodicOptions(s *Settings) []Option {
 		Name: "registry-token", Serve: true, secretFile: &s.RegistryTokenFile, Example: "4f1b0c2a9d8e7f60",
 		DefaultNote: "generated in the data directory of the embedded queue",
 		Help:        "Token of the registry of an embedded queue shared by several instances.",
-		Detail: "Environments of one user on one machine find it automatically. Use a variable instead of a flag, " +
-			"because other users can see flags.",
-		value: checked(&s.RegistryToken, "16 to 256 printable ASCII characters without spaces", token),
+		Detail:      "Environments of one user on one machine find it. Do not use a flag: other users can see it.",
+		value:       checked(&s.RegistryToken, "16 to 256 printable ASCII characters without spaces", token),
 	}, {
 		Name: "registry-insecure", Default: "false",
 		Help: "Send the registry token to a server that cannot prove that it knows it.",
-		Detail: "An older tendril serve cannot, nor can one behind a forwarded port with another number. Any program " +
-			"that takes over the port of a stopped server then gets the token.",
+		Detail: "Any program that takes over the port of a stopped server then gets the token. Needed for older " +
+			"servers, and for forwarded ports with another number.",
 		value: onOff(&s.RegistryInsecure),
 	}, {
 		Name: "leader", Default: leaderElect,
@@ -174,9 +167,8 @@ func periodicOptions(s *Settings) []Option {
 		value:  duration(&s.Lease, 5*time.Second, 300*time.Second),
 	}, {
 		Name: "periodic-trust", Default: trustAll,
-		Help:   "Messages treated as periodic tasks: all with task attributes, or only registered runs.",
-		Detail: "With registry, the run must be in the registry.",
-		value:  choice(&s.PeriodicTrust, trustAll, TrustRegistry),
+		Help:  "Messages treated as periodic tasks: all with task attributes, or only registered runs.",
+		value: choice(&s.PeriodicTrust, trustAll, TrustRegistry),
 	}}
 }
 
@@ -184,74 +176,68 @@ func consoleOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "console", essential: true, Default: "127.0.0.1:9325", Serve: true,
 		Help: "Address of health, metrics and the API; port 0 selects a free one, off disables it.",
-		Detail: "If unset and the default is in use, the next free port is used. Other commands use this address. An " +
-			"address other than loopback needs TLS or console-insecure; counts and health are public there, " +
-			"while actions and message bodies require the token.",
+		Detail: "If the default is in use, the next free port is used. An address other than loopback needs TLS or " +
+			"console-insecure. Counts and health are public; actions and message bodies require the token.",
 		value: checked(&s.Console, "an address and a port, such as 127.0.0.1:9325, or off", consoleAddress),
 	}, {
 		Name: "console-tls-cert", Serve: true, Example: "/etc/tendril/tls.crt",
 		DefaultNote: "none: plain HTTP",
 		Help:        "PEM certificate of the console, with its chain; enables HTTPS.",
-		Detail:      "The file is reloaded when it changes.",
 		value:       checked(&s.ConsoleTLSCert, "a path of a file", filePath),
 	}, {
 		Name: "console-tls-key", Serve: true, Example: "/etc/tendril/tls.key", DefaultNote: "none",
-		Help:   "PEM private key for console-tls-cert.",
-		Detail: "The file is reloaded when it changes.",
-		value:  checked(&s.ConsoleTLSKey, "a path of a file", filePath),
+		Help:  "PEM private key for console-tls-cert.",
+		value: checked(&s.ConsoleTLSKey, "a path of a file", filePath),
 	}, {
 		Name: "console-auth", Serve: true, Default: consoleAuthToken,
 		Help: "Access to the console on loopback: with a token or link, or none for everyone.",
-		Detail: "With none, every user and program of this machine can read messages and deploy; only loopback " +
-			"addresses are allowed then. 'tendril open' prints a link.",
+		Detail: "With none, every user and program of this machine can read messages and deploy. 'tendril open' " +
+			"prints a link.",
 		value: choice(&s.ConsoleAuth, consoleAuthToken, ConsoleAuthNone),
 	}, {
 		Name: "console-read-only", Serve: true, Default: "false",
-		Help: "Reject every action on the console and by commands that use it.",
-		Detail: "This covers send, redrive, purge, pause, deploy, reload and drain, for every caller. Signals still " +
-			"work.",
-		value: onOff(&s.ConsoleReadOnly),
+		Help:   "Reject every action on the console and by commands that use it.",
+		Detail: "Signals still work.",
+		value:  onOff(&s.ConsoleReadOnly),
 	}, {
 		Name: "console-bodies", Serve: true, Default: consoleBodiesShown,
-		Help: "Show message bodies to authorized callers, or hide them until requested.",
-		Detail: "With hidden, bodies and attributes need body=1 in the request. Reads of bodies are logged either " +
-			"way.",
-		value: choice(&s.ConsoleBodies, consoleBodiesShown, ConsoleBodiesHidden),
+		Help:   "Show message bodies to authorized callers, or hide them until requested.",
+		Detail: "With hidden, they need body=1 in the request. Reads of bodies are always logged.",
+		value:  choice(&s.ConsoleBodies, consoleBodiesShown, ConsoleBodiesHidden),
 	}, {
 		Name: "console-trusted-proxy", Serve: true, list: true, Example: "10.0.0.0/24",
 		DefaultNote: "none",
 		Help:        "Networks of the proxies that serve the console over HTTPS.",
 		Detail: "Their X-Forwarded-Proto and X-Forwarded-For are trusted. An address other than loopback then needs " +
-			"no TLS; machines other than the proxies only see health, counts and metrics.",
+			"no TLS; other machines only see health, counts and metrics.",
 		value: list(&s.ConsoleTrustedProxy, "networks such as 10.0.0.0/24, or addresses, comma-separated, or off", network),
 	}, {
 		Name: "console-insecure", Serve: true, Default: "false",
 		Help:   "Serve the console without TLS on an address other than loopback.",
-		Detail: "Anyone who can read that network's traffic can read the token and deploy.",
+		Detail: "Anyone who can read the traffic can read the token and deploy.",
 		value:  onOff(&s.ConsoleInsecure),
 	}, {
 		Name: "console-hosts", Serve: true, list: true, Example: "tendril,worker.internal",
 		DefaultNote: "none",
 		Help:        "Additional host names of the console.",
-		Detail: "Localhost and its own addresses are always allowed. Requests for other names are rejected, because " +
-			"a web page can point any name here.",
-		value: list(&s.ConsoleHosts, "host names or addresses without ports, comma-separated, or off", hostName),
+		Detail:      "Localhost and its own addresses are always allowed; requests for other names are rejected.",
+		value:       list(&s.ConsoleHosts, "host names or addresses without ports, comma-separated, or off", hostName),
 	}, {
 		Name: "health-ignore-client-errors", Namespace: bundle.NamespaceHealth,
 		Beanstalk: "ConfigDocument", Default: "false",
 		Help:   "Ignore 4xx answers of the app for the health status.",
-		Detail: "In a ConfigDocument this is the rule ApplicationRequests4xx.",
+		Detail: "The rule ApplicationRequests4xx of a ConfigDocument.",
 		value:  onOff(&s.HealthIgnoreClientErrors),
 	}, {
 		Name: "console-token", Serve: true, secretFile: &s.ConsoleTokenFile, Example: "4f1b0c2a9d8e7f60",
 		DefaultNote: "generated at each start, in the data directory",
 		Help:        "Token required for changes and message bodies on the console.",
-		Detail:      "Use a variable instead of a flag, because other users can see flags.",
+		Detail:      "Do not use a flag: other users can see it.",
 		value:       checked(&s.ConsoleToken, "16 to 256 printable ASCII characters without spaces", token),
 	}, {
 		Name: "console-drain-token", Serve: true, secretFile: &s.ConsoleDrainTokenFile, Example: "9d8e7f604f1b0c2a", DefaultNote: "none",
 		Help:   "Token that only allows the hooks /-/drain and /-/quiet.",
-		Detail: "A Kubernetes hook cannot read a Secret, so the manifest contains its token.",
+		Detail: "A Kubernetes manifest contains it, because hooks cannot read a Secret.",
 		value:  checked(&s.ConsoleDrainToken, "16 to 256 printable ASCII characters without spaces", token),
 	}}
 }
@@ -268,12 +254,12 @@ func outputOptions(s *Settings) []Option {
 	}, {
 		Name: "log-format", Default: LogAuto, Serve: true,
 		Help:   "Log format: text, json or sqsd.",
-		Detail: "Auto means text on a terminal and JSON otherwise; sqsd prints deliveries like aws-sqsd.",
+		Detail: "Auto is text on a terminal, else JSON; sqsd is the format of aws-sqsd.",
 		value:  choice(&s.LogFormat, LogAuto, LogText, logJSON, LogSQSD),
 	}, {
 		Name: "log-sample", Default: "100",
 		Help:   "Maximum log lines about deliveries per second; 0 disables the limit.",
-		Detail: "The number of dropped lines is logged.",
+		Detail: "Dropped lines are counted in the log.",
 		value:  integer(&s.LogSample, 0, 100_000),
 	}, {
 		Name: "config", essential: true, Example: "tendril.yaml", Serve: true,

@@ -24,11 +24,10 @@ const (
 func scalingOptions(s *Settings) []Option {
 	options := []Option{{
 		Name: "scale-target", Default: ScaleNone,
-		DefaultNote: "auto if a bundle or an option sets sizes or a trigger, processes if processes-max exceeds " +
-			"processes-min",
-		Help: "Scaling target: processes on this machine, a group of instances, or nothing.",
-		Detail: "auto selects the Auto Scaling group or ECS service of this instance, unless something else scales " +
-			"it; outside of one, the processes. publish only publishes the backlog per instance.",
+		DefaultNote: "auto with sizes or a trigger, processes if processes-max exceeds processes-min",
+		Help:        "Scaling target: processes on this machine, a group of instances, or nothing.",
+		Detail: "auto selects this instance's Auto Scaling group or ECS service unless something else scales it, or " +
+			"else the processes. publish only publishes the backlog.",
 		value: checked(&s.ScaleTarget, "none, auto, processes, publish, asg:GROUP or ecs:CLUSTER/SERVICE", scaleTarget),
 	}, {
 		Name: "scale-drain-within", Default: "60s",
@@ -40,9 +39,8 @@ func scalingOptions(s *Settings) []Option {
 		value: integer(&s.ScaleTargetBusy, 1, 100),
 	}, {
 		Name: "scale-in-protection", Default: protectionAuto,
-		Help:   "Protect this instance from scale-in during long deliveries.",
-		Detail: "Works in an Auto Scaling group and in Amazon ECS.",
-		value:  choice(&s.ScaleInProtection, protectionAuto, ProtectionOff),
+		Help:  "Protect this instance from scale-in during long deliveries.",
+		value: choice(&s.ScaleInProtection, protectionAuto, ProtectionOff),
 	}}
 	return slices.Concat(options, groupOptions(s), triggerOptions(s))
 }
@@ -70,7 +68,7 @@ func triggerOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "scale-measure-name", Namespace: bundle.NamespaceTrigger, Beanstalk: "MeasureName",
 		Example:     "BacklogPerProcess",
-		DefaultNote: "none: the size follows the backlog and the deliveries in flight",
+		DefaultNote: "none: the size follows backlog and deliveries in flight",
 		Help:        "Measure that triggers a change of size.",
 		value: anyCase(&s.ScaleMeasureName, orList(ownMeasures())+"; a measure of AWS is accepted but not used",
 			ownMeasures(), foreignMeasures()...),
