@@ -226,7 +226,7 @@ func consoleOptions(s *Settings) []Option {
 		Name: "health-ignore-client-errors", Namespace: bundle.NamespaceHealth,
 		Beanstalk: "ConfigDocument", Default: "false",
 		Help:   "Ignore 4xx answers of the app for the health status.",
-		Detail: "The rule ApplicationRequests4xx of a ConfigDocument.",
+		Detail: "In a ConfigDocument it is the rule ApplicationRequests4xx.",
 		value:  onOff(&s.HealthIgnoreClientErrors),
 	}, {
 		Name: "console-token", Serve: true, secretFile: &s.ConsoleTokenFile, Example: "4f1b0c2a9d8e7f60",
