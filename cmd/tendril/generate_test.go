@@ -43,28 +43,29 @@ func generated(t *testing.T, args ...string) string {
 	return strings.ReplaceAll(out.String(), app, "/srv/orders")
 }
 
-// The files in the folder deploy, whose tests check them with the tools that read them, are the output of generate
-// for certain settings.
+// The files in the folder deploy, whose tests check them with the tools that read them, and those in testdata are the
+// output of generate for certain settings.
 func TestDeployFilesAreGenerated(t *testing.T) {
 	const queues = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
 	for file, args := range map[string][]string{
-		"kubernetes/sidecar.yaml": {"kubernetes", "--name=orders", "--queue-url=" + queues + "orders",
+		"../../deploy/kubernetes/sidecar.yaml": {"kubernetes", "--name=orders", "--queue-url=" + queues + "orders",
 			"--target=http://127.0.0.1:8080/", "--shutdown-timeout=90s", "--image=app:1"},
-		"kubernetes/worker.yaml": {"kubernetes", "--name=reports", "--queue-url=" + queues + "reports",
+		"../../deploy/kubernetes/worker.yaml": {"kubernetes", "--name=reports", "--queue-url=" + queues + "reports",
 			"--shutdown-timeout=300s", "../../examples/reports"},
-		"kubernetes/keda.yaml": {"keda", "--name=orders", "--queue-url=" + queues + "orders",
+		"../../deploy/kubernetes/keda.yaml": {"keda", "--name=orders", "--queue-url=" + queues + "orders",
 			"--target=http://127.0.0.1:8080/"},
-		"docker/compose.yaml": {"compose", "--name=orders", "--target=http://127.0.0.1:8080/", "--shutdown-timeout=300s",
-			"--image=app:1"},
+		"../../deploy/docker/compose.yaml": {"compose", "--name=orders", "--target=http://127.0.0.1:8080/",
+			"--shutdown-timeout=300s", "--image=app:1"},
+		"testdata/generate/orders.service":    {"systemd", "/srv/orders"},
+		"testdata/generate/orders.Dockerfile": {"docker", "/srv/orders"},
 	} {
-		path := filepath.Join("../../deploy", file)
 		got := generated(t, append([]string{"generate"}, args...)...)
 		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want, err := os.ReadFile(path)
+		want, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +95,7 @@ func TestPageShowsWhatIsGenerated(t *testing.T) {
 			t.Errorf("tendril %s (-page +printed):\n%s", m[1], diff)
 		}
 	}
-	for _, kind := range []string{"systemd", "docker", "compose", "iam"} {
+	for _, kind := range []string{"compose", "iam"} {
 		if !kinds[kind] {
 			t.Errorf("the page does not show what generate %s prints", kind)
 		}
