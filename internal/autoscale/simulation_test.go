@@ -72,7 +72,7 @@ func TestSimulation(t *testing.T) {
 	}
 	compareGolden(t, "testdata/simulation.txt", func(string) string { return lines(results) })
 	compareGolden(t, "../../docs/scaling.md", func(old string) string {
-		return insert(t, "docs/scaling.md", old, tables(results))
+		return insert(t, "docs/scaling.md", old, policyTable(results))
 	})
 }
 
@@ -201,34 +201,10 @@ func lines(results [][]outcome) string {
 	return strings.ReplaceAll(out.String(), " \n", "\n")
 }
 
-func tables(results [][]outcome) string {
+// policyTable returns a table for the documentation that compares the policies over all loads.
+func policyTable(results [][]outcome) string {
 	var out strings.Builder
-	out.WriteString("| load | needs at most | peak size | changes | turns (the load's own) | wrong way | longest wait " +
-		"(allowed) |\n|---|---|---|---|---|---|---|\n")
-	seen := map[string]bool{}
-	for _, first := range results[0] {
-		if seen[first.c.family] {
-			continue
-		}
-		seen[first.c.family] = true
-		var most outcome
-		wrong := 0
-		var waited, allowed time.Duration
-		for _, o := range results[0] {
-			if o.c.family != first.c.family {
-				continue
-			}
-			most.needed, most.peak = max(most.needed, o.needed), max(most.peak, o.peak)
-			most.changes, most.turns = max(most.changes, o.changes), max(most.turns, o.turns)
-			wrong += len(o.wrong)
-			if waited == 0 || o.waited > waited {
-				waited, allowed = o.waited, o.c.allowed()
-			}
-		}
-		fmt.Fprintf(&out, "| %s | %.1f | %d | %d | %d (%d) | %d | %v (%v) |\n", first.c.family, most.needed, most.peak,
-			most.changes, most.turns, first.c.turns, wrong, waited, allowed)
-	}
-	out.WriteString("\n| policy | changes in all | most turns beyond the load's own | wrong way | longest wait | " +
+	out.WriteString("| policy | changes in all | most turns beyond the load's own | wrong way | longest wait | " +
 		"process time per work |\n|---|---|---|---|---|---|\n")
 	for i, one := range policyCases() {
 		var changes, extra, wrong int
