@@ -7,12 +7,11 @@ func countedMetrics() []metricInfo {
 		{"tendril_messages_received_total", "counter", labels{"queue"},
 			"Messages received; repeated receives count again."},
 		{"tendril_deliveries_total", "counter", labels{"queue", "target", "outcome", "code"},
-			"Deliveries by outcome. ok: success. dropped: deleted at the app's request. retry: failed and retried. " +
-				"dead_letter: failed and sent to the dead-letter queue at once, because of Tendril-Outcome or " +
-				"terminal-codes. unreached: not sent because the app was down. throttled: the target asked to " +
-				"slow down. expired: past its retention, deleted undelivered. handed_back: received and returned " +
-				"to the queue undelivered. filtered: not matched by the filter, deleted undelivered. code is the " +
-				"class of the HTTP status, 1xx to 5xx, or none."},
+			"Deliveries by outcome. ok: success. dropped: deleted at the app's request. retry: failed and " +
+				"retried. dead_letter: dead-lettered at once. unreached: the app was down. throttled: the target " +
+				"asked to slow down. expired: past its retention, deleted undelivered. handed_back: returned to " +
+				"the queue undelivered. filtered: not matched by the filter, deleted. code is the class of the " +
+				"HTTP status, 1xx to 5xx, or none."},
 		{"tendril_delivery_duration_seconds", "histogram", labels{"queue", "target"},
 			"Duration of deliveries that were answered or failed."},
 		{"tendril_message_wait_seconds", "histogram", labels{"queue"},
@@ -23,8 +22,7 @@ func countedMetrics() []metricInfo {
 		{"tendril_visibility_extensions_total", "counter", labels{"queue", "result"},
 			"Extensions of the visibility timeout of messages in flight: ok or failed."},
 		{"tendril_deletes_total", "counter", labels{"queue", "result"},
-			"Deletes by result: ok, failed (and retried), or lost after the last retry; a message whose delete is " +
-				"lost may be delivered again."},
+			"Deletes by result: ok, failed (and retried), or lost; then the message may be delivered again."},
 		{"tendril_duplicates_total", "counter", labels{"queue"},
 			"Messages received again while in flight or after they were done, and not delivered again."},
 		{"tendril_late_deliveries_total", "counter", labels{"queue"},
@@ -39,33 +37,31 @@ func countedMetrics() []metricInfo {
 		{"tendril_app_reconnects_total", "counter", labels{"target"},
 			"Deliveries whose keep-alive connection had been closed."},
 		{"tendril_app_restarts_total", "counter", labels{"process", "reason"},
-			"Restarts of a failed process by the way it exited: exit, signal or not_started."},
+			"Restarts of a failed process by reason: exit, signal or not_started."},
 		{"tendril_app_given_up_total", "counter", labels{"process"},
 			"Processes that failed too often and are not restarted."},
 		{"tendril_app_output_lines_dropped_total", "counter", labels{"process"},
 			"Lines of the app's output dropped by the rate limit."},
 		{"tendril_cron_runs_total", "counter", labels{"task", "outcome"},
-			"Scheduled runs by result on this instance: enqueued, or the reason it was not: missed, overlap, paused, " +
-				"uncertain, already or other. failed counts unconfirmed sends, which are repeated."},
+			"Scheduled runs on this instance: enqueued, or not because missed, overlap, paused, uncertain, " +
+				"already or other. failed counts unconfirmed sends, which are repeated."},
 		{"tendril_cron_registry_errors_total", "counter", nil, "Failed reads of the registry of periodic tasks."},
 		{"tendril_cron_lateness_seconds", "histogram", nil, "Delay between the due time of a scheduled run and its " +
 			"enqueueing."},
 		{"tendril_leader_terms_total", "counter", nil, "Number of times this instance became the leader."},
 		{"tendril_leader_store_errors_total", "counter", nil,
-			"Failed calls of the lease store. During failures no new leader is elected."},
+			"Failed calls of the lease store."},
 		{"tendril_dead_lettered_total", "counter", labels{"queue", "reason"},
-			"Messages moved to the dead-letter queue by an embedded queue or the worker (dead-letter-reasons, " +
-				"Tendril-Outcome, terminal-codes), by reason. receives: received too often. app: requested by " +
-				"the app. status: one of terminal-codes."},
+			"Messages moved to the dead-letter queue by an embedded queue or the worker. receives: received " +
+				"too often. app: requested by the app. status: one of terminal-codes."},
 		{"tendril_dead_letter_send_failures_total", "counter", labels{"queue"},
-			"Messages the worker could not send to the dead-letter queue: they are retried, or Amazon SQS moves them " +
-				"without a reason."},
+			"Messages the worker could not send to the dead-letter queue."},
 		{"tendril_queue_expired_total", "counter", labels{"queue"},
 			"Messages deleted by an embedded queue at the end of their retention period."},
 		{"tendril_config_last_reload_successful", "gauge", nil,
 			"Whether the last reload succeeded, 1 or 0; 1 before the first."},
 		{"tendril_config_last_reload_timestamp_seconds", "gauge", nil,
-			"Time of the last successful reload, or of the process start, in seconds since 1970."},
+			"Time of the last successful reload or start, in seconds since 1970."},
 		{"tendril_build_info", "gauge", labels{"version", "goversion"}, "The running version; always 1."},
 	}
 }
@@ -76,14 +72,13 @@ func readMetrics() []metricInfo {
 		{"tendril_waiting", "gauge", labels{"queue"}, "Received messages waiting for a free slot."},
 		{"tendril_receiving", "gauge", labels{"queue"}, "Whether the worker is receiving, 1 or 0."},
 		{"tendril_receiving_blocked", "gauge", labels{"queue", "reason"},
-			"Reasons why the worker is not receiving, 1 for each, such as paused, not_ready, app_down, " +
+			"1 for each reason why the worker is not receiving, such as paused, not_ready, app_down, " +
 				"delete_refused, breaker, draining; absent while it is receiving."},
 		{"tendril_concurrency_limit", "gauge", labels{"target"},
-			"Current maximum of concurrent deliveries to a target: as configured, or lower after an outage of the " +
-				"app or by the adaptive limit."},
+			"Current maximum of concurrent deliveries to a target."},
 		{"tendril_queue_longest_wait_seconds", "gauge", labels{"queue"},
-			"Longest time from the send of a message to the start of its delivery in the last minute; 0 without " +
-				"deliveries. Grows when other queues or a limit starve this queue."},
+			"Longest time from the send of a message to the start of its delivery in the last minute; 0 " +
+				"without deliveries."},
 		{"tendril_queue_oldest_in_hand_seconds", "gauge", labels{"queue"},
 			"Age of the oldest message that was received and is not done; 0 without one."},
 		{"tendril_queue_messages", "gauge", labels{"queue", "state"},
@@ -99,7 +94,7 @@ func readMetrics() []metricInfo {
 			"Expiry of the certificate in a TLS file, in seconds since 1970; absent while the file is unusable."},
 		{"tendril_leader", "gauge", nil, "Whether this instance is the leader and enqueues scheduled runs, 1 or 0."},
 		{"tendril_breaker_state", "gauge", labels{"target", "state"},
-			"State of a target's breaker: 1 for the current state (closed, open or half_open), 0 for the others."},
+			"1 for the current state of a target's breaker (closed, open or half_open), 0 for the others."},
 		{"tendril_rate_limited_total", "counter", labels{"target"},
 			"Number of times a delivery waited for the rate limit."},
 		{"tendril_limit_refusals_total", "counter", labels{"target", "reason"},
