@@ -131,6 +131,51 @@ func TestSentencesScaling(t *testing.T) {
 	})
 }
 
+// Two instances without a leader publish their CPU utilization.
+func TestSentencesPublishedCPU(t *testing.T) {
+	t.Parallel()
+	q := watchQueue(t, "jobs", nil)
+	app := newScript(t, func(http.ResponseWriter, *http.Request, posted) {})
+	published := []chan float64{make(chan float64, 1), make(chan float64, 1)}
+	for _, values := range published {
+		cloudWatch := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			var in struct {
+				Namespace  string
+				MetricData []struct {
+					MetricName, Unit string
+					Dimensions       []struct{ Name, Value string }
+					StatisticValues  struct{ SampleCount, Sum float64 }
+				}
+			}
+			json.NewDecoder(r.Body).Decode(&in)
+			for _, d := range in.MetricData {
+				if in.Namespace == "ElasticBeanstalk/SQSD" && d.MetricName == "CPUUtilization" && d.Unit == "Percent" &&
+					fmt.Sprint(d.Dimensions) == "[{EnvironmentName shop}]" && d.StatisticValues.SampleCount == 1 {
+					select {
+					case values <- d.StatisticValues.Sum:
+					default:
+					}
+				}
+			}
+		}))
+		t.Cleanup(cloudWatch.Close)
+		startWith(t, []string{"AWS_ENDPOINT_URL_CLOUDWATCH=" + cloudWatch.URL}, "up", "--queue-url", q.watched, "--target", app.URL,
+			"--console", "off", "--environment-name", "shop", "--cloudwatch", "on", "--metrics-interval", "1s")
+	}
+	row(t, "A82", func(t *testing.T) {
+		for i, values := range published {
+			select {
+			case percent := <-values:
+				if percent < 0 || percent > 100 {
+					t.Errorf("instance %d published a CPU utilization of %g %%", i, percent)
+				}
+			case <-time.After(20 * time.Second):
+				t.Errorf("instance %d did not publish its CPU utilization", i)
+			}
+		}
+	})
+}
+
 // dynamo is a DynamoDB table that supports the calls made for leases.
 type dynamo struct {
 	*httptest.Server

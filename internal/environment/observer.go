@@ -79,10 +79,11 @@ func (o *observer) metricSources() telemetry.Sources {
 	return sources
 }
 
-func (o *observer) publicHealth() telemetry.Health {
-	r := o.monitor.Report()
+// publicHealth returns the state to publish. The CPU utilization is measured since the host's previous reading.
+func (o *observer) publicHealth(host *health.Host) telemetry.Health {
+	r, cpu := o.monitor.Report(), host.Read().CPU
 	return telemetry.Health{Green: r.Color == health.Green, Code: r.Status.Code(),
-		Periodic: o.cron.any(), Leads: o.cron.leads()}
+		Periodic: o.cron.any(), Leads: o.cron.leads(), CPU: cpu.Value, HasCPU: cpu.Known}
 }
 
 func (o *observer) newMonitor(host *health.Host) *health.Monitor {
@@ -135,9 +136,11 @@ func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, e
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
+	host := health.NewHost("")
+	host.Read() // the first interval's CPU utilization begins here
 	cloud := telemetry.NewCloudWatch(client, &telemetry.CloudWatchOptions{
-		Name: s.Name, Interval: s.MetricsInterval, Environment: s.EnvironmentName, Health: o.publicHealth,
-		Logger: o.opts.Logger.Logger,
+		Name: s.Name, Interval: s.MetricsInterval, Environment: s.EnvironmentName,
+		Health: func() telemetry.Health { return o.publicHealth(host) }, Logger: o.opts.Logger.Logger,
 	})
 	o.life.steps.background("the CloudWatch metrics", func(ctx context.Context) {
 		cloud.Run(ctx) // limits the time of its last call itself

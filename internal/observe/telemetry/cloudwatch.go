@@ -44,6 +44,9 @@ type Health struct {
 	// Periodic reports whether there are periodic tasks; without them, the Leader metric is not sent. Leads reports
 	// whether this instance is the leader.
 	Periodic, Leads bool
+	// CPU is this instance's CPU utilization in percent. Without HasCPU it is unknown and not sent.
+	CPU    float64
+	HasCPU bool
 }
 
 // CloudWatch counts deliveries and sends one statistic set per metric, queue and interval, all in one call:
@@ -59,7 +62,8 @@ type Health struct {
 // If the environment has a name, its state goes to the namespace [HealthNamespace] with the dimension
 // EnvironmentName, as for an Elastic Beanstalk worker environment. Health is 1 for green and 0 for any other color,
 // and EnvironmentHealth is the status as a number. Leader is 1 from the leader of the periodic tasks and 0 from other
-// instances, so a Sum of 0 means that there is no leader.
+// instances, so a Sum of 0 means that there is no leader. CPUUtilization comes from each instance, so the Average is the
+// environment's.
 type CloudWatch struct {
 	put      putter
 	opts     CloudWatchOptions
@@ -74,8 +78,8 @@ type CloudWatch struct {
 const (
 	// NamespacePrefix and the environment's name form the namespace of queue metrics.
 	NamespacePrefix = "Workerless-"
-	// HealthNamespace is the namespace of the metrics Health, EnvironmentHealth and Leader. Elastic Beanstalk itself
-	// uses AWS/ElasticBeanstalk, but names that begin with AWS/ are reserved for AWS.
+	// HealthNamespace is the namespace of the metrics Health, EnvironmentHealth, Leader and CPUUtilization. Elastic
+	// Beanstalk itself uses AWS/ElasticBeanstalk, but names that begin with AWS/ are reserved for AWS.
 	HealthNamespace = "ElasticBeanstalk/SQSD"
 
 	maxPut = 1000
@@ -210,14 +214,17 @@ func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
 	}
-	value := func(name string, v float64) aws.Datum {
-		return aws.Datum{Name: name, Unit: "None", At: now, Samples: 1, Sum: v, Minimum: v, Maximum: v,
+	value := func(name, unit string, v float64) aws.Datum {
+		return aws.Datum{Name: name, Unit: unit, At: now, Samples: 1, Sum: v, Minimum: v, Maximum: v,
 			Dimension: "EnvironmentName", DimensionValue: c.opts.Environment}
 	}
 	h := c.opts.Health()
-	data := []aws.Datum{value("Health", boolValue(h.Green)), value("EnvironmentHealth", float64(h.Code))}
+	data := []aws.Datum{value("Health", "None", boolValue(h.Green)), value("EnvironmentHealth", "None", float64(h.Code))}
 	if h.Periodic {
-		data = append(data, value("Leader", boolValue(h.Leads)))
+		data = append(data, value("Leader", "None", boolValue(h.Leads)))
+	}
+	if h.HasCPU {
+		data = append(data, value("CPUUtilization", "Percent", h.CPU))
 	}
 	c.health.recordResult(c.send(ctx, HealthNamespace, data))
 }

@@ -143,7 +143,7 @@ func TestHealthIsSentLikeElasticBeanstalkDoes(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		state.Store(&Health{Code: 25, Periodic: true, Leads: true})
 		time.Sleep(10 * time.Second)
-		state.Store(&Health{Code: 25, Periodic: true})
+		state.Store(&Health{Code: 25, Periodic: true, CPU: 62.5, HasCPU: true})
 		time.Sleep(10 * time.Second)
 		stop()
 		var values []string
@@ -154,7 +154,7 @@ func TestHealthIsSentLikeElasticBeanstalkDoes(t *testing.T) {
 			text := ""
 			for _, d := range call.data {
 				if d.Dimension != "EnvironmentName" || d.DimensionValue != "shop" || d.Samples != 1 || d.Minimum != d.Sum ||
-					d.Maximum != d.Sum {
+					d.Maximum != d.Sum || (d.Unit == "Percent") != (d.Name == "CPUUtilization") {
 					t.Errorf("unexpected value %+v", d)
 				}
 				text += fmt.Sprintf("%s %v, ", d.Name, d.Sum)
@@ -162,7 +162,7 @@ func TestHealthIsSentLikeElasticBeanstalkDoes(t *testing.T) {
 			values = append(values, text)
 		}
 		want := []string{"Health 1, EnvironmentHealth 1, ", "Health 0, EnvironmentHealth 25, Leader 1, ",
-			"Health 0, EnvironmentHealth 25, Leader 0, "}
+			"Health 0, EnvironmentHealth 25, Leader 0, CPUUtilization 62.5, "}
 		if diff := cmp.Diff(want, values); diff != "" {
 			t.Errorf("the state is not sent as it is (-want +got):\n%s", diff)
 		}
