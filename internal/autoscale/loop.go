@@ -50,7 +50,10 @@ type Options struct {
 	// IsLeader reports whether this instance may change the size; nil means that it may. Other instances read the
 	// size only in every tenth interval.
 	IsLeader func() bool
-	Events   Events
+	// Metric returns the newest value of the trigger's measure, statistic and period; nil means that load measures it.
+	// Only the leader calls it.
+	Metric func(context.Context) (Datapoint, error)
+	Events Events
 }
 
 // Loop applies a policy. All methods except Run are safe for concurrent use.
@@ -71,6 +74,7 @@ type Loop struct {
 // New returns a loop that [Loop.Run] starts, or an error if the policy is invalid. load returns the current measures,
 // such as [Gauge.Read].
 func New(load func() Inputs, target Target, opts Options) (*Loop, error) {
+	opts.Policy.FromMetric = opts.Metric != nil
 	policy, err := opts.Policy.Complete()
 	if err != nil {
 		return nil, err
@@ -103,6 +107,9 @@ func (l *Loop) decideOnce(ctx context.Context) {
 		return
 	}
 	in.Desired, in.Ready = l.size.desired, l.size.current
+	if l.opts.Metric != nil && mayApply {
+		in = l.readMetric(ctx, in)
+	}
 
 	policy, now := l.opts.Policy, time.Now()
 	if own, ok := l.target.(boundedTarget); ok {
@@ -149,6 +156,25 @@ func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
 		return err
 	})
 	return mayApply, err
+}
+
+// readMetric replaces the trigger's measure by the metric's value, also if that is missing.
+func (l *Loop) readMetric(ctx context.Context, in Inputs) Inputs {
+	var newest Datapoint
+	_ = l.call(ctx, "reading "+string(l.opts.Policy.Measure), func(ctx context.Context) (err error) { // reported already
+		newest, err = l.opts.Metric(ctx)
+		return err
+	})
+	in.Measured = &Reading{newest.Value, newest.Samples > 0}
+	in.MeasuredFrom = newest.From
+	if l.opts.Policy.Measure == CPUUtilization {
+		in.CPU = *in.Measured
+	}
+	if 2*newest.Samples < in.Desired {
+		in.HoldScaleIn = cmp.Or(in.HoldScaleIn, fmt.Sprintf("the metric has only %d readings of %d instances", newest.Samples,
+			in.Desired))
+	}
+	return in
 }
 
 func (l *Loop) isLeader() bool { return l.opts.IsLeader == nil || l.opts.IsLeader() }

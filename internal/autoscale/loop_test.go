@@ -167,6 +167,48 @@ func TestLoopSetsNothingUnlessLeader(t *testing.T) {
 	})
 }
 
+// Only the leader reads the metric. The group does not shrink if the call fails, or if values are missing.
+func TestMetricReplacesTheMeasureOfTheInstances(t *testing.T) {
+	t.Parallel()
+	from := time.Unix(1_800_000_000, 0)
+	for name, c := range map[string]struct {
+		leader bool
+		point  Datapoint
+		err    error
+		want   string
+	}{
+		"low":             {true, Datapoint{5, from, 3}, nil, "in 3 to 2 true "},
+		"high":            {true, Datapoint{95, from, 3}, nil, "out 3 to 4 true "},
+		"of one instance": {true, Datapoint{5, from, 1}, nil, "scale-in held 3 to 3 false "},
+		"missing":         {true, Datapoint{}, nil, "missing 3 to 3 false "},
+		"refused": {true, Datapoint{}, errors.New("denied"),
+			"reading CPUUtilization: denied (1)\nmissing 3 to 3 false "},
+		"of a follower": {false, Datapoint{95, from, 3}, nil, "steady 3 to 3 false "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var j recorder
+				calls := 0
+				l, err := New(func() Inputs { return Inputs{CPU: of(5), Busy: of(0), Backlog: of(0)} }, &target{size: 3}, Options{
+					Policy: Policy{MaxSize: 8, Measure: CPUUtilization, Instances: true}, Events: j.events(),
+					IsLeader: func() bool { return c.leader },
+					Metric:   func(context.Context) (Datapoint, error) { calls++; return c.point, c.err },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop := start(l.Run)
+				time.Sleep(time.Second)
+				stop()
+				if got := strings.Join(j.take(), "\n"); got != c.want || (calls > 0) != c.leader {
+					t.Errorf("after %d calls it went\n%s, want\n%s", calls, got, c.want)
+				}
+			})
+		})
+	}
+}
+
 // Followers read the size in every tenth interval, and immediately after being elected. A decision based on an
 // earlier read is not applied.
 func TestFollowersReadTheSizeSeldom(t *testing.T) {

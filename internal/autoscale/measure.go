@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"time"
 )
 
 // Measure is the metric of a trigger, as in the option MeasureName. "" means that there is no trigger.
@@ -67,6 +68,13 @@ func of(v float64) Reading {
 	return Reading{v, true}
 }
 
+// Datapoint is the value of a metric over one period, and missing if Samples is 0.
+type Datapoint struct {
+	Value   float64
+	From    time.Time // when the period began
+	Samples int       // number of combined readings
+}
+
 // MarshalJSON encodes a missing reading as null.
 func (r Reading) MarshalJSON() ([]byte, error) {
 	if !r.Known {
@@ -106,9 +114,10 @@ type Inputs struct {
 	ServiceTime float64
 	// Reporting is the number of measured instances; 0 means that all measures except the backlog are those of this
 	// instance. Measured is the trigger's measure over all measured instances; nil means that the field of that
-	// measure applies.
-	Reporting int
-	Measured  *Reading
+	// measure applies. With [Policy].FromMetric, MeasuredFrom is when the period of Measured began.
+	Reporting    int
+	Measured     *Reading
+	MeasuredFrom time.Time
 	// HoldScaleIn is the reason why the size must not decrease, or "".
 	HoldScaleIn string
 	// Hold is the reason to keep the size, such as a deployment in progress, or "".

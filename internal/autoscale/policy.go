@@ -23,6 +23,8 @@ type Policy struct {
 	// Instances means that the size is a number of instances, whose measures are combined. The size does not decrease
 	// while most of them do not report.
 	Instances bool
+	// FromMetric means that the measure is a metric of the group. Each value is its statistic over one period.
+	FromMetric bool
 
 	// Measure selects a trigger; "" selects tracking.
 	Measure Measure

@@ -415,6 +415,57 @@ func TestTrigger(t *testing.T) {
 	})
 }
 
+// Each value of a metric counts once. A missing value, and one from before a change of size, never counts.
+func TestPeriodsOfAMetric(t *testing.T) {
+	t.Parallel()
+	began := time.Unix(1_800_000_000, 0)
+	for name, c := range map[string]struct {
+		periods int       // EvaluationPeriods
+		changed int       // minute of the last change of size
+		values  []Reading // one a minute, each read six times
+		want    int
+		rule    Rule
+	}{
+		"low":                             {1, -1, []Reading{of(5)}, 2, ruleIn},
+		"high":                            {1, -1, []Reading{of(95)}, 4, ruleOut},
+		"between":                         {1, -1, []Reading{of(50), of(50), of(50)}, 3, ruleSteady},
+		"missing":                         {1, -1, []Reading{{}, {}, {}}, 3, ruleMissing},
+		"low once, three are needed":      {3, -1, []Reading{of(5), of(50)}, 3, ruleSteady},
+		"low three times":                 {3, -1, []Reading{of(5), of(5), of(5)}, 2, ruleIn},
+		"low three times, with a gap":     {3, -1, []Reading{of(5), of(5), {}, of(5)}, 3, ruleSteady},
+		"low, then missing":               {3, -1, []Reading{of(5), of(5), {}, {}}, 3, ruleMissing},
+		"low before the change":           {1, 0, []Reading{of(5)}, 3, ruleSteady},
+		"low before and after the change": {1, 0, []Reading{of(5), of(5)}, 2, ruleIn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Policy{MaxSize: 10, Cooldown: -1, Measure: CPUUtilization, LowerThreshold: 20, UpperThreshold: 80,
+				Period: time.Minute, EvaluationPeriods: c.periods, Instances: true, FromMetric: true, Statistic: Sum}
+			var s policyState
+			if c.changed >= 0 {
+				s = policyState{begun: true, desired: 3, changed: began.Add(time.Duration(c.changed)*time.Minute + time.Second)}
+			}
+			var d Decision
+		read:
+			for minute, value := range c.values {
+				in := Inputs{Desired: 3, Ready: 3, Busy: of(0), Backlog: of(0), Measured: &value}
+				if value.Known {
+					in.MeasuredFrom = began.Add(time.Duration(minute) * time.Minute)
+				}
+				for i := range 6 {
+					s, d = p.Decide(s, in, began.Add(time.Duration(minute+3)*time.Minute+time.Duration(i)*10*time.Second))
+					if d.Changes() {
+						break read
+					}
+				}
+			}
+			if d.Desired != c.want || d.Rule != c.rule {
+				t.Errorf("from %d to %d by %q: %s; want %d by %q", d.From, d.Desired, d.Rule, d.Why, c.want, c.rule)
+			}
+		})
+	}
+}
+
 func TestStatistics(t *testing.T) {
 	t.Parallel()
 	var q period

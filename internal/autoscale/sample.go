@@ -109,7 +109,7 @@ func (p Policy) holdScaleIn(in Inputs) string {
 	switch {
 	case !p.Instances:
 		return ""
-	case in.Reporting == 0 && p.Measure == BacklogPerProcess: // the backlog is the queue's
+	case in.Reporting == 0 && (p.Measure == BacklogPerProcess || p.FromMetric): // measured for all instances
 		return in.HoldScaleIn
 	case in.Reporting == 0:
 		return cmp.Or(in.HoldScaleIn, fmt.Sprintf("only this one of %d instances was measured", in.Desired))

@@ -73,6 +73,9 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 // observe adds a reading, and evaluates the period if it is complete. A gap of more than Period discards the period
 // and the counts of consecutive breaches.
 func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
+	if p.FromMetric {
+		return p.observePeriod(s, in)
+	}
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
 		s.period, s.over, s.under = period{}, 0, 0
 	}
@@ -81,6 +84,21 @@ func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 		return s
 	}
 	return p.closePeriod(s, now)
+}
+
+// observePeriod counts the value of a period once, unless the period began before the last change of size. A missing
+// value in between resets the counts of breaches.
+func (p Policy) observePeriod(s policyState, in Inputs) policyState {
+	s.period.work = max(s.period.work, in.busyProcesses())
+	elapsed := in.MeasuredFrom.Sub(s.period.begun)
+	if elapsed <= 0 || in.MeasuredFrom.Before(s.changed) {
+		return s
+	}
+	if elapsed > p.Period {
+		s.over, s.under = 0, 0
+	}
+	s.period = s.period.add(in.read(p.Measure), 0, in.MeasuredFrom)
+	return p.closePeriod(s, in.MeasuredFrom)
 }
 
 // closePeriod counts the period as a breach if it is one, and starts the next period. A period without a breach

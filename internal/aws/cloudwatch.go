@@ -32,7 +32,7 @@ type Datum struct {
 	Samples, Sum, Minimum, Maximum float64
 }
 
-// CloudWatch publishes metrics and manages alarms. It is safe for concurrent use.
+// CloudWatch publishes and reads metrics, and manages alarms. It is safe for concurrent use.
 //
 // PutMetricData is not retried, because a call without a response may have been counted.
 type CloudWatch struct {
@@ -91,6 +91,36 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 		}
 		return code, message
 	})
+}
+
+// metricPeriods is how many periods before the end GroupCPU looks at. Amazon EC2 publishes some values late.
+const metricPeriods = 3
+
+// GroupCPU returns the CPU utilization of an Auto Scaling group's instances, in percent, over the newest period before
+// end that has readings. Without any, Samples is 0. period is a multiple of a minute.
+func (c *CloudWatch) GroupCPU(ctx context.Context, group string, end time.Time, period time.Duration) (newest Datum, err error) {
+	out, err := c.api.get().GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
+		Namespace: sdk.String("AWS/EC2"), MetricName: sdk.String("CPUUtilization"),
+		Dimensions: []types.Dimension{{Name: sdk.String("AutoScalingGroupName"), Value: &group}},
+		StartTime:  sdk.Time(end.Add(-metricPeriods * period)), EndTime: &end, Period: sdk.Int32(int32(period / time.Second)),
+		Statistics: []types.Statistic{types.StatisticSampleCount, types.StatisticSum, types.StatisticMinimum, types.StatisticMaximum},
+	}, withRetries)
+	if err != nil {
+		return Datum{}, c.service.explain(ctx, "reading the CPU utilization of "+group, err, func(refused *refusal) (code, message string) {
+			message = fmt.Sprintf("%s refused: %s", c.service.host, refused)
+			if code = refused.queueCode(); code == queue.CodeAccessDenied {
+				message += "; allow these credentials cloudwatch:GetMetricStatistics"
+			}
+			return code, message
+		})
+	}
+	for _, d := range out.Datapoints {
+		if at := sdk.ToTime(d.Timestamp); at.After(newest.At) {
+			newest = Datum{Name: "CPUUtilization", Unit: string(d.Unit), At: at, Samples: sdk.ToFloat64(d.SampleCount),
+				Sum: sdk.ToFloat64(d.Sum), Minimum: sdk.ToFloat64(d.Minimum), Maximum: sdk.ToFloat64(d.Maximum)}
+		}
+	}
+	return newest, nil
 }
 
 func (d *Datum) metric() types.MetricDatum {

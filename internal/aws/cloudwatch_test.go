@@ -116,6 +116,43 @@ func TestCloudWatchRefusals(t *testing.T) {
 	}
 }
 
+func TestGroupCPU(t *testing.T) {
+	setAWS(t, nil)
+	end := time.Unix(1_800_000_000, 0)
+	var asked string
+	answer := fmt.Sprintf(`{"Datapoints":[{"Timestamp":%d,"SampleCount":2,"Sum":9,"Minimum":4,"Maximum":5,"Unit":"Percent"},
+		{"Timestamp":%d,"SampleCount":3,"Sum":60,"Minimum":10,"Maximum":30,"Unit":"Percent"},
+		{"Timestamp":%d,"SampleCount":1,"Sum":7,"Minimum":7,"Maximum":7,"Unit":"Percent"}]}`,
+		end.Unix()-600, end.Unix()-300, end.Unix()-900)
+	c, _ := metricsServer(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = r.Header.Get("X-Amz-Target") + string(body)
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		_, _ = io.WriteString(w, answer)
+	})
+	got, err := c.GroupCPU(t.Context(), "workers", end, 5*time.Minute)
+	want := Datum{Name: "CPUUtilization", Unit: "Percent", At: end.Add(-5 * time.Minute).UTC(), Samples: 3, Sum: 60, Minimum: 10,
+		Maximum: 30}
+	if err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	for _, part := range []string{".GetMetricStatistics", `"AWS/EC2"`, `"AutoScalingGroupName"`, `"workers"`, `"Period":300`,
+		fmt.Sprintf(`"StartTime":%d`, end.Unix()-900), fmt.Sprintf(`"EndTime":%d`, end.Unix())} {
+		if !strings.Contains(asked, part) {
+			t.Errorf("asked %s, without %s", asked, part)
+		}
+	}
+	answer = "{}"
+	if got, err := c.GroupCPU(t.Context(), "workers", end, time.Minute); err != nil || got.Samples != 0 {
+		t.Errorf("without datapoints: %+v, %v", got, err)
+	}
+	denied, _ := metricsServer(t, refuseMetrics(403, "AccessDenied"))
+	if _, err := denied.GroupCPU(t.Context(), "workers", end, time.Minute); !isCode(err, queue.CodeAccessDenied) ||
+		!strings.Contains(err.Error(), "cloudwatch:GetMetricStatistics") {
+		t.Errorf("refused: %v", err)
+	}
+}
+
 func TestCloudWatchBounds(t *testing.T) {
 	setAWS(t, nil)
 	c, calls := metricsServer(t, func(w http.ResponseWriter, _ *http.Request) { acceptMetrics(w) })

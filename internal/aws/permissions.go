@@ -19,6 +19,7 @@ const (
 	CreateRegistry    Feature = "CreateRegistry"
 	InvokeFunctions   Feature = "InvokeFunctions"
 	PublishMetrics    Feature = "PublishMetrics"    // to CloudWatch
+	ReadMetrics       Feature = "ReadMetrics"       // of a group, from CloudWatch
 	FetchPayloads     Feature = "FetchPayloads"     // from S3
 	DescribeGroups    Feature = "DescribeGroups"    // EC2 Auto Scaling groups
 	TakePartInGroup   Feature = "TakePartInGroup"   // set the size and the protection, complete terminations
@@ -49,6 +50,7 @@ var permissions = map[Feature]string{
 	CreateRegistry:  "dynamodb:CreateTable UpdateTimeToLive",
 	InvokeFunctions: "lambda:Invoke GetFunctionConfiguration",
 	PublishMetrics:  "cloudwatch:PutMetricData",
+	ReadMetrics:     "cloudwatch:GetMetricStatistics",
 	FetchPayloads:   "s3:GetObject",
 	DescribeGroups:  "autoscaling:DescribeAutoScalingGroups DescribeAutoScalingInstances DescribeLifecycleHooks",
 	TakePartInGroup: "autoscaling:SetDesiredCapacity SetInstanceProtection RecordLifecycleActionHeartbeat " +

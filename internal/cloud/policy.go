@@ -161,6 +161,10 @@ func (p *policyMaker) scale() {
 			partitionOf(p.region), p.region, group))
 	}
 
+	if p.settings.ScaleCPUSource == config.CPUFromCloudWatch { // GetMetricStatistics has no resource-level permissions
+		p.allow(aws.ReadMetrics, "*")
+	}
+
 	if inService || publishes || finds {
 		cluster, _, _ := strings.Cut(service, "/")
 		place := fmt.Sprintf("arn:%s:ecs:%s:*:", partitionOf(p.region), p.region)

@@ -61,6 +61,13 @@ func TestPolicyCoversTheSettings(t *testing.T) {
 				"TakePartInGroup": "arn:aws-us-gov:autoscaling:us-gov-west-1:*:autoScalingGroup:*:autoScalingGroupName/*",
 				"DescribeServices": "arn:aws-us-gov:ecs:us-gov-west-1:*:service/*/* " +
 					"arn:aws-us-gov:ecs:us-gov-west-1:*:task/*/*"}},
+		"a group's metric": {flags: map[string]string{"queue-url": jobs, "scale-target": "asg:workers",
+			"scale-measure-name": "CPUUtilization", "scale-cpu-source": "cloudwatch"},
+			want: map[string]string{
+				"Receive":          "arn:aws:sqs:eu-west-1:123456789012:jobs",
+				"CountDeadLetters": "arn:aws:sqs:eu-west-1:123456789012:DEAD-LETTER-QUEUE-OF-jobs",
+				"DescribeGroups":   "*", "ReadMetrics": "*",
+				"TakePartInGroup": "arn:aws:autoscaling:eu-west-1:*:autoScalingGroup:*:autoScalingGroupName/workers"}},
 		"a service": {flags: map[string]string{"queue": "jobs", "region": "eu-west-1", "scale-target": "ecs:shop/worker"},
 			want: map[string]string{
 				"DescribeServices": "arn:aws:ecs:eu-west-1:*:service/shop/worker arn:aws:ecs:eu-west-1:*:task/shop/*",

@@ -70,7 +70,7 @@ func TestDefaults(t *testing.T) {
 		DeployTimeout: 5 * time.Minute, ProcessesMin: 1, ProcessesMax: 1, AppLogRate: 1000,
 		ScaleTarget: ScaleNone, ScaleDrainWithin: time.Minute, ScaleTargetBusy: 75, ScaleInProtection: protectionAuto,
 		ScaleMinSize: 1, ScaleMaxSize: 4, ScaleCooldown: 360 * time.Second,
-		ScaleStatistic: "Average", ScaleLowerBreachScaleIncrement: -1, ScaleUpperBreachScaleIncrement: 1,
+		ScaleCPUSource: cpuFromInstances, ScaleStatistic: "Average", ScaleLowerBreachScaleIncrement: -1, ScaleUpperBreachScaleIncrement: 1,
 		ScalePeriod: 5 * time.Minute, ScaleEvaluationPeriods: 1,
 		LogFormat: "auto", LogSample: 100, ShutdownTimeout: 30 * time.Second,
 		Strict: true, MachineSections: machineIgnore,

@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 func measureDefaults(measure string) (unit string, lower, upper float64) {
@@ -28,6 +29,20 @@ func deriveScaling(l *loader) {
 	dropThresholds(l)
 	deriveThresholds(l)
 	derivePeriod(l)
+	checkCPUSource(l)
+}
+
+// checkCPUSource refuses settings for which CloudWatch has no metric.
+func checkCPUSource(l *loader) {
+	s := l.s
+	switch {
+	case s.ScaleCPUSource != CPUFromCloudWatch:
+	case !strings.HasPrefix(s.ScaleTarget, ScaleGroup):
+		l.clash("scale-cpu-source", "set scale-target to asg:GROUP", "%s needs an Auto Scaling group, and scale-target is %s",
+			l.named("scale-cpu-source"), s.ScaleTarget)
+	case s.ScalePeriod%time.Minute != 0:
+		l.clash("scale-period", "use a multiple of 60s", "CloudWatch has no periods of %v", s.ScalePeriod)
+	}
 }
 
 // deriveLargest resolves a maximum below the minimum by raising or lowering the one that is not set.
@@ -265,6 +280,10 @@ func warnScaling(l *loader) {
 		for _, name := range []string{"scale-drain-within", "scale-target-busy"} {
 			l.idle(name, " with scale-measure-name", "remove the measure to use it")
 		}
+	}
+
+	if s.ScaleMeasureName != "CPUUtilization" {
+		l.idle("scale-cpu-source", " without scale-measure-name CPUUtilization", "set the measure, or remove the source")
 	}
 
 	if s.ScalesInstances() && !l.cfg.AnyOnSQS() {

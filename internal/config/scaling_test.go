@@ -185,6 +185,20 @@ func TestScaling(t *testing.T) {
 		"the same measure again": {bundle: inBundle("MeasureName", "BusyShare", "UpperThreshold", "60"),
 			flags: map[string]string{"scale-target": "processes", "scale-measure-name": "BusyShare"},
 			check: func(s *Settings) bool { return s.ScaleUpperThreshold == 60 && s.ScaleLowerThreshold == 20 }},
+		"a group's metric": {flags: map[string]string{"scale-cpu-source": "cloudwatch", "scale-target": "asg:workers",
+			"queue-url": someURL, "scale-measure-name": "CPUUtilization"}, check: func(s *Settings) bool {
+			return s.ScaleCPUSource == CPUFromCloudWatch
+		}},
+		"a metric without a group": {flags: map[string]string{"scale-cpu-source": "cloudwatch", "scale-target": "ecs:jobs/worker",
+			"queue-url": someURL, "scale-measure-name": "CPUUtilization"},
+			want: "scale-cpu-source cloudwatch needs an Auto Scaling group, and scale-target is ecs:jobs/worker"},
+		"a metric that is not the trigger's": {flags: map[string]string{"scale-cpu-source": "cloudwatch",
+			"scale-target": "asg:workers", "queue-url": someURL, "scale-measure-name": "BusyShare"},
+			check:   func(*Settings) bool { return true },
+			warning: "scale-cpu-source cloudwatch has no effect without scale-measure-name CPUUtilization"},
+		"a period that CloudWatch does not have": {flags: map[string]string{"scale-cpu-source": "cloudwatch",
+			"scale-target": "asg:workers", "queue-url": someURL, "scale-measure-name": "CPUUtilization", "scale-period": "90s"},
+			want: "CloudWatch has no periods of 1m30s"},
 		"no measure at all": {flags: map[string]string{"scale-measure-name": "Mood"},
 			want: "--scale-measure-name: Mood is unknown; allowed: CPUUtilization, BacklogPerProcess"},
 	} {

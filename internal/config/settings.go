@@ -162,6 +162,7 @@ type Settings struct {
 	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess", "OldestMessageAge" or "BusyShare". If it is "",
 	// there is no trigger and the following fields are unused.
 	ScaleMeasureName               string
+	ScaleCPUSource                 string // cpuFromInstances or CPUFromCloudWatch
 	ScaleStatistic                 string // "Average", "Minimum", "Maximum" or "Sum"
 	ScaleUnit                      string // "Percent", "Count" or "Seconds"
 	ScaleLowerThreshold            float64

@@ -21,6 +21,12 @@ const (
 	ProtectionOff  = "off"  // leaves scale-in protection to other tools
 )
 
+// Values of scale-cpu-source.
+const (
+	cpuFromInstances  = "instances"  // the instances' reports
+	CPUFromCloudWatch = "cloudwatch" // the group's metric in AWS/EC2
+)
+
 func scalingOptions(s *Settings) []Option {
 	options := []Option{{
 		Name: "scale-target", Default: ScaleNone,
@@ -72,6 +78,11 @@ func triggerOptions(s *Settings) []Option {
 		Help:        "Measure that triggers a change of size.",
 		value: anyCase(&s.ScaleMeasureName, orList(ownMeasures())+"; a measure of AWS is accepted but not used",
 			ownMeasures(), foreignMeasures()...),
+	}, {
+		Name: "scale-cpu-source", Default: cpuFromInstances,
+		Help:   "Source of CPUUtilization for a group: reports of the instances, or its CloudWatch metric.",
+		Detail: "cloudwatch needs scale-target asg:GROUP.",
+		value:  choice(&s.ScaleCPUSource, cpuFromInstances, CPUFromCloudWatch),
 	}, {
 		Name: "scale-statistic", Namespace: bundle.NamespaceTrigger, Beanstalk: "Statistic", Default: "Average",
 		Help:  "Statistic that combines the readings of a period.",

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -27,7 +28,7 @@ func TestFleet(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *amazon){
 		"a member": testMember, "a leader would set is idle": testIdleLeader, "publishing": testPublishing, "not a member": testNotAMember,
 		"the group's own bounds": testOwnBounds, "tasks that nobody schedules": testNotScheduled,
-		"tasks that come later": testTasksInAFleet,
+		"tasks that come later": testTasksInAFleet, "the group's metric": testGroupMetric,
 	} {
 		c.reset(t)
 		t.Run(name, func(t *testing.T) { test(t, c) })
@@ -123,6 +124,57 @@ func testIdleLeader(t *testing.T, c *amazon) {
 	})
 	if !strings.Contains(r.log.String(), `"msg":"scale-in held"`) {
 		t.Error("the log does not say that scale-in is held")
+	}
+}
+
+// testGroupMetric: the group's metric in CloudWatch determines the size, not the CPU usage of this instance.
+func testGroupMetric(t *testing.T, c *amazon) {
+	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
+	app, release := slowApp(t)
+	release()
+	queueURL := makeQueue(t, c, 0)
+	for _, test := range []struct {
+		metric, statistic string
+		samples           int
+		rule              string
+		size              int
+	}{
+		{"low", "Average", 3, "in", 2}, {"high", "Maximum", 3, "out", 4}, {"low in one instance", "Average", 1, "scale-in held", 3},
+		{"missing", "Average", 0, "missing", 3},
+	} {
+		t.Run(test.metric, func(t *testing.T) {
+			c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "3")
+			metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var in struct{ EndTime float64 }
+				body, _ := io.ReadAll(r.Body)
+				if err := json.Unmarshal(body, &in); err != nil || !strings.Contains(string(body), `"workers"`) {
+					t.Errorf("the request is %s: %v", body, err)
+				}
+				answer := "{}"
+				if test.samples > 0 { // on average 4 percent, and 95 at most
+					answer = fmt.Sprintf(`{"Datapoints":[{"Timestamp":%.0f,"SampleCount":%d,"Sum":%d,"Minimum":1,"Maximum":95}]}`,
+						in.EndTime-60, test.samples, 4*test.samples)
+				}
+				w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+				io.WriteString(w, answer)
+			}))
+			t.Cleanup(metrics.Close)
+			t.Setenv("AWS_ENDPOINT_URL_CLOUDWATCH", metrics.URL)
+			r := run(t, map[string]string{"queue-url": queueURL, "target": app, "scale-target": "asg:workers", "scale-cooldown": "0",
+				"scale-measure-name": "CPUUtilization", "scale-cpu-source": "cloudwatch", "scale-statistic": test.statistic,
+				"scale-lower-threshold": "5", "scale-upper-threshold": "90", "scale-period": "60s"}, nil)
+			eventually(t, "a decision", func() bool { return len(r.scale.scaleDecisions().Decisions) > 0 })
+			made := r.scale.scaleDecisions().Decisions
+			if first := made[len(made)-1]; first.Rule != test.rule || first.Desired != test.size {
+				t.Errorf("the decision is %s to %d: %s, want %s to %d", first.Rule, first.Desired, first.Why, test.rule, test.size)
+			}
+			if d := group(t, c).Desired; d != test.size {
+				t.Errorf("the group has %d instances, want %d", d, test.size)
+			}
+			if err := r.end(); err != nil {
+				t.Errorf("the end: %v", err)
+			}
+		})
 	}
 }
 

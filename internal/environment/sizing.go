@@ -83,7 +83,7 @@ func (s *sizing) openFleet(ctx context.Context) (err error) {
 
 	gauge := s.gauge(false)
 	s.fleet, err = fleet.Open(ctx, fleet.Options{Region: s.opts.aws().Region, Group: group, Cluster: cluster, Service: service,
-		Namespace: loadNamespace(s.settings.now()), Work: s.inFlight.Work, Drain: s.life.Drain,
+		Namespace: loadNamespace(s.settings.now()), CPUMetric: s.readsMetric(), Work: s.inFlight.Work, Drain: s.life.Drain,
 		Load: func() autoscale.Inputs { return s.members.combined(gauge, autoscale.Policy{}) }, Unprotected: s.settings.now().ScaleInProtection == config.ProtectionOff,
 		IsLeader: s.cron.election.IsLeader, Log: log, LogSDK: s.opts.Logger.SDK, Protected: s.protection.set, Timing: s.fleetTiming,
 	})
@@ -96,6 +96,12 @@ func (s *sizing) openFleet(ctx context.Context) (err error) {
 			"hint", "give all instances the same --registry-table to elect a leader")
 	}
 	return nil
+}
+
+// readsMetric reports whether the trigger's measure is read from CloudWatch.
+func (s *sizing) readsMetric() bool {
+	set := s.settings.now()
+	return set.ScaleCPUSource == config.CPUFromCloudWatch && set.ScaleMeasureName == string(autoscale.CPUUtilization)
 }
 
 // inTask reports whether this process runs in an Amazon ECS task that it should protect.
@@ -185,6 +191,9 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 		target = s.fleet.Target()
 		opts.Policy.Instances = true
 		load = func() autoscale.Inputs { return s.members.combined(gauge, opts.Policy) }
+	}
+	if isGroup && s.readsMetric() {
+		opts.Metric = s.fleet.CPUMetric(opts.Policy)
 	}
 
 	opts.Interval = loadIntervalOf(interval, opts.Policy)

@@ -16,7 +16,7 @@ type Fleet struct {
 	opts     Options
 	self     *member         // nil in an ECS task
 	tasks    *serviceTasks   // nil outside of ECS
-	metrics  *aws.CloudWatch // nil unless this process publishes the load
+	metrics  *aws.CloudWatch // nil unless this process publishes the load or reads the group's metric
 	reporter *autoscale.Reporter
 }
 
@@ -44,14 +44,16 @@ func Open(ctx context.Context, opts Options) (*Fleet, error) {
 		count = f.self.count
 	}
 
-	if opts.Group != "" || opts.Service != "" {
-		return f, nil
+	publishes := opts.Group == "" && opts.Service == ""
+	if publishes || opts.CPUMetric {
+		var err error
+		if f.metrics, err = aws.OpenCloudWatch(ctx, connection); err != nil {
+			f.closeConnections()
+			return nil, err
+		}
 	}
-
-	var err error
-	if f.metrics, err = aws.OpenCloudWatch(ctx, connection); err != nil {
-		f.closeConnections()
-		return nil, err
+	if !publishes {
+		return f, nil
 	}
 
 	f.reporter = &autoscale.Reporter{
@@ -78,6 +80,41 @@ func (f *Fleet) Target() autoscale.Target {
 		return f.tasks.service
 	}
 	return &sizedGroup{Group: f.self.service.Group(f.opts.Group), self: f.self}
+}
+
+// metricDelay is the time after a period until its value counts. Amazon EC2 publishes readings a little later.
+const metricDelay = 2 * time.Minute
+
+// CPUMetric returns a function that reads the group's CPU utilization from CloudWatch, with the policy's statistic and
+// period. It calls CloudWatch only if a newer period may have a value, and is not safe for concurrent use.
+func (f *Fleet) CPUMetric(p autoscale.Policy) func(context.Context) (autoscale.Datapoint, error) {
+	var last aws.Datum
+	return func(ctx context.Context) (autoscale.Datapoint, error) {
+		end := time.Now().Add(-metricDelay).Truncate(p.Period)
+		if last.Samples == 0 || last.At.Add(p.Period).Before(end) {
+			newest, err := f.metrics.GroupCPU(ctx, f.opts.Group, end, p.Period)
+			if err != nil {
+				return autoscale.Datapoint{}, err
+			}
+			last = newest
+		}
+		if last.Samples == 0 {
+			return autoscale.Datapoint{}, nil
+		}
+		return autoscale.Datapoint{Value: statistic(&last, p.Statistic), From: last.At, Samples: int(last.Samples)}, nil
+	}
+}
+
+func statistic(d *aws.Datum, s autoscale.Statistic) float64 {
+	switch s {
+	case autoscale.Minimum:
+		return d.Minimum
+	case autoscale.Maximum:
+		return d.Maximum
+	case autoscale.Sum:
+		return d.Sum
+	}
+	return d.Sum / d.Samples
 }
 
 // Members is the last known state of an Auto Scaling group.

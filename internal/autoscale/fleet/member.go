@@ -32,6 +32,8 @@ type Options struct {
 	Work                               func() autoscale.Work
 	// Unprotected turns off scale-in protection.
 	Unprotected bool
+	// CPUMetric allows Group's metric to be read: [Fleet.CPUMetric].
+	CPUMetric bool
 	// Drain waits for the work in flight, without starting more.
 	Drain func(context.Context) error
 	// Load returns the load to publish.
