@@ -230,28 +230,21 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	}
 }
 
-// Pause stops receiving from a queue. The reason, up to 200 bytes, appears in the status.
-func (c *Client) Pause(ctx context.Context, name, why string) error {
-	_, err := PauseQueue.send(ctx, c, Reason{why}, name)
-	return err
+// Pause stops receiving from a queue, or from all queues if name is "". The reason, up to 200 bytes, appears in the
+// status.
+func (c *Client) Pause(ctx context.Context, name string, why Reason) (Paused, error) {
+	if name == "" {
+		return PauseAll.send(ctx, c, why)
+	}
+	return PauseQueue.send(ctx, c, why, name)
 }
 
 // Resume undoes Pause.
-func (c *Client) Resume(ctx context.Context, name string) error {
-	_, err := ResumeQueue.send(ctx, c, NoBody{}, name)
-	return err
-}
-
-// Quiet stops receiving from all queues.
-func (c *Client) Quiet(ctx context.Context, why string) error {
-	_, err := PauseAll.send(ctx, c, Reason{why})
-	return err
-}
-
-// ResumeAll undoes Quiet.
-func (c *Client) ResumeAll(ctx context.Context) error {
-	_, err := ResumeAll.send(ctx, c, NoBody{})
-	return err
+func (c *Client) Resume(ctx context.Context, name string, where Reason) (Paused, error) {
+	if name == "" {
+		return ResumeAll.send(ctx, c, where)
+	}
+	return ResumeQueue.send(ctx, c, where, name)
 }
 
 // Purge deletes a queue's messages up to the position through and returns their number. confirm must be the queue's
@@ -415,7 +408,7 @@ func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 
 // PauseTask makes the environment skip a task's runs until ResumeTask. The reason is as in Pause.
 func (c *Client) PauseTask(ctx context.Context, name, why string) error {
-	_, err := PauseTask.send(ctx, c, Reason{why}, name)
+	_, err := PauseTask.send(ctx, c, Reason{Reason: why}, name)
 	return err
 }
 

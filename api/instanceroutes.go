@@ -48,6 +48,8 @@ type Instances struct {
 	Instances []KnownInstance `json:"instances"`
 	// Election describes how the leader is elected; "" if none is needed.
 	Election string `json:"election,omitempty"`
+	// Revision is the latest desired state that this instance knows; 0 without a fleet key.
+	Revision int64 `json:"revision,omitempty"`
 	// Notes explain missing information.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -82,6 +84,8 @@ type KnownInstance struct {
 	CPUPercent     *float64 `json:"cpu_percent,omitempty"` // of all processors
 	PausedQueues   []string `json:"paused_queues,omitempty"`
 	Deploying      bool     `json:"deploying,omitempty"`
+	// Revision is the desired state that the instance has applied; 0 without a fleet key.
+	Revision int64 `json:"revision,omitempty"`
 	// Unreachable is true if the instance's record in the registry has not changed for 90 s. RecordAgeSeconds is the
 	// time since this instance saw it change; 0 without a record, or after the first read.
 	Unreachable      bool    `json:"unreachable,omitempty"`

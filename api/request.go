@@ -20,6 +20,8 @@ type Confirmation struct {
 // Reason is the body of a pause.
 type Reason struct {
 	Reason string `json:"reason"`
+	// This pauses a queue on the answering instance only, even if a fleet key is set.
+	This bool `json:"this,omitempty"`
 }
 
 // MoveRequest is the body of a move.
@@ -71,6 +73,8 @@ type (
 	// Paused is the answer when queues are paused or resumed.
 	Paused struct {
 		Paused bool `json:"paused"`
+		// Revision is the desired state that all instances will apply; 0 if only this one changed.
+		Revision int64 `json:"revision,omitempty"`
 	}
 	// TaskPaused is the answer when a task is paused or resumed.
 	TaskPaused struct {

@@ -72,7 +72,7 @@ var (
 		Act: "messages acknowledged"}
 	PauseQueue = Route[Reason, Paused]{Pattern: "POST /api/v1/queues/{name}/pause", Summary: "Stop receiving from a queue.",
 		Act: "queue paused"}
-	ResumeQueue = Route[NoBody, Paused]{Pattern: "POST /api/v1/queues/{name}/resume", Summary: "Receive from a queue again.",
+	ResumeQueue = Route[Reason, Paused]{Pattern: "POST /api/v1/queues/{name}/resume", Summary: "Receive from a queue again.",
 		Act: "queue resumed"}
 	PurgeQueue = Route[Confirmation, Count]{Pattern: "POST /api/v1/queues/{name}/purge", Summary: "Remove all messages of a queue.",
 		Act: "queue purged"}
@@ -115,7 +115,7 @@ var (
 		Act: "settings reloaded", Limit: MaxDeploy}
 	PauseAll = Route[Reason, Paused]{Pattern: "POST /api/v1/quiet", Summary: "Pause receiving from every queue.",
 		Act: "all queues paused"}
-	ResumeAll = Route[NoBody, Paused]{Pattern: "POST /api/v1/resume", Summary: "Resume receiving from every queue.",
+	ResumeAll = Route[Reason, Paused]{Pattern: "POST /api/v1/resume", Summary: "Resume receiving from every queue.",
 		Act: "all queues resumed"}
 	Drain = Route[DrainRequest, Drained]{Pattern: "POST /api/v1/drain", Summary: "Drain and stop the environment.",
 		Act: "drain requested"}

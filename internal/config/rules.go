@@ -321,6 +321,16 @@ func token(text string) (string, error) {
 		fault{strings.Trim(text, text[:min(1, len(text))]) == "", "repeats a single character, which is easy to guess"})
 }
 
+// fleetKey accepts the current key and the previous ones, separated by commas.
+func fleetKey(text string) (string, error) {
+	for part := range strings.SplitSeq(text, ",") {
+		if _, err := token(part); err != nil {
+			return "", err
+		}
+	}
+	return text, nil
+}
+
 // placeholder stands for a secret in generated files.
 const placeholder = "REPLACE-ME"
 

@@ -178,6 +178,10 @@ type Settings struct {
 	Credentials string // file; "" accepts all callers, which is allowed only on a loopback address or a socket
 	TLSCert     string // PEM file; TLSCert and TLSKey are set together
 	TLSKey      string
+	// FleetKey signs the desired state of all instances, see instances.FleetKey; "" means that there is none. FleetKeyFile
+	// is the file that it was read from; may be "".
+	FleetKey     string
+	FleetKeyFile string
 	// RegistryToken authenticates access to the registry of an embedded queue, in this process or in the tendril that
 	// serves the queue; "" means a generated token. It is secret.
 	RegistryToken     string

@@ -151,6 +151,12 @@ func periodicOptions(s *Settings) []Option {
 		Detail:      "Environments of one user on one machine find it. Do not use a flag: other users can see it.",
 		value:       checked(&s.RegistryToken, "16 to 256 printable ASCII characters without spaces", token),
 	}, {
+		Name: "fleet-key", secretFile: &s.FleetKeyFile, Example: "7c1e90ab55d2f348", DefaultNote: "none",
+		Help: "Key that signs changes for all instances of the environment, such as pauses.",
+		Detail: "Give every instance the same key. To replace it, give each instance \"NEW,OLD\", then NEW. Without a key, " +
+			"changes apply to one instance.",
+		value: checked(&s.FleetKey, "16 to 256 printable ASCII characters without spaces", fleetKey),
+	}, {
 		Name: "registry-insecure", Default: "false",
 		Help: "Send the registry token to a server that cannot prove that it knows it.",
 		Detail: "Any program that takes over the port of a stopped server then gets the token. Needed for older " +

@@ -141,33 +141,39 @@ func TestClientPausesAndResumes(t *testing.T) {
 	t.Parallel()
 	var said []string
 	c := dial(t, &Options{Receiving: Receiving{
-		Pause: func(name, why string) error {
-			said = append(said, "pause "+name+" "+why)
-			if name == "nobody" {
-				return errors.New("no worker")
+		Pause: func(_ context.Context, name string, why api.Reason, by string) (api.Paused, error) {
+			said = append(said, fmt.Sprintf("pause %s %s %t %s", name, why.Reason, why.This, by))
+			switch name {
+			case "nobody":
+				return api.Paused{}, errors.New("no worker")
+			case "other":
+				return api.Paused{}, queue.Errorf(queue.CodeQueueDoesNotExist, "this environment does not work on queue %q", name)
 			}
-			if name == "other" {
-				return queue.Errorf(queue.CodeQueueDoesNotExist, "this environment does not work on queue %q", name)
-			}
-			return nil
+			return api.Paused{Paused: true, Revision: 7}, nil
 		},
-		Resume: func(name string) error { said = append(said, "resume "+name); return nil },
+		Resume: func(_ context.Context, name string, this bool) (api.Paused, error) {
+			said = append(said, fmt.Sprintf("resume %s %t", name, this))
+			return api.Paused{}, nil
+		},
 	}})
 	ctx := t.Context()
-	if err := errors.Join(c.Pause(ctx, "a b/c?d", "deploy"), c.Resume(ctx, "a b/c?d"), c.Quiet(ctx, "night"),
-		c.ResumeAll(ctx)); err != nil {
-		t.Fatal(err)
+	answer, err := c.Pause(ctx, "a b/c?d", api.Reason{Reason: "deploy"})
+	_, err2 := c.Resume(ctx, "a b/c?d", api.Reason{})
+	_, err3 := c.Pause(ctx, "", api.Reason{Reason: "night", This: true})
+	_, err4 := c.Resume(ctx, "", api.Reason{This: true})
+	if err := errors.Join(err, err2, err3, err4); err != nil || answer != (api.Paused{Paused: true, Revision: 7}) {
+		t.Fatalf("answer %+v, %v", answer, err)
 	}
-	want := []string{"pause a b/c?d deploy", "resume a b/c?d", "pause  night", "resume "}
+	want := []string{"pause a b/c?d deploy false owner", "resume a b/c?d false", "pause  night true owner", "resume  true"}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	err := c.Pause(ctx, "other", "")
+	_, err = c.Pause(ctx, "other", api.Reason{})
 	var refusal *api.Error
 	if !errors.As(err, &refusal) || refusal.Status != 404 || !errors.Is(err, queue.ErrNoQueue) || refusal.Hint == "" {
 		t.Errorf("pausing a foreign queue: %#v", err)
 	}
-	if err = c.Pause(ctx, "nobody", ""); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {
+	if _, err = c.Pause(ctx, "nobody", api.Reason{}); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {
 		t.Errorf("a pause that cannot be: %#v", err)
 	}
 }
@@ -175,13 +181,13 @@ func TestClientPausesAndResumes(t *testing.T) {
 func TestClientThatOnlyReads(t *testing.T) {
 	t.Parallel()
 	opts := &Options{Status: func() api.Status { return api.Status{} }}
-	opts.Receiving.Pause = func(string, string) error {
+	opts.Receiving.Pause = func(context.Context, string, api.Reason, string) (api.Paused, error) {
 		t.Error("paused")
-		return nil
+		return api.Paused{}, nil
 	}
 	c := dial(t, opts)
 	c.OnlyRead()
-	if err := c.Pause(t.Context(), "jobs", ""); !errors.Is(err, api.ErrOnlyReads) {
+	if _, err := c.Pause(t.Context(), "jobs", api.Reason{}); !errors.Is(err, api.ErrOnlyReads) {
 		t.Errorf("pause: %v", err)
 	}
 	if _, err := c.Deploy(t.Context(), "/"); !errors.Is(err, api.ErrOnlyReads) {

@@ -173,7 +173,8 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 }
 
 func (e *environmentRoutes) pause(c *call, why api.Reason) (api.Paused, error) {
-	return api.Paused{Paused: true}, conflict(e.opts.Receiving.Pause(c.name, why.Reason))
+	answer, err := e.opts.Receiving.Pause(c.ctx, c.name, why, c.caller.who)
+	return answer, conflict(err)
 }
 
 // hookQuiet pauses all queues until the process exits, for callers that are about to stop it.
@@ -184,8 +185,9 @@ func (e *environmentRoutes) hookQuiet(c *call, why api.Reason) (api.Paused, erro
 	return api.Paused{Paused: true}, conflict(e.opts.Receiving.Quiet(why.Reason))
 }
 
-func (e *environmentRoutes) resume(c *call) (api.Paused, error) {
-	return api.Paused{Paused: false}, conflict(e.opts.Receiving.Resume(c.name))
+func (e *environmentRoutes) resume(c *call, where api.Reason) (api.Paused, error) {
+	answer, err := e.opts.Receiving.Resume(c.ctx, c.name, where.This)
+	return answer, conflict(err)
 }
 
 // drain answers 200 when drained, 202 while the drain is still in progress.

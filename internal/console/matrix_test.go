@@ -131,8 +131,10 @@ func TestOnlyTheTableAnswers(t *testing.T) {
 
 // acting returns the options of an environment that permits actions, each of which calls act.
 func acting(act func()) *Options {
-	return &Options{Token: testToken, Receiving: Receiving{Pause: func(string, string) error { act(); return nil },
-		Resume: func(string) error { act(); return nil }, Quiet: func(string) error { act(); return nil }},
+	return &Options{Token: testToken, Receiving: Receiving{
+		Pause:  func(context.Context, string, api.Reason, string) (api.Paused, error) { act(); return api.Paused{}, nil },
+		Resume: func(context.Context, string, bool) (api.Paused, error) { act(); return api.Paused{}, nil },
+		Quiet:  func(string) error { act(); return nil }},
 		Drain:  func(context.Context) error { act(); return nil },
 		Deploy: func(context.Context, string) (api.DeployResult, error) { act(); return api.DeployResult{}, nil },
 		Reload: func(context.Context) (api.ReloadResult, error) { act(); return api.ReloadResult{}, nil },

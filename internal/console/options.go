@@ -53,8 +53,9 @@ type Options struct {
 // Receiving pauses and resumes queues. Its errors are passed to the caller.
 type Receiving struct {
 	// Pause stops receiving from a queue, or from all for "". The pause survives a restart. Resume undoes it.
-	Pause  func(queue, reason string) error
-	Resume func(queue string) error
+	// Both change all instances if there is a fleet key, unless the caller asks for this one. by names the caller.
+	Pause  func(ctx context.Context, queue string, why api.Reason, by string) (api.Paused, error)
+	Resume func(ctx context.Context, queue string, this bool) (api.Paused, error)
 	// Quiet stops receiving from all queues until Resume is called or the process exits; nil means that Pause is
 	// used.
 	Quiet func(reason string) error

@@ -14,7 +14,7 @@ func TestEveryAnswerHasTheIDOfItsRequest(t *testing.T) {
 	var s *Server
 	inside := ""
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // a page that calls the API
-		err := NewInProcessClient(s, r).Pause(r.Context(), "jobs", "")
+		_, err := NewInProcessClient(s, r).Pause(r.Context(), "jobs", api.Reason{})
 		refused, _ := err.(*api.Error)
 		inside = refused.RequestID
 	})

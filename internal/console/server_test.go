@@ -62,8 +62,10 @@ func example(pattern string) (method, path string) {
 // TestEveryProtectedRouteNeedsTheToken uses the route table, so that it includes new routes.
 func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 	t.Parallel()
-	s := New(&Options{Token: testToken, Receiving: Receiving{Pause: func(string, string) error { return nil },
-		Resume: func(string) error { return nil }}, Drain: func(context.Context) error { return nil }})
+	s := New(&Options{Token: testToken, Receiving: Receiving{Pause: func(context.Context, string, api.Reason, string) (api.Paused, error) {
+		return api.Paused{Paused: true}, nil
+	},
+		Resume: func(context.Context, string, bool) (api.Paused, error) { return api.Paused{}, nil }}, Drain: func(context.Context) error { return nil }})
 	for _, rt := range s.routes() {
 		method, path := example(rt.pattern)
 		if method != http.MethodGet && !rt.kind.acts() {
@@ -147,7 +149,9 @@ func TestHostsOfOthersAreRefused(t *testing.T) {
 
 func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
-	s := New(&Options{Token: testToken, Receiving: Receiving{Pause: func(string, string) error { return nil }}})
+	s := New(&Options{Token: testToken, Receiving: Receiving{Pause: func(context.Context, string, api.Reason, string) (api.Paused, error) {
+		return api.Paused{Paused: true}, nil
+	}}})
 	const path = "/api/v1/queues/jobs/pause"
 	for name, c := range map[string]struct {
 		r    *http.Request
@@ -262,7 +266,7 @@ func TestActsAreLoggedWithoutReasons(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	s := New(&Options{Token: testToken, Logger: textLogger(&log),
-		Receiving: Receiving{Resume: func(string) error { return nil }}})
+		Receiving: Receiving{Resume: func(context.Context, string, bool) (api.Paused, error) { return api.Paused{}, nil }}})
 	exchange(t, s, post("/api/v1/queues/jobs/resume", "{}"))
 	exchange(t, s, get("/api/v1/status"))
 	if got := strings.Count(log.String(), "\n"); got != 1 ||

@@ -33,7 +33,7 @@ func (e *Environment) startConsole(context.Context) error {
 		Environment: s.Name, Version: e.opts.Version, Status: e.Status,
 		Handlers:  console.Handlers{Metrics: e.observe.telemetry.Handler()},
 		Probes:    console.Probes{Ready: e.observe.monitor.Ready, Live: e.observe.monitor.Live, Started: e.observe.monitor.Started},
-		Receiving: console.Receiving{Pause: e.work.pause, Resume: e.work.resume, Quiet: e.hookQuiet},
+		Receiving: console.Receiving{Pause: e.desired.pause, Resume: e.desired.resume, Quiet: e.hookQuiet},
 		Broker:    e.queues.broker, History: e.observe.history.kept(),
 		Deliveries: e.observe.shown, InWork: e.work.inWork, Token: e.instance.token, Logger: e.opts.Logger.Logger,
 		Access: consoleAccess(s, e.observe.history.acted), Views: console.Views{Series: e.observe.curves.read},

@@ -27,6 +27,7 @@ type Environment struct {
 	cron     *schedule
 	scale    *sizing
 	members  *members
+	desired  *desired
 	observe  *observer
 	instance *instance
 	systemd  *serviceManager
@@ -51,6 +52,9 @@ func New(opts Options) *Environment {
 
 	e.members = &members{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
 		scale: e.scale, observe: e.observe, instance: e.instance}
+	e.desired = &desired{opts: e.opts, settings: e.settings, queues: e.queues, work: e.work, cron: e.cron, members: e.members}
+	e.members.desired = e.desired
+	e.cron.revision = e.desired.revision
 
 	// Set here because the constructors would otherwise depend on each other.
 	e.work.observe = e.observe
@@ -173,6 +177,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.work.restorePauses,           // before anything is received
 		e.work.buildDepths,             // for health, scaling and metrics
 		e.cron.build,                   // needs the queues
+		e.desired.adopt,                // before anything is received
 		e.members.run,                  // shows the drain to other instances, and leaves after everything below has stopped
 		e.scale.closeFleet,             // leaves its group after everything below has stopped
 		e.scale.protectTask,            // removes the protection after everything below has stopped

@@ -33,6 +33,7 @@ type members struct {
 	scale    *sizing
 	observe  *observer
 	instance *instance
+	desired  *desired
 
 	gauge  *autoscale.Gauge           // for the list of instances; each consumer of CPU usage needs its own gauge
 	joined atomic.Pointer[membership] // nil until the registry is found
@@ -96,6 +97,7 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 				instances.NewWatcher(opts)}
 			m.joined.Store(joined)
 			running.Go(func() { joined.others.Run(ctx, m.leads) })
+			running.Go(func() { m.desired.follow(ctx, leases, m.leads) })
 			joined.self.Run(ctx)
 			return
 		}
@@ -132,6 +134,7 @@ func (m *members) record() instances.Record {
 	report := m.observe.monitor.Report()
 	r.Health, r.Causes = string(report.Status), report.Causes
 	r.Deploying = m.scale.deploying()
+	r.Follows, r.Revision = m.desired.state != nil, m.desired.revision()
 	for _, l := range m.work.all {
 		if isPaused(l.worker.Status()) {
 			r.PausedQueues = append(r.PausedQueues, l.queue.name)

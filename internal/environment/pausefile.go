@@ -162,7 +162,7 @@ func (p *pauseFile) Paused(context.Context) (map[string]string, error) {
 func (p *pauseFile) restore(lines []*pipeline, log *slog.Logger) {
 	for _, l := range lines {
 		if reason, paused := p.stored.Queues[l.queue.name]; paused {
-			l.worker.Pause(cmp.Or(reason, pausedText))
+			l.setPause(byThis, cmp.Or(reason, pausedText))
 			event.Pause.Log(log, slog.LevelWarn, "queue still paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText),
 				"hint", "type 'tendril queues resume "+l.queue.name+"'")
 		}

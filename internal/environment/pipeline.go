@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"tendril/api"
@@ -18,6 +19,33 @@ type pipeline struct {
 	target  *target
 	worker  *worker.Worker
 	limiter *limit.Limiter // limits requests to the target, also for other pipelines with that target; may be nil
+
+	pausing sync.Mutex
+	pauses  [pauseSources]string // reasons; "" if that source does not pause the queue
+}
+
+// pauseSource is who pauses a queue. A queue receives while no source pauses it.
+type pauseSource int
+
+const (
+	byThis    pauseSource = iota // an operator, on this instance only
+	byFleet                      // an operator, on all instances
+	byProcess                    // a signal or hook, until the process exits
+	pauseSources
+)
+
+// setPause changes one source's pause; "" ends it. It reports whether that changed anything.
+func (p *pipeline) setPause(by pauseSource, reason string) (changed bool) {
+	p.pausing.Lock()
+	defer p.pausing.Unlock()
+	changed = p.pauses[by] != reason
+	p.pauses[by] = reason
+	if effective := cmp.Or(p.pauses[:]...); effective != "" {
+		p.worker.Pause(effective)
+	} else {
+		p.worker.Resume()
+	}
+	return changed
 }
 
 // deliveryLimit returns the maximum duration of a delivery. Without a deadline, it is the maximum time without

@@ -110,7 +110,7 @@ func (p *pipelines) gate(open bool, reason string) {
 	}
 }
 
-// pause stops receiving from a queue, or from all queues if name is "". Pauses survive restarts.
+// pause stops receiving from a queue on this instance, or from all queues if name is "". Pauses survive restarts.
 func (p *pipelines) pause(name, reason string) error {
 	lines, err := p.chosen(name)
 	if err == nil {
@@ -121,7 +121,7 @@ func (p *pipelines) pause(name, reason string) error {
 	}
 
 	for _, l := range lines {
-		l.worker.Pause(cmp.Or(reason, pausedText))
+		l.setPause(byThis, cmp.Or(reason, pausedText))
 		event.Pause.Log(p.opts.Logger.Logger, slog.LevelInfo, "queue paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText))
 	}
 	return nil
@@ -137,10 +137,10 @@ func (p *pipelines) resume(name string) error {
 	}
 
 	for _, l := range lines {
-		if isPaused(l.worker.Status()) {
+		paused := l.setPause(byThis, "")
+		if l.setPause(byProcess, "") || paused {
 			event.Pause.Log(p.opts.Logger.Logger, slog.LevelInfo, "queue resumed", "component", "worker", "queue", l.queue.name)
 		}
-		l.worker.Resume()
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (p *pipelines) quiet(reason string) (paused bool, err error) {
 func (p *pipelines) pauseAll(reason string) error {
 	lines, err := p.chosen("")
 	for _, l := range lines {
-		l.worker.Pause(reason)
+		l.setPause(byProcess, cmp.Or(reason, pausedText))
 	}
 	return err
 }

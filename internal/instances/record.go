@@ -52,6 +52,9 @@ type Record struct {
 	// PausedQueues contains the names of up to fifty queues whose receiving is paused.
 	PausedQueues []string `json:"paused_queues,omitempty"`
 	Deploying    bool     `json:"deploying,omitempty"`
+	// Follows is true if the instance applies the desired state. Revision is the one that it has applied.
+	Follows  bool  `json:"follows,omitempty"`
+	Revision int64 `json:"revision,omitempty"`
 
 	Load Load `json:"load"`
 	// WrittenAt is the time on the writer's clock, which may be wrong.

@@ -94,6 +94,11 @@ unreachable. Without a shared registry only this instance and the leader are kno
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.Instances, error) {
 		return client.Instances(ctx)
 	}, base.ViewOf(func(all api.Instances) error {
+		for i := range all.Instances {
+			if one := &all.Instances[i]; one.Revision > 0 && one.Revision < all.Revision {
+				one.State += fmt.Sprintf(", behind: applied revision %d of %d", one.Revision, all.Revision)
+			}
+		}
 		if err := c.PrintTable(instanceList.Table(all.Instances)); err != nil {
 			return err
 		}

@@ -241,12 +241,18 @@ func (w *topWatch) ask() {
 	case w.frame.paused() > 0:
 		w.frame.footer = "Resume all queues? y/n"
 		w.asks = func(ctx context.Context, c *api.Client) string {
-			return w.done(ctx, "All queues resumed.", c.ResumeAll)
+			return w.done(ctx, "All queues resumed.", func(ctx context.Context) error {
+				_, err := c.Resume(ctx, "", api.Reason{})
+				return err
+			})
 		}
 	default:
 		w.frame.footer = "Pause all queues? Messages in flight will finish. y/n"
 		w.asks = func(ctx context.Context, c *api.Client) string {
-			return w.done(ctx, "All queues paused.", func(ctx context.Context) error { return c.Quiet(ctx, "tendril top") })
+			return w.done(ctx, "All queues paused.", func(ctx context.Context) error {
+				_, err := c.Pause(ctx, "", api.Reason{Reason: "tendril top"})
+				return err
+			})
 		}
 	}
 }

@@ -36,8 +36,11 @@ func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client,
 				Receiving: !paused, Paused: paused}}, Queues: []api.Queue{{Name: "jobs"}}}
 		},
 		Receiving: console.Receiving{
-			Pause:  func(string, string) error { set(true); return nil },
-			Resume: func(string) error { set(false); return nil },
+			Pause: func(context.Context, string, api.Reason, string) (api.Paused, error) {
+				set(true)
+				return api.Paused{}, nil
+			},
+			Resume: func(context.Context, string, bool) (api.Paused, error) { set(false); return api.Paused{}, nil },
 		}})
 	server := httptest.NewServer(srv)
 	dir := t.TempDir()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -220,40 +221,44 @@ func purgeQueue(ctx context.Context, c *base.CLI, p *target.Queue, yes bool) err
 }
 
 func newQueuesPause(c *base.CLI) *cobra.Command {
-	var reason string
+	var why api.Reason
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
 		Short: "Stop receiving from a queue, or from all; messages in flight will finish",
+		Long: `Stops receiving from a queue, or from all queues. Messages in flight will finish. The pause survives restarts.
+
+With a fleet key (--fleet-key-file of 'tendril up') it applies to all instances of the environment, also to those that
+start later, and the command waits until they have applied it.`,
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
-	return actsOnReceiving(c, cmd, "pause receiving from", func(ctx context.Context, client *api.Client,
-		name string) (string, error) {
-		format := "environment %q paused %s; resume with '" + strings.TrimSpace("tendril queues resume "+
-			""+name) + "'\n"
-		if name == "" {
-			return format, client.Quiet(ctx, reason)
-		}
-		return format, client.Pause(ctx, name, reason)
+	cmd.Flags().StringVar(&why.Reason, "reason", "", "Reason, shown in the status.")
+	return actsOnReceiving(c, cmd, &why, "pause receiving from", func(ctx context.Context, client *api.Client,
+		name string) (string, api.Paused, error) {
+		answer, err := client.Pause(ctx, name, why)
+		return "environment %q paused %s; resume with '" + strings.TrimSpace("tendril queues resume "+name) + "'\n", answer, err
 	})
 }
 
 func newQueuesResume(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "resume [QUEUE]", Short: "Resume receiving from a queue, or from all"}
-	return actsOnReceiving(c, cmd, "resume receiving from", func(ctx context.Context, client *api.Client,
-		name string) (string, error) {
-		const format = "environment %q is receiving from %s\n"
-		if name == "" {
-			return format, client.ResumeAll(ctx)
-		}
-		return format, client.Resume(ctx, name)
+	var where api.Reason
+	cmd := &cobra.Command{
+		Use:   "resume [QUEUE]",
+		Short: "Resume receiving from a queue, or from all",
+		Long: `Undoes 'tendril queues pause'. With a fleet key it applies to all instances; those paused with --this stay
+paused, except the one that answers.`,
+	}
+	return actsOnReceiving(c, cmd, &where, "resume receiving from", func(ctx context.Context, client *api.Client,
+		name string) (string, api.Paused, error) {
+		answer, err := client.Resume(ctx, name, where)
+		return "environment %q is receiving from %s\n", answer, err
 	})
 }
 
 // actsOnReceiving makes cmd pause or resume the queue given as its argument, or all queues if it is "". The text
 // would precedes the queues' names. act returns a format for the environment's name and the queues.
-func actsOnReceiving(c *base.CLI, cmd *cobra.Command, would string, act func(context.Context, *api.Client,
-	string) (string, error)) *cobra.Command {
+func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would string, act func(context.Context,
+	*api.Client, string) (string, api.Paused, error)) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.Flags().BoolVar(&where.This, "this", false, "Change one instance only, even with a fleet key.")
 	base.AddDataDir(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		client, name, err := workedQueue(c, cmd, args)
@@ -265,13 +270,60 @@ func actsOnReceiving(c *base.CLI, cmd *cobra.Command, would string, act func(con
 			}
 			return []string{would + " " + target.QueueNames(i, name)}, nil
 		}, func(ctx context.Context) error {
-			format, err := act(ctx, client, name)
-			if err == nil {
-				c.PrintErrf(format, client.Instance.Environment, target.QueueNames(&client.Instance, name))
+			format, answer, err := act(ctx, client, name)
+			if err != nil {
+				return err
 			}
-			return err
+			c.PrintErrf(format, client.Instance.Environment, target.QueueNames(&client.Instance, name))
+			if answer.Revision == 0 {
+				return nil
+			}
+			return awaitRevision(ctx, c, client, answer.Revision)
 		}), err
 	})
+}
+
+// revisionWait is how long a command waits for all instances: each looks for a change every few seconds, and reports
+// within 15 s that it has applied it.
+const revisionWait = time.Minute
+
+// awaitRevision waits until all reachable instances have applied a change, and prints which have not.
+func awaitRevision(ctx context.Context, c *base.CLI, client *api.Client, revision int64) error {
+	for deadline := time.Now().Add(revisionWait); ; {
+		all, err := client.Instances(ctx)
+		if err != nil {
+			return err
+		}
+		var behind, unreachable []string
+		applied := 0
+		for i := range all.Instances {
+			switch one := &all.Instances[i]; {
+			case one.Revision >= revision:
+				applied++
+			case one.Unreachable:
+				unreachable = append(unreachable, one.Name)
+			case one.This || one.Source == "registry":
+				behind = append(behind, one.Name)
+			}
+		}
+
+		if behind == nil {
+			for _, name := range unreachable {
+				c.PrintErrf("%s is unreachable: it applies this once it reaches the registry\n", base.Plain(name))
+			}
+			c.PrintErrf("applied by %s\n", base.Plural(applied, "instance"))
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return base.Conflictf("applied by %s, not yet by %s", base.Plural(applied, "instance"), strings.Join(behind, ", ")).
+				Hint("'tendril instances' shows when they follow")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2 * time.Second):
+		}
+	}
 }
 
 // workedQueue returns the running environment and the queue in the first argument. The default is the environment's

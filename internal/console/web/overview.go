@@ -15,10 +15,12 @@ var overviewScreens = []screen{{path: "/{$}", entry: "Overview", view: "overview
 
 var environmentActs = []act{
 	{"/pause", func(v *visit) (string, error) {
-		return "Every queue is paused. Messages in flight will finish.", v.api.Quiet(v.ctx, v.field("reason"))
+		answer, err := v.api.Pause(v.ctx, "", api.Reason{Reason: v.field("reason")})
+		return "Every queue is paused" + scope(answer) + ". Messages in flight will finish.", err
 	}},
 	{"/resume", func(v *visit) (string, error) {
-		return "Every queue is received from again.", v.api.ResumeAll(v.ctx)
+		answer, err := v.api.Resume(v.ctx, "", api.Reason{})
+		return "Every queue is received from again" + scope(answer) + ".", err
 	}},
 	{"/reload", func(v *visit) (string, error) {
 		_, err := v.api.Reload(v.ctx)

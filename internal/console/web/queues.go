@@ -14,13 +14,22 @@ var queueScreens = []screen{
 	{path: "/queues/{name}", entry: "Queues", view: "queue", load: (*visit).queue},
 }
 
+// scope says where a pause or its end applies.
+func scope(answer api.Paused) string {
+	if answer.Revision == 0 {
+		return ""
+	}
+	return " on all instances, which the page Instances shows within half a minute"
+}
+
 var queueActs = []act{
 	{"/queues/{name}/pause", func(v *visit) (string, error) {
-		return v.name("name") + " is paused. Messages in flight will finish.",
-			v.api.Pause(v.ctx, v.name("name"), v.field("reason"))
+		answer, err := v.api.Pause(v.ctx, v.name("name"), api.Reason{Reason: v.field("reason")})
+		return v.name("name") + " is paused" + scope(answer) + ". Messages in flight will finish.", err
 	}},
 	{"/queues/{name}/resume", func(v *visit) (string, error) {
-		return v.name("name") + " is received from again.", v.api.Resume(v.ctx, v.name("name"))
+		answer, err := v.api.Resume(v.ctx, v.name("name"), api.Reason{})
+		return v.name("name") + " is received from again" + scope(answer) + ".", err
 	}},
 	{"/queues/{name}/send", (*visit).send},
 	{"/queues/{name}/purge", (*visit).purge},

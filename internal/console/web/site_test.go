@@ -46,8 +46,10 @@ type site struct {
 	versions  []api.AppVersion
 	decisions api.ScaleDecisions
 	instances api.Instances
-	deployed  []string
-	deploy    func(ctx context.Context) (api.DeployResult, error)
+	// answer to pausing and resuming
+	pauseAnswer api.Paused
+	deployed    []string
+	deploy      func(ctx context.Context) (api.DeployResult, error)
 	// series may be nil.
 	series func(name string) (series.Curves, bool)
 	// referer is the Referer header of forms, or "".
@@ -129,8 +131,14 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 			},
 		},
 		Receiving: console.Receiving{
-			Pause:  func(queue, reason string) error { s.paused[queue] = reason; return nil },
-			Resume: func(queue string) error { delete(s.paused, queue); return nil },
+			Pause: func(_ context.Context, queue string, why api.Reason, _ string) (api.Paused, error) {
+				s.paused[queue] = why.Reason
+				return s.pauseAnswer, nil
+			},
+			Resume: func(_ context.Context, queue string, _ bool) (api.Paused, error) {
+				delete(s.paused, queue)
+				return s.pauseAnswer, nil
+			},
 		},
 		Tasks: &console.TaskOptions{
 			Status:  func() api.TasksStatus { return s.tasks },

@@ -205,8 +205,9 @@ type Status struct {
 	// Leader is the owner of the lease; "" if the lease was never written, was released or has expired.
 	Leader     string
 	LeaderTerm int64
-	// LeaderData is the holder's [Options].Data.
-	LeaderData string
+	// LeaderData is the holder's [Options].Data, and LeaderRevision its latest [Options].Revision.
+	LeaderData     string
+	LeaderRevision int64
 	// Age is the time since this instance saw the last renewal.
 	Age time.Duration
 	// Err is the last error of the store, or nil after a success. While it is set, this instance cannot become the
@@ -224,7 +225,7 @@ func (e *Elector) Status() Status {
 	if s.Leader != "" {
 		s.Age = time.Since(e.seenAt)
 		if !time.Now().Before(e.expiry) {
-			s.Leader, s.LeaderData = "", ""
+			s.Leader, s.LeaderData, s.LeaderRevision = "", "", 0
 		}
 	}
 	return s
@@ -236,9 +237,11 @@ func (e *Elector) publish() {
 	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(c.expiry())
 	e.mu.Lock()
 	e.seenAt, e.expiry = c.seenAt, c.expiry()
-	e.status.Leader, e.status.LeaderData, e.status.LeaderTerm = "", "", c.seen.Term
+	e.status.Leader, e.status.LeaderData, e.status.LeaderRevision = "", "", 0
+	e.status.LeaderTerm = c.seen.Term
 	if held {
 		e.status.Leader, e.status.LeaderData = c.seen.Owner, c.seen.Data
+		e.status.LeaderRevision = revisionOf(c.seen)
 	}
 	if c.failures == 0 {
 		e.status.Err = nil

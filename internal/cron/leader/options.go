@@ -17,6 +17,8 @@ type Options struct {
 	Owner string
 	// Data is shown to the other instances, for example the console's address.
 	Data string
+	// Revision returns a number that the other instances receive with each renewal; nil means 0.
+	Revision func() int64
 	// Lease is the time after which a lease expires unless it is renewed; 0 means 15 s. A dead leader is replaced
 	// within Lease + Renew.
 	Lease time.Duration

@@ -103,6 +103,14 @@ func (e *Election) IsLeader() bool {
 	return !e.registry.undecided.Load() && e.registry.found.Load() == nil
 }
 
+// Revision returns the leader's latest [Options.Revision]; 0 without a leader.
+func (e *Election) Revision() int64 {
+	if l := e.elector.Load(); l != nil {
+		return l.Status().LeaderRevision
+	}
+	return 0
+}
+
 // Status returns the state of the election.
 func (e *Election) Status() api.Leader {
 	l := e.elector.Load()

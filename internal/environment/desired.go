@@ -1,0 +1,199 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/api"
+	"tendril/internal/config"
+	"tendril/internal/instances"
+	"tendril/internal/observe/event"
+)
+
+const (
+	desiredFile = "desired.json"
+	// desiredStart limits the read at startup.
+	desiredStart = 5 * time.Second
+)
+
+// desired applies the state that operators want on all instances. Without a fleet key or a shared registry there is
+// none, and changes apply to this instance.
+type desired struct {
+	opts     *Options
+	settings *settings
+	queues   *queues
+	work     *pipelines
+	cron     *schedule
+	members  *members
+
+	state    *instances.DesiredState // nil without a fleet key or a shared registry
+	applying sync.Mutex              // an older state is never applied after a newer one
+}
+
+func (d *desired) applies(set *config.Settings) bool {
+	return set.FleetKey != "" && set.AnyOnSQS() && set.Leader != config.LeaderLocal
+}
+
+// revision is passed to the other instances by the leader's lease.
+func (d *desired) revision() int64 {
+	if d.state == nil {
+		return 0
+	}
+	now, _ := d.state.Current()
+	return now.Revision
+}
+
+// adopt applies the state before anything is received: the one kept in the data directory, then the registry's. If the
+// registry does not answer in time, the kept state applies until it does.
+func (d *desired) adopt(ctx context.Context) error {
+	set := d.settings.now()
+	if !d.applies(set) {
+		return nil
+	}
+	path := ""
+	if d.queues.ownsDataDir() {
+		path = filepath.Join(set.DataDir, desiredFile)
+	}
+	log := d.log()
+	state, err := instances.OpenDesired(d.cron.election.Name(), instances.FleetKey(set.FleetKey), path)
+	if err != nil {
+		log.Error("kept desired state not applied", "err", err)
+	}
+	d.state = state
+
+	ctx, cancel := context.WithTimeout(ctx, desiredStart)
+	defer cancel()
+	if _, err := d.cron.election.Join(ctx); err != nil {
+		log.Warn("shared registry not available", "err", err)
+	}
+	if leases, _, err := d.cron.election.Leases(ctx); err == nil && leases != nil {
+		if _, err := state.Refresh(ctx, leases); err != nil {
+			d.failed(err)
+		}
+	}
+	d.apply()
+	return nil
+}
+
+func (d *desired) log() *slog.Logger { return d.opts.Logger.With("component", "instances") }
+
+// follow keeps the state up to date until ctx ends.
+func (d *desired) follow(ctx context.Context, store instances.Store, leads func() bool) {
+	if d.state != nil {
+		d.state.Follow(ctx, instances.Following{Store: store, Leads: leads, Revision: d.cron.election.Revision, Apply: d.apply,
+			Failed: d.failed})
+	}
+}
+
+func (d *desired) failed(err error) {
+	d.log().Error("desired state not read, the last known one still applies", "err", err, "revision", d.revision())
+}
+
+// apply pauses and resumes the queues of this instance as desired.
+func (d *desired) apply() {
+	d.applying.Lock()
+	defer d.applying.Unlock()
+	now, _ := d.state.Current()
+	for _, l := range d.work.all {
+		pause, paused := now.Pauses[l.queue.name]
+		reason, text := "", "queue resumed"
+		if paused {
+			reason, text = pause.Text(), "queue paused"
+		}
+		if l.setPause(byFleet, reason) {
+			event.Pause.Log(d.opts.Logger.Logger, slog.LevelInfo, text, "component", "worker", "queue", l.queue.name,
+				"reason", reason, "revision", now.Revision)
+		}
+	}
+}
+
+// pause pauses a queue, or all queues if name is "": on all instances, or on this one if there is no desired state or
+// the change says so.
+func (d *desired) pause(ctx context.Context, name string, why api.Reason, by string) (api.Paused, error) {
+	return d.change(ctx, name, why.This, true, func() error { return d.work.pause(name, why.Reason) },
+		func(now *instances.Desired, queue string) {
+			if now.Pauses == nil {
+				now.Pauses = map[string]instances.Pause{}
+			}
+			now.Pauses[queue] = instances.Pause{Reason: why.Reason, By: by, At: time.Now().UTC().Truncate(time.Second)}
+		})
+}
+
+// resume undoes pause. For all instances it also ends a pause of this one.
+func (d *desired) resume(ctx context.Context, name string, this bool) (api.Paused, error) {
+	here := func() error { return d.work.resume(name) }
+	answer, err := d.change(ctx, name, this, false, here,
+		func(now *instances.Desired, queue string) { delete(now.Pauses, queue) })
+	if err == nil && answer.Revision > 0 {
+		err = here()
+	}
+	return answer, err
+}
+
+func (d *desired) change(ctx context.Context, name string, this, pause bool, here func() error,
+	alter func(now *instances.Desired, queue string)) (api.Paused, error) {
+	if this || d.state == nil {
+		return api.Paused{Paused: pause}, here()
+	}
+	lines, err := d.work.chosen(name)
+	if err != nil {
+		return api.Paused{}, err
+	}
+	leases, _, err := d.cron.election.Leases(ctx)
+	if err == nil && leases == nil {
+		err = errors.New("its server does not answer")
+	}
+	if err == nil {
+		err = d.allFollow(ctx)
+	}
+	if err != nil {
+		return api.Paused{}, d.unchanged(err)
+	}
+
+	now, err := d.state.Change(ctx, leases, func(now *instances.Desired) {
+		for _, l := range lines {
+			alter(now, l.queue.name)
+		}
+	})
+	if err != nil {
+		return api.Paused{}, d.unchanged(err)
+	}
+	d.apply()
+	return api.Paused{Paused: pause, Revision: now.Revision}, nil
+}
+
+func (d *desired) unchanged(err error) error {
+	if own := (*api.Error)(nil); errors.As(err, &own) {
+		return err
+	}
+	return &api.Error{Status: http.StatusServiceUnavailable, Message: "nothing was changed: the shared registry: " + err.Error(),
+		Hint: "change this instance only: add --this"}
+}
+
+// allFollow returns an error while a reachable instance would ignore a change.
+func (d *desired) allFollow(ctx context.Context) error {
+	others, err := d.members.others(ctx)
+	if err != nil {
+		return err
+	}
+	var ignoring []string
+	for i := range others {
+		if one := &others[i]; one.Reachable() && !one.Follows {
+			ignoring = append(ignoring, fmt.Sprintf("%s (version %s)", one.Name, cmp.Or(one.Version, "unknown")))
+		}
+	}
+	if ignoring == nil {
+		return nil
+	}
+	return &api.Error{Status: http.StatusConflict,
+		Message: "nothing was changed: these instances would not follow: " + strings.Join(ignoring, ", "),
+		Hint:    "give them this version and the same --fleet-key-file, or change this instance only: add --this"}
+}

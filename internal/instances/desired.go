@@ -1,0 +1,270 @@
+package instances
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/internal/host/datadir"
+	"tendril/queue"
+)
+
+// Desired is the state that operators want on every instance of an environment. The zero value wants nothing.
+type Desired struct {
+	Environment string `json:"environment"`
+	// Revision rises by one with every change. It is 0 before the first one.
+	Revision int64 `json:"revision"`
+	// Pauses are the paused queues by name.
+	Pauses map[string]Pause `json:"pauses,omitempty"`
+}
+
+// Pause says why, by whom and since when a queue is paused.
+type Pause struct {
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// Text describes the pause for people.
+func (p Pause) Text() string {
+	return fmt.Sprintf("%s, by %s at %s", cmp.Or(p.Reason, "paused on all instances"), cmp.Or(p.By, "an operator"),
+		p.At.UTC().Format("2006-01-02 15:04 UTC"))
+}
+
+// The errors of a stored state that an instance refuses.
+var (
+	// ErrForged means that no fleet key of this instance made the signature.
+	ErrForged = errors.New("its signature is not made with this instance's fleet key: give all instances the same key")
+	// ErrReplayed means that this instance has already applied a later revision.
+	ErrReplayed = errors.New("it is older than the one this instance has applied")
+)
+
+// signed is a stored [Desired] with its signature.
+type signed struct {
+	State     json.RawMessage `json:"state"`
+	Signature string          `json:"signature"`
+}
+
+// FleetKey signs the desired state with its first part and accepts signatures of all parts. Parts are separated by
+// commas, so that a key can be replaced while instances still use the previous one.
+type FleetKey string
+
+func (k FleetKey) sign(state []byte) string {
+	first, _, _ := strings.Cut(string(k), ",")
+	return signature(first, state)
+}
+
+func signature(key string, state []byte) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte("tendril desired state 1\n")) // keeps the key from signing anything else
+	mac.Write(state)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// seal returns the text to store.
+func (k FleetKey) seal(d Desired) string {
+	state, _ := json.Marshal(d) // has no values that cannot be written
+	text, _ := json.Marshal(signed{state, k.sign(state)})
+	return string(text)
+}
+
+// open verifies a stored text.
+func (k FleetKey) open(text, environment string) (d Desired, err error) {
+	var s signed
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return d, ErrForged
+	}
+	genuine := false
+	for key := range strings.SplitSeq(string(k), ",") {
+		genuine = genuine || hmac.Equal([]byte(signature(key, s.State)), []byte(s.Signature))
+	}
+	if !genuine {
+		return d, ErrForged
+	}
+	if err := json.Unmarshal(s.State, &d); err != nil {
+		return d, err
+	}
+	if d.Environment != environment {
+		return Desired{}, fmt.Errorf("it belongs to environment %q", d.Environment)
+	}
+	return d, nil
+}
+
+// DesiredState is this instance's copy of the desired state. All methods are safe for concurrent use.
+type DesiredState struct {
+	environment string
+	key         FleetKey
+	path        string
+
+	mu     sync.Mutex
+	latest Desired
+	err    error // of the last read
+}
+
+// OpenDesired returns the state that this instance applied last, which is kept in the file path; "" keeps it in memory.
+// A file that was changed by something else is an error.
+func OpenDesired(environment string, key FleetKey, path string) (*DesiredState, error) {
+	d := &DesiredState{environment: environment, key: key, path: path, latest: Desired{Environment: environment}}
+	if path == "" {
+		return d, nil
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil
+	}
+	if err == nil {
+		d.latest, err = key.open(string(text), environment)
+	}
+	if err != nil {
+		d.latest = Desired{Environment: environment}
+		err = fmt.Errorf("the desired state in %s: %w", path, err)
+	}
+	return d, err
+}
+
+func (d *DesiredState) leaseName() string { return d.environment + "/desired" }
+
+// Current returns the state that applies to this instance, and the error of the last read.
+func (d *DesiredState) Current() (Desired, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.latest, d.err
+}
+
+// Refresh reads the stored state. It keeps the latest genuine revision if the stored one is missing, older or not
+// genuine.
+func (d *DesiredState) Refresh(ctx context.Context, store Store) (Desired, error) {
+	_, err := d.refresh(ctx, store)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+	return d.latest, err
+}
+
+func (d *DesiredState) refresh(ctx context.Context, store Store) (queue.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stored, err := store.Read(ctx, d.leaseName())
+	if err != nil {
+		return stored, fmt.Errorf("reading the desired state: %w", err)
+	}
+	return stored, d.accept(stored)
+}
+
+// accept makes a stored state the latest one.
+func (d *DesiredState) accept(stored queue.Lease) error {
+	next := Desired{Environment: d.environment}
+	if stored.Version != "" {
+		var err error
+		if next, err = d.key.open(stored.Data, d.environment); err != nil {
+			return fmt.Errorf("the registry's desired state is refused: %w", err)
+		}
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case next.Revision < d.latest.Revision:
+		return fmt.Errorf("the registry's desired state has revision %d, this instance has applied %d: %w",
+			next.Revision, d.latest.Revision, ErrReplayed)
+	case next.Revision == d.latest.Revision:
+		return nil
+	}
+	return d.keep(next, stored.Data)
+}
+
+// keep stores the state in the file before it takes effect, so that a restart cannot go back to an older one.
+func (d *DesiredState) keep(next Desired, text string) error {
+	if d.path != "" {
+		if err := datadir.Replace(d.path, []byte(text+"\n"), 0o600); err != nil {
+			return fmt.Errorf("keeping the desired state: %w", err)
+		}
+	}
+	d.latest = next
+	return nil
+}
+
+const (
+	// followInterval is how often an instance looks for a new revision: the leader in the registry, the others in the
+	// leader's lease, which they read anyway.
+	followInterval = 2 * time.Second
+	// rereadAfter is the time after which the registry is read without a new revision, and after a failure.
+	rereadAfter = 5 * time.Minute
+	retryAfter  = 10 * time.Second
+)
+
+// Following configures [DesiredState.Follow]. All fields are required.
+type Following struct {
+	Store Store
+	// Leads reports whether this instance is the leader. Revision returns the revision in the leader's lease.
+	Leads    func() bool
+	Revision func() int64
+	// Apply is called after each change of the state. Failed receives the first of several errors.
+	Apply  func()
+	Failed func(error)
+}
+
+// Follow keeps the state up to date until ctx ends.
+func (d *DesiredState) Follow(ctx context.Context, f Following) {
+	tick := time.NewTicker(followInterval)
+	defer tick.Stop()
+	for read := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+
+		now, err := d.Current()
+		since := time.Since(read)
+		due := f.Leads() || f.Revision() > now.Revision || since >= rereadAfter || err != nil
+		if !due || err != nil && since < retryAfter {
+			continue
+		}
+		read = time.Now()
+		next, failure := d.Refresh(ctx, f.Store)
+		if failure != nil && err == nil && ctx.Err() == nil {
+			f.Failed(failure)
+		}
+		if next.Revision != now.Revision {
+			f.Apply()
+		}
+	}
+}
+
+// Change alters the stored state and returns the new one. It replaces a stored state that is older than the latest
+// known one. A stored state that is not genuine is an error.
+func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired)) (Desired, error) {
+	for ctx.Err() == nil {
+		stored, err := d.refresh(ctx, store)
+		if err != nil && !errors.Is(err, ErrReplayed) {
+			return Desired{}, err
+		}
+
+		next, _ := d.Current()
+		next.Pauses = maps.Clone(next.Pauses)
+		alter(&next)
+		next.Revision++
+		lease := queue.Lease{Owner: "desired state", Version: rand.Text(), Duration: FreshFor, Data: d.key.seal(next)}
+		won, _, err := store.Swap(ctx, d.leaseName(), queue.Lease{Version: stored.Version}, lease)
+		if err != nil {
+			return Desired{}, fmt.Errorf("writing the desired state: %w", err)
+		}
+		if won {
+			return next, d.accept(lease)
+		}
+	}
+	return Desired{}, ctx.Err()
+}

@@ -1,0 +1,257 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/internal/cron/leader"
+	"tendril/queue"
+)
+
+const fleetKey = "0123456789abcdef"
+
+func openDesired(t *testing.T, key FleetKey, path string) *DesiredState {
+	t.Helper()
+	d, err := OpenDesired("jobs", key, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// pauseQueue pauses a queue on all instances.
+func pauseQueue(t *testing.T, d *DesiredState, store Store, name string) Desired {
+	t.Helper()
+	now, err := d.Change(t.Context(), store, func(d *Desired) {
+		if d.Pauses == nil {
+			d.Pauses = map[string]Pause{}
+		}
+		d.Pauses[name] = Pause{Reason: "maintenance", By: "owner"}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now
+}
+
+// overwrite replaces the stored state as an attacker with access to the registry could.
+func overwrite(t *testing.T, store Store, data string) {
+	t.Helper()
+	const name = "jobs/desired"
+	stored, err := store.Read(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := queue.Lease{Owner: "desired state", Version: stored.Version + "'", Duration: FreshFor, Data: data}
+	if won, _, err := store.Swap(t.Context(), name, stored, next); !won || err != nil {
+		t.Fatalf("overwritten: %t, %v", won, err)
+	}
+}
+
+func TestStatesThatAreNotGenuineAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		// attack returns the stored text, given that of revisions 1 and 2
+		attack func(first, second string) string
+		want   error // nil for an error without a name
+	}{
+		{"signed with another key", func(_, second string) string {
+			d, _ := FleetKey(fleetKey).open(second, "jobs")
+			d.Revision++
+			return FleetKey("fedcba9876543210").seal(d)
+		}, ErrForged},
+		{"changed content", func(_, second string) string { return strings.Replace(second, "maintenance", "nothing", 1) }, ErrForged},
+		{"raised revision", func(_, second string) string {
+			return strings.Replace(second, `"revision":2`, `"revision":9`, 1)
+		}, ErrForged},
+		{"without a signature", func(string, string) string { return `{"state":{"environment":"jobs","revision":9}}` }, ErrForged},
+		{"not JSON", func(string, string) string { return "paused" }, ErrForged},
+		{"empty", func(string, string) string { return "" }, ErrForged},
+		{"replayed", func(first, _ string) string { return first }, ErrReplayed},
+		{"of another environment", func(string, string) string {
+			return FleetKey(fleetKey).seal(Desired{Environment: "payments", Revision: 9})
+		}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			store := newFleet().store
+			d := openDesired(t, fleetKey, "")
+			pauseQueue(t, d, store, "a")
+			first, _ := store.Read(t.Context(), "jobs/desired")
+			pauseQueue(t, d, store, "b")
+			second, _ := store.Read(t.Context(), "jobs/desired")
+
+			overwrite(t, store, c.attack(first.Data, second.Data))
+			now, err := d.Refresh(t.Context(), store)
+			if err == nil || c.want != nil && !errors.Is(err, c.want) {
+				t.Errorf("error %v, want %v", err, c.want)
+			}
+			if now.Revision != 2 || len(now.Pauses) != 2 {
+				t.Errorf("the state became %+v", now)
+			}
+			if _, kept := d.Current(); !errors.Is(kept, err) {
+				t.Errorf("the error shown is %v, want %v", kept, err)
+			}
+		})
+	}
+}
+
+func TestChangeReplacesAReplayedState(t *testing.T) {
+	t.Parallel()
+	store := newFleet().store
+	d := openDesired(t, fleetKey, "")
+	pauseQueue(t, d, store, "a")
+	first, _ := store.Read(t.Context(), "jobs/desired")
+	pauseQueue(t, d, store, "b")
+	overwrite(t, store, first.Data)
+	now := pauseQueue(t, d, store, "c")
+	other, err := openDesired(t, fleetKey, "").Refresh(t.Context(), store)
+	if now.Revision != 3 || other.Revision != 3 || len(other.Pauses) != 3 || err != nil {
+		t.Errorf("changed to %+v; another instance reads %+v, %v", now, other, err)
+	}
+}
+
+// A registry that lost the state, or answers with an older one, does not resume a queue of a restarted instance.
+func TestStateSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "desired.json")
+	pauseQueue(t, openDesired(t, fleetKey, path), newFleet().store, "a")
+
+	d := openDesired(t, fleetKey, path)
+	if now, err := d.Refresh(t.Context(), newFleet().store); !errors.Is(err, ErrReplayed) || len(now.Pauses) != 1 {
+		t.Errorf("after the registry was emptied: %+v, %v", now, err)
+	}
+
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "maintenance", "nothing", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenDesired("jobs", fleetKey, path); !errors.Is(err, ErrForged) {
+		t.Errorf("a changed file: %v", err)
+	}
+}
+
+func TestFleetKeyIsReplacedInTwoSteps(t *testing.T) {
+	t.Parallel()
+	const next = "fedcba9876543210"
+	store := newFleet().store
+	pauseQueue(t, openDesired(t, fleetKey, ""), store, "a")
+	both := openDesired(t, next+","+fleetKey, "")
+	if now := pauseQueue(t, both, store, "b"); now.Revision != 2 {
+		t.Errorf("with both keys: %+v", now)
+	}
+	if now, err := openDesired(t, next, "").Refresh(t.Context(), store); err != nil || len(now.Pauses) != 2 {
+		t.Errorf("with the new key: %+v, %v", now, err)
+	}
+	if _, err := openDesired(t, fleetKey, "").Refresh(t.Context(), store); !errors.Is(err, ErrForged) {
+		t.Errorf("with the previous key: %v", err)
+	}
+}
+
+func TestConcurrentChangesAllTakeEffect(t *testing.T) {
+	t.Parallel()
+	store := newFleet().store
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() { pauseQueue(t, openDesired(t, fleetKey, ""), store, fmt.Sprint(i)) })
+	}
+	all.Wait()
+	now, err := openDesired(t, fleetKey, "").Refresh(t.Context(), store)
+	if err != nil || now.Revision != 20 || len(now.Pauses) != 20 {
+		t.Errorf("revision %d with %d pauses, %v", now.Revision, len(now.Pauses), err)
+	}
+}
+
+// A thousand instances apply a pause within 30 s, also while the leader is replaced. Without a
+// change they hardly read the registry, because the leader's lease has the revision.
+func TestPauseReachesAThousandInstances(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const count = 1000
+		elections := newFleet()
+		f := &fleet{store: elections.store} // the same store, counted separately
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer stop()
+
+		var mu sync.Mutex
+		var delays []time.Duration
+		var changed time.Time
+		electors := make([]*leader.Elector, count)
+		states := make([]*DesiredState, count)
+		kills := make([]context.CancelFunc, count)
+		for i := range count {
+			opts, n := f.options()
+			_, election := elections.options()
+			states[i] = openDesired(t, fleetKey, "")
+			var err error
+			if electors[i], err = leader.New(election, leader.Options{Name: "jobs", Owner: fmt.Sprint(i), Revision: func() int64 {
+				now, _ := states[i].Current()
+				return now.Revision
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			alive, kill := context.WithCancel(ctx)
+			kills[i] = func() { n.down.Store(true); election.down.Store(true); kill() }
+			running.Go(func() { _ = electors[i].Run(alive) })
+			running.Go(func() {
+				states[i].Follow(alive, Following{Store: opts.Store, Failed: func(err error) { t.Error(err) },
+					Leads:    func() bool { _, leads := electors[i].Term(); return leads },
+					Revision: func() int64 { return electors[i].Status().LeaderRevision },
+					Apply: func() {
+						mu.Lock()
+						defer mu.Unlock()
+						delays = append(delays, time.Since(changed))
+					}})
+			})
+			time.Sleep(7 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+
+		for _, round := range []string{"quiet", "the leader is killed right after the change"} {
+			delays, changed = nil, time.Now()
+			pauseQueue(t, states[500], f.store, round)
+			if round != "quiet" {
+				for i, e := range electors {
+					if _, leads := e.Term(); leads {
+						kills[i]()
+					}
+				}
+			}
+			time.Sleep(time.Minute)
+			mu.Lock()
+			slices.Sort(delays)
+			if len(delays) < count-2 {
+				t.Fatalf("%s: applied by %d others", round, len(delays))
+			}
+			p99 := delays[len(delays)*99/100]
+			t.Logf("%s: p50 %s, p99 %s, last %s", round, delays[len(delays)/2], p99, delays[len(delays)-1])
+			if p99 > 30*time.Second {
+				t.Errorf("%s: the 99th percentile is %s", round, p99)
+			}
+			mu.Unlock()
+		}
+
+		reads := f.reads.Load()
+		time.Sleep(10 * time.Minute)
+		idle := float64(f.reads.Load()-reads) / 600
+		t.Logf("without a change: %.1f reads a second", idle)
+		if idle > 4.5 {
+			t.Errorf("%.1f reads a second without a change", idle)
+		}
+	})
+}
