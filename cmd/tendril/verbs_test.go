@@ -289,12 +289,54 @@ func TestPeekShowsAndChangesNothing(t *testing.T) {
 	}
 }
 
+// A pause of all instances ends once every reachable one has applied it, and names the others.
+func TestPauseWaitsForTheOtherInstances(t *testing.T) {
+	t.Parallel()
+	var this []bool
+	asked := 0
+	s := newStage(t, func(o *console.Options, _ *api.Instance) {
+		o.Receiving.Pause = func(_ context.Context, _ string, why api.Reason, _ string) (api.Paused, error) {
+			if this = append(this, why.This); why.This {
+				return api.Paused{Paused: true}, nil
+			}
+			return api.Paused{Paused: true, Revision: 7}, nil
+		}
+		o.Views.Instances = func() api.Instances {
+			asked++
+			second := int64(6)
+			if asked > 1 {
+				second = 7
+			}
+			return api.Instances{Revision: 7, Instances: []api.KnownInstance{{Name: "a", This: true, Source: "process", Revision: 7},
+				{Name: "b", Source: "registry", Revision: second}, {Name: "c", Source: "registry", Unreachable: true, Revision: 2},
+				{Name: "i-1", Source: "asg:workers"}}}
+		}
+	})
+	_, talk, code := s.tendril("", "queues", "pause")
+	if code != 0 || asked != 2 || !strings.Contains(talk, "applied by 2 instances\n") ||
+		!strings.Contains(talk, "c is unreachable: it applies this once it reaches the registry\n") {
+		t.Errorf("exit %d after %d questions: %s", code, asked, talk)
+	}
+	if _, talk, code := s.tendril("", "queues", "pause", "--this"); code != 0 || strings.Contains(talk, "applied") || asked != 2 {
+		t.Errorf("--this: exit %d after %d questions: %s", code, asked, talk)
+	}
+	if !slices.Equal(this, []bool{false, true}) {
+		t.Errorf("this was %v", this)
+	}
+	if out := s.must("instances"); !strings.Contains(out, "behind: applied revision 2 of 7") {
+		t.Errorf("instances printed %s", out)
+	}
+}
+
 func TestQueuesVerbs(t *testing.T) {
 	t.Parallel()
 	paused := ""
 	s := newStage(t, func(o *console.Options, _ *api.Instance) {
-		o.Receiving.Pause = func(name, why string) error { paused = name + " " + why; return nil }
-		o.Receiving.Resume = func(name string) error { paused = ""; return nil }
+		o.Receiving.Pause = func(_ context.Context, name string, why api.Reason, _ string) (api.Paused, error) {
+			paused = name + " " + why.Reason
+			return api.Paused{}, nil
+		}
+		o.Receiving.Resume = func(context.Context, string, bool) (api.Paused, error) { paused = ""; return api.Paused{}, nil }
 	})
 	if out := s.must("queues", "create", "mails", "--fifo", "--dead-letter", "mails-dead", "--max-receives", "3", "-a",
 		"VisibilityTimeout=7"); out != "mails.fifo\n" {

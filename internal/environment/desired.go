@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 
 	"tendril/api"
 	"tendril/internal/config"
+	"tendril/internal/host/datadir"
 	"tendril/internal/instances"
 	"tendril/internal/observe/event"
 )
@@ -58,14 +61,18 @@ func (d *desired) adopt(ctx context.Context) error {
 	if !d.applies(set) {
 		return nil
 	}
-	path := ""
+	kept, keep, log := "", func(string) error { return nil }, d.log()
 	if d.queues.ownsDataDir() {
-		path = filepath.Join(set.DataDir, desiredFile)
+		path := filepath.Join(set.DataDir, desiredFile)
+		text, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("reading the kept desired state: %w", err)
+		}
+		kept, keep = string(text), func(text string) error { return datadir.Replace(path, []byte(text), 0o600) }
 	}
-	log := d.log()
-	state, err := instances.OpenDesired(d.cron.election.Name(), instances.FleetKey(set.FleetKey), path)
+	state, err := instances.NewDesired(d.cron.election.Name(), instances.FleetKey(set.FleetKey), kept, keep)
 	if err != nil {
-		log.Error("kept desired state not applied", "err", err)
+		log.Error("kept desired state not applied", "err", err, "file", desiredFile)
 	}
 	d.state = state
 

@@ -10,14 +10,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
-	"tendril/internal/host/datadir"
 	"tendril/queue"
 )
 
@@ -106,32 +103,27 @@ func (k FleetKey) open(text, environment string) (d Desired, err error) {
 type DesiredState struct {
 	environment string
 	key         FleetKey
-	path        string
+	keep        func(text string) error // nil keeps the state in memory
 
 	mu     sync.Mutex
 	latest Desired
 	err    error // of the last read
 }
 
-// OpenDesired returns the state that this instance applied last, which is kept in the file path; "" keeps it in memory.
-// A file that was changed by something else is an error.
-func OpenDesired(environment string, key FleetKey, path string) (*DesiredState, error) {
-	d := &DesiredState{environment: environment, key: key, path: path, latest: Desired{Environment: environment}}
-	if path == "" {
+// NewDesired starts with the text that keep received last, or with no desired state if kept is "". keep stores the text
+// of each new state before it takes effect, so that a restart cannot go back to an older one; nil keeps it in memory. A
+// kept text that was changed by something else is an error, and has no effect.
+func NewDesired(environment string, key FleetKey, kept string, keep func(text string) error) (*DesiredState, error) {
+	d := &DesiredState{environment: environment, key: key, keep: keep, latest: Desired{Environment: environment}}
+	if kept == "" {
 		return d, nil
 	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return d, nil
-	}
-	if err == nil {
-		d.latest, err = key.open(string(text), environment)
-	}
+	latest, err := key.open(kept, environment)
 	if err != nil {
-		d.latest = Desired{Environment: environment}
-		err = fmt.Errorf("the desired state in %s: %w", path, err)
+		return d, fmt.Errorf("opening the kept desired state: %w", err)
 	}
-	return d, err
+	d.latest = latest
+	return d, nil
 }
 
 func (d *DesiredState) leaseName() string { return d.environment + "/desired" }
@@ -182,13 +174,8 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 	case next.Revision == d.latest.Revision:
 		return nil
 	}
-	return d.keep(next, stored.Data)
-}
-
-// keep stores the state in the file before it takes effect, so that a restart cannot go back to an older one.
-func (d *DesiredState) keep(next Desired, text string) error {
-	if d.path != "" {
-		if err := datadir.Replace(d.path, []byte(text+"\n"), 0o600); err != nil {
+	if d.keep != nil {
+		if err := d.keep(stored.Data); err != nil {
 			return fmt.Errorf("keeping the desired state: %w", err)
 		}
 	}
