@@ -25,9 +25,27 @@ func (w *simulation) judge(p Policy, d Decision) string {
 		return fmt.Sprintf("%v: %d to %d at a load of %.1f with %.0f waiting: %s", w.now, d.From, d.Desired, least,
 			w.backlog, d.Why)
 	case d.Desired > d.From && 2*most < float64(d.From) && w.known() < each*float64(d.From) &&
-		w.inWork < 0.5*float64(d.From*w.c.slots):
+		w.knownInWork() < 0.5*float64(d.From*w.c.slots):
 		return fmt.Sprintf("%v: %d to %d at a load of %.1f with %.0f waiting: %s", w.now, d.From, d.Desired, most,
 			w.backlog, d.Why)
+	}
+	return ""
+}
+
+// judgeAverage returns why a scale-in by CPUUtilization or BusyShare was wrong, or "": the average of all instances was
+// above the lower threshold. Five points are allowed for lost readings, and for a decision that waited for the cooldown.
+func (w *simulation) judgeAverage(p Policy, d Decision) string {
+	p = p.complete()
+	if !p.Instances || d.Desired > d.From || p.Measure != CPUUtilization && p.Measure != BusyShare {
+		return ""
+	}
+	last := w.averages[len(w.averages)-int(p.BreachDuration/w.c.interval()):]
+	sum := 0.0
+	for _, average := range last {
+		sum += average
+	}
+	if average := sum / float64(len(last)); average > p.LowerThreshold+5 {
+		return fmt.Sprintf("%v: %d to %d at an average of %.4g: %s", w.now, d.From, d.Desired, average, d.Why)
 	}
 	return ""
 }

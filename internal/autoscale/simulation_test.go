@@ -102,6 +102,29 @@ func check(t *testing.T, one policyCase, o outcome, tracking bool) {
 	}
 }
 
+// TestSimulationOfInstancesWithDifferentLoads runs every policy against the hundred loads, on instances of which some
+// are full while the others are idle. With a noisy load, more changes of direction are allowed than for processes, because
+// each report counts for a minute.
+func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
+	t.Parallel()
+	if raceDetector {
+		t.Skip("a pure function has no races; it is slow with the detector")
+	}
+	var runs sync.WaitGroup
+	for i, one := range policyCases() {
+		one.policy.Instances = true
+		runs.Go(func() {
+			for _, c := range curves() {
+				if c.family == "a noisy load" {
+					c.turns = int(2.5 * c.length.Hours())
+				}
+				check(t, one, simulate(one.policy, c), i == 0)
+			}
+		})
+	}
+	runs.Wait()
+}
+
 // allowedInFleet returns the longest wait that is permitted in a group: two minutes for counting, two readings, the
 // start of the first instances, and half a minute for each doubling of the group. Readings may be missing for 12
 // minutes, and a spike may be 15 minutes of work for the maximum size.

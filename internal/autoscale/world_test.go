@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -69,6 +70,8 @@ type simulation struct {
 	oldest        int
 	recent        []float64
 	backlogs      []float64 // after each step
+	reports       []Sample  // of each instance
+	averages      []float64 // of the reported measure over all instances, at each decision
 }
 
 // rate returns the messages per second of one process.
@@ -139,6 +142,15 @@ func (w *simulation) known() float64 {
 	return w.backlogs[at/step-1]
 }
 
+// knownInWork returns the work in flight according to the last reports of the instances.
+func (w *simulation) knownInWork() float64 {
+	reported := 0.0
+	for _, s := range w.reports {
+		reported += float64(s.InWork)
+	}
+	return max(w.inWork, reported)
+}
+
 // ownShare returns the busy share of the deciding instance, which has an average load.
 func (w *simulation) ownShare(share float64) float64 {
 	busy := 0
@@ -153,6 +165,61 @@ func (w *simulation) ownShare(share float64) float64 {
 // age returns the age of the oldest waiting message.
 func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
+}
+
+// inputsOfInstances combines the samples of instances with loads as different as possible: some are full, the others
+// idle. The leader is the first one, and is full in half of the simulations. The others report once a minute.
+func (w *simulation) inputsOfInstances(p Policy) Inputs {
+	own := w.inputs()
+	left := w.inWork
+	sample := func() Sample {
+		work := min(left, float64(w.c.slots))
+		left -= work
+		share := work / float64(w.c.slots)
+		return Sample{CPU: of(min(max(90*share+w.c.noise*w.r.NormFloat64(), 0), 100)), OldestAge: own.OldestAge,
+			Slots: w.c.slots, InWork: int(math.Round(work)), ServiceTime: w.c.service}
+	}
+	now := make([]Sample, len(w.ready))
+	leaderIsIdle := w.c.seed%2 == 0
+	if !leaderIsIdle {
+		now[0] = sample()
+	}
+	for i := 1; i < len(w.ready); i++ {
+		if w.ready[i] <= w.now {
+			now[i] = sample()
+		}
+	}
+	if leaderIsIdle {
+		now[0] = sample()
+	}
+
+	reports := make([]Sample, len(w.ready))
+	var all []Sample
+	for i := range w.ready {
+		before := i < len(w.reports) && w.reports[i].Slots > 0
+		switch due := (w.now/w.c.interval()+time.Duration(i))%(time.Minute/w.c.interval()) == 0; {
+		case w.ready[i] > w.now: // has not started
+			continue
+		case i == 0 || due || !before:
+			reports[i] = now[i]
+		default:
+			reports[i] = w.reports[i]
+		}
+		all = append(all, reports[i])
+	}
+	w.reports = reports
+
+	in := Combine(own, all, p)
+	sum := 0.0
+	for i := range all {
+		sum += all[i].read(p.Measure).Value
+	}
+	if !own.CPU.Known { // readings get lost
+		in.CPU, in.Measured = Reading{}, nil
+	} else {
+		w.averages = append(w.averages, sum/float64(len(all)))
+	}
+	return in
 }
 
 func (w *simulation) inputs() Inputs {
@@ -238,6 +305,9 @@ func simulate(p Policy, c curve) outcome {
 		o.needed = max(o.needed, most)
 		var d Decision
 		in := w.inputs()
+		if p.Instances {
+			in = w.inputsOfInstances(p)
+		}
 		s, d = p.Decide(s, in, began.Add(w.now))
 		missing := !in.Backlog.Known || !in.Busy.Known
 		if missing {
@@ -258,7 +328,7 @@ func simulate(p Policy, c curve) outcome {
 			o.turns++
 		}
 		last = direction
-		if why := w.judge(p, d); why != "" {
+		if why := cmp.Or(w.judge(p, d), w.judgeAverage(p, d)); why != "" {
 			o.wrong = append(o.wrong, why)
 		}
 		w.resize(d.Desired)
