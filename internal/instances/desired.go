@@ -187,9 +187,10 @@ const (
 	// followInterval is how often an instance looks for a new revision: the leader in the registry, the others in the
 	// leader's lease, which they read anyway.
 	followInterval = 2 * time.Second
-	// rereadAfter is the time after which the registry is read without a new revision, and after a failure.
+	// rereadAfter is how often the registry is read although the leader's lease has no new revision.
 	rereadAfter = 5 * time.Minute
-	retryAfter  = 10 * time.Second
+	// retryAfter is the time between reads after one failed.
+	retryAfter = 10 * time.Second
 )
 
 // Following configures [DesiredState.Follow]. All fields are required.
@@ -207,28 +208,35 @@ type Following struct {
 func (d *DesiredState) Follow(ctx context.Context, f Following) {
 	tick := time.NewTicker(followInterval)
 	defer tick.Stop()
-	for read := time.Now(); ; {
+	lastRead := time.Now()
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 
-		now, err := d.Current()
-		since := time.Since(read)
-		due := f.Leads() || f.Revision() > now.Revision || since >= rereadAfter || err != nil
-		if !due || err != nil && since < retryAfter {
+		applied, lastErr := d.Current()
+		if !f.due(time.Since(lastRead), applied.Revision, lastErr) {
 			continue
 		}
-		read = time.Now()
-		next, failure := d.Refresh(ctx, f.Store)
-		if failure != nil && err == nil && ctx.Err() == nil {
-			f.Failed(failure)
+		lastRead = time.Now()
+		next, err := d.Refresh(ctx, f.Store)
+		if err != nil && lastErr == nil && ctx.Err() == nil {
+			f.Failed(err)
 		}
-		if next.Revision != now.Revision {
+		if next.Revision != applied.Revision {
 			f.Apply()
 		}
 	}
+}
+
+// due reports whether to read the registry, given the age and the error of the last read and the applied revision.
+func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
+	if lastErr != nil {
+		return age >= retryAfter
+	}
+	return f.Leads() || f.Revision() > revision || age >= rereadAfter
 }
 
 // Change alters the stored state and returns the new one. It replaces a stored state that is older than the latest

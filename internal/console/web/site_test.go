@@ -321,7 +321,8 @@ func TestFormsCallTheAPI(t *testing.T) {
 	if s.paused["jobs"] != "too slow" {
 		t.Errorf("the environment was asked to pause %v", s.paused)
 	}
-	s.post("/queues/jobs/resume", url.Values{"back": {"/queues/jobs"}})
+	s.pauseAnswer = api.Paused{Revision: 4}
+	wantText(t, s.post("/queues/jobs/resume", url.Values{"back": {"/queues/jobs"}}), "jobs is received from again on all instances")
 	if len(s.paused) != 0 {
 		t.Errorf("paused after resume: %v", s.paused)
 	}
