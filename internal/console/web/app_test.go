@@ -168,14 +168,14 @@ func TestScalingShowsDecisionsWithWhatTheyWereMadeBy(t *testing.T) {
 
 func TestInstancesShowWhatIsKnownAndWhyNotMore(t *testing.T) {
 	s := newSite(t)
-	off, none := false, 0
+	off, none, cpu := false, 0, 41.6
 	s.instances = api.Instances{Election: "lease in the DynamoDB table registry",
 		Notes: []string{"others are not known"}, Revision: 4, Instances: []api.KnownInstance{
 			{Name: "a (1)", This: true, Source: "process", State: "running", Version: "1.2.3", InFlight: &none,
-				Protected: &off, Revision: 3},
+				Protected: &off, Revision: 3, CPUPercent: &cpu},
 			{Name: hostile, Source: "lease", Leads: true, Term: 3, LeaseAgeSeconds: 2}}}
 	page := s.get("/instances")
-	wantText(t, page, "this one", "not protected from scale-in", "behind: applied revision 3 of 4", "term 3, lease seen 2 s ago", "others are not known",
+	wantText(t, page, "this one", "not protected from scale-in", "behind: applied revision 3 of 4", ">CPU 42 %", "term 3, lease seen 2 s ago", "others are not known",
 		"&lt;script&gt;", "elected by a lease in the DynamoDB table registry", `data-label="Load">0 <`)
 }
 
