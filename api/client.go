@@ -26,7 +26,7 @@ var ErrOff = errors.New("the console is off")
 // console refuses a request, and wrap [ErrNotRunning] if the environment is gone.
 type Client struct {
 	Instance Instance
-	// Bodies is true to request message bodies even if they are hidden. It must be set before the first call.
+	// Bodies requests message bodies even if they are hidden. Set it before the first call.
 	Bodies bool
 
 	transport Transport
@@ -36,7 +36,7 @@ type Client struct {
 
 // Dial returns a client for the environment running on dataDir. It only reads files; the first request contacts the
 // console. The error wraps [ErrNotRunning] if no environment runs there and [ErrOff] if it runs without a console. An
-// unreadable token is not an error, because health and counts need none.
+// unreadable token is not an error, because health and counts do not require it.
 func Dial(dataDir string) (*Client, error) {
 	instance, err := ReadInstance(dataDir)
 	if err != nil {
@@ -454,7 +454,7 @@ func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error 
 	return err
 }
 
-// Exchange returns the last recorded request for a message and its answer. The error has status 404 if there is none.
+// Exchange returns the last recorded request for a message and its answer. The error has status 404 if there is no such request.
 func (c *Client) Exchange(ctx context.Context, id string) (Exchange, error) {
 	return GetExchange.get(ctx, c, url.Values{"body": {"1"}}, id)
 }

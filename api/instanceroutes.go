@@ -65,7 +65,8 @@ type KnownInstance struct {
 	This   bool   `json:"this,omitempty"`
 	Source string `json:"source"`
 	State  string `json:"state,omitempty"`
-	// Leads is true for the leader of Term. LeaseAgeSeconds is the time since this instance saw the lease renewed.
+	// Leads is true for the leader of Term. LeaseAgeSeconds is the time since the answering instance last saw the
+	// lease renewed.
 	Leads           bool    `json:"leads,omitempty"`
 	Term            int64   `json:"term,omitempty"`
 	LeaseAgeSeconds float64 `json:"lease_age_seconds,omitempty"`
@@ -87,7 +88,7 @@ type KnownInstance struct {
 	// Revision is the desired state that the instance has applied; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
 	// Unreachable is true if the instance's record in the registry has not changed for 90 s. RecordAgeSeconds is the
-	// time since this instance saw it change; 0 without a record, or after the first read.
+	// time since the answering instance last saw it change; 0 without a record, or after the first read.
 	Unreachable      bool    `json:"unreachable,omitempty"`
 	RecordAgeSeconds float64 `json:"record_age_seconds,omitempty"`
 	// Unhealthy is true if the group considers the instance unhealthy. Protected is the scale-in protection, nil if

@@ -56,8 +56,8 @@ const (
 	maxMoveRate  = 500 // messages per second (SQS)
 	maxMoveTasks = 10  // tasks kept per source queue, the most that SQS lists
 
-	// countToMove is the time limit for counting the messages that match a filter.
-	countToMove = 2 * time.Second
+	// countTimeout is the time limit for counting the messages that match a filter.
+	countTimeout = 2 * time.Second
 
 	reasonNoQueue  = "AWS.SimpleQueueService.NonExistentQueue"
 	reasonNoSource = "CouldNotDetermineMessageSource"
@@ -113,7 +113,7 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 
 	toMove, exact := int64(0), false
 	if !req.Filter.IsZero() {
-		if toMove, exact, err = b.Queue(from.name).Count(ctx, req.Filter, countToMove); err != nil {
+		if toMove, exact, err = b.Queue(from.name).Count(ctx, req.Filter, countTimeout); err != nil {
 			return "", err
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// pidFile holds the process ID of the serving version's first replica.
+// pidFile maintains a file with the process ID of the serving version's first replica. The ID in the file is never used
+// to signal a process, because it may have been reused.
 type pidFile struct {
 	path string // "" if there is no file
 	log  *slog.Logger
@@ -53,8 +54,7 @@ func (p *pidFile) setOwner(r *replica) {
 	p.update()
 }
 
-// update replaces or removes the file. It never signals a process ID read from the file, which may by now belong to
-// an unrelated process.
+// update writes the owner's process ID to the file, or removes the file if the owner has none.
 func (p *pidFile) update() {
 	pid := p.pids[p.owner]
 	if p.path == "" || pid == p.written {

@@ -27,8 +27,8 @@ const (
 	desiredStart = 5 * time.Second
 )
 
-// desired applies the state that operators want on all instances. Without a fleet key or a shared registry there is
-// none, and changes apply to this instance.
+// desired applies the state that operators set for all instances. It requires a fleet key and a shared registry;
+// otherwise, changes apply only to this instance.
 type desired struct {
 	opts     *Options
 	settings *settings
@@ -37,7 +37,7 @@ type desired struct {
 	cron     *schedule
 	members  *members
 
-	state    *instances.DesiredState // nil without a fleet key or a shared registry
+	state    *instances.DesiredState // nil unless there is a fleet key and a shared registry
 	applying sync.Mutex              // an older state is never applied after a newer one
 }
 

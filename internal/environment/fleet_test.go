@@ -35,7 +35,8 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// testMember: an instance sets the size of its group, is protected while it works, and drains when it is terminated.
+// testMember checks that an instance sets the size of its group, is protected during deliveries, and drains when it
+// is terminated.
 func testMember(t *testing.T, c *amazon) {
 	id := makeFleet(t, c)
 	var leaving atomic.Bool
@@ -101,8 +102,8 @@ func testMember(t *testing.T, c *amazon) {
 	}
 }
 
-// testIdleLeader: the measurements of one instance do not shrink a group of three, and the reason is displayed
-// everywhere.
+// testIdleLeader checks that a group of three is not scaled in on the measurements of one instance, and that the
+// scaling status, the decision, the health causes and the log give the reason.
 func testIdleLeader(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "3")
@@ -127,7 +128,7 @@ func testIdleLeader(t *testing.T, c *amazon) {
 	}
 }
 
-// testGroupMetric: the group's metric in CloudWatch determines the size, not the CPU usage of this instance.
+// testGroupMetric checks that the group's metric in CloudWatch determines the size, not the CPU usage of this instance.
 func testGroupMetric(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	app, release := slowApp(t)
@@ -178,7 +179,7 @@ func testGroupMetric(t *testing.T, c *amazon) {
 	}
 }
 
-// testPublishing: the load is published to CloudWatch, divided by the number of instances in service.
+// testPublishing checks that the load is published to CloudWatch, divided by the number of instances in service.
 func testPublishing(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -242,7 +243,7 @@ func testNotAMember(t *testing.T, c *amazon) {
 	}
 }
 
-// testOwnBounds: a fleet keeps its size if no size limits are configured.
+// testOwnBounds checks that a fleet keeps its size if no size limits are configured.
 func testOwnBounds(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -264,7 +265,7 @@ func testOwnBounds(t *testing.T, c *amazon) {
 	}
 }
 
-// testNotScheduled: tasks that cannot be scheduled without a leader are displayed and do not interfere.
+// testNotScheduled checks that tasks that cannot be scheduled without a leader are displayed and do not interfere.
 func testNotScheduled(t *testing.T, c *amazon) {
 	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n")
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/", "cron": cron}, nil)
@@ -283,7 +284,7 @@ func testNotScheduled(t *testing.T, c *amazon) {
 	}
 }
 
-// testTasksInAFleet: the leader of the fleet enqueues tasks added later.
+// testTasksInAFleet checks that the leader of the fleet enqueues tasks added later.
 func testTasksInAFleet(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/",

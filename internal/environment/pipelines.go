@@ -89,8 +89,8 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
 }
 
-// drainLimit returns how long a retired replica may drain: the longest delivery deadline, capped so that a deployment
-// stays within its own limit.
+// drainLimit returns how long a retired replica may drain: the longest delivery deadline of the queues served by the
+// app, capped so that a deployment stays within its limit, but at least the shutdown timeout.
 func (p *pipelines) drainLimit() time.Duration {
 	const most = api.MaxDeploy - time.Minute
 	longest := time.Duration(0)

@@ -97,7 +97,7 @@ func testNoLeader(t *testing.T, c *amazon) {
 	}
 }
 
-// testNoGroup: an instance outside of any group and without an app has nothing to scale.
+// testNoGroup checks that an instance outside of any group and without an app has nothing to scale.
 func testNoGroup(t *testing.T, c *amazon) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
@@ -118,7 +118,7 @@ func testAutoService(t *testing.T, c *amazon) {
 	}
 }
 
-// testNamedService: an instance outside a service can scale it.
+// testNamedService checks that an instance outside a service can scale it.
 func testNamedService(t *testing.T, c *amazon) {
 	makeService(t, c)
 	t.Setenv("ECS_CONTAINER_METADATA_URI_V4", "")
@@ -141,7 +141,7 @@ func testScaledService(t *testing.T, c *amazon) {
 	}
 }
 
-// testCountedTasks: the published backlog is divided by the number of running tasks.
+// testCountedTasks checks that the published backlog is divided by the number of running tasks.
 func testCountedTasks(t *testing.T, c *amazon) {
 	makeService(t, c)
 	if got := publishedBacklog(t, c); got != "5" {
@@ -149,7 +149,7 @@ func testCountedTasks(t *testing.T, c *amazon) {
 	}
 }
 
-// testPublishingElsewhere: outside of EC2 the whole backlog is published, without a warning.
+// testPublishingElsewhere checks that outside EC2 the whole backlog is published, without a warning.
 func testPublishingElsewhere(t *testing.T, c *amazon) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	if got := publishedBacklog(t, c); got != "20" {

@@ -61,7 +61,7 @@ func Prints[T any](c *CLI, cmd *cobra.Command, get func(context.Context, *cobra.
 	})
 }
 
-// PrintValue prints value as text, as names only or encoded, depending on f.
+// PrintValue prints value as text, as a list of names or encoded, depending on f.
 func PrintValue[T any](c *CLI, f Format, value T, as view[T]) error {
 	var names []string
 	if f == AsName {
@@ -83,7 +83,7 @@ func Asks[T any](c *CLI, cmd *cobra.Command, ask func(context.Context, *api.Clie
 	}, as)
 }
 
-// Family returns a command that only has subcommands.
+// Family returns a parent command, which prints its help when run without a subcommand.
 func Family(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}

@@ -78,7 +78,7 @@ still finishes its work.`,
 	})
 }
 
-// readyToDeploy returns the app's versions, or an error if no deployment can start now.
+// readyToDeploy returns the app's versions, or an error if a deployment is in progress.
 func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
 	all, err := client.Versions(ctx)
 	if err != nil {

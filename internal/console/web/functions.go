@@ -22,7 +22,7 @@ var functions = template.FuncMap{
 	"shell": terminal.ShellWord, "lastattempt": lastAttempt, "shortid": shortID, "persecond": perSecond,
 }
 
-// number formats a number: exactly up to 9,999, then in the form 12.3 k.
+// number formats n in full up to 9,999 and abbreviated beyond, as in 12.3 k.
 func number(n int64) string {
 	switch {
 	case n < 0:
@@ -39,7 +39,7 @@ func number(n int64) string {
 	return fmt.Sprintf("%.1f G", float64(n/100_000_000)/10)
 }
 
-// countText formats a number, with the exact value on hover if it was rounded.
+// countText formats n like number, and shows the exact value on hover if it is abbreviated.
 func countText(n any) template.HTML {
 	var value int64
 	switch n := n.(type) {

@@ -198,8 +198,8 @@ func (th *scriptRun) judge(start, end time.Time) (problems []string) {
 	return problems
 }
 
-// mayRepeat reports whether a run may have another message. On a standard queue it may, from the next leader, which
-// finds the run unsettled, or once per term after a lost response.
+// mayRepeat reports whether a run may be enqueued again. On a standard queue, a new leader may repeat a run that is
+// still unsettled, and a leader may repeat it once per term if a response was lost.
 func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 	if th.kind != "standard" || last.id != again.id {
 		return false

@@ -29,7 +29,7 @@ func (s Schedule) Words() string {
 	return at + zone + ", " + days
 }
 
-// timeWords returns a text such as "at 23:00" or "every 15 minutes".
+// timeWords returns a phrase such as "at 23:00" or "every 15 minutes".
 func (s Schedule) timeWords() string {
 	minutes, hours := members(s.bits.Minute, 0, 59), members(s.bits.Hour, 0, 23)
 	if step := stride(minutes, 60); len(hours) == 24 && step > 0 {
@@ -65,7 +65,7 @@ func (s Schedule) timeWords() string {
 	return "at " + plural("minute", minutes) + " " + past
 }
 
-// dayWords returns a text such as "on day 1 of the month", or "" if the schedule is due every day.
+// dayWords returns a phrase such as "on day 1 of the month", or "" if the schedule is due every day.
 func (s Schedule) dayWords() string {
 	dom, dow, months := members(s.bits.Dom, 1, 31), members(s.bits.Dow, 0, 6), members(s.bits.Month, 1, 12)
 	date, week := "", ""
@@ -139,7 +139,7 @@ func stride(values []int, cycle int) int {
 	return step
 }
 
-// plural returns a text such as "day 1", "days 1 and 15" or "hours 9 to 17".
+// plural returns a phrase such as "day 1", "days 1 and 15" or "hours 9 to 17".
 func plural(what string, values []int) string {
 	if len(values) == 1 {
 		return fmt.Sprintf("%s %d", what, values[0])

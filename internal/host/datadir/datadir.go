@@ -22,8 +22,8 @@ func Of(stateFolder, environment string) string {
 	return filepath.Join(stateFolder, environments, environment)
 }
 
-// Make creates the data directory with mode 0700, or checks an existing one. The error wraps [ErrUnsafe] if another
-// user owns or can write to the directory. Make follows a symbolic link.
+// Make creates the data directory with mode 0700, or checks an existing one. The error wraps [ErrUnsafe] if a user
+// other than root or the current one owns the directory, or other users can write to it. Make follows a symbolic link.
 func Make(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	info, missing := os.Stat(dir)

@@ -1,8 +1,8 @@
-// Package datadir creates the data directory and its files, accessible only to their owner.
+// Package datadir creates the data directory, and opens and replaces files in it.
 //
-// The packages bundle, broker and console write there. A data directory that another user owns or can write to is
-// rejected, since that user could redirect writes with links. Files are created with mode 0600 and opened only if
-// they are regular files, never through a symbolic link.
+// [Make] rejects a directory that a user other than root or the current one owns, or that other users can write to,
+// because they could redirect writes with links. [OpenFile] creates files with mode 0600, and rejects symbolic links
+// and anything else that is not a regular file.
 //
-// The package does not check the folders above the data directory, and does not protect against root.
+// The package does not check parent directories, and does not protect against root.
 package datadir

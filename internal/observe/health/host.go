@@ -56,7 +56,7 @@ func (h *Host) Read() Reading {
 
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
-		return r // the system is not Linux
+		return r // no /proc: not Linux
 	}
 	if load, err := fs.LoadAvg(); err == nil {
 		r.Load = known(load.Load1)

@@ -58,7 +58,7 @@ func (s steady) settle(r Report, now time.Time) (steady, Report) {
 	return s, out
 }
 
-// between returns the state for an evaluation between two checks, so that the same measurement does not count twice.
+// between returns the state for an evaluation between two checks. It prevents a measurement from counting twice.
 func (s steady) between(r Report) steady {
 	if n := len(s.checks); n > 1 && r.Status.rank() >= s.checks[n-1].report.Status.rank() {
 		s.checks = s.checks[:n-1]
@@ -80,7 +80,8 @@ func (s steady) status(r Report) Status {
 	return traits[max(rank, r.certain, Ok.rank())].status
 }
 
-// agreed returns the worst rank that enough checks reach, or 0. ranks is sorted.
+// agreed returns the highest rank that at least votes checks reach. With fewer checks, it returns the lowest rank if
+// they span at least a third of span or there is only one, and 0 otherwise. ranks is in ascending order.
 func (s steady) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {

@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// putter writes metric data, at most 1000 statistic sets per call. Errors other than connection and permission errors
-// mean that the data is invalid.
+// putter writes metric data, at most 1000 statistic sets per call. isRejected tells errors for invalid data from those
+// worth retrying.
 type putter interface {
 	PutMetricData(ctx context.Context, namespace string, data []aws.Datum) error
 }

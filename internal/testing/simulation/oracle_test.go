@@ -106,7 +106,7 @@ func (o *oracle) get(key string) *message {
 	return m
 }
 
-// send records that a message is about to be sent. sent records the result.
+// send records that a message is about to be sent.
 func (o *oracle) send(key, group string, delay time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,6 +114,7 @@ func (o *oracle) send(key, group string, delay time.Duration) {
 	m.group, m.delay, m.began = group, delay, time.Now()
 }
 
+// sent records the result of a send.
 func (o *oracle) sent(key string, state sendState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,7 +129,7 @@ func (o *oracle) sent(key string, state sendState) {
 	o.w.note("send %s: %v", key, state)
 }
 
-// excuse grants a message one more POST. charge grants it one more receive.
+// excuse permits one more POST of the message.
 func (o *oracle) excuse(key, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,6 +150,7 @@ func (o *oracle) excuseReceipt(receipt, why string) {
 	}
 }
 
+// charge counts one more receive of the message towards its maximum.
 func (o *oracle) charge(key, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
