@@ -33,7 +33,7 @@ var (
 	GetStatus         = Route[NoBody, Status]{Pattern: "GET /api/v1/status", Summary: "Full status of the environment."}
 	GetEnvironment    = Route[NoBody, Description]{Pattern: "GET /api/v1/environment", Summary: "Parts of the environment, with all settings."}
 	GetExamination    = Route[NoBody, doctor.Examination]{Pattern: "GET /api/v1/doctor", Summary: "Problems with settings, machine and servers, with remedies."}
-	GetConfiguration  = Route[NoBody, Configuration]{Pattern: "GET /api/v1/config", Summary: "Every option in force, and where it can be changed."}
+	GetConfiguration  = Route[NoBody, Configuration]{Pattern: "GET /api/v1/config", Summary: "Effective options, and where to change each."}
 	GetHealth         = Route[NoBody, health.Report]{Pattern: "GET /api/v1/health", Summary: "Status, colour and causes."}
 	GetScale          = Route[NoBody, autoscale.Scale]{Pattern: "GET /api/v1/scale", Summary: "The backlog and the desired size."}
 	GetScaleDecisions = Route[NoBody, ScaleDecisions]{Pattern: "GET /api/v1/scale/decisions", Summary: "The last scaling decisions."}

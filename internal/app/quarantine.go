@@ -105,7 +105,7 @@ func (q *quarantine) restart(name string) (found bool, err error) {
 	}
 	if !q.using.TryLock() {
 		return true, &api.Error{Status: http.StatusConflict, Message: "process " + strconv.Quote(name) +
-			" is processing a message in quarantine", Hint: "try again: it receives no other message at the same time"}
+			" is processing a message in quarantine", Hint: "try again when the message is done; the process handles one message at a time"}
 	}
 	defer q.using.Unlock()
 	q.stop()

@@ -174,7 +174,7 @@ func deriveEndpoint(l *loader) {
 	case !hasBothOrNone(l, "tls-cert", "tls-key"):
 	case address != "" && !isLoopback(address) && s.Credentials == "":
 		l.clash("listen", "type 'tendril credentials create NAME --credentials FILE' and add --credentials FILE, or use "+
-			"127.0.0.1", "%s would let everyone who reaches this address use the queues", l.named("listen"))
+			"127.0.0.1", "%s would let anyone who can reach this address use the queues", l.named("listen"))
 	}
 }
 
@@ -183,10 +183,10 @@ func deriveConsole(l *loader) {
 	switch {
 	case !hasBothOrNone(l, "console-tls-cert", "console-tls-key"):
 	case s.Console != Off && !isLoopback(s.Console) && s.ConsoleAuth == ConsoleAuthNone:
-		l.clash("console-auth", "use 127.0.0.1, or console-auth token", "%s would let everyone who reaches this "+
-			"address deploy", l.named("console"))
+		l.clash("console-auth", "use 127.0.0.1, or console-auth token", "%s would let anyone who can reach "+
+			"this address deploy", l.named("console"))
 	case s.Console != Off && len(s.ConsoleTrustedProxy) > 0 && s.ConsoleAuth == ConsoleAuthNone:
-		l.clash("console-auth", "remove one of them", "%s would let everyone behind a trusted proxy deploy",
+		l.clash("console-auth", "remove one of them", "%s would let anyone behind a trusted proxy deploy",
 			l.named("console-auth"))
 	case len(s.ConsoleTrustedProxy) > 0:
 	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:

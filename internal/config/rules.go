@@ -314,8 +314,8 @@ func listenAddress(text string) (string, error) {
 
 // token rejects the placeholder in generated files, which is public.
 func token(text string) (string, error) {
-	return valid(text, fault{text == placeholder, "is the placeholder of a generated file: use your own secret, such " +
-		"as the output of 'openssl rand -hex 32'"},
+	return valid(text, fault{text == placeholder, "is the placeholder from a generated file: replace it with a " +
+		"secret, such as the output of 'openssl rand -hex 32'"},
 		fault{len(text) < 16 || len(text) > 256, "has the wrong length"},
 		fault{strings.Contains(text, " ") || !isPrintableASCII(text), "contains other characters"},
 		fault{strings.Trim(text, text[:min(1, len(text))]) == "", "repeats a single character, which is easy to guess"})

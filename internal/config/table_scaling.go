@@ -30,8 +30,9 @@ const (
 func scalingOptions(s *Settings) []Option {
 	options := []Option{{
 		Name: "scale-target", Default: ScaleNone,
-		DefaultNote: "auto with sizes or a trigger, processes if processes-max exceeds processes-min",
-		Help:        "Scaling target: processes on this machine, a group of instances, or nothing.",
+		DefaultNote: "auto if scale-min-size, scale-max-size or a trigger is set; processes if processes-max " +
+			"exceeds processes-min",
+		Help: "Scaling target: processes on this machine, a group of instances, or nothing.",
 		Detail: "auto selects this instance's Auto Scaling group or ECS service unless something else scales it, or " +
 			"else the processes. publish only publishes the backlog.",
 		value: checked(&s.ScaleTarget, "none, auto, processes, publish, asg:GROUP or ecs:CLUSTER/SERVICE", scaleTarget),
@@ -54,12 +55,12 @@ func scalingOptions(s *Settings) []Option {
 func groupOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "scale-min-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MinSize", Default: "1",
-		DefaultNote: "the bounds of the scaled group",
+		DefaultNote: "or the minimum of the scaled group",
 		Help:        "Minimum instances in the group.",
 		value:       integer(&s.ScaleMinSize, 1, maxSize),
 	}, {
 		Name: "scale-max-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MaxSize", Default: "4",
-		DefaultNote: "the bound of the scaled group",
+		DefaultNote: "or the maximum of the scaled group",
 		Help:        "Maximum instances in the group.",
 		value:       integer(&s.ScaleMaxSize, 1, maxSize),
 	}, {
@@ -76,7 +77,7 @@ func triggerOptions(s *Settings) []Option {
 		Example:     "BacklogPerProcess",
 		DefaultNote: "none: the size follows backlog and deliveries in flight",
 		Help:        "Measure that triggers a change of size.",
-		value: anyCase(&s.ScaleMeasureName, orList(ownMeasures())+"; a measure of AWS is accepted but not used",
+		value: anyCase(&s.ScaleMeasureName, orList(ownMeasures())+"; other Elastic Beanstalk measures are accepted but not used",
 			ownMeasures(), foreignMeasures()...),
 	}, {
 		Name: "scale-cpu-source", Default: cpuFromInstances,
@@ -105,7 +106,7 @@ func triggerOptions(s *Settings) []Option {
 	}, {
 		Name: "scale-lower-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
 		Beanstalk: "LowerBreachScaleIncrement", Default: "-1",
-		Help:  "Change of size for scale-in: a negative number.",
+		Help:  "Change of size for scale-in, a negative number.",
 		value: integer(&s.ScaleLowerBreachScaleIncrement, -maxSize, -1),
 	}, {
 		Name: "scale-upper-breach-scale-increment", Namespace: bundle.NamespaceTrigger,

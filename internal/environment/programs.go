@@ -134,8 +134,8 @@ func (p *programs) linesDropped(d supervisor.LinesDropped) {
 		p.logs.Line(d.Process, d.Stream, fmt.Appendf(nil, "... %d lines dropped", d.Lines))
 	}
 	p.opts.Logger.Warn("output lines dropped", "component", "app", "process", d.Process, "stream", d.Stream, "lines",
-		d.Lines, "hint", fmt.Sprintf("the process writes lines faster than they can be printed; --app-log-rate is %d "+
-			"lines per second", p.settings.now().AppLogRate))
+		d.Lines, "hint", fmt.Sprintf("the process exceeds --app-log-rate (%d lines per second)",
+			p.settings.now().AppLogRate))
 }
 
 // environ returns the environment variables of a process. port is the port it listens on, or 0.

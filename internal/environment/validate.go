@@ -190,8 +190,8 @@ func creatable(option, dir string) error {
 			err = wrong.Err // drop the path, which the message already contains
 		}
 		if err != nil {
-			return fmt.Errorf("cannot use %s %s: %s: %w; choose a writable folder with --%s", option, dir,
-				at, err, option)
+			return fmt.Errorf("cannot write to %s (%s): %w; choose a path in a writable folder with --%s", at, option,
+				err, option)
 		}
 		return nil
 	}

@@ -17,9 +17,13 @@ func NewVersions(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "versions",
 		Short: "List the versions of the app: the live one, and those kept for rollback",
-		Long: `Lists the deployed versions, newest first. live is the one that serves; kept served before and can be
-restored with 'tendril rollback'; failed did not become ready and was not kept. The last five archives
-are kept. A folder runs in place: its row is its most recent deployment.`,
+		Long: `Lists deployed versions, newest first:
+
+  live    serving now
+  kept    served before; 'tendril rollback' restores it
+  failed  never became ready; not kept
+
+The last five archives are kept. A folder runs in place, so its row shows its most recent deployment.`,
 		Args: cobra.NoArgs,
 	}
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) ([]api.AppVersion, error) {

@@ -16,8 +16,8 @@ import (
 // NewMessage returns the command 'tendril message'.
 func NewMessage(c *base.CLI) *cobra.Command {
 	return base.Family("message", "Show, retry, delay or delete one message",
-		`These commands act on one message of the embedded queue. Without --queue, all queues are
-searched. Amazon SQS shows messages only to their receiver and has no such actions.`,
+		`These commands act on one message of an embedded queue. Without --queue, all queues are searched.
+They are not available for Amazon SQS, where a message can be read only by receiving it.`,
 		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
 }
 
@@ -43,8 +43,8 @@ func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target
 			return nil, m, err
 		}
 		if p.Remote != nil {
-			return nil, m, base.Usagef("%s is on Amazon SQS, where messages have no lookup by id", p.Name).
-				Hint("'tendril peek' shows some of them, each at the cost of a receive")
+			return nil, m, base.Usagef("%s is on Amazon SQS, where messages cannot be looked up by ID", p.Name).
+				Hint("'tendril peek' shows some of them; each counts as a receive")
 		}
 		m, err = p.Client.Message(ctx, p.Name, id)
 		return p.Client, m, err

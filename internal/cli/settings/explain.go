@@ -244,7 +244,7 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 
 	e.show = func() error {
 		if len(rows) == 1 {
-			c.PrintErrln("no option is set: all have their defaults")
+			c.PrintErrln("no options set; all have default values")
 		} else if err := c.PrintTable(rows); err != nil {
 			return err
 		}

@@ -169,8 +169,8 @@ type planned struct {
 }
 
 // notCarried describes the message properties that are not migrated.
-const notCarried = "Messages get a new id, sender, time of sending and receive count; retention restarts. FIFO " +
-	"messages keep group and order, and get a deduplication id derived from their previous message id."
+const notCarried = "Messages get a new message ID, sender ID, sent timestamp and receive count, and their retention " +
+	"period restarts. FIFO messages keep their group and order; their deduplication ID is derived from the old message ID."
 
 type migration struct {
 	c     *base.CLI

@@ -232,7 +232,7 @@ func unreachedRule(in *inputs) []finding {
 // unsentRule never exceeds Warning, because any sender can cause unsent messages and the app is not at fault.
 func unsentRule(in *inputs) []finding {
 	return share(in, in.Deliveries[Unsent],
-		"failed before they were sent, for example because of a rejected task path; see the log", level{10, Warning})
+		"failed before a request was sent, for example because the task path was rejected; see the log", level{10, Warning})
 }
 
 func latencyRule(in *inputs) []finding {

@@ -180,7 +180,7 @@ func TestRules(t *testing.T) {
 		{"9 % unsent", func(in *inputs) { in.Deliveries = counts{Success: 91, Unsent: 9} }, Ok, ""},
 		{"unsent", func(in *inputs) {
 			in.Deliveries = counts{Unsent: 100}
-		}, Warning, "100.0 % of the deliveries (100 of 100) failed before they were sent"},
+		}, Warning, "100.0 % of the deliveries (100 of 100) failed before a request was sent"},
 		{"near the limit", func(in *inputs) {
 			in.DeliveryLimit, in.P95 = 180*s, 144*s
 		}, Warning, "takes 144 s or longer; the limit is 180 s."},

@@ -46,7 +46,7 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 		return
 	}
 	if noted {
-		l.Warn("message deleted despite its reply", "component", "worker", "queue", name, "message_id", s.ID,
+		l.Warn("message deleted, failures in response ignored", "component", "worker", "queue", name, "message_id", s.ID,
 			"target", target, "reason", s.Reason)
 	}
 	if silent {

@@ -257,7 +257,7 @@ func TestDoneMessageWithReasonIsAWarning(t *testing.T) {
 			var out bytes.Buffer
 			opts.Out = &out
 			New(opts).Settled("jobs", "lambda:f", &worker.Settled{ID: "m1", Outcome: queue.Done, Reason: "in the body"}, Redelivery{})
-			if !strings.Contains(out.String(), "message deleted despite its reply") || !strings.Contains(out.String(), "in the body") {
+			if !strings.Contains(out.String(), "message deleted, failures in response ignored") || !strings.Contains(out.String(), "in the body") {
 				t.Errorf("logged %q", out.String())
 			}
 		})
