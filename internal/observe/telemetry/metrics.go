@@ -79,7 +79,7 @@ func readMetrics() []metricInfo {
 		{"tendril_queue_longest_wait_seconds", "gauge", labels{"queue"},
 			"Longest time from the send of a message to the start of its delivery in the last minute; 0 " +
 				"without deliveries."},
-		{"tendril_queue_oldest_in_hand_seconds", "gauge", labels{"queue"},
+		{"tendril_queue_oldest_inflight_seconds", "gauge", labels{"queue"},
 			"Age of the oldest message that was received and is not done; 0 without one."},
 		{"tendril_queue_messages", "gauge", labels{"queue", "state"},
 			"Messages in a queue: visible, inflight or delayed. Amazon SQS reports approximate numbers."},

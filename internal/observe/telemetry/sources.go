@@ -106,7 +106,7 @@ func sendWorkers(out samples, workers []WorkerStatus) {
 		out.send("tendril_waiting", float64(s.Prefetched+s.Waiting), w.Queue)
 		out.send("tendril_receiving", boolValue(s.Receiving), w.Queue)
 		out.send("tendril_queue_longest_wait_seconds", s.LongestWait.Seconds(), w.Queue)
-		out.send("tendril_queue_oldest_in_hand_seconds", s.Oldest.Seconds(), w.Queue)
+		out.send("tendril_queue_oldest_inflight_seconds", s.Oldest.Seconds(), w.Queue)
 		for _, reason := range s.Reasons {
 			out.send("tendril_receiving_blocked", 1, w.Queue, strings.ReplaceAll(string(reason.Block), " ", "_"))
 		}
