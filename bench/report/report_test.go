@@ -162,7 +162,7 @@ func TestMarkersAreFilled(t *testing.T) {
 	}
 	page = "<!-- report: console -->\n<!-- end of report -->" // also the name of a folder that contains packages
 	if filled, err := fill(page, readFile(t, "../results.txt")); err != nil ||
-		!strings.Contains(filled, "| what | aim | here |") {
+		!strings.Contains(filled, "| measure | target | result |") {
 		t.Errorf("a table that is called like a folder: %v\n%s", err, filled)
 	}
 	if _, err := fill("<!-- report: nothing -->\n<!-- end of report -->", all); err == nil {

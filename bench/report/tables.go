@@ -30,64 +30,64 @@ var tables = []table{
 	idleTable(),
 	serversTable(),
 	{name: "parts", columns: []string{"part", "figure"}, rows: []row{
-		one("worker with stubs, 50 slots: processor time of a message",
+		one("worker with stubs, 50 slots: CPU time per message",
 			"worker.Overhead/50_slots", "cpu-ns/op", "%s µs", 1e-3),
 		one("the same: allocations", "worker.Overhead/50_slots", "allocs/op", "%s", 0),
 		one("one POST (`deliver`), 10 connections, with the app",
 			"deliver.Deliver/10", "cpu-µs/POST", "%s µs", 0),
-		one("`http.Client`, in relation", "deliver.Deliver/10", "cpu-ratio", "%s times", 0),
-		one("SQS client (`aws`), receive and delete in tens: a message",
+		one("`http.Client`, relative to it", "deliver.Deliver/10", "cpu-ratio", "%s times", 0),
+		one("SQS client (`aws`), receive and delete in batches of ten: CPU time per message",
 			"aws.ReceiveDelete/loopback/lean", "cpu-ns/msg", "%s µs", 1e-3),
-		one("the SDK's client", "aws.ReceiveDelete/loopback/sdk", "cpu-ns/msg", "%s µs", 1e-3),
+		one("the same with the SDK's client", "aws.ReceiveDelete/loopback/sdk", "cpu-ns/msg", "%s µs", 1e-3),
 	}},
-	{name: "wire", columns: []string{"call", "by the wall clock", "by processor time"}, rows: []row{
+	{name: "wire", columns: []string{"call", "by time", "by CPU time"}, rows: []row{
 		canned("receive + delete, 1 caller", "ReceiveDelete/single/1"),
 		canned("receive + delete, 16 callers", "ReceiveDelete/single/16"),
-		canned("receive + delete in tens, 1 caller", "ReceiveDelete/ten/1"),
-		canned("receive + delete in tens, 16 callers", "ReceiveDelete/ten/16"),
+		canned("receive + delete in batches of ten, 1 caller", "ReceiveDelete/ten/1"),
+		canned("receive + delete in batches of ten, 16 callers", "ReceiveDelete/ten/16"),
 		canned("send, 1 caller", "Send/single/1"),
 		canned("send, 16 callers", "Send/single/16"),
-		canned("the same, only appended to a file and synced", "Least/single/16"),
-		canned("send of ten, 1 caller", "Send/ten/1"),
-		canned("send of ten, 16 callers", "Send/ten/16"),
-		canned("the same, only appended to a file and synced", "Least/ten/16"),
+		canned("the same, append-and-sync server", "Least/single/16"),
+		canned("send in batches of ten, 1 caller", "Send/ten/1"),
+		canned("send in batches of ten, 16 callers", "Send/ten/16"),
+		canned("the same, append-and-sync server", "Least/ten/16"),
 	}},
-	{name: "store", columns: []string{"what", "aim", "here"}, rows: []row{
-		aimed("durable send of 200 B, 1 caller", "0.7 F", "broker.Send/callers=1/size=200", "xF", "%s F"),
-		aimed("the same, 16 callers", "5 F", "broker.Send/callers=16/size=200", "xF", "%s F"),
-		aimed("durable send of 10 KB, 16 callers", "2 F", "broker.Send/callers=16/size=10000", "xF", "%s F"),
-		aimed("send over the wire, 1 caller, of one call and one sync in a row", "80 %", "sqsapi.Sender", "%row",
+	{name: "store", columns: []string{"measure", "target", "result"}, rows: []row{
+		targeted("durable send of 200 B, 1 caller", "0.7 F", "broker.Send/callers=1/size=200", "xF", "%s F"),
+		targeted("the same, 16 callers", "5 F", "broker.Send/callers=16/size=200", "xF", "%s F"),
+		targeted("durable send of 10 KB, 16 callers", "2 F", "broker.Send/callers=16/size=10000", "xF", "%s F"),
+		targeted("durable send over HTTP, 1 caller, relative to one bare call plus one fsync", "80 %", "sqsapi.Sender", "%row",
 			"%s %%"),
-		aimed("receive + delete from 1 M, in tens", "5 P", "broker.Drain", "xP", "%s P"),
-		aimed("the same: processor time of a message", "4 µs", "broker.Drain", "cpu-us/msg", "%s µs"),
-		aimed("whole path, drain", "0.75 P", "broker.WholePath/producers=0", "xP", "%s P"),
-		aimed("whole path beside 64 durable producers", "0.55 P", "broker.WholePath/producers=64", "xP", "%s P"),
-		aimed("their sends a second", "", "broker.WholePath/producers=64", "sent/s", "%s"),
-		aimed("whole path beside 16 durable producers", "0.35 P", "broker.WholePath/producers=16", "xP", "%s P"),
-		aimed("their sends a second", "", "broker.WholePath/producers=16", "sent/s", "%s"),
-		aimed("processor time of a message, all calls at once", "12 µs", "broker.MixedCPU", "cpu-us/msg",
+		targeted("receive + delete from 1 M, in batches of ten", "5 P", "broker.Drain", "xP", "%s P"),
+		targeted("the same: CPU time per message", "4 µs", "broker.Drain", "cpu-us/msg", "%s µs"),
+		targeted("whole path, draining", "0.75 P", "broker.WholePath/producers=0", "xP", "%s P"),
+		targeted("whole path with 64 durable producers", "0.55 P", "broker.WholePath/producers=64", "xP", "%s P"),
+		targeted("their sends per second", "", "broker.WholePath/producers=64", "sent/s", "%s"),
+		targeted("whole path with 16 durable producers", "0.35 P", "broker.WholePath/producers=16", "xP", "%s P"),
+		targeted("their sends per second", "", "broker.WholePath/producers=16", "sent/s", "%s"),
+		targeted("CPU time per message, all calls at once", "12 µs", "broker.MixedCPU", "cpu-us/msg",
 			"%s µs"),
-		aimed("resident memory at 1 M", "150 MB", "broker.Depth", "rss-MB", "%s MB"),
-		aimed("resident memory at 1 M against 100 k", "1.5 times", "broker.Depth", "rss-ratio", "%s times"),
-		aimed("reopen after kill -9", "100 ms", "broker.Depth", "reopen-ms", "%s ms"),
-		aimed("disk after a drain of 1 M, of the peak", "5 %", "broker.Depth", "disk-%", "%s %%"),
+		targeted("resident memory at 1 M", "150 MB", "broker.Depth", "rss-MB", "%s MB"),
+		targeted("resident memory at 1 M, relative to 100 k", "1.5 times", "broker.Depth", "rss-ratio", "%s times"),
+		targeted("reopen after kill -9", "100 ms", "broker.Depth", "reopen-ms", "%s ms"),
+		targeted("disk use after draining 1 M, relative to the peak", "5 %", "broker.Depth", "disk-%", "%s %%"),
 	}},
 	tenantsTable(),
-	{name: "console", columns: []string{"what", "aim", "here"}, rows: []row{
-		aimed("throughput with 20 live pages open, app takes 10 ms", "95 %", "bench.Watched/think=10ms",
+	{name: "console", columns: []string{"measure", "target", "result"}, rows: []row{
+		targeted("throughput with 20 live pages open, app takes 10 ms", "95 %", "bench.Watched/think=10ms",
 			"%unwatched", "%s %%"),
-		aimed("throughput of failing messages, attempts kept", "90 %", "environment.Failing", "%", "%s %%"),
-		aimed("the same by processor time", "", "environment.Failing", "%-by-cpu", "%s %%"),
-		aimed("throughput with all log lines, metrics and traces, 10 ms, 10 ms", "95 %",
+		targeted("throughput of failing messages, attempts kept", "90 %", "environment.Failing", "%", "%s %%"),
+		targeted("the same by CPU time", "", "environment.Failing", "%-by-cpu", "%s %%"),
+		targeted("throughput with all log lines, metrics and traces, 10 ms, 10 ms", "95 %",
 			"bench.Observed/everything/c=50/api=10ms/think=10ms", "%silent", "%s %%"),
-		aimed("processor time they add to a message, 0, 0", "",
+		targeted("CPU time they add per message, 0, 0", "",
 			"bench.Observed/everything/c=50/api=0s/think=0s", "more-cpu-µs/msg", "%s µs"),
-		aimed("the same without traces", "", "bench.Observed/without_traces/c=50/api=0s/think=0s", "more-cpu-µs/msg",
+		targeted("the same without traces", "", "bench.Observed/without_traces/c=50/api=0s/think=0s", "more-cpu-µs/msg",
 			"%s µs"),
-		aimed("a page of 10<sup>5</sup> dead letters", "200 ms", "web.DeadLettersPage/100000", "page-ms", "%s ms"),
-		aimed("the same with a filter that matches nothing", "200 ms", "web.DeadLettersPage/100000", "nothing-ms",
+		targeted("a page of 10<sup>5</sup> dead letters", "200 ms", "web.DeadLettersPage/100000", "page-ms", "%s ms"),
+		targeted("the same with a filter that matches nothing", "200 ms", "web.DeadLettersPage/100000", "nothing-ms",
 			"%s ms"),
-		aimed("redrive of all of them, messages a second", "", "web.DeadLettersPage/100000", "redriven/s", "%s"),
+		targeted("redrive of all of them, messages per second", "", "web.DeadLettersPage/100000", "redriven/s", "%s"),
 	}},
 }
 
@@ -95,8 +95,8 @@ func one(label, benchmark, unit, format string, scale float64) row {
 	return row{[]string{label}, []cell{{benchmark, unit, format, scale}}}
 }
 
-func aimed(label, aim, benchmark, unit, format string) row {
-	return row{[]string{label, aim}, []cell{{benchmark, unit, format, 0}}}
+func targeted(label, target, benchmark, unit, format string) row {
+	return row{[]string{label, target}, []cell{{benchmark, unit, format, 0}}}
 }
 
 func canned(label, benchmark string) row {
@@ -108,7 +108,7 @@ func canned(label, benchmark string) row {
 // queue.
 func daemonTable() table {
 	t := table{name: "daemon", columns: []string{"connections, API, app", "share of the ceiling", "messages/s",
-		"CPU per message", "calls per message", "peak memory"}}
+		"CPU time per message", "calls per message", "peak memory"}}
 	for _, s := range settings {
 		name := "bench.Daemon/" + s.benchmark + "/tendril"
 		t.rows = append(t.rows, row{[]string{s.label}, []cell{{name, "%ceiling", "%s %%", 0}, {name, "msg/s", "%s", 0},
@@ -140,8 +140,8 @@ func daemonsTable(name, unit, format string) table {
 }
 
 func idleTable() table {
-	t := table{name: "idle", columns: []string{"daemon", "first receive after", "polls a minute", "processor",
-		"resident memory", "exit after TERM"}}
+	t := table{name: "idle", columns: []string{"daemon", "first receive after", "polls per minute", "CPU",
+		"resident memory", "exit after SIGTERM"}}
 	for _, d := range daemons {
 		name := "bench.Idle/" + d.benchmark
 		t.rows = append(t.rows, row{[]string{d.label}, []cell{{name, "start-ms", "%s ms", 0}, {name, "polls/min", "%s", 0},
@@ -151,8 +151,9 @@ func idleTable() table {
 }
 
 func serversTable() table {
-	t := table{name: "servers", columns: []string{"server, protocol", "sent/s", "sent in tens/s", "received and deleted/s",
-		"CPU of a send", "CPU of one of ten sent", "CPU of one received and deleted", "resident memory"}}
+	t := table{name: "servers", columns: []string{"server, protocol", "sent/s", "sent in batches of ten/s",
+		"received and deleted/s",
+		"CPU time per send", "the same in batches of ten", "CPU time per receive and delete", "resident memory"}}
 	for _, s := range servers {
 		name := "bench.Endpoint/" + s.benchmark
 		t.rows = append(t.rows, row{[]string{s.label}, []cell{{name, "send/s", "%s", 0}, {name, "send-ten/s", "%s", 0},
@@ -164,7 +165,7 @@ func serversTable() table {
 }
 
 func tenantsTable() table {
-	t := table{name: "tenants", columns: []string{"tenants", "median receive of ten at 10<sup>4</sup>",
+	t := table{name: "tenants", columns: []string{"tenants", "median time to receive ten at 10<sup>4</sup>",
 		"at 10<sup>6</sup>", "ratio", "resident memory"}}
 	for _, p := range []program{{"none", "none"}, {"one-large", "one with 90 % of the messages, ten others"}, {"10", "10"},
 		{"10000", "10<sup>4</sup>"}, {"1000000", "10<sup>6</sup>, one message each"}} {
@@ -180,7 +181,7 @@ var plots = []plot{
 	daemonsPlot("daemons-share",
 		"Share of the ceiling (more is better), by connections, time of the API, time of the app", "%ceiling", "%s %%"),
 	daemonsPlot("daemons-cpu",
-		"Processor time of a message (less is better), by connections, time of the API, time of the app", "cpu-µs/msg",
+		"CPU time per message (less is better), by connections, time of the API, time of the app", "cpu-µs/msg",
 		"%s µs"),
 	serversPlot(),
 }
@@ -198,9 +199,9 @@ func daemonsPlot(name, title, unit, format string) plot {
 }
 
 func serversPlot() plot {
-	p := plot{name: "servers-cpu", title: "Processor time of SQS servers for a message (less is better; moto not drawn)"}
-	for _, phase := range []program{{"send-cpu-µs/msg", "send"}, {"send-ten-cpu-µs/msg", "send, in tens"},
-		{"receive-delete-cpu-µs/msg", "receive and delete, in tens"}} {
+	p := plot{name: "servers-cpu", title: "CPU time per message of SQS servers (less is better; moto not drawn)"}
+	for _, phase := range []program{{"send-cpu-µs/msg", "send"}, {"send-ten-cpu-µs/msg", "send, in batches of ten"},
+		{"receive-delete-cpu-µs/msg", "receive and delete, in batches of ten"}} {
 		g := group{label: phase.label}
 		for _, s := range servers[:len(servers)-1] {
 			g.bars = append(g.bars, bar{s.label, cell{"bench.Endpoint/" + s.benchmark, phase.benchmark, "%s µs", 0}})
