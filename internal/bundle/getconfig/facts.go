@@ -43,16 +43,19 @@ func (f *Facts) Answer(command string, path ...string) (any, error) {
 
 	path = slices.DeleteFunc(slices.Clone(path), func(name string) bool { return name == "" })
 	if command == PlatformConfig && len(path) == 1 { // keys are unique across both objects
-		object = f.constants()
+		object = f.platformKeys()
 	}
 
 	for _, name := range path {
 		members, ok := object.(map[string]any)
-		if inner, isAddon := members["env"].(map[string]any); command == Addons && isAddon {
-			members = inner // the keys of an add-on are its variables
+		if !ok {
+			return nil, unknown(command, name, nil)
+		}
+		if command == Addons {
+			members = variablesOf(members)
 		}
 		value, found := members[name]
-		if !ok || !found {
+		if !found {
 			return nil, unknown(command, name, members)
 		}
 		object = value
@@ -89,7 +92,8 @@ func (f *Facts) object(command string) (any, error) {
 	return object, json.Unmarshal(text, &object)
 }
 
-func (f *Facts) constants() map[string]any {
+// platformKeys returns the keys of both objects of PlatformConfig.
+func (f *Facts) platformKeys() map[string]any {
 	all := map[string]any{}
 	for _, part := range f.PlatformConfig {
 		for key, value := range part {
@@ -107,6 +111,14 @@ func (f *Facts) addons() map[string]any {
 		return map[string]any{}
 	}
 	return map[string]any{"rds": map[string]any{"Description": "RDS Environment variables", "env": database}}
+}
+
+// variablesOf returns the variables of an add-on, which are its keys in a path. It returns any other object unchanged.
+func variablesOf(addOn map[string]any) map[string]any {
+	if variables, ok := addOn["env"].(map[string]any); ok {
+		return variables
+	}
+	return addOn
 }
 
 func unknown(command, name string, members map[string]any) error {
