@@ -2,12 +2,10 @@ package cloud
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"tendril/internal/aws"
 	"tendril/internal/config"
-	"tendril/queue"
 )
 
 const (
@@ -150,20 +148,17 @@ func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	return fmt.Errorf("%s %s is of an unknown kind", r.Kind, r.Name)
 }
 
-// own sets Owned or Note, depending on the tags or on the error from reading them. It returns any error that is not a
-// missing permission.
-func (r *Resource) own(environment string, tags map[string]string, err error) error {
-	switch owner := aws.OwnerOf(tags); {
-	case errors.Is(err, queue.ErrDenied):
-		r.Note = "tags may not be read: " + err.Error()
-	case err != nil:
-		return err
-	case owner == environment:
+// tagsDenied starts the note of a resource whose owner is unknown.
+const tagsDenied = "tags may not be read: "
+
+// setOwner sets Owned, or a note about the owner.
+func (r *Resource) setOwner(environment string, tags map[string]string) {
+	switch owner := aws.OwnerOf(tags); owner {
+	case environment:
 		r.Owned = true
-	case owner == "":
+	case "":
 		r.Note = "not created by tendril"
 	default:
 		r.Note = fmt.Sprintf("belongs to the environment %q", owner)
 	}
-	return nil
 }

@@ -101,19 +101,31 @@ func (s *queues) describe(ctx context.Context, kind, reference string) (*Resourc
 	}
 	r.ARN, r.Attributes = attributes["QueueArn"], attributes
 
-	messages := int64(0)
-	for _, name := range []string{"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
-		"ApproximateNumberOfMessagesDelayed"} {
-		n, _ := strconv.ParseInt(attributes[name], 10, 64)
-		messages += n
-	}
+	messages := countMessages(attributes)
 	r.Messages = &messages
 
 	tags, err := q.Tags(ctx)
-	if errors.Is(err, queue.ErrNoQueue) {
+	switch {
+	case errors.Is(err, queue.ErrNoQueue):
 		return nil, nil
+	case errors.Is(err, queue.ErrDenied):
+		r.Note = tagsDenied + err.Error()
+		return r, nil
+	case err != nil:
+		return nil, err
 	}
-	return r, r.own(s.settings.Name, tags, err)
+	r.setOwner(s.settings.Name, tags)
+	return r, nil
+}
+
+// countMessages returns the number of messages in all states.
+func countMessages(attributes map[string]string) (total int64) {
+	for _, name := range []string{"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
+		"ApproximateNumberOfMessagesDelayed"} {
+		n, _ := strconv.ParseInt(attributes[name], 10, 64)
+		total += n
+	}
+	return total
 }
 
 func (s *queues) shared(context.Context, []Resource) error { return nil }
@@ -152,8 +164,14 @@ func (s *registryTable) list(ctx context.Context) ([]Resource, error) {
 	if info.ARN != "" {
 		r.Items = &info.Items
 	}
-	if err := r.own(s.settings.Name, info.Tags, err); err != nil {
+
+	switch {
+	case errors.Is(err, queue.ErrDenied):
+		r.Note = tagsDenied + err.Error()
+	case err != nil:
 		return nil, err
+	default:
+		r.setOwner(s.settings.Name, info.Tags)
 	}
 	return []Resource{r}, nil
 }
