@@ -17,15 +17,15 @@ type gate struct {
 	began func(term int64)
 	lost  func(term int64, reason string)
 
-	mu      sync.Mutex
-	term    int64 // 0 if closed
-	closed  int64 // last closed term
-	until   time.Time
-	since   time.Time // start of the attempt that opened the gate, on the monotonic clock
-	sinceBy time.Time // the same on the wall clock
-	ticked  time.Time
-	stopped bool
-	changed chan struct{}
+	mu        sync.Mutex
+	term      int64 // 0 if closed
+	closed    int64 // last closed term
+	until     time.Time
+	since     time.Time // start of the attempt that opened the gate, on the monotonic clock
+	sinceWall time.Time // the same on the wall clock
+	ticked    time.Time
+	stopped   bool
+	changed   chan struct{}
 }
 
 // open opens the gate, or extends its trust window, after a successful attempt. It returns false if the term was
@@ -38,16 +38,18 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 		return false
 	}
 
-	g.until, g.since, g.sinceBy = until, a.start, a.wall
+	// reasonToClose judges the new window, so it is set first.
+	g.until, g.since, g.sinceWall = until, a.start, a.wall
 	if term == g.term {
-		return g.check(time.Now())
+		return g.stillOpen(time.Now())
 	}
 
-	g.shut("a newer term began")
-	if g.distrust(time.Now()) != "" {
-		g.closed = term
+	g.shut("a newer term began") // does nothing if the gate is closed
+	if g.reasonToClose(time.Now()) != "" {
+		g.closed = term // so that the gate never opens for this term
 		return false
 	}
+
 	g.term = term
 	g.broadcast()
 	g.began(term)
@@ -58,30 +60,30 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 func (g *gate) holds() (term int64, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.term == 0 || !g.check(time.Now()) {
+	if g.term == 0 || !g.stillOpen(time.Now()) {
 		return 0, false
 	}
 	return g.term, true
 }
 
-// check closes an open gate if there is a reason to. It reports whether the gate is open.
-func (g *gate) check(now time.Time) bool {
+// stillOpen reports whether the gate is open. Before that, it closes an open gate if there is a reason to.
+func (g *gate) stillOpen(now time.Time) bool {
 	if g.term == 0 {
 		return false
 	}
-	if reason := g.distrust(now); reason != "" {
+	if reason := g.reasonToClose(now); reason != "" {
 		g.shut(reason)
 		return false
 	}
 	return true
 }
 
-// distrust returns the reason to close an open gate, or "".
-func (g *gate) distrust(now time.Time) string {
+// reasonToClose returns the reason to close an open gate, or "".
+func (g *gate) reasonToClose(now time.Time) string {
 	if !now.Before(g.until) {
 		return "the lease was not renewed in time"
 	}
-	elapsed, byWall := now.Sub(g.since), g.wall().Round(0).Sub(g.sinceBy.Round(0))
+	elapsed, byWall := now.Sub(g.since), g.wall().Round(0).Sub(g.sinceWall.Round(0))
 	if apart := byWall - elapsed; apart.Abs() > g.standstill {
 		return fmt.Sprintf("the machine was suspended or its clock was set (%s apart)", apart.Round(time.Millisecond))
 	}
@@ -96,7 +98,7 @@ func (g *gate) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	g.check(now)
+	g.stillOpen(now) // closes the gate if this tick is late
 	g.ticked = now
 }
 
@@ -108,6 +110,7 @@ func (g *gate) close(reason string, forGood bool) {
 	g.stopped = g.stopped || forGood
 }
 
+// shut closes an open gate.
 func (g *gate) shut(reason string) {
 	if g.term == 0 {
 		return
