@@ -54,33 +54,46 @@ func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, 
 	if err != nil && opts.Create {
 		err = table.Create(ctx, opts.Tags)
 	}
-	switch {
-	case err == nil:
-		expireRecords(ctx, table, opts.Table, opts.Create, log)
-	case !errors.Is(err, context.Canceled):
-		log.Warn("registry table not available, periodic tasks wait for it", "table", opts.Table, "err", err)
-	}
-}
-
-// expireRecords turns on the expiry of old records, or logs that it is off.
-func expireRecords(ctx context.Context, table *aws.Table, name string, create bool, log *slog.Logger) {
-	if create {
-		if err := table.Expire(ctx); err != nil {
-			log.Warn("records of old runs are never removed from the registry table", "table", name, "err", err)
+	if err != nil {
+		if !errors.Is(err, context.Canceled) {
+			log.Warn("registry table not available, periodic tasks wait for it", "table", opts.Table, "err", err)
 		}
 		return
 	}
+
+	if opts.Create {
+		enableExpiry(ctx, table, opts.Table, log)
+	} else {
+		warnWithoutExpiry(ctx, table, opts.Table, log)
+	}
+}
+
+const neverRemoved = "records of old runs are never removed from the registry table"
+
+// enableExpiry makes the table remove old records.
+func enableExpiry(ctx context.Context, table *aws.Table, name string, log *slog.Logger) {
+	if err := table.Expire(ctx); err != nil {
+		log.Warn(neverRemoved, "table", name, "err", err)
+	}
+}
+
+// warnWithoutExpiry logs a warning if the table does not remove old records.
+func warnWithoutExpiry(ctx context.Context, table *aws.Table, name string, log *slog.Logger) {
 	expires, attribute, err := table.Expires(ctx)
-	switch {
-	case err != nil: // reading this needs a permission that nothing else needs
+	if err != nil { // reading this needs a permission that nothing else needs
 		log.Debug("time to live of the registry table unknown", "table", name, "err", err)
+		return
+	}
+
+	switch {
 	case expires:
+		return
 	case attribute != "":
-		log.Warn("records of old runs are never removed from the registry table", "table", name,
+		log.Warn(neverRemoved, "table", name,
 			"reason", "another attribute than \"expires\" is its time to live",
 			"attribute", attribute, "hint", "name another table with --registry-table")
 	default:
-		log.Warn("records of old runs are never removed from the registry table", "table", name,
+		log.Warn(neverRemoved, "table", name,
 			"reason", "it has no time to live", "hint", "give --registry-create, or run aws "+
 				"dynamodb update-time-to-live --table-name "+name+" --time-to-live-specification "+
 				"Enabled=true,AttributeName=expires")
