@@ -113,16 +113,17 @@ func (e *Environment) Run(stop, now context.Context) error {
 }
 
 // beginShutdown starts the shutdown; from here on nothing reports the service as up. The cause of the returned
-// context is [ErrLate] or, if now is done first, [ErrCutShort].
-func (e *Environment) beginShutdown(now context.Context) (context.Context, func()) {
+// context is [ErrLate] or, if hurry is done first, [ErrCutShort].
+func (e *Environment) beginShutdown(hurry context.Context) (shutdown context.Context, over func()) {
 	s := e.settings.now()
 	e.life.beginDrain()
-	e.systemd.systemd.Stopping()
-	e.systemd.systemd.Extend(s.ShutdownTimeout + 2*s.AppGrace + systemMargin)
-	ctx, cancel := context.WithTimeoutCause(context.Background(), s.ShutdownTimeout, ErrLate)
-	ctx, cut := context.WithCancelCause(ctx)
-	hurried := context.AfterFunc(now, func() { cut(ErrCutShort) })
-	return ctx, func() { hurried(); cancel() }
+	// The grace period can pass twice: a deployment in progress stops its replicas before the app is stopped.
+	e.systemd.stopping(s.ShutdownTimeout + 2*s.AppGrace + systemMargin)
+
+	limited, cancel := context.WithTimeoutCause(context.Background(), s.ShutdownTimeout, ErrLate)
+	shutdown, cutShort := context.WithCancelCause(limited)
+	stopWatching := context.AfterFunc(hurry, func() { cutShort(ErrCutShort) })
+	return shutdown, func() { stopWatching(); cancel() }
 }
 
 // Start runs the start steps. If one fails, Stop undoes those that completed.

@@ -18,30 +18,37 @@ import (
 
 func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 	for _, l := range p.all {
-		set, st := l.queue.settings(), l.worker.Status()
-		r, known := p.depths.read(l.queue.name, now)
+		settings, status := l.queue.settings(), l.worker.Status()
+		reading, known := p.depths.read(l.queue.name, now)
 		state := health.QueueState{
-			Name: l.queue.name, Embedded: l.queue.embedded, Receiving: st.Receiving, InWork: st.InWork, Paused: isPaused(st),
-			DeliveryLimit: deliveryLimit(set, p.settings.now().FunctionTimeout), Retention: cmp.Or(set.RetentionPeriod, queueRetention),
-			Known: known, Backlog: r.backlog, Oldest: r.oldest,
-			DeadLetters: r.deadLetters, DeadLettered: r.deadLettered, HasDeadLetters: r.hasDeadLetters,
-		}
-		if !l.queue.embedded {
-			state.Taken = r.taken
-		}
+			Name: l.queue.name, Embedded: l.queue.embedded,
+			Receiving: status.Receiving, InWork: status.InWork, Paused: isPaused(status),
+			DeliveryLimit: deliveryLimit(settings, p.settings.now().FunctionTimeout),
+			Retention:     cmp.Or(settings.RetentionPeriod, queueRetention),
 
-		for _, r := range st.Reasons {
-			problem := health.Problem{Since: r.Since, Reason: r.Text}
-			switch r.Block {
-			case worker.NotReady, worker.AppDown:
-				state.NotReady = append(state.NotReady, problem)
-			case worker.DeleteRefused:
-				state.DeletesRefused = problem
-			}
+			Known: known, Backlog: reading.backlog, Oldest: reading.oldest,
+			DeadLetters: reading.deadLetters, DeadLettered: reading.deadLettered, HasDeadLetters: reading.hasDeadLetters,
 		}
+		if !l.queue.embedded { // the counts of an embedded queue are always current
+			state.Taken = reading.taken
+		}
+		addReasons(&state, status.Reasons)
 		all = append(all, state)
 	}
 	return all
+}
+
+// addReasons adds the problems for which a worker does not receive or delete messages.
+func addReasons(state *health.QueueState, reasons []worker.Reason) {
+	for _, r := range reasons {
+		problem := health.Problem{Since: r.Since, Reason: r.Text}
+		switch r.Block {
+		case worker.NotReady, worker.AppDown:
+			state.NotReady = append(state.NotReady, problem)
+		case worker.DeleteRefused:
+			state.DeletesRefused = problem
+		}
+	}
 }
 
 // appState returns the app's health inputs, and false if the app does not run here.

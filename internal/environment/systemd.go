@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// systemMargin is added to the drain time and twice the app's grace period, since a deployment in progress stops
-	// its replicas first.
+	// systemMargin is added to every period that systemd is asked for.
 	systemMargin  = 30 * time.Second
 	extensionStep = time.Minute      // each extension if the app has no readiness timeout
 	extendEvery   = 10 * time.Second // how often to extend during startup; well below extensionStep
@@ -94,6 +93,12 @@ func (s *serviceManager) run(running context.Context) {
 		s.systemd.Status(s.work.statusLine())
 		return s.live()
 	})
+}
+
+// stopping tells systemd that the shutdown has begun and takes at most this long.
+func (s *serviceManager) stopping(limit time.Duration) {
+	s.systemd.Stopping()
+	s.systemd.Extend(limit)
 }
 
 // reloading tells systemd that a reload has started. The returned function reports its end.

@@ -136,10 +136,10 @@ func (o *Options) validateTargets() (problems []error) {
 func (o *Options) validatePaths() (problems []error) {
 	s := &o.Config.Settings
 	if s.Console != config.Off || s.AnyEmbedded() {
-		problems = append(problems, creatable("data-dir", s.DataDir))
+		problems = append(problems, checkCreatable("data-dir", s.DataDir))
 	}
 	if s.AppLogDir != "" {
-		problems = append(problems, creatable("app-log-dir", s.AppLogDir))
+		problems = append(problems, checkCreatable("app-log-dir", s.AppLogDir))
 	}
 	if s.PIDFile != "" {
 		problems = append(problems, validatePIDFile(s.PIDFile))
@@ -170,31 +170,43 @@ func validatePIDFile(path string) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return fmt.Errorf("pid-file %s: folder %s not found; choose a path in an existing folder", path, dir)
 	}
-	return creatable("pid-file", dir)
+	return checkCreatable("pid-file", dir)
 }
 
-// creatable returns an error if a folder can neither be written to nor created.
-func creatable(option, dir string) error {
-	for at := dir; ; at = filepath.Dir(at) {
-		info, err := os.Stat(at)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at):
-			continue
-		case err == nil && !info.IsDir():
-			err = errors.New("not a folder")
-		case err == nil:
-			const writeAndSearch = 0x2 | 0x1
-			err = syscall.Access(at, writeAndSearch)
-		}
+// checkCreatable returns an error if a folder can neither be written to nor created.
+func checkCreatable(option, dir string) error {
+	existing, info, err := nearestExisting(dir)
+	refuse := func(reason error) error {
+		return fmt.Errorf("cannot write to %s (%s): %w; choose a path in a writable folder with --%s", existing, option,
+			reason, option)
+	}
+	if err != nil {
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
 			err = wrong.Err // drop the path, which the message already contains
 		}
-		if err != nil {
-			return fmt.Errorf("cannot write to %s (%s): %w; choose a path in a writable folder with --%s", at, option,
-				err, option)
-		}
-		return nil
+		return refuse(err)
 	}
+	if !info.IsDir() {
+		return refuse(errors.New("not a folder"))
+	}
+
+	const writeAndSearch = 0x2 | 0x1
+	if err := syscall.Access(existing, writeAndSearch); err != nil {
+		return refuse(err)
+	}
+	return nil
+}
+
+// nearestExisting returns the path itself or its nearest parent that exists. After an error, path is the one that could
+// not be examined.
+func nearestExisting(dir string) (path string, info fs.FileInfo, err error) {
+	path = dir
+	info, err = os.Stat(path)
+	for errors.Is(err, fs.ErrNotExist) && path != filepath.Dir(path) {
+		path = filepath.Dir(path)
+		info, err = os.Stat(path)
+	}
+	return path, info, err
 }
 
 func (o *Options) validateTasks() error {
