@@ -132,20 +132,33 @@ func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
 	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
 	separator := "  "
-	for _, hints := range []bool{false, true} {
-		for _, a := range attrs {
-			if a.Key == "component" || (a.Key == "hint") != hints {
-				continue
-			}
-			if key, isMillis := strings.CutSuffix(a.Key, "_ms"); isMillis && a.Value.Kind() == slog.KindInt64 {
-				a = slog.Duration(key, time.Duration(a.Value.Int64())*time.Millisecond)
-			}
-			b.WriteString(separator)
-			h.printer.paint(b, dim, terminal.Plain(a.Key, false)+"=")
-			b.WriteString(quoted(a.Value))
-			separator = " "
+	write := func(a slog.Attr) {
+		a = readable(a)
+		b.WriteString(separator)
+		h.printer.paint(b, dim, terminal.Plain(a.Key, false)+"=")
+		b.WriteString(quoted(a.Value))
+		separator = " "
+	}
+
+	for _, a := range attrs {
+		if a.Key != "component" && a.Key != "hint" {
+			write(a)
 		}
 	}
+	for _, a := range attrs {
+		if a.Key == "hint" { // hints come last
+			write(a)
+		}
+	}
+}
+
+// readable turns a number of milliseconds into a duration. It returns any other attribute unchanged.
+func readable(a slog.Attr) slog.Attr {
+	key, isMillis := strings.CutSuffix(a.Key, "_ms")
+	if !isMillis || a.Value.Kind() != slog.KindInt64 {
+		return a
+	}
+	return slog.Duration(key, time.Duration(a.Value.Int64())*time.Millisecond)
 }
 
 func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
