@@ -241,7 +241,7 @@ func (w *topWatch) ask() {
 	case w.frame.paused() > 0:
 		w.frame.footer = "Resume all queues? y/n"
 		w.asks = func(ctx context.Context, c *api.Client) string {
-			return w.done(ctx, "All queues resumed.", func(ctx context.Context) error {
+			return outcome(ctx, "All queues resumed.", func(ctx context.Context) error {
 				_, err := c.Resume(ctx, "", api.Reason{})
 				return err
 			})
@@ -249,7 +249,7 @@ func (w *topWatch) ask() {
 	default:
 		w.frame.footer = "Pause all queues? Messages in flight will finish. y/n"
 		w.asks = func(ctx context.Context, c *api.Client) string {
-			return w.done(ctx, "All queues paused.", func(ctx context.Context) error {
+			return outcome(ctx, "All queues paused.", func(ctx context.Context) error {
 				_, err := c.Pause(ctx, "", api.Reason{Reason: "tendril top"})
 				return err
 			})
@@ -257,11 +257,12 @@ func (w *topWatch) ask() {
 	}
 }
 
-func (w *topWatch) done(ctx context.Context, text string, act func(context.Context) error) string {
+// outcome calls act and returns the text for the footer.
+func outcome(ctx context.Context, success string, act func(context.Context) error) string {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if err := act(ctx); err != nil {
 		return "Failed: " + err.Error()
 	}
-	return text
+	return success
 }
