@@ -76,29 +76,27 @@ func takeQueues(l *loader, file string, e entry) {
 	l.record("queues", origin)
 }
 
-func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment) {
+// readQueue reads one queue and its own settings. The results are only valid if nothing was refused.
+func readQueue(l *loader, file string, item entry) (q QueueSettings, own []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
-		q, err := parseQueue(item.text)
-		if err != nil {
-			l.refuseAt(where, "queues", "use - jobs, or - name: jobs with its settings below",
-				"%s %v", shown(item.text), err)
-		}
-		return q, nil
+		return readShortQueue(l, where, item.text), nil
 	}
 
-	var q QueueSettings
+	// These rows set q, but only check the per-queue options. The assignments in own are applied later.
 	rows := queueTable(&q, table(&Settings{}))
-	before := len(l.refused.Problems)
-	var own []assignment
-	lines := map[string]int{}
+	lineOf := map[string]int{} // by key, filled by readQueueKey
+	refused := false
 	for _, e := range item.pairs {
-		if a, ok := readQueueKey(l, file, e, lines, rows); ok {
-			own = append(own, a)
+		a, ok := readQueueKey(l, file, e, lineOf, rows)
+		if !ok {
+			refused = true
+			continue
 		}
+		own = append(own, a)
 	}
 
-	checkQueueKeys(l, where, lines, len(l.refused.Problems) > before)
+	checkQueueKeys(l, where, lineOf, refused)
 	if q.URL != "" {
 		q.Name = lastSegment(q.URL)
 	}
@@ -106,9 +104,18 @@ func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment)
 	return q, own
 }
 
-// readQueueKey validates one key of a queue. It returns the assignment, to be applied after every queue has been
-// read.
-func readQueueKey(l *loader, file string, e entry, lines map[string]int, rows []*Option) (assignment, bool) {
+// readShortQueue reads a queue that is only a name, URL or ARN, possibly with a weight.
+func readShortQueue(l *loader, where, text string) QueueSettings {
+	q, err := parseQueue(text)
+	if err != nil {
+		l.refuseAt(where, "queues", "use - jobs, or - name: jobs with its settings below", "%s %v", shown(text), err)
+	}
+	return q
+}
+
+// readQueueKey validates one key of a queue, and adds its line to lineOf. It returns the assignment, to be applied
+// after every queue has been read, and false if it refused the key.
+func readQueueKey(l *loader, file string, e entry, lineOf map[string]int, rows []*Option) (assignment, bool) {
 	where := yamlfile.Place(file, e.line, 0)
 	o := withKey(rows, e.key)
 	if o == nil {
@@ -116,7 +123,7 @@ func readQueueKey(l *loader, file string, e entry, lines map[string]int, rows []
 		return assignment{}, false
 	}
 
-	a, ok := admit(l, where, o, e, lines)
+	a, ok := admit(l, where, o, e, lineOf)
 	if !ok {
 		return a, false
 	}
@@ -130,17 +137,17 @@ func readQueueKey(l *loader, file string, e entry, lines map[string]int, rows []
 }
 
 // checkQueueKeys rejects missing and conflicting keys. It does not report a missing name if another key was rejected.
-func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool) {
+func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool) {
 	one := func(keys ...string) string {
 		first := ""
 		for _, k := range keys {
 			switch {
-			case lines[k] == 0:
+			case lineOf[k] == 0:
 			case first == "":
 				first = k
 			default:
 				l.refuseAt(where, "queues", "delete one of them",
-					"this queue has both %s (line %d) and %s (line %d)", first, lines[first], k, lines[k])
+					"this queue has both %s (line %d) and %s (line %d)", first, lineOf[first], k, lineOf[k])
 			}
 		}
 
