@@ -98,11 +98,13 @@ func New(b *broker.Broker, opts *Options) *Handler {
 func (h *Handler) Stop() { h.stop() }
 
 // ServeHTTP serves one request. It replies with status 403 if a web page could have caused the request, or if the
-// Host header is not accepted.
+// Host header is not accepted. Challenges of package proof are answered before these checks.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A client asks for proof that this server knows the registry token. That is not an SQS request.
 	if proof.Answer(w, r, h.token) {
 		return
 	}
+
 	x := &exchange{h: h, w: w, r: r, form: formOf(r), began: time.Now(), id: uuid.NewString()}
 	if err := h.guard.check(r); err != nil {
 		x.fail(err)
