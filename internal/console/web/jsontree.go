@@ -47,7 +47,7 @@ func (n *jsonNode) Members() string {
 type treeReader struct {
 	decoder *json.Decoder
 	left    int  // number of values that may still be added
-	isFull  bool // true if the limit was exceeded and reading has stopped
+	stopped bool // true if the limit was exceeded and reading has stopped
 	cut     bool // something was omitted
 }
 
@@ -90,32 +90,45 @@ func (r *treeReader) value(depth int) *jsonNode {
 func (r *treeReader) members(n *jsonNode, depth int) {
 	for r.decoder.More() {
 		if depth == maxTreeDepth {
-			n.Cut, r.cut = true, true
+			r.truncate(n)
 			r.skip()
 			return
 		}
-		if r.isFull = r.left == 0; r.isFull {
-			break
+		if r.left == 0 {
+			r.stopped = true
+			r.truncate(n)
+			return
 		}
-		name := ""
-		if n.Kind == "object" {
-			token, _ := r.decoder.Token()
-			text, _ := token.(string)
-			name = jsonText(text)
-		}
+
+		name := r.memberName(n)
 		member := r.value(depth)
 		member.Name = name
-		if n.Nodes = append(n.Nodes, member); r.isFull {
-			break
+		n.Nodes = append(n.Nodes, member)
+		if r.stopped { // within this member
+			r.truncate(n)
+			return
 		}
 	}
-	if n.Cut = r.isFull; n.Cut {
-		r.cut = true
-		return
-	}
-	_, _ = r.decoder.Token()
+	_, _ = r.decoder.Token() // closing bracket
 }
 
+// truncate records that members of n are omitted.
+func (r *treeReader) truncate(n *jsonNode) {
+	n.Cut = true
+	r.cut = true
+}
+
+// memberName reads the name of the next member. It returns "" for an array, whose items have no names.
+func (r *treeReader) memberName(n *jsonNode) string {
+	if n.Kind != "object" {
+		return ""
+	}
+	token, _ := r.decoder.Token()
+	name, _ := token.(string)
+	return jsonText(name)
+}
+
+// skip reads the rest of an object or array, including its closing bracket.
 func (r *treeReader) skip() {
 	for open := 1; open > 0; {
 		token, err := r.decoder.Token()
