@@ -43,15 +43,17 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 
 func asksBodies(sel *api.Selection) bool { return sel.Match != "" || sel.Attribute != "" }
 
-// shortCount limits how long a page waits for a count.
-const shortCount = 60 * time.Millisecond
+const (
+	defaultCountWait = 60 * time.Millisecond     // short, since pages wait for a count
+	longestCountWait = api.MaxWait - time.Second // leaves time for the answer
+)
 
 func (q *queueRoutes) count(c *call) (api.Total, error) {
 	sel, err := selectionOf(c)
 	if err != nil {
 		return api.Total{}, err
 	}
-	within, err := waitTime(c.query.Get("wait"), api.MaxWait-time.Second, shortCount)
+	within, err := waitTime(c.query.Get("wait"), longestCountWait, defaultCountWait)
 	if err != nil {
 		return api.Total{}, err
 	}
