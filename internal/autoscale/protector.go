@@ -84,8 +84,8 @@ type protectorRun struct {
 	on, known bool
 	// maybeSet means that protection was requested and has not been removed since.
 	maybeSet  bool
-	renewAt   time.Time // zero if it need not be renewed
-	pause     time.Duration
+	renewAt   time.Time     // zero if it need not be renewed
+	pause     time.Duration // after the last failed call; 0 after a success
 	notBefore time.Time
 }
 
@@ -93,14 +93,18 @@ type protectorRun struct {
 func (p *protectorRun) update(ctx context.Context, now time.Time) {
 	var want bool
 	p.state, want = p.protector.Protection.Decide(p.state, p.protector.Work(), now)
-	expires := want && !p.renewAt.IsZero() && !now.Before(p.renewAt)
-	if ctx.Err() != nil || p.known && p.on == want && !expires || now.Before(p.notBefore) {
+	renew := want && !p.renewAt.IsZero() && !now.Before(p.renewAt)
+	inPlace := p.known && p.on == want && !renew
+	if inPlace || now.Before(p.notBefore) || ctx.Err() != nil {
 		return
 	}
+
 	if err := p.set(ctx, want); err != nil {
 		p.pause = min(max(2*p.pause, minRetryDelay), maxRetryDelay)
 		p.notBefore = now.Add(p.pause)
+		return
 	}
+	p.pause = 0
 }
 
 func (p *protectorRun) set(ctx context.Context, on bool) error {
@@ -115,7 +119,6 @@ func (p *protectorRun) set(ctx context.Context, on bool) error {
 	p.on = on
 	p.maybeSet = on
 	p.known = true
-	p.pause = 0
 	if p.protector.Renew > 0 {
 		p.renewAt = time.Now().Add(p.protector.Renew)
 	}
