@@ -279,13 +279,12 @@ func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 		return err
 	}
 
-	return r.update(ctx, Fence{}, stored, func(_ int, pauses Record) Record {
+	unfenced := Fence{} // a user may pause a task in any term
+	return r.update(ctx, unfenced, stored, func(_ int, pauses Record) Record {
 		if paused {
 			return pauses.With(Fields{PausedTask + task: reason})
 		}
-		others := pauses.With(nil)
-		delete(others.Fields, PausedTask+task)
-		return others
+		return pauses.Without(PausedTask + task)
 	})
 }
 

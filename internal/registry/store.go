@@ -51,6 +51,13 @@ func (r Record) With(fields Fields) Record {
 	return r
 }
 
+// Without returns a copy of the record without a field.
+func (r Record) Without(field string) Record {
+	others := r.With(nil)
+	delete(others.Fields, field)
+	return others
+}
+
 // Same reports whether two records with the same key have the same version or, if they have no versions, the same
 // fields.
 func Same(a, b Record) bool {
