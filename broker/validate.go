@@ -16,6 +16,7 @@ import (
 const (
 	maxAttributes    = 10
 	maxAttributeName = 256
+	maxAttributeType = 256
 	maxIDLength      = 128
 	maxDelay         = 900 * time.Second
 	maxWait          = 20 * time.Second
@@ -144,6 +145,9 @@ func checkAttributes(attributes []queue.Attribute) error {
 		if err := checkAttributeName(a.Name); err != nil {
 			return err
 		}
+		if err := checkAttributeType(a); err != nil {
+			return err
+		}
 		if err := checkAttributeValue(a); err != nil {
 			return err
 		}
@@ -189,20 +193,37 @@ func notInName(c rune) bool {
 	return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
 }
 
-func checkAttributeValue(a queue.Attribute) error {
+// baseType returns an attribute's type without the custom label that may follow a dot.
+func baseType(a queue.Attribute) string {
 	base, _, _ := strings.Cut(a.Type, ".")
-	switch {
-	case a.Type == "":
+	return base
+}
+
+func checkAttributeType(a queue.Attribute) error {
+	if a.Type == "" {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"The message attribute '%s' must contain a non-empty message attribute type.", a.Name)
-	case base != "String" && base != "Number" && base != "Binary" || len(a.Type) > maxAttributeName || !validText(a.Type):
+	}
+
+	base := baseType(a)
+	validBase := base == "String" || base == "Number" || base == "Binary"
+	if !validBase || len(a.Type) > maxAttributeType || !validText(a.Type) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: "+
 				"Binary, Number, String.", a.Name)
+	}
+	return nil
+}
+
+// checkAttributeValue checks the value of an attribute whose type is valid.
+func checkAttributeValue(a queue.Attribute) error {
+	base := baseType(a)
+	switch {
 	case a.Value == "":
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Message (user) attribute '%s' must contain a non-empty value of type '%s'.", a.Name, base)
 	case base != "Binary" && !validText(a.Value):
+		// the same text as in errCharacters, but SQS uses another code here
 		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", errCharacters.Message)
 	case base == "Number" && !validNumber(a.Value):
 		return queue.Errorf(queue.CodeInvalidParameterValue,
