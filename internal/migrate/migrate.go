@@ -146,11 +146,11 @@ func (r *run) loop(ctx context.Context) error {
 			return fmt.Errorf("reading the source: %w", err)
 		}
 
-		moved, err := r.move(ctx, items)
+		tried, err := r.move(ctx, items)
 		if err != nil {
 			return err
 		}
-		if moved {
+		if tried {
 			idleSince, empty = time.Now(), 0
 		}
 		if len(items) > 0 {
@@ -182,31 +182,33 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// move reports whether any of the messages left the source.
-func (r *run) move(ctx context.Context, items []Item) (moved bool, err error) {
-	var fresh, gone []Item
+// move sends the messages that can be moved, and deletes those accepted before. tried is false if all have to stay.
+func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
+	var accepted, fresh []Item
 	for _, it := range items {
-		switch {
-		case r.journal.Accepted(it.ID):
-			gone = append(gone, it)
-		case r.stays(&it):
-		default:
+		if r.journal.Accepted(it.ID) {
+			accepted = append(accepted, it)
+		} else if !r.keepBack(&it) {
 			fresh = append(fresh, it)
 		}
 	}
-	if err := r.remove(ctx, gone); err != nil {
+	if err := r.remove(ctx, accepted); err != nil {
 		return false, err
 	}
+
+	send := r.sendAtOnce
 	if r.options.FIFO {
-		err = r.sendInOrder(ctx, fresh)
-	} else {
-		err = r.sendAtOnce(ctx, fresh)
+		send = r.sendInOrder
 	}
-	return len(gone)+len(fresh) > 0, err
+	if err := send(ctx, fresh); err != nil {
+		return false, err
+	}
+	return len(accepted)+len(fresh) > 0, nil
 }
 
-// stays reports whether a message stays at the source, permanently or until the next Rewind.
-func (r *run) stays(it *Item) bool {
+// keepBack reports whether a message has to stay at the source. It records a message that stays permanently as
+// skipped, and the group of one that stays until the next Rewind as waiting.
+func (r *run) keepBack(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true
 	}
