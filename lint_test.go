@@ -26,7 +26,7 @@ var rooms = []room{
 	{"internal/sqsapi/sqswire", "Package sqswire holds the encoding shared by clients and servers of SQS.", []string{"queue"}},
 	{"internal/host/terminal", "Package terminal makes text safe to print on a terminal.", nil},
 	{"internal/host/trust", "Package trust checks whether other users control the contents of a file.", nil},
-	{"internal/host/datadir", "Package datadir creates the data directory and its files, accessible only to their owner.", []string{"internal/host/trust"}},
+	{"internal/host/datadir", "Package datadir creates the data directory, and opens and replaces files in it.", []string{"internal/host/trust"}},
 	{"internal/host/httplimit", "Package httplimit limits the connections, requests and memory that clients of an HTTP server can occupy.",
 		[]string{"queue"}},
 	{"internal/observe/event", "Package event defines the events of an environment, such as deployments and pauses.", nil},
