@@ -147,12 +147,12 @@ func (d *desired) resume(ctx context.Context, name string, this bool) (api.Pause
 
 func (d *desired) change(ctx context.Context, name string, this, pause bool, here func() error,
 	alter func(now *instances.Desired, queue string)) (api.Paused, error) {
-	if this || d.state == nil {
-		return api.Paused{Paused: pause}, here()
-	}
-	lines, err := d.work.chosen(name)
+	lines, err := d.work.chosen(name) // an error until startup has set the state, because the console serves before
 	if err != nil {
 		return api.Paused{}, err
+	}
+	if this || d.state == nil {
+		return api.Paused{Paused: pause}, here()
 	}
 	leases, _, err := d.cron.election.Leases(ctx)
 	if err == nil && leases == nil {
