@@ -264,7 +264,7 @@ func TestTerminationKeepsForeignResources(t *testing.T) {
 	}
 
 	for _, lease := range []string{periodic.LeaseName("orders"), periodic.VersionLease("orders", "1f"),
-		periodic.RunningLease("orders", "tidy"), periodic.LeaseName("letters"), periodic.VersionLease("orders2", "1f")} {
+		periodic.RunningLease("orders", "tidy"), periodic.LeaseName("orders") + "/instances/0", periodic.LeaseName("letters"), periodic.VersionLease("orders2", "1f")} {
 		if _, _, err := registry.NewLeases(table).Swap(t.Context(), lease, queue.Lease{}, queue.Lease{Version: "1"}); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tendril/internal/aws"
 	"tendril/internal/cloud"
@@ -88,6 +89,14 @@ func TestOnlyListedResourcesAreCreatedAndDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inventory.Close()
+	eventually(t, "the record of this instance", func() bool {
+		joined := r.members.joined.Load()
+		if joined == nil {
+			return false
+		}
+		all, err := joined.others.ReadOnce(t.Context(), time.Second)
+		return err == nil && len(all) == 1
+	})
 	listed, err := inventory.List(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -18,10 +18,11 @@ func RunningLease(queueName, task string) string { return "running:" + queueName
 // VersionLease returns the name of the lease for the leader_only commands of an app version.
 func VersionLease(queueName, version string) string { return "version:" + queueName + "/" + version }
 
-// OwnsLease reports whether a lease belongs to the instances that share a queue.
+// OwnsLease reports whether a lease belongs to the instances that share a queue. Package instances stores records and
+// the desired state below the name of the leader's lease.
 func OwnsLease(queueName, lease string) bool {
-	return lease == LeaseName(queueName) || strings.HasPrefix(lease, RunningLease(queueName, "")) ||
-		strings.HasPrefix(lease, VersionLease(queueName, ""))
+	return lease == LeaseName(queueName) || strings.HasPrefix(lease, LeaseName(queueName)+"/") ||
+		strings.HasPrefix(lease, RunningLease(queueName, "")) || strings.HasPrefix(lease, VersionLease(queueName, ""))
 }
 
 // Leadership reports whether this instance is the leader, which enqueues the runs.

@@ -410,7 +410,8 @@ func TestHistoryCountsWhatIsReported(t *testing.T) {
 func TestLeasesOfAQueue(t *testing.T) {
 	t.Parallel()
 	for lease, want := range map[string]bool{LeaseName("jobs"): true, RunningLease("jobs", "a"): true,
-		VersionLease("jobs", "v1"): true, LeaseName("mail"): false, RunningLease("mail", "a"): false, "jobs": false} {
+		VersionLease("jobs", "v1"): true, LeaseName("jobs") + "/instances/0": true, LeaseName("jobs") + "/desired": true,
+		LeaseName("jobs2") + "/desired": false, LeaseName("mail"): false, RunningLease("mail", "a"): false, "jobs": false} {
 		if got := OwnsLease("jobs", lease); got != want {
 			t.Errorf("%s is one of the queue: %v, want %v", lease, got, want)
 		}
