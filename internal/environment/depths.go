@@ -124,10 +124,16 @@ func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	return r, ok && now.Sub(r.taken) < maxCountAge
 }
 
-// deadLetterQueue returns the name of a queue's dead-letter queue as last read, or "" if it is absent or unknown.
+// deadLetterQueue returns the name of a queue's dead-letter queue as last read, at first during startup, or "" if it is
+// absent or unknown.
 func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
-	r, known := c.onSQS(name, now)
-	if !known {
+	c.mu.Lock()
+	r, read := c.readings[name]
+	c.mu.Unlock()
+	switch {
+	case !read:
+		return c.queues[name].deadLetterQueue
+	case now.Sub(r.taken) >= maxCountAge:
 		return ""
 	}
 	return r.deadLetterQueue

@@ -94,3 +94,28 @@ func TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun(t *testing.T) {
 	c.readings["jobs"] = depth{taken: now}
 	want("empty", 0, 0, true)
 }
+
+// A message can fail terminally before the queue is first counted.
+func TestDeadLetterQueueIsKnownFromStartup(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, c := range map[string]struct {
+		read *depth
+		want string
+	}{
+		"not read yet":   {nil, "at startup"},
+		"read":           {&depth{deadLetterQueue: "read", taken: now}, "read"},
+		"none since":     {&depth{taken: now}, ""},
+		"read too early": {&depth{deadLetterQueue: "read", taken: now.Add(-maxCountAge)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			counter := newDepthCounter([]countedQueue{{name: "jobs", deadLetterQueue: "at startup"}}, nil, nil)
+			if c.read != nil {
+				counter.readings["jobs"] = *c.read
+			}
+			if got := counter.deadLetterQueue("jobs", now); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
