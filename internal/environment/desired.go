@@ -165,10 +165,11 @@ func (d *desired) change(ctx context.Context, name string, this, pause bool, her
 		return api.Paused{}, d.unchanged(err)
 	}
 
-	now, err := d.state.Change(ctx, leases, func(now *instances.Desired) {
+	now, err := d.state.Change(ctx, leases, func(now *instances.Desired) error {
 		for _, l := range lines {
 			alter(now, l.queue.name)
 		}
+		return nil
 	})
 	if err != nil {
 		return api.Paused{}, d.unchanged(err)

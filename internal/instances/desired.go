@@ -25,6 +25,10 @@ type Desired struct {
 	Revision int64 `json:"revision"`
 	// Pauses are the paused queues by name.
 	Pauses map[string]Pause `json:"pauses,omitempty"`
+	// Settings are options for all instances.
+	Settings Settings `json:"settings,omitzero"`
+
+	unknown map[string]json.RawMessage // fields of later versions, which a change keeps
 }
 
 // Pause says why, by whom and since when a queue is paused.
@@ -38,6 +42,25 @@ type Pause struct {
 func (p Pause) Text() string {
 	return fmt.Sprintf("%s, by %s at %s", cmp.Or(p.Reason, "paused on all instances"), cmp.Or(p.By, "an operator"),
 		p.At.UTC().Format("2006-01-02 15:04 UTC"))
+}
+
+// Settings are options for all instances. The zero value sets none.
+type Settings struct {
+	// Revision is the revision of the state that set them.
+	Revision int64     `json:"revision"`
+	By       string    `json:"by,omitempty"`
+	At       time.Time `json:"at"`
+	// Text has the form of a settings file. Previous is the text before the change, to which it is rolled back.
+	Text     string `json:"text,omitempty"`
+	Previous string `json:"previous,omitempty"`
+	// RolledBack says which instance rejected the change before this one, and why. It is "" if this is no rollback.
+	RolledBack string `json:"rolled_back,omitempty"`
+}
+
+// SetSettings replaces the settings during a [DesiredState.Change].
+func (d *Desired) SetSettings(text, by string) {
+	d.Settings = Settings{Revision: d.Revision, By: by, At: time.Now().UTC().Truncate(time.Second), Text: text,
+		Previous: d.Settings.Text}
 }
 
 // The errors of a stored state that an instance refuses.
@@ -73,6 +96,11 @@ func signature(key string, state []byte) string {
 // seal returns the text to store.
 func (k FleetKey) seal(d Desired) string {
 	state, _ := json.Marshal(d) // has no values that cannot be written
+	if d.unknown != nil {
+		all := maps.Clone(d.unknown)
+		_ = json.Unmarshal(state, &all)
+		state, _ = json.Marshal(all)
+	}
 	text, _ := json.Marshal(signed{state, k.sign(state)})
 	return string(text)
 }
@@ -92,6 +120,10 @@ func (k FleetKey) open(text, environment string) (d Desired, err error) {
 	}
 	if err := json.Unmarshal(s.State, &d); err != nil {
 		return d, err
+	}
+	_ = json.Unmarshal(s.State, &d.unknown)
+	for _, known := range []string{"environment", "revision", "pauses", "settings"} {
+		delete(d.unknown, known)
 	}
 	if d.Environment != environment {
 		return Desired{}, fmt.Errorf("it belongs to environment %q", d.Environment)
@@ -240,8 +272,9 @@ func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 }
 
 // Change alters the stored state and returns the new one. It replaces a stored state that is older than the latest
-// known one. A stored state that is not genuine is an error.
-func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired)) (Desired, error) {
+// known one. A stored state that is not genuine is an error. alter may be called several times, with the new revision;
+// its error changes nothing.
+func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired) error) (Desired, error) {
 	for ctx.Err() == nil {
 		stored, err := d.refresh(ctx, store)
 		if err != nil && !errors.Is(err, ErrReplayed) {
@@ -250,8 +283,10 @@ func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desi
 
 		next, _ := d.Current()
 		next.Pauses = maps.Clone(next.Pauses)
-		alter(&next)
 		next.Revision++
+		if err := alter(&next); err != nil {
+			return Desired{}, err
+		}
 		lease := queue.Lease{Owner: "desired state", Version: rand.Text(), Duration: FreshFor, Data: d.key.seal(next)}
 		won, _, err := store.Swap(ctx, d.leaseName(), queue.Lease{Version: stored.Version}, lease)
 		if err != nil {

@@ -2,6 +2,7 @@ package instances
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,11 +30,12 @@ func newDesired(t *testing.T, key FleetKey) *DesiredState {
 // pauseQueue pauses a queue on all instances.
 func pauseQueue(t *testing.T, d *DesiredState, store Store, name string) Desired {
 	t.Helper()
-	now, err := d.Change(t.Context(), store, func(d *Desired) {
+	now, err := d.Change(t.Context(), store, func(d *Desired) error {
 		if d.Pauses == nil {
 			d.Pauses = map[string]Pause{}
 		}
 		d.Pauses[name] = Pause{Reason: "maintenance", By: "owner"}
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +142,30 @@ func TestStateSurvivesARestart(t *testing.T) {
 	changed := strings.Replace(kept, "maintenance", "nothing", 1)
 	if _, err := NewDesired("jobs", fleetKey, changed, keep); !errors.Is(err, ErrForged) {
 		t.Errorf("a changed text: %v", err)
+	}
+}
+
+// A later version's part of the state survives a change by this version, and an error of the change leaves all as it is.
+func TestChangeKeepsUnknownFields(t *testing.T) {
+	t.Parallel()
+	store := newFleet().store
+	d := newDesired(t, fleetKey)
+	pauseQueue(t, d, store, "a")
+	state := []byte(`{"environment":"jobs","revision":7,"pauses":{},"later":{"version":[3]}}`)
+	text, err := json.Marshal(signed{state, FleetKey(fleetKey).sign(state)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, store, string(text))
+
+	if _, err := d.Change(t.Context(), store, func(*Desired) error { return errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("the error is %v", err)
+	}
+	if now := pauseQueue(t, d, store, "b"); now.Revision != 8 || len(now.Pauses) != 1 {
+		t.Errorf("changed to %+v", now)
+	}
+	if stored, _ := store.Read(t.Context(), "jobs/desired"); !strings.Contains(stored.Data, `"later":{"version":[3]}`) {
+		t.Errorf("stored %s", stored.Data)
 	}
 }
 

@@ -55,11 +55,19 @@ type Record struct {
 	// Follows is true if the instance applies the desired state. Revision is the one that it has applied.
 	Follows  bool  `json:"follows,omitempty"`
 	Revision int64 `json:"revision,omitempty"`
+	// Applies lists the parts of the desired state that it applies, besides pauses, such as [PartSettings].
+	Applies []string `json:"applies,omitempty"`
+	// SettingsRevision is the revision of the settings that it has applied, or rejected for the reason in Rejected.
+	SettingsRevision int64  `json:"settings_revision,omitempty"`
+	Rejected         string `json:"rejected,omitempty"`
 
 	Load Load `json:"load"`
 	// WrittenAt is the time on the writer's clock, which may be wrong.
 	WrittenAt time.Time `json:"written_at"`
 }
+
+// PartSettings is the part of the desired state that sets options.
+const PartSettings = "settings"
 
 // Load is the part of a record that changes constantly. It is written with each heartbeat.
 type Load struct {
@@ -77,7 +85,7 @@ func (r Record) clip() Record {
 		causes[i] = clipText(cause, maxCause)
 	}
 	r.Causes = causes
-	for _, text := range []*string{&r.Name, &r.Member, &r.Console, &r.Version, &r.AppVersion} {
+	for _, text := range []*string{&r.Name, &r.Member, &r.Console, &r.Version, &r.AppVersion, &r.Rejected} {
 		*text = clipText(*text, maxText)
 	}
 	return r
