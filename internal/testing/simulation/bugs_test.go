@@ -26,8 +26,13 @@ const (
 	bugRetryEarly      bug = "a failed message comes again at once"
 	bugNeverHealed     bug = "receives fail for good"
 	bugPurge           bug = "a message is deleted behind the back of the ledger's reader"
+	bugLoseChange      bug = "a change of the desired state is confirmed and not stored"
+	bugSilentLeader    bug = "the leader does not announce changes of the desired state"
+	bugIgnorePause     bug = "a daemon receives from a paused queue"
 	bugLoseLog         bug = "the disk loses the log at a power failure"
 )
+
+func changing(p *plan) { p.Changes = 6 }
 
 // The world breaks each promise once, and the oracle must report it.
 func TestTheOracleFindsBugs(t *testing.T) {
@@ -51,6 +56,9 @@ func TestTheOracleFindsBugs(t *testing.T) {
 		{bugRetryEarly, "too early", nil},
 		{bugNeverHealed, "not drained", nil},
 		{bugPurge, "the ledger does not balance", nil},
+		{bugLoseChange, "is confirmed after revision", changing},
+		{bugSilentLeader, "has not applied revision", changing},
+		{bugIgnorePause, "although its queue is paused", changing},
 		{bugLoseLog, "is lost", func(p *plan) {
 			p.Faults = []fault{{Kind: powerFailure, At: 200 * time.Second, For: time.Second}}
 		}},

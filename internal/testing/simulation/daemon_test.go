@@ -22,6 +22,8 @@ type daemon struct {
 	life   *life         // nil while it is down
 	goesOn chan struct{} // closed at the end of a pause; nil while running
 
+	kept string // the desired state on its disk
+
 	offset, before time.Duration // current and previous offset of the wall clock
 	setAt          time.Time
 }
@@ -33,6 +35,7 @@ type life struct {
 	worker    *worker.Worker
 	elector   *leader.Elector // nil without tasks
 	scheduler *periodic.Scheduler
+	fleet     *follower // nil without changes of the desired state
 
 	killed                   context.Context
 	kill, stopReceive, abort context.CancelFunc
@@ -130,7 +133,15 @@ func (d *daemon) start() {
 	receive, stopReceive := context.WithCancel(context.Background())
 	work, abort := context.WithCancel(context.Background())
 	l.stopReceive, l.abort = stopReceive, abort
-	l.parts.Go(func() { l.workerErr = l.worker.Run(receive, work) })
+	if d.w.plan.Changes > 0 {
+		l.fleet = l.startFollower(way)
+	}
+	l.parts.Go(func() {
+		if l.fleet != nil {
+			l.fleet.adopt()
+		}
+		l.workerErr = l.worker.Run(receive, work)
+	})
 	tasking, stopTasks := context.WithCancel(context.Background())
 	if l.stopTasks = stopTasks; d.w.plan.Tasks {
 		l.startTasks(tasking, way, name)
@@ -147,7 +158,7 @@ func (l *life) startTasks(ctx context.Context, way *link, name string) {
 		wall = func() time.Time { return l.wall().Add(90 * time.Second) }
 	}
 	elector, err := leader.New(way, leader.Options{Name: periodic.LeaseName(name), Owner: l.name(), Wall: wall,
-		Random: l.random})
+		Random: l.random, Revision: l.fleet.revision})
 	if err != nil {
 		l.w.t.Fatal(err)
 	}
@@ -156,6 +167,9 @@ func (l *life) startTasks(ctx context.Context, way *link, name string) {
 		Events: periodic.Events{Skipped: l.w.oracle.skipped}})
 	l.parts.Go(func() { _ = elector.Run(ctx) })
 	l.parts.Go(func() { _ = l.scheduler.Run(ctx) })
+	if l.fleet != nil {
+		l.parts.Go(func() { l.fleet.follow(ctx) })
+	}
 }
 
 func (l *life) name() string { return string(rune('a'+l.index)) + string(rune('0'+l.number%10)) }

@@ -23,13 +23,17 @@ type oracle struct {
 	groups     map[string][]*message // accepted messages, in order
 	since      map[string]time.Time  // time from which each task's runs count
 	leaders    map[int64]*life       // by term; the life whose enqueues were accepted
+	desired    int64                 // last revision of the desired state that was confirmed
+	followed   map[*daemon]int64     // revision that each daemon applied last
 	violations []string
 	figures    figures
 }
 
 // figures are the statistics of one simulation.
 type figures struct {
-	Accepted, Posts, Duplicates, Excuses, DeadLettered, Innocent, Runs, Redelivered, Unknown int
+	Accepted, Posts, Duplicates, Excuses, DeadLettered, Innocent, Runs, Redelivered, Unknown, Changes int
+	// Slowest is the longest time until all daemons had applied a change.
+	Slowest time.Duration
 }
 
 // sendState is how much is known about a send.

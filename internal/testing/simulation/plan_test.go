@@ -39,7 +39,11 @@ type plan struct {
 	Hanging float64 `json:"hanging"`
 	Delayed float64 `json:"delayed"`
 
-	Tasks  bool    `json:"tasks"`
+	Tasks bool `json:"tasks"`
+	// Changes is how often operators pause or resume the queue on all daemons. They need periodic tasks, whose leader
+	// announces the changes, and a shared queue.
+	Changes int `json:"changes,omitempty"`
+
 	Faults []fault `json:"faults"`
 }
 
@@ -120,6 +124,9 @@ func newPlan(seed uint64) *plan {
 		p.Faults = append(p.Faults, drawFault(r, p))
 	}
 	slices.SortStableFunc(p.Faults, func(a, b fault) int { return int(a.At - b.At) })
+	if p.Tasks && !p.Embedded {
+		p.Changes = int(choose(0, 2, 5, 12))
+	}
 	return p
 }
 

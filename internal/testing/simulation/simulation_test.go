@@ -153,6 +153,8 @@ func (s *summary) add(p *plan, out *outcome) {
 	f.Runs += g.Runs
 	f.Redelivered += g.Redelivered
 	f.Unknown += g.Unknown
+	f.Changes += g.Changes
+	f.Slowest = max(f.Slowest, g.Slowest)
 	for k, n := range out.faults {
 		s.faults[k] += n
 	}
@@ -177,7 +179,8 @@ func (s *summary) checkEffects(t *testing.T) {
 	f := s.figures
 	for what, n := range map[string]int{"a message delivered twice": f.Duplicates, "a redelivery": f.Redelivered,
 		"a dead letter": f.DeadLettered, "a periodic run": f.Runs, "a send without an answer": f.Unknown,
-		"a life without faults": s.quiet} {
+		"a change of the desired state": f.Changes,
+		"a life without faults":         s.quiet} {
 		if n == 0 {
 			t.Errorf("no seed had %s", what)
 		}

@@ -57,7 +57,8 @@ func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, plan: p, bug: b, fs: fs, began: time.Now(), faults: map[kind]int{}}
 		w.oracle = &oracle{w: w, messages: map[string]*message{}, receipts: map[string]*message{},
-			groups: map[string][]*message{}, since: map[string]time.Time{}, leaders: map[int64]*life{}}
+			groups: map[string][]*message{}, since: map[string]time.Time{}, leaders: map[int64]*life{},
+			followed: map[*daemon]int64{}}
 		w.server = &server{w: w, root: root, dir: filepath.Join(root, "disk-0")}
 		w.app = &app{w}
 		fs.SetFail(w.server.fail)
@@ -120,11 +121,17 @@ func (w *world) live() {
 	var watching, producing sync.WaitGroup
 	watching.Go(func() { w.oracle.watchLeaders(background) })
 	w.produce(&producing)
+	var operating sync.WaitGroup
+	operating.Go(w.operate)
 	w.disturb()
+	operating.Wait()
 	w.heal()
 	healedAt := time.Now()
 	producing.Wait()
 	if w.plan.Tasks {
+		if w.plan.Changes > 0 {
+			w.resumeAll()
+		}
 		time.Sleep(2*time.Minute + 137*time.Millisecond) // enough to elect a leader and catch up on missed runs
 		for _, d := range w.daemons {
 			d.running().stopTasks()
