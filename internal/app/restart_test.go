@@ -3,12 +3,15 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"tendril/internal/delivery/deliver"
 	"tendril/queue"
 )
 
@@ -107,6 +110,46 @@ func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 		}
 		if name == "" {
 			t.Error("no message was delivered")
+		}
+		if err := m.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A replica that a quarantined message crashed is replaced at once: the restart delay of a failing process would hold up
+// the next message.
+func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, m := newStage(t, nil)
+		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		q := &quarantine{replicas: m}
+		route := &Route{balancer: m.balancer, detector: newDetector(slog.New(slog.DiscardHandler)), quarantine: q,
+			open: func(address string) (*deliver.Client, error) {
+				return deliver.NewClient(&deliver.Options{Target: address})
+			}}
+		poison := &queue.Message{ID: "poison"}
+		route.detector.crashed([]string{poison.ID}, time.Now())
+		var replicas []*replica
+		for range 3 {
+			result := route.deliver(t.Context(), []*queue.Message{poison}, func(*deliver.Client) []queue.Result {
+				r := q.running()
+				replicas = append(replicas, r)
+				r.mu.Lock()
+				close(r.exited)
+				r.exited = make(chan struct{})
+				r.mu.Unlock()
+				return []queue.Result{{Outcome: queue.Failed}}
+			})[0]
+			if !strings.HasPrefix(result.Reason, "the app exited") || q.running() != nil {
+				t.Errorf("after a crash: %+v, the replica is kept: %t", result, q.running() != nil)
+			}
+		}
+		if len(replicas) != 3 || replicas[0] == replicas[1] || replicas[1] == replicas[2] {
+			t.Errorf("the message was delivered %d times, not each time to a new replica", len(replicas))
 		}
 		if err := m.stop(t.Context()); err != nil {
 			t.Error(err)

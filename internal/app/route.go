@@ -104,6 +104,9 @@ func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, res
 				ended, waited = exitsSoon(exited), true
 			}
 			if ended {
+				if alone {
+					t.quarantine.stop() // the message is to blame: the next one does not wait for the restart delay
+				}
 				result.Reason = "the app exited while processing this message: " + result.Reason
 				continue
 			}
