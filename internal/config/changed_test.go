@@ -52,8 +52,8 @@ func TestChanged(t *testing.T) {
 			live: []string{"http-path", "http-connections", "error-visibility-timeout"}},
 		"what cannot": {before: one, after: one + "rate: 10/s\n", later: []string{"rate"}},
 		"both": {before: one, after: one,
-			flags: map[string]string{"deadline": "9s", "visibility-timeout": "77s"}, live: []string{"deadline"},
-			later: []string{"visibility-timeout"}},
+			flags: map[string]string{"deadline": "9s", "max-wait": "77s"}, live: []string{"deadline"},
+			later: []string{"max-wait"}},
 		"for one queue": {before: two, after: two7, live: []string{"inactivity-timeout of a"},
 			later: []string{"max-wait of a"}},
 		"the most of a queue": {before: "queues: [{name: a, max: 2}, {name: b}]\n",
@@ -76,10 +76,10 @@ func TestChanged(t *testing.T) {
 		})
 	}
 	before, after := loaded(t, one, nil),
-		loaded(t, "http_path: /b\nhttp_connections: 7\nvisibility_timeout: 77s\ninactivity_timeout: 8s\n", nil)
+		loaded(t, "http_path: /b\nhttp_connections: 7\nmax_wait: 77s\ninactivity_timeout: 8s\n", nil)
 	got := Changed(&before.Settings, after).Settings
 	if q := got.Queues[0]; q.HTTPPath != "/b" || q.Concurrency != 7 || q.InactivityTimeout != 8*time.Second ||
-		q.VisibilityTimeout != before.VisibilityTimeout {
+		q.MaxWait != before.MaxWait {
 		t.Errorf("in force: %+v", q)
 	}
 	if q := before.Queues[0]; q.HTTPPath != "/a" || before.HTTPPath != "/a" {

@@ -191,7 +191,7 @@ func timeoutOptions(s *Settings) []Option {
 		Help:  "Total time limit of one attempt; 0 disables it.",
 		value: duration(&s.Deadline, 0, twelveHours),
 	}, {
-		Name: "visibility-timeout", block: "Messages", label: "Visibility timeout", PerQueue: true, Beanstalk: "VisibilityTimeout",
+		Name: "visibility-timeout", block: "Messages", label: "Visibility timeout", Live: true, PerQueue: true, Beanstalk: "VisibilityTimeout",
 		DaemonKey: "visibility_timeout", Default: "300s",
 		Help:   "Period in which a received message is hidden from other consumers.",
 		Detail: "It is extended while the app works.",
@@ -213,7 +213,7 @@ func timeoutOptions(s *Settings) []Option {
 
 func retryOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "max-retries", essential: true, block: "Advanced options", label: "Max retries", Beanstalk: "MaxRetries", Default: "10",
+		Name: "max-retries", essential: true, block: "Advanced options", label: "Max retries", Live: true, Beanstalk: "MaxRetries", Default: "10",
 		Help:   "Maximum receives of a message before it goes to the dead-letter queue.",
 		Detail: "A queue of yours on Amazon SQS keeps its redrive policy.",
 		value:  integer(&s.MaxRetries, 1, 1000),

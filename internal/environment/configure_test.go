@@ -68,7 +68,8 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 	for name, want := range map[string]struct{ value, effect, locked string }{
 		"http-path":        {"/a", "reload", ""},
 		"http-connections": {"50", "restart", ""}, // shared by several queues
-		"max-retries":      {"10", "restart", ""},
+		"max-retries":      {"10", "reload", ""},
+		"max-wait":         {"0s", "restart", ""},
 		"mime-type":        {"text/plain", "reload", "set by the flag --mime-type, which overrides"},
 		"rate":             {"5/s", "restart", "set by the variable TENDRIL_RATE, which overrides"},
 		"config":           {file, "restart", "it names the settings file"},
@@ -82,9 +83,9 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
-	set := setting("http-path=/b", "max-retries=7", "deadline of a=9s")
+	set := setting("http-path=/b", "max-retries=7", "max-wait=7s", "deadline of a=9s")
 	preview, err := r.changes.previewChange(api.SettingsChange{Set: set})
-	if err != nil || preview.Base != shown.Hash || len(preview.Lines) != 5 || len(preview.Changes) != 3 {
+	if err != nil || preview.Base != shown.Hash || len(preview.Lines) != 6 || len(preview.Changes) != 4 {
 		t.Fatalf("%+v, %v", preview, err)
 	}
 	if r.settings.now().HTTPPath != "/a" {
@@ -95,17 +96,20 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if data, _ := os.ReadFile(file); string(data) != "# mine\nhttp_path: /b # here\nqueues:\n  - name: a\n"+
-		"    deadline: 9s\n  - b\nmax_retries: 7\n" {
+		"    deadline: 9s\n  - b\nmax_retries: 7\nmax_wait: 7s\n" {
 		t.Errorf("the file is\n%s", data)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if s := r.settings.now(); s.HTTPPath != "/b" || s.MaxRetries != 10 || s.Queues[0].Deadline != 9*time.Second {
+	if s := r.settings.now(); s.HTTPPath != "/b" || s.MaxRetries != 7 || s.MaxWait != 0 || s.Queues[0].Deadline != 9*time.Second {
 		t.Errorf("in force: %s, %d, %+v", s.HTTPPath, s.MaxRetries, s.Queues[0])
 	}
+	if _, most, err := r.queues.broker.Redrive("b"); most != 7 || err != nil {
+		t.Errorf("the queue dead-letters after %d receives, %v", most, err)
+	}
 	if shown = r.changes.configuration(); shown.Hash != done.Hash || len(shown.Changes) != 1 || !shown.Changes[0].Restart ||
-		shown.Changes[0].Name != "max-retries" || shown.Option("http-path").Where != file+":2" {
+		shown.Changes[0].Name != "max-wait" || shown.Option("http-path").Where != file+":2" {
 		t.Errorf("after the change: %s, %+v", shown.Hash, shown.Changes)
 	}
 	// Changes already pending are not listed with the next one.

@@ -59,7 +59,8 @@ func (q *queues) joiningOrder() []*workQueue {
 // tuningOf returns the worker settings that can change without a restart.
 func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	return worker.Tuning{
-		Concurrency: set.Concurrency, ErrorVisibilityTimeout: set.ErrorVisibilityTimeout,
+		Concurrency: set.Concurrency, VisibilityTimeout: negativeIfZero(set.VisibilityTimeout),
+		ErrorVisibilityTimeout: set.ErrorVisibilityTimeout,
 		Backoff: worker.Backoff{Min: s.BackoffMin, Max: s.BackoffMax, Doublings: s.BackoffDoublings,
 			Jitter: float64(s.BackoffJitter) / 100},
 		RespectRetryAfter: s.RespectRetryAfter, Retention: set.RetentionPeriod,
@@ -85,6 +86,9 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 		tuning := tuningOf(c.Settings, l.queue.settings())
 		l.worker.Tune(&tuning)
 		l.worker.SetFilter(l.queue.filter())
+	}
+	if slices.ContainsFunc(c.Live, isQueueAttribute) {
+		p.queues.updateAttributes()
 	}
 	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
 }

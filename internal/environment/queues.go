@@ -188,6 +188,32 @@ func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: set.FIFO(), embedded: true, url: q.urlOf(set.Name)}, nil
 }
 
+// isQueueAttribute reports whether a changed option is also an attribute of the queues that tendril creates.
+func isQueueAttribute(name string) bool {
+	option, _, _ := strings.Cut(name, " of ")
+	return slices.Contains([]string{"visibility-timeout", "max-retries", "retention-period"}, option)
+}
+
+// updateAttributes applies changed settings to the attributes of the queues that tendril creates. Other queues on
+// Amazon SQS keep theirs.
+func (q *queues) updateAttributes() {
+	ctx, cancel := context.WithTimeout(context.Background(), createTimeout)
+	defer cancel()
+	for _, w := range q.all {
+		var err error
+		switch set := w.settings(); {
+		case w.embedded:
+			_, own := ownAttributes(q.settings.now(), set)
+			err = q.broker.SetAttributes(ctx, w.name, own)
+		case set.Managed:
+			err = q.createOnSQS(ctx, set)
+		}
+		if err != nil {
+			q.opts.Logger.Error("queue attributes not updated", "component", "config", "queue", w.name, "err", err)
+		}
+	}
+}
+
 func (q *queues) urlOf(name string) string {
 	return q.endpoint + "/" + q.settings.now().AccountID + "/" + name
 }

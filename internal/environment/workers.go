@@ -79,7 +79,7 @@ func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Op
 
 	opts := &worker.Options{
 		Name: w.name, Concurrency: tuning.Concurrency,
-		VisibilityTimeout: negativeIfZero(set.VisibilityTimeout), ErrorVisibilityTimeout: tuning.ErrorVisibilityTimeout,
+		VisibilityTimeout: tuning.VisibilityTimeout, ErrorVisibilityTimeout: tuning.ErrorVisibilityTimeout,
 		Backoff: tuning.Backoff, RespectRetryAfter: tuning.RespectRetryAfter, Retention: tuning.Retention,
 		WaitTime: negativeIfZero(s.WaitTime), FIFO: w.fifo, UncountedReturns: w.embedded,
 		DeleteLinger: negativeIfZero(s.DeleteLinger), Events: events, ProbeIdle: w.probeIdle(l.target.checked),

@@ -8,19 +8,19 @@ import (
 )
 
 // accept takes in the messages of one receive call. Their visibility timeout started at began.
-func (s *settler) accept(msgs []queue.Message, filtered []bool, began, now time.Time) {
+func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.Duration, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
-			s.receivedAgain(s.messages.held[m.ID], m, began, now)
+			s.receivedAgain(s.messages.held[m.ID], m, visibility, began, now)
 		} else {
-			s.acceptNew(m, filtered != nil && filtered[i], began, now)
+			s.acceptNew(m, filtered != nil && filtered[i], visibility, began, now)
 		}
 	}
 }
 
-func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Time) {
+func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Duration, began, now time.Time) {
 	h := &held{msg: *m}
-	h.received(m, began, now, s.core.opts.VisibilityTimeout)
+	h.received(m, began, now, visibility)
 	s.messages.hold(h)
 
 	skipped := s.messages.unposted.values[life(m.ID, h.receives, h.receivesHere)]
@@ -53,10 +53,10 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Tim
 }
 
 // receivedAgain updates the receipt handle of a message the worker already holds.
-func (s *settler) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
+func (s *settler) receivedAgain(h *held, m *queue.Message, visibility time.Duration, began, now time.Time) {
 	s.duplicate(m, h.stage.String())
 	s.messages.countUnposted(h, true)
-	h.received(m, began, now, s.core.opts.VisibilityTimeout)
+	h.received(m, began, now, visibility)
 	if h.stage == deleting {
 		s.deletes.put(h, now)
 	}

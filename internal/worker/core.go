@@ -57,14 +57,23 @@ type core struct {
 }
 
 func newCore(o Options) *core {
-	c := &core{opts: o, events: o.Events, mu: &callbackMutex{}, limit: o.Concurrency, wake: make(chan struct{}, 1),
-		margin: min(o.VisibilityTimeout/10, time.Second)}
-	c.clock.rhythm = clamp(o.VisibilityTimeout/16, 50*time.Millisecond, time.Second)
+	c := &core{opts: o, events: o.Events, mu: &callbackMutex{}, limit: o.Concurrency, wake: make(chan struct{}, 1)}
+	c.clock.rhythm = time.Second
+	c.setVisibility(o.VisibilityTimeout)
 	c.callCtx, c.endCalls = context.WithCancel(context.Background())
 	if o.Pool != nil {
 		c.mu = &o.Pool.mu
 	}
 	return c
+}
+
+// setVisibility changes the visibility timeout of future receives. Messages keep the timeout of their receive, so the
+// maintenance loop never slows down.
+func (c *core) setVisibility(timeout time.Duration) {
+	c.opts.VisibilityTimeout = timeout
+	c.opts.Batch.Window = min(c.opts.Batch.Window, timeout*3/8)
+	c.margin = min(timeout/10, time.Second)
+	c.clock.rhythm = min(c.clock.rhythm, max(timeout/16, 50*time.Millisecond))
 }
 
 // wakeAt makes the maintenance loop run no later than t.

@@ -265,7 +265,7 @@ func (s *slots) gather(now time.Time) []*held {
 		}
 		for _, next := range h.group.waiting {
 			if h.attempt > 1 || s.messages.lastReceive(h) || next.lapsed ||
-				now.Sub(next.hiddenFrom) >= s.core.opts.VisibilityTimeout/2 || !add(next) {
+				now.Sub(next.hiddenFrom) >= next.visibility/2 || !add(next) {
 				break
 			}
 			h = next

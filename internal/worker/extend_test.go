@@ -66,9 +66,10 @@ func TestExtensionBeginsAtHalfOfTheVisibility(t *testing.T) {
 		{"12 h are up", held{stage: posting}, 30 * time.Second, 12*time.Hour - 30*time.Second, 0},
 	}
 	for _, tt := range tests {
+		tt.h.visibility = v
 		tt.h.hide(now.Add(-tt.age), v)
 		tt.h.receivedAt = now.Add(-tt.received)
-		if got := tt.h.extension(v, now); got != tt.want {
+		if got := tt.h.extension(now); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}

@@ -36,7 +36,7 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 
 // windowEnd returns the end of the batch window that starts with h. It is early enough for h to be delivered.
 func (m *inventory) windowEnd(h *held) time.Time {
-	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(m.core.opts.VisibilityTimeout*7/16))
+	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(h.visibility*7/16))
 }
 
 func (m *inventory) hold(h *held) {

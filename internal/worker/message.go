@@ -30,6 +30,8 @@ type held struct {
 	stage stage
 
 	receipt string
+	// visibility is the timeout set by the receive, and by extensions.
+	visibility time.Duration
 	// receivedAt and arrivedAt are the earliest and latest possible time of the receive. hiddenFrom and hiddenUntil
 	// are the start and end of the current visibility timeout.
 	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
@@ -76,6 +78,7 @@ func (h *held) received(m *queue.Message, began, now time.Time, visibility time.
 	h.lapsed = false
 	h.extended = false
 	h.nextExtend = time.Time{}
+	h.visibility = visibility
 	h.hide(began, visibility)
 	h.receives = m.ReceiveCount
 	h.receivesHere = m.Attempt
@@ -101,24 +104,24 @@ func (h *held) left(now time.Time) time.Duration {
 }
 
 // spent reports whether no extension can leave half a visibility timeout, which a delivery needs to start.
-func (h *held) spent(visibility time.Duration, now time.Time) bool {
-	return h.left(now) < visibility/2 && h.hiddenUntil.Sub(now) <= visibility/2
+func (h *held) spent(now time.Time) bool {
+	return h.left(now) < h.visibility/2 && h.hiddenUntil.Sub(now) <= h.visibility/2
 }
 
 // extension returns the visibility timeout to set, or 0 if no extension is due. Messages in flight are extended after
 // half of it, waiting ones after a third, so that they have more than half left when their turn comes.
-func (h *held) extension(visibility time.Duration, now time.Time) time.Duration {
+func (h *held) extension(now time.Time) time.Duration {
 	if h.changing || h.lapsed || now.Before(h.nextExtend) {
 		return 0
 	}
 	age := now.Sub(h.hiddenFrom)
 	switch {
-	case (h.stage == posting || h.stage == deadLettering) && age >= visibility/2:
-	case (h.stage == waiting || h.stage == postponed) && age >= visibility/3:
+	case (h.stage == posting || h.stage == deadLettering) && age >= h.visibility/2:
+	case (h.stage == waiting || h.stage == postponed) && age >= h.visibility/3:
 	default:
 		return 0
 	}
-	v := min(visibility, h.left(now))
+	v := min(h.visibility, h.left(now))
 	if !now.Add(v).After(h.hiddenUntil.Add(time.Second / 2)) {
 		return 0
 	}
@@ -128,8 +131,8 @@ func (h *held) extension(visibility time.Duration, now time.Time) time.Duration 
 // stale reports whether a message has waited too long for a slot. Such messages are returned, so that deliveries
 // start with more than half of the visibility timeout left.
 func (h *held) stale(o *Options, now time.Time) bool {
-	return now.Sub(h.readyAt) >= min(o.VisibilityTimeout*3/8, 10*time.Second)+o.Batch.Window ||
-		now.Sub(h.hiddenFrom) >= o.VisibilityTimeout/2
+	return now.Sub(h.readyAt) >= min(h.visibility*3/8, 10*time.Second)+o.Batch.Window ||
+		now.Sub(h.hiddenFrom) >= h.visibility/2
 }
 
 func (h *held) size() int {

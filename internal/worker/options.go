@@ -119,6 +119,11 @@ func (b Backoff) delay(attempt int, random float64) time.Duration {
 	return time.Duration(d * (1 - clamp(b.Jitter, 0, 1)*random))
 }
 
+// visibilityOf applies the default and the range of [Options].VisibilityTimeout.
+func visibilityOf(d time.Duration) time.Duration {
+	return clamp(cmp.Or(d, defaultVisibilityTimeout), time.Second, maxHidden)
+}
+
 // settled returns a copy of o with defaults applied and all values in range.
 func (o *Options) settled() Options {
 	var s Options
@@ -130,10 +135,10 @@ func (o *Options) settled() Options {
 		most, usual = s.Pool.concurrency, s.Pool.concurrency
 	}
 	s.Concurrency = clamp(cmp.Or(s.Concurrency, usual), 1, most)
-	s.VisibilityTimeout = clamp(cmp.Or(s.VisibilityTimeout, defaultVisibilityTimeout), time.Second, maxHidden)
+	s.VisibilityTimeout = visibilityOf(s.VisibilityTimeout)
 
 	s.Batch.Size = clamp(s.Batch.Size, 1, queue.MaxBatch)
-	s.Batch.Window = clamp(s.Batch.Window, 0, min(maxBatchWindow, s.VisibilityTimeout*3/8))
+	s.Batch.Window = clamp(s.Batch.Window, 0, maxBatchWindow) // and by setVisibility
 	if s.Batch.Size == 1 {
 		s.Batch.Window = 0
 	}

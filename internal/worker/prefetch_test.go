@@ -191,7 +191,7 @@ func TestStale(t *testing.T) {
 		{"half of the visibility is gone", 300 * time.Second, 0, 150 * time.Second, true},
 	}
 	for _, tt := range tests {
-		h := &held{readyAt: now.Add(-tt.waited)}
+		h := &held{readyAt: now.Add(-tt.waited), visibility: tt.visibility}
 		h.hide(now.Add(-tt.age), tt.visibility)
 		if got := h.stale(&Options{VisibilityTimeout: tt.visibility}, now); got != tt.want {
 			t.Errorf("%s: got %v", tt.name, got)

@@ -46,15 +46,17 @@ type poller struct {
 }
 
 type openReceive struct {
-	ctx       context.Context
-	cancel    context.CancelFunc
-	asked     int
-	expected  int  // used in pools
-	gaveUp    bool // no more messages are expected
-	waited    bool
-	wait      time.Duration
-	start     time.Time
-	cancelled bool
+	ctx      context.Context
+	cancel   context.CancelFunc
+	asked    int
+	expected int  // used in pools
+	gaveUp   bool // no more messages are expected
+	waited   bool
+	wait     time.Duration
+	// visibility is the visibility timeout when the receive started.
+	visibility time.Duration
+	start      time.Time
+	cancelled  bool
 }
 
 // learn adapts want to a response, and reports whether the receive took exactly one round trip.
@@ -121,11 +123,10 @@ func (w *Worker) startOwnReceives(now time.Time) {
 }
 
 func (w *Worker) receive(o *openReceive) {
-	opts := &w.core.opts
-	req := queue.ReceiveRequest{Visibility: &opts.VisibilityTimeout, CountAtPost: opts.UncountedReturns}
+	req := queue.ReceiveRequest{CountAtPost: w.core.opts.UncountedReturns}
 	for o != nil {
 		req.Max = o.asked
-		req.Wait = &o.wait
+		req.Wait, req.Visibility = &o.wait, &o.visibility
 		msgs, err := w.queue.Receive(o.ctx, req)
 		o.cancel()
 		filtered := w.poller.filterMessages(msgs)
@@ -134,7 +135,7 @@ func (w *Worker) receive(o *openReceive) {
 		w.core.mu.Lock()
 		w.observe(now)
 		hiddenSince := w.poller.receiveEnded(o, msgs, err, now)
-		w.settler.accept(msgs, filtered, hiddenSince, now)
+		w.settler.accept(msgs, filtered, o.visibility, hiddenSince, now)
 		w.obeyGate(now)
 		w.startDeliveries(nil, now)
 		w.flush(now)
@@ -184,7 +185,7 @@ func (p *poller) next(now time.Time) *openReceive {
 		n = 1
 	}
 
-	o := &openReceive{asked: n, start: now, wait: p.core.opts.WaitTime}
+	o := &openReceive{asked: n, start: now, wait: p.core.opts.WaitTime, visibility: p.core.opts.VisibilityTimeout}
 	if p.lane != nil {
 		p.lane.prepare(o)
 	}
@@ -277,7 +278,7 @@ func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, n
 	p.core.stats.counts.Polls++
 	switch {
 	case err == nil || len(msgs) > 0:
-		hiddenSince = p.core.clock.began(o.start, now, p.pace.travel(p.core.opts.VisibilityTimeout))
+		hiddenSince = p.core.clock.began(o.start, now, p.pace.travel(o.visibility))
 		p.answered(o, msgs, now)
 	case !o.cancelled:
 		p.failedReceive(o, err, now)

@@ -83,7 +83,7 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 	}
 	h.throttled = res.Outcome == queue.Throttled
 	d := endedDelivery{result: *res, attempt: h.attempt, receivedAt: h.receivedAt,
-		due: h.arrivedAt.Add(s.core.opts.VisibilityTimeout), lapsed: h.lapsed || aborted, extended: h.extended,
+		due: h.arrivedAt.Add(h.visibility), lapsed: h.lapsed || aborted, extended: h.extended,
 		returnable: res.Outcome == queue.Unreached && s.app.returnable(), deadLetter: s.letters.takes(h, res),
 		random: s.core.opts.Random()}
 
@@ -112,7 +112,7 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 }
 
 func (s *settler) keepable(h *held, now time.Time) bool {
-	return s.gate.keeping() && s.core.workCtx.Err() == nil && !h.spent(s.core.opts.VisibilityTimeout, now)
+	return s.gate.keeping() && s.core.workCtx.Err() == nil && !h.spent(now)
 }
 
 func newSettled(h *held, res *queue.Result, batch int, aborted bool, now time.Time) Settled {
@@ -139,7 +139,7 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 		e.DeadLettering = true
 		s.letters.send(h, e, now)
 	default:
-		e.NextRetry = later(h.arrivedAt.Add(s.core.opts.VisibilityTimeout), h.hiddenUntil)
+		e.NextRetry = later(h.arrivedAt.Add(h.visibility), h.hiddenUntil)
 		s.visibility.release(h, now)
 	}
 	if act.verb == remove {

@@ -65,3 +65,24 @@ func TestTuneChangesTheDelayAfterAFailure(t *testing.T) {
 		}
 	})
 }
+
+// A message keeps the visibility timeout of its receive, also when it is extended. Later receives have the new one.
+func TestTuneChangesTheVisibilityOfLaterReceives(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		app := &testApp{handle: done(100 * time.Second)}
+		r := prepare(t, queuetest.NewFake(nil), app, &Options{Concurrency: 2, VisibilityTimeout: 60 * time.Second})
+		r.send(1, "")
+		r.run()
+		after(time.Second)
+		r.w.Tune(&Tuning{Concurrency: 2, VisibilityTimeout: 600 * time.Second})
+		after(30 * time.Second) // the open receive ends
+		r.send(1, "")
+		after(3 * time.Minute)
+
+		// The first message is extended after 30, 60 and 90 s, the second never.
+		if c := r.w.Status().Counts; c.Done != 2 || c.VisibilityExpired > 0 || c.Extended != 3 {
+			t.Errorf("%d extensions, want 3; %+v", c.Extended, c)
+		}
+	})
+}

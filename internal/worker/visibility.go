@@ -21,7 +21,7 @@ func (v *visibilityChanger) round(now time.Time) {
 		case h.stage != posting && h.stage != waiting && h.stage != postponed && h.stage != deadLettering:
 		case !h.lapsed && !now.Before(h.hiddenUntil):
 			v.messages.expireVisibility(h)
-		case h.stage == postponed && !h.lapsed && h.spent(v.core.opts.VisibilityTimeout, now):
+		case h.stage == postponed && !h.lapsed && h.spent(now):
 			heap.Remove(&v.messages.deferred, h.place)
 			v.returnWithGroup(h, now)
 		default:
@@ -31,7 +31,7 @@ func (v *visibilityChanger) round(now time.Time) {
 }
 
 func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
-	if d := h.extension(v.core.opts.VisibilityTimeout, now); d > 0 {
+	if d := h.extension(now); d > 0 {
 		v.change(pending{h: h, purpose: extendVisibility, receipt: h.receipt, visibility: d, until: h.hiddenUntil}, now)
 	}
 }
@@ -109,7 +109,7 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 		h.hide(start, p.visibility)
 	case h.stage != gone && h.stage != deleting:
 		v.failed(p, err, class == invalidReceipt, now)
-		h.nextExtend = now.Add(min(2*time.Second, v.core.opts.VisibilityTimeout/16))
+		h.nextExtend = now.Add(min(2*time.Second, h.visibility/16))
 		if class == refused {
 			h.nextExtend = now.Add(refusedLimit)
 		}

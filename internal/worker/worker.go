@@ -153,6 +153,7 @@ func (w *Worker) SetFilter(match func(*queue.Message) bool) { w.poller.filter.St
 // Tuning contains the [Options] that can change while a worker runs.
 type Tuning struct {
 	Concurrency            int
+	VisibilityTimeout      time.Duration
 	ErrorVisibilityTimeout *time.Duration
 	Backoff                Backoff
 	RespectRetryAfter      bool
@@ -160,12 +161,13 @@ type Tuning struct {
 }
 
 // Tune applies settings to all attempts that end from now on. If concurrency decreases, deliveries in flight finish
-// first. A worker of a pool ignores Concurrency.
+// first. Messages keep the visibility timeout of their receive. A worker of a pool ignores Concurrency.
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
 	now := time.Now()
 	o := &w.core.opts // other fields are read without the lock
+	w.core.setVisibility(visibilityOf(t.VisibilityTimeout))
 	o.ErrorVisibilityTimeout = t.ErrorVisibilityTimeout
 	o.Backoff = t.Backoff
 	o.RespectRetryAfter = t.RespectRetryAfter
