@@ -107,7 +107,7 @@ func (w *world) operate() {
 	}
 	slices.Sort(times)
 	for i, at := range times {
-		time.Sleep(at - w.now())
+		sleep(context.Background(), at-w.now())
 		d := w.daemons[int(w.plan.roll("operator", i)*float64(len(w.daemons)))]
 		if l := d.running(); l != nil && w.change(l.fleet, i%2 == 0) && len(w.plan.Faults) == 0 {
 			w.awaitFollowers()
@@ -137,7 +137,7 @@ func (w *world) change(by *follower, pause bool) bool {
 
 // resumeAll ends the last pause after all faults have ended, and waits for all daemons.
 func (w *world) resumeAll() {
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Second) {
+	for began := time.Now(); time.Since(began) < time.Minute; sleep(context.Background(), time.Second) {
 		if w.change(w.daemons[0].running().fleet, false) {
 			w.awaitFollowers()
 			return
@@ -149,7 +149,7 @@ func (w *world) resumeAll() {
 // awaitFollowers waits until all daemons have applied the last confirmed change.
 func (w *world) awaitFollowers() {
 	want, began := w.oracle.revision(), time.Now()
-	for ; ; time.Sleep(100 * time.Millisecond) {
+	for ; ; sleep(context.Background(), 100*time.Millisecond) {
 		behind := slices.DeleteFunc(slices.Clone(w.daemons), func(d *daemon) bool {
 			l := d.running()
 			if l == nil {
