@@ -212,6 +212,9 @@ func (c *container) mustWork(t *testing.T, grace time.Duration) {
 	if !c.SecurityContext.ReadOnly {
 		t.Error("the root file system can be written to")
 	}
+	if cfg.RegistryTable == "" || !cfg.RegistryCreate {
+		t.Error("the pods have no registry in common, and each would elect itself")
+	}
 	if !slices.ContainsFunc(c.VolumeMounts, func(m struct {
 		MountPath string `yaml:"mountPath"`
 	}) bool {
