@@ -162,7 +162,8 @@ func (l *attemptLog) submit(b *Broker) {
 
 // drop counts n lost attempts and logs losses at most once per lossesEvery. The caller must hold l.mu.
 func (l *attemptLog) drop(b *Broker, n int) {
-	if l.lost += n; time.Since(l.lostAt) >= lossesEvery {
+	l.lost += n
+	if time.Since(l.lostAt) >= lossesEvery {
 		b.log.Warn("attempts not recorded", "dir", b.dir, "attempts", l.lost)
 		l.lost, l.lostAt = 0, time.Now()
 	}
@@ -189,7 +190,8 @@ func (s *attemptStore) onCommit(err error) error {
 	l := &s.b.attempts
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiting -= len(s.items); err != nil {
+	l.waiting -= len(s.items)
+	if err != nil {
 		l.drop(s.b, len(s.items))
 	}
 	return err

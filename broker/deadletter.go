@@ -116,7 +116,8 @@ func (t *transfer) onCommit(err error) error {
 	defer q.broker.queues.moving.Unlock()
 	q.mu.Lock()
 	for _, it := range t.items {
-		if it.moved = it.moved && err == nil; it.moved {
+		it.moved = it.moved && err == nil
+		if it.moved {
 			*t.departures(&q.index.counters)++
 			q.index.delays.sub(it.due)
 		}

@@ -31,7 +31,8 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 	err = live.ready()
 	for i := 0; i < len(receipts) && err == nil; i++ {
 		var of receipt
-		if of, errs[i] = live.index.open(work, receipts[i]); errs[i] != nil {
+		of, errs[i] = live.index.open(work, receipts[i])
+		if errs[i] != nil {
 			continue
 		}
 		switch m := live.index.held[of.key]; {

@@ -149,7 +149,8 @@ func (f *fifoOrder) place(g *group) {
 	case g.messages[0].due != 0:
 		g.heap = &f.waiting
 	default:
-		if g.heap = &f.ready; g.lastGiven > 0 {
+		g.heap = &f.ready
+		if g.lastGiven > 0 {
 			g.behind = f.newest
 			g.given = g.lastGiven
 			g.lastGiven = 0

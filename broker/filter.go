@@ -140,7 +140,11 @@ func (c *conn) scanMatching(columns string, after, high int64, sel condition, li
 // last row examined, and end means that no more rows follow.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, end bool, err error) {
 	chunk, args := sel.chunk(after, high, rows)
-	err = c.query(func(row row) { n, last, end = row.int(0), row.int(1), row.int(2) < int64(rows) },
+	err = c.query(func(row row) {
+		n = row.int(0)
+		last = row.int(1)
+		end = row.int(2) < int64(rows)
+	},
 		`SELECT sum(1`+sel.text+`), max(id), count(*)
 			FROM (SELECT * FROM messages WHERE `+chunk+` ORDER BY id LIMIT ?) AS messages`,
 		append(append(slices.Clone(sel.args), args...), int64(rows))...)
@@ -171,7 +175,8 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 	all := live.index.counters.live()
 	live.mu.Unlock()
 	high := f.reach(live.index.number, last)
-	if f.Through = 0; high == last && f.IsZero() {
+	f.Through = 0
+	if high == last && f.IsZero() {
 		return all, true, nil
 	}
 
@@ -186,10 +191,12 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 			found, last, err = c.countMatching(at, high, sel)
 			return err
 		})
-		if n += found; err != nil || last == 0 {
+		n += found
+		if err != nil || last == 0 {
 			return n, err == nil, err
 		}
-		if at = last; time.Since(begun) > within {
+		at = last
+		if time.Since(begun) > within {
 			return n, false, nil
 		}
 	}

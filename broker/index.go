@@ -38,7 +38,8 @@ func newIndex(b *Broker, number int64, fifo bool) index {
 }
 
 func (x *index) newOrder() {
-	if x.order = newStandard(); x.fifo {
+	x.order = newStandard()
+	if x.fifo {
 		x.order = newFIFO()
 	}
 }
@@ -299,7 +300,8 @@ func (x *index) arriveAhead(s *standardOrder, r *record) {
 	if !noisy && x.capacityAhead(s) == 0 {
 		return
 	}
-	if x.window.ahead = r.key; !noisy {
+	x.window.ahead = r.key
+	if !noisy {
 		x.window.recordEarly(r.key)
 		s.add(x.newMessage(r))
 		x.countFresh()
@@ -332,7 +334,9 @@ func (x *index) resetWindow() {
 
 // start empties the window. All messages with low < key <= last must then be read.
 func (w *window) start(low, last int64, fifo bool) {
-	w.cursor, w.ahead, w.tail = low, low, last
+	w.cursor = low
+	w.ahead = low
+	w.tail = last
 	w.dueAt, w.dueKey = 0, 0
 	w.early = nil
 	w.stale = low < last

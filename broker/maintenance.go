@@ -167,7 +167,8 @@ func (m *maintenance) afterCommit() error {
 		m.runIn(tidySoon)
 	}
 
-	if m.commits++; m.commits%checkpointEvery != 0 {
+	m.commits++
+	if m.commits%checkpointEvery != 0 {
 		return nil
 	}
 

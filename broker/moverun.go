@@ -186,7 +186,8 @@ type moveStep struct {
 
 func (s *moveStep) apply(x *tx) error {
 	n, err := x.c.integer(`SELECT count(*) FROM moves WHERE id = ? AND status = ?`, s.task.id, string(MoveRunning))
-	if s.ended = n == 0; s.ended || err != nil {
+	s.ended = n == 0
+	if s.ended || err != nil {
 		return err
 	}
 	if err := s.departure.apply(x); err != nil {
@@ -266,7 +267,8 @@ func (b *Broker) loadMoves(c *conn) error {
 			}
 			t.high = row.int(4)
 		}
-		if t.Moved = row.int(8); MoveStatus(row.text(6)) != MoveRunning {
+		t.Moved = row.int(8)
+		if MoveStatus(row.text(6)) != MoveRunning {
 			t.end(MoveStatus(row.text(6)), row.text(7))
 		}
 		delete(known, t.id)

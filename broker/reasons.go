@@ -230,7 +230,8 @@ func wordWithoutIDs(word string) string {
 			part = "*"
 		}
 		out.WriteString(aNumber.ReplaceAllLiteralString(part, "#"))
-		if word = word[end:]; word != "" {
+		word = word[end:]
+		if word != "" {
 			out.WriteByte(word[0])
 			word = word[1:]
 		}

@@ -286,7 +286,8 @@ func (r *receive) start(m *message, now, wall int64) receivedMessage {
 
 	m.receivedAt, m.until = now, now+int64(r.visibility)
 	q.index.held[m.key] = m
-	if m.unposted = r.unposted; !m.unposted {
+	m.unposted = r.unposted
+	if !m.unposted {
 		q.broker.marks.put(m)
 	}
 

@@ -32,7 +32,8 @@ func (q *liveQueue) storeReceive(m *message) {
 
 // changeVisibility sets a message's visibility timeout; 0 makes the message visible. The caller must hold the lock.
 func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Duration) {
-	if m.until = now + int64(visibility); visibility == 0 {
+	m.until = now + int64(visibility)
+	if visibility == 0 {
 		q.index.endFlight(m)
 		q.waiters.wake(1)
 	} else {

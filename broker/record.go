@@ -186,7 +186,8 @@ func (c *conn) scanWithout(low, high int64, tenants []string, limit int) ([]*rec
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, err error) {
 	ok = true
 	err = c.query(func(row row) {
-		if ok = ok && row[5] == nil; !ok {
+		ok = ok && row[5] == nil
+		if !ok {
 			return
 		}
 		r := &record{key: row.int(0), sent: row.int(1), sum: row.int(2), attributes: row.bytes(3)}

@@ -119,7 +119,8 @@ func (r *rescheduling) apply(t *tx) error {
 		return err
 	}
 
-	if r.found, r.before = true, row.due; r.delay > 0 {
+	r.found, r.before = true, row.due
+	if r.delay > 0 {
 		r.to = gridUp(r.q.broker.clock.milli(r.q.broker.clock.now()) + r.delay.Milliseconds())
 	}
 
@@ -129,7 +130,8 @@ func (r *rescheduling) apply(t *tx) error {
 	}
 
 	// The message stays scheduled, for now at the earliest.
-	if r.sent = r.to; r.to == 0 {
+	r.sent = r.to
+	if r.to == 0 {
 		r.sent = r.q.broker.clock.nowMilli()
 	}
 

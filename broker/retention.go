@@ -144,7 +144,8 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 		found++
 	}, `SELECT id, due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due < ? AND due = sent AND id > ?
 		ORDER BY due LIMIT ?`, s.q.index.number, s.cutoff, low, int64(sweepRows))
-	if s.more = s.more || found == sweepRows; err != nil {
+	s.more = s.more || found == sweepRows
+	if err != nil {
 		return err
 	}
 	next, err := c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due >= ? AND id > ?

@@ -25,7 +25,8 @@ func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 		if a := &m.Attributes[i]; a.Name == queue.AttributeNotBefore && at.IsZero() {
 			text = a.Value
 			seconds, err := strconv.ParseInt(a.Value, 10, 64)
-			if at = time.Unix(seconds, 0); !strings.HasPrefix(a.Type, "Number") {
+			at = time.Unix(seconds, 0)
+			if !strings.HasPrefix(a.Type, "Number") {
 				at, err = time.Parse(time.RFC3339, a.Value)
 			}
 			if err != nil || !a.IsText() {

@@ -186,7 +186,8 @@ func mergeAttributes(old, change map[string]string) map[string]string {
 	}
 
 	for name, value := range change {
-		if merged[name] = value; value == "" && settable[name].removable {
+		merged[name] = value
+		if value == "" && settable[name].removable {
 			delete(merged, name)
 		}
 	}

@@ -44,7 +44,8 @@ func (s *standardOrder) requeue(m *message) {
 	if m.queued || !m.idle() {
 		return
 	}
-	if m.queued = true; m.tenant != nil && m.tenant.noisy != nil {
+	m.queued = true
+	if m.tenant != nil && m.tenant.noisy != nil {
 		s.park(m)
 	} else {
 		s.back.push(m)

@@ -54,7 +54,8 @@ func (a *alarm) set(at int64, wait time.Duration) {
 	if a.at != 0 && a.at <= at {
 		return
 	}
-	if a.at = at; a.timer == nil {
+	a.at = at
+	if a.timer == nil {
 		a.timer = time.AfterFunc(max(0, wait), a.ring)
 	} else {
 		a.timer.Reset(max(0, wait))

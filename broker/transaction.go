@@ -161,7 +161,8 @@ func (t *tx) flushInserts() error {
 				t.args = append(t.args, orNull(r.due), orNull(r.origin), orNull(r.received), orNull(r.first), orNull(r.dead),
 					orNull(r.source), orNull(r.group), orNull(r.dedup), orNull(r.trace))
 			}
-			if t.args = append(t.args, nil, r.body); r.attributes != nil {
+			t.args = append(t.args, nil, r.body)
+			if r.attributes != nil {
 				t.args[len(t.args)-2] = r.attributes
 			}
 		}

@@ -145,7 +145,8 @@ func (w *writer) run() {
 		select {
 		case <-w.wake:
 		case <-w.upkeep.timer.C:
-			if w.upkeep.armed = false; w.failed() == nil {
+			w.upkeep.armed = false
+			if w.failed() == nil {
 				w.upkeep.run()
 			}
 			continue
@@ -171,7 +172,8 @@ func (w *writer) next() (group []pendingRequest, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for before, still := 0, 0; still < gatherYields && len(w.pending) < groupLimit; {
-		if still++; len(w.pending) > before {
+		still++
+		if len(w.pending) > before {
 			before, still = len(w.pending), 0
 		}
 		w.mu.Unlock()
@@ -209,7 +211,8 @@ func (w *writer) commit(group []pendingRequest) {
 		// Once the log has restarted, deletes reuse its space. If there is no space even for the checkpoint, they
 		// fail with that error.
 		_ = w.b.store.Load().restartLog("RESTART")
-		if err = nil; len(group) > 0 {
+		err = nil
+		if len(group) > 0 {
 			err = w.tx.commit(w.b.store.Load(), group)
 		}
 		if isFull(err) {

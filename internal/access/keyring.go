@@ -302,7 +302,8 @@ func (k *Keyring) refresh() {
 		return // the missing file was already reported
 	}
 	pairs, err := ReadFile(k.path)
-	if k.info = info; err == nil {
+	k.info = info
+	if err == nil {
 		k.use(pairs)
 	} else if k.rejected != nil {
 		k.rejected(err)

@@ -77,7 +77,9 @@ func (d *deployments) end(state string, err error) {
 // cancel implements [App.Abort].
 func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {
 	d.mu.Lock()
-	last, abort, over := d.last(), d.abort, d.over
+	last := d.last()
+	abort := d.abort
+	over := d.over
 	if last == nil || last.Over() {
 		d.mu.Unlock()
 		return api.Deployment{}, &api.Error{Status: http.StatusConflict, Message: "no deployment is in progress",

@@ -164,7 +164,8 @@ func folderSize(dir string) (size int64) {
 		if info, err := d.Info(); err == nil {
 			size += info.Size()
 		}
-		if files++; files >= maxFolderFiles {
+		files++
+		if files >= maxFolderFiles {
 			return fs.SkipAll
 		}
 		return nil

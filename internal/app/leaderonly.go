@@ -62,7 +62,8 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 		}
 		l.asked = true
 	}
-	if l.left--; l.claim == nil {
+	l.left--
+	if l.claim == nil {
 		l.opts.Log.Info("command skipped", "step", step.Name, "reason", "leader_only: another instance has run it")
 		return nil
 	}
@@ -113,7 +114,8 @@ func contentDigest(dir string) (string, error) {
 		case d.IsDir():
 			return nil
 		}
-		if files++; files > maxFolderFiles {
+		files++
+		if files > maxFolderFiles {
 			return fs.SkipAll
 		}
 		return digestFile(all, root, name, d)

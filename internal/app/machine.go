@@ -79,7 +79,8 @@ type machineSystem struct {
 func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error) {
 	p := supervisor.Process{Name: "step", Argv: c.Argv, Dir: cmp.Or(c.Dir, "/"), OneOutput: !c.Quiet,
 		OutputWait: outputWait, Detached: m.detached}
-	if p.Env = c.Env; !c.HasEnv {
+	p.Env = c.Env
+	if !c.HasEnv {
 		p.Env = withVariables(slices.Clone(m.environ), c.Env)
 	}
 	if c.Shell != "" {

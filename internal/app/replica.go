@@ -134,7 +134,8 @@ func (r *replica) begin(id string) (exited <-chan struct{}) {
 func (r *replica) end(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.messages[id]--; r.messages[id] == 0 {
+	r.messages[id]--
+	if r.messages[id] == 0 {
 		delete(r.messages, id)
 	}
 }
@@ -147,7 +148,8 @@ func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 		return
 	}
 	r.mu.Lock()
-	if r.exits++; r.exits == maxExits && !r.wasReady.Load() && r.failure == nil {
+	r.exits++
+	if r.exits == maxExits && !r.wasReady.Load() && r.failure == nil {
 		r.failure = fmt.Errorf("%s exited %d times before it was ready: %s", r.name(), r.exits, how)
 	}
 	ids := slices.Sorted(maps.Keys(r.messages))

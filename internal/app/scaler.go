@@ -36,7 +36,8 @@ type Scaler struct {
 func (s *Scaler) Size(context.Context) (current, desired int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if desired = s.wanted; desired == 0 {
+	desired = s.wanted
+	if desired == 0 {
 		desired = s.size()
 	}
 	return s.ready(), desired, nil

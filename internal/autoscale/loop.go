@@ -144,7 +144,8 @@ type knownSize struct {
 func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
 	s := &l.size
 	mayApply = l.isLeader()
-	if s.age++; !mayApply && s.read && s.age < followerIntervals {
+	s.age++
+	if !mayApply && s.read && s.age < followerIntervals {
 		return false, nil
 	}
 	s.age = 0

@@ -65,7 +65,7 @@ func of(v float64) Reading {
 	if !(v >= 0 && v <= math.MaxFloat64) {
 		return Reading{}
 	}
-	return Reading{v, true}
+	return Reading{Value: v, Known: true}
 }
 
 // Datapoint is the value of a metric over one period, and missing if Samples is 0.

@@ -235,14 +235,19 @@ func (d Decision) ScaleInHeld() bool { return d.Rule == ruleScaleInHeld }
 func (s policyState) observe(desired int, now time.Time) policyState {
 	if s.begun && s.desired != desired {
 		s.changed = now
-		s.period, s.over, s.under = period{}, 0, 0
+		s.period = period{}
+		s.over = 0
+		s.under = 0
 	}
 	s.begun, s.desired = true, desired
 	return s
 }
 
 func (s policyState) forget() policyState {
-	s.recommendations, s.period, s.over, s.under = nil, period{}, 0, 0
+	s.recommendations = nil
+	s.period = period{}
+	s.over = 0
+	s.under = 0
 	return s
 }
 

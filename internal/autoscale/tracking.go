@@ -71,7 +71,8 @@ func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	v := recommendation{at: now, exact: max(busy, backlog), whole: in.Busy.Known && drained}
 
 	v.size = max(roundUp(v.exact), 1)
-	if v.idle = in.idle() && v.size > in.Desired; v.idle {
+	v.idle = in.idle() && v.size > in.Desired
+	if v.idle {
 		v.exact, v.size = float64(in.Desired), in.Desired
 	}
 
@@ -167,7 +168,9 @@ func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 		d.Rule, d.Why = ruleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
 		return d
 	}
-	d.Rule, d.Why, d.Desired = ruleOut, v.why, min(v.size, max(2*d.From, d.From+4), p.MaxSize)
+	d.Rule = ruleOut
+	d.Why = v.why
+	d.Desired = min(v.size, max(2*d.From, d.From+4), p.MaxSize)
 	return d
 }
 

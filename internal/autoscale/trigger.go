@@ -77,7 +77,9 @@ func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 		return p.observePeriod(s, in)
 	}
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
-		s.period, s.over, s.under = period{}, 0, 0
+		s.period = period{}
+		s.over = 0
+		s.under = 0
 	}
 	s.period = s.period.add(in.read(p.Measure), in.busyProcesses(), now)
 	if now.Sub(s.period.begun) < p.Period {
@@ -105,7 +107,9 @@ func (p Policy) observePeriod(s policyState, in Inputs) policyState {
 // resets both counts.
 func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	value, ok := s.period.value(p.Statistic)
-	s.work, s.period, s.value = s.period.work, period{begun: now, last: now}, value
+	s.work = s.period.work
+	s.period = period{begun: now, last: now}
+	s.value = value
 	switch {
 	case ok && value > p.UpperThreshold:
 		s.over, s.under = s.over+1, 0

@@ -60,7 +60,8 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 		n := batchLength(out)
 		sent, err := d.sibling(to).Send(ctx, out[:n])
 		for i, place := range places[:n] {
-			if errs[place] = err; err == nil {
+			errs[place] = err
+			if err == nil {
 				errs[place] = sent[i].Err
 			}
 		}
@@ -77,7 +78,8 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 func batchLength(msgs []queue.Outgoing) int {
 	size := 0
 	for i := range msgs {
-		if size += msgs[i].Size(); size > queue.MaxMessageSize && i > 0 || i == queue.MaxBatch {
+		size += msgs[i].Size()
+		if size > queue.MaxMessageSize && i > 0 || i == queue.MaxBatch {
 			return i
 		}
 	}

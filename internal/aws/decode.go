@@ -123,7 +123,8 @@ func (r *messageReader) readAttribute(name string) {
 			r.json.Skip()
 		}
 	})
-	if a.Value = text; a.IsBinary() {
+	a.Value = text
+	if a.IsBinary() {
 		raw, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil {
 			r.json.Reject("base64")

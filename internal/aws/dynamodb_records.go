@@ -195,7 +195,9 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 	}
 
 	for i, name := range slices.Sorted(maps.Keys(change.Old.With(old).With(next).Fields)) {
-		attribute, before, after := fmt.Sprint("#", i), fmt.Sprint(":old", i), fmt.Sprint(":new", i)
+		attribute := fmt.Sprint("#", i)
+		before := fmt.Sprint(":old", i)
+		after := fmt.Sprint(":new", i)
 		names[attribute] = name
 
 		if value, keep := next[name]; keep {

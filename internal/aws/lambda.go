@@ -213,7 +213,9 @@ var (
 // parseFunction parses a name (resize, resize:live), partial ARN (123456789012:function:resize) or ARN.
 func parseFunction(s string) (functionReference, error) {
 	r := functionReference{}
-	rest, partition, problem := s, "", ""
+	rest := s
+	partition := ""
+	problem := ""
 	switch {
 	case strings.HasPrefix(s, "arn:"):
 		a, err := arn.Parse(s)
@@ -231,7 +233,9 @@ func parseFunction(s string) (functionReference, error) {
 		case !found:
 			problem = "it names no function"
 		}
-		r.Region, r.Account, partition = a.Region, a.AccountID, a.Partition
+		r.Region = a.Region
+		r.Account = a.AccountID
+		partition = a.Partition
 	case strings.Contains(s, "://"):
 		problem = "it is a URL, and functions are invoked by name"
 	case strings.Contains(s, ":function:"):

@@ -143,7 +143,8 @@ type boundedBody struct {
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
+	b.left -= int64(n)
+	if b.left < 0 {
 		return 0, errors.New("the answer is larger than the service allows")
 	}
 	if b.needed && n == 0 && errors.Is(err, io.EOF) {

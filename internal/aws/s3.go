@@ -137,7 +137,8 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 			return contents, nil
 		}
 
-		if broken = err; ctx.Err() != nil {
+		broken = err
+		if ctx.Err() != nil {
 			break
 		}
 	}

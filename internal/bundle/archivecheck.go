@@ -85,7 +85,8 @@ type listing struct {
 
 func (l *listing) ReadAt(p []byte, at int64) (int, error) {
 	if !l.whole {
-		if l.left -= int64(len(p)); l.left < 0 {
+		l.left -= int64(len(p))
+		if l.left < 0 {
 			return 0, zip.ErrFormat
 		}
 	}

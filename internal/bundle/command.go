@@ -279,7 +279,8 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 
 // value returns a text with its surrounding blanks.
 func (e *entryReader) value(p yamlfile.Pair) string {
-	if e.text(p); p.Value.Kind == yamlfile.Scalar {
+	e.text(p)
+	if p.Value.Kind == yamlfile.Scalar {
 		return p.Value.Text
 	}
 	return ""

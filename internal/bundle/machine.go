@@ -255,7 +255,8 @@ func (e *entryReader) file(p yamlfile.Pair) (f MachineFile) {
 	switch {
 	case encoding == "base64":
 		text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(f.Content), ""))
-		if f.Content = string(text); err != nil {
+		f.Content = string(text)
+		if err != nil {
 			e.wrong(p, "write base64, or leave out the encoding", "is not base64")
 		}
 	case encoding != "" && encoding != "plain":

@@ -155,7 +155,8 @@ func (m *missingPrograms) hook(file string, argv []string) {
 		if len(words) == 0 {
 			return
 		}
-		if name = words[0]; !m.has(name) {
+		name = words[0]
+		if !m.has(name) {
 			m.name(file, 1, name)
 			return
 		}

@@ -59,7 +59,9 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 		}
 	}
 
-	own, dead, named := s.settings.Name, DeadLetterName(s.settings.Name), !s.settings.Queues[0].Managed
+	own := s.settings.Name
+	dead := DeadLetterName(s.settings.Name)
+	named := !s.settings.Queues[0].Managed
 	if named && len(all) == 0 {
 		return nil, nil
 	} else if named { // in the same account and region as the other queues

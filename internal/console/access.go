@@ -191,14 +191,18 @@ func withoutBodies(answer any) (any, bool) {
 		return a, true
 	case api.Exchange:
 		a.Request, a.Answer = a.Request[:min(1, len(a.Request))], a.Answer[:min(1, len(a.Answer))]
-		a.Body, a.AnswerBody, a.BodyHidden = "", "", true
+		a.Body = ""
+		a.AnswerBody = ""
+		a.BodyHidden = true
 		return a, true
 	}
 	return answer, false
 }
 
 func hideBody(m *api.Message) {
-	m.Body, m.Attributes, m.BodyHidden = "", nil, true
+	m.Body = ""
+	m.Attributes = nil
+	m.BodyHidden = true
 	m.Attempts = slices.Clone(m.Attempts)
 	for i := range m.Attempts {
 		m.Attempts[i].Answer = ""

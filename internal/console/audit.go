@@ -98,7 +98,9 @@ func (a *auditor) admitsRead(now time.Time, what string) bool {
 
 func (a *auditor) turn(now time.Time) {
 	if now.Sub(a.minute) >= time.Minute {
-		a.minute, a.refused, a.read = now, 0, map[string]bool{}
+		a.minute = now
+		a.refused = 0
+		a.read = map[string]bool{}
 	}
 }
 

@@ -43,8 +43,8 @@ type failure struct {
 }
 
 func remember(d *api.Delivery) remembered {
-	r := remembered{d.MessageID, d.Queue, d.Outcome, d.At, d.DurationMS, d.WaitMS,
-		int32(d.Status), int32(d.Attempt), int32(d.ReceiveCount), nil}
+	r := remembered{messageID: d.MessageID, queue: d.Queue, outcome: d.Outcome, at: d.At, durationMS: d.DurationMS, waitMS: d.WaitMS,
+		status: int32(d.Status), attempt: int32(d.Attempt), receiveCount: int32(d.ReceiveCount)}
 	if f := (failure{d.Reason, d.Answer, d.RetryAt, d.DeadLetterQueue}); f != (failure{}) {
 		r.failure = &f
 	}
@@ -55,7 +55,10 @@ func (r *remembered) delivery() api.Delivery {
 	d := api.Delivery{MessageID: r.messageID, Queue: r.queue, Outcome: r.outcome, At: r.at, DurationMS: r.durationMS,
 		WaitMS: r.waitMS, Status: int(r.status), Attempt: int(r.attempt), ReceiveCount: int(r.receiveCount)}
 	if f := r.failure; f != nil {
-		d.Reason, d.Answer, d.RetryAt, d.DeadLetterQueue = f.reason, f.answer, f.retryAt, f.deadLetterQueue
+		d.Reason = f.reason
+		d.Answer = f.answer
+		d.RetryAt = f.retryAt
+		d.DeadLetterQueue = f.deadLetterQueue
 	}
 	return d
 }

@@ -36,7 +36,10 @@ type environmentRoutes struct {
 // getStatus also works after the queues have been closed; it then omits them.
 func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	st := e.environment()
-	st.Environment, st.Version, st.PID, st.Backend = e.opts.Environment, e.opts.Version, os.Getpid(), api.BackendSQS
+	st.Environment = e.opts.Environment
+	st.Version = e.opts.Version
+	st.PID = os.Getpid()
+	st.Backend = api.BackendSQS
 	st.Checks, st.Ready = all(e.opts.Probes.Ready)
 	st.Problems = e.opts.Deliveries.Problems()
 	st.Problems = st.Problems[:min(len(st.Problems), shownProblems)]

@@ -20,8 +20,11 @@ func fromStored(s *broker.Stored) api.Message {
 	m := api.FromMessage(&s.Message, s.Queue)
 	m.Attributes = slices.SortedFunc(slices.Values(m.Attributes),
 		func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
-	m.VisibleAt, m.DeadAt, m.Attempts = s.Until, s.DeadAt, fromAttempts(s.Attempts)
-	if m.State = string(s.State); s.State == broker.InFlight {
+	m.VisibleAt = s.Until
+	m.DeadAt = s.DeadAt
+	m.Attempts = fromAttempts(s.Attempts)
+	m.State = string(s.State)
+	if s.State == broker.InFlight {
 		m.State = api.MessageInFlight
 	}
 	return m

@@ -94,7 +94,8 @@ func (q *queueRoutes) edit(c *call, body api.EditRequest) (api.SendAnswer, error
 		if err != nil {
 			return api.SendAnswer{}, err
 		}
-		if body.To = old.DeadLetterSource[strings.LastIndexByte(old.DeadLetterSource, ':')+1:]; body.To == "" {
+		body.To = old.DeadLetterSource[strings.LastIndexByte(old.DeadLetterSource, ':')+1:]
+		if body.To == "" {
 			return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "the message does not record its queue",
 				"name the destination queue as to")
 		}

@@ -101,7 +101,8 @@ func (q *queueRoutes) messages(c *call) (api.MessagePage, error) {
 			}
 		}
 		left -= len(stored)
-		if page.Next = next; next == "" || req.Within > 0 && time.Since(begun) > req.Within {
+		page.Next = next
+		if next == "" || req.Within > 0 && time.Since(begun) > req.Within {
 			break
 		}
 	}

@@ -101,7 +101,8 @@ func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locke
 		row := s.Option()
 		o := c.configOption(&row, api.DescribedOption{
 			Name: strings.ReplaceAll(s.Key, "_", "-") + " of " + q.Name, OptionValue: optionValue(s.Key, s.Value, s.From)})
-		if o.Locked = locked; s.Key == "url" {
+		o.Locked = locked
+		if s.Key == "url" {
 			o.Locked = cmp.Or(locked, "it names the queue: edit the file by hand")
 		}
 		shown.Settings = append(shown.Settings, o)

@@ -99,7 +99,8 @@ func isOwn(entry fs.DirEntry) bool {
 // Close unlocks the directory.
 func (d *DataDirectory) Close() error {
 	release := d.release
-	if d.release = nil; release == nil {
+	d.release = nil
+	if release == nil {
 		return nil
 	}
 	return release()

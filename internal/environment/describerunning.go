@@ -43,7 +43,8 @@ func (e *Environment) Describe(ctx context.Context) api.Description {
 	d.Queues, d.Notes = e.work.describeQueues(ctx)
 	describeQueueSettings(d.Queues, explained)
 	now.addResources(ctx, &d)
-	if d.Tasks = st.Tasks; d.Tasks != nil {
+	d.Tasks = st.Tasks
+	if d.Tasks != nil {
 		d.Tasks.Tasks = withoutSecrets(d.Tasks.Tasks)
 		d.Election = electionText(s)
 	}

@@ -385,10 +385,12 @@ func resource(found []cloud.Resource, name, url string) *cloud.Resource {
 
 func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 	r := resource(found, q.Name, q.URL)
-	if q.Missing = r == nil; q.Missing {
+	q.Missing = r == nil
+	if q.Missing {
 		return
 	}
-	if q.URL, q.Attributes = r.URL, r.Attributes; r.Attributes == nil {
+	q.URL, q.Attributes = r.URL, r.Attributes
+	if r.Attributes == nil {
 		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "attributes", What: "queue " + q.Name + ": " + r.Note,
 			Why: "they are not compared with the settings", Remedy: "allow these credentials sqs:GetQueueAttributes"})
 	}

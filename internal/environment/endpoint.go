@@ -57,7 +57,8 @@ func (q *queues) serveBroker(context.Context) error {
 // possible, all environments of this user share it.
 func (q *queues) ownToken() (token string, err error) {
 	s := q.settings.now()
-	if token = s.RegistryToken; token == "" {
+	token = s.RegistryToken
+	if token == "" {
 		if token, err = tasks.Token(s.DataDir); err != nil {
 			return "", err
 		}

@@ -81,7 +81,8 @@ func (i *instance) dataDir() (st health.DataDirState) {
 	lost := error(nil)
 	if files := i.files.Load(); files != nil {
 		lost = files.Changed()
-		if st.Embedded = i.queues.broker != nil; st.Embedded {
+		st.Embedded = i.queues.broker != nil
+		if st.Embedded {
 			lost = cmp.Or(i.queues.broker.Lost(), lost)
 		}
 	}

@@ -110,7 +110,9 @@ func addLeader(out *api.Instances, leader *api.Leader) {
 		out.Instances = append(out.Instances, api.KnownInstance{Name: leader.Holder, Source: "lease", Console: leader.Console})
 	}
 	one := &out.Instances[i]
-	one.Leads, one.Term, one.LeaseAgeSeconds = true, leader.Term, leader.AgeSeconds
+	one.Leads = true
+	one.Term = leader.Term
+	one.LeaseAgeSeconds = leader.AgeSeconds
 }
 
 // addMembers adds the group's members. A member with a listed instance's ID is merged into that entry.

@@ -129,7 +129,8 @@ func (p *pauseFile) change(alter func(*storedPauses)) error {
 }
 
 func setPause(pauses *map[string]string, name, reason string, paused bool) {
-	if delete(*pauses, name); !paused {
+	delete(*pauses, name)
+	if !paused {
 		return
 	}
 	if *pauses == nil {

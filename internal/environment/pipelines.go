@@ -218,7 +218,8 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 		if dead, next.MaxReceives, err = p.queues.broker.Redrive(w.name); err != nil {
 			return next
 		}
-		if next.Known = true; dead == "" {
+		next.Known = true
+		if dead == "" {
 			return next // the queue keeps its messages without a dead-letter queue
 		}
 	} else {

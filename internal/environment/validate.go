@@ -46,7 +46,8 @@ func (o *Options) ProbePorts() error {
 	var problems []error
 	var held []net.Listener
 	hold := func(l net.Listener, err error) {
-		if problems = append(problems, err); err == nil {
+		problems = append(problems, err)
+		if err == nil {
 			held = append(held, l)
 		}
 	}

@@ -250,7 +250,8 @@ func (j *Journal) write(r record, durable bool) error {
 		j.mu.Unlock()
 		err := j.file.Sync()
 		j.mu.Lock()
-		if j.syncing, j.syncedTo = false, upTo; err != nil {
+		j.syncing, j.syncedTo = false, upTo
+		if err != nil {
 			j.err = err
 		}
 		j.synced.Broadcast()

@@ -167,7 +167,8 @@ func (r *run) loop(ctx context.Context) error {
 			return nil
 		}
 
-		if r.gaveUp = time.Since(idleSince) > r.options.Wait; r.gaveUp {
+		r.gaveUp = time.Since(idleSince) > r.options.Wait
+		if r.gaveUp {
 			return nil
 		}
 		if r.options.Waiting != nil && left.Total() > len(r.skipped) {
@@ -295,7 +296,8 @@ func size(items []Item) (n int) {
 func fitting(items []Item) int {
 	n, bytes := 0, 0
 	for n < len(items) && n < perCall {
-		if bytes += items[n].Message.Size(); bytes > maxBytes && n > 0 {
+		bytes += items[n].Message.Size()
+		if bytes > maxBytes && n > 0 {
 			break
 		}
 		n++

@@ -67,7 +67,8 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 		r.journal.forget(ids...)
 		for half := range slices.Chunk(items, (len(items)+1)/2) {
 			more, cause2, err := r.attempt(ctx, half)
-			if again = append(again, more...); err != nil {
+			again = append(again, more...)
+			if err != nil {
 				return nil, nil, err
 			}
 			if cause2 != nil {

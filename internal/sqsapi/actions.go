@@ -141,7 +141,8 @@ type pageRequest struct {
 func (r *pageRequest) page(names []string) ([]string, string, error) {
 	limit := maxListed
 	if r.MaxResults != nil {
-		if limit = *r.MaxResults; limit < 1 || limit > maxListed {
+		limit = *r.MaxResults
+		if limit < 1 || limit > maxListed {
 			return nil, "", queue.Errorf(queue.CodeInvalidParameterValue,
 				"Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and %d.", maxListed)
 		}

@@ -25,7 +25,8 @@ type exchange struct {
 }
 
 func (x *exchange) readJSON(target string) (act *action, request any, err error) {
-	if act = x.h.actions[target]; act == nil {
+	act = x.h.actions[target]
+	if act == nil {
 		return nil, nil, queue.Errorf(codeUnknownOperation, "The operation %s is not served by this endpoint.",
 			quote(target))
 	}

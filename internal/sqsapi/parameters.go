@@ -79,7 +79,8 @@ func wireFields(t reflect.Type, action string) (fields []wireField) {
 
 		field := wireField{index: f.Index, typ: f.Type, name: f.Name}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if field.json = name; name == "" {
+		field.json = name
+		if name == "" {
 			field.json = f.Name
 		}
 

@@ -230,7 +230,7 @@ func registryActions() map[string]action {
 					made[id] = run.MessageID
 				}
 			}
-			return &skipRunResponse{true, made}, err
+			return &skipRunResponse{Skipped: true, Made: made}, err
 		}),
 		"Fired": typed(func(x *actionCall, in *enqueuedRequest) (*enqueuedResponse, error) {
 			stored, err := x.broker.Registry().Read(x.ctx, registry.KindRun, in.ID)

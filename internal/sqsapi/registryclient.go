@@ -127,7 +127,9 @@ func (c *RegistryClient) runWire(term int64, run *registry.Run) runWire {
 	}
 	if !run.Manual {
 		fence := c.scope.Fence(term)
-		w.Task, w.Lease, w.Term = c.scope.Key(run.Task), fence.Lease, fence.Term
+		w.Task = c.scope.Key(run.Task)
+		w.Lease = fence.Lease
+		w.Term = fence.Term
 	}
 	return w
 }

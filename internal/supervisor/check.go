@@ -141,7 +141,9 @@ func redirectedTo(resp *http.Response) string {
 	if err != nil || resp.StatusCode > 399 {
 		return ""
 	}
-	to.User, to.RawQuery, to.Fragment = nil, "", ""
+	to.User = nil
+	to.RawQuery = ""
+	to.Fragment = ""
 	return " to " + terminal.Plain(to.String(), false)
 }
 

@@ -53,7 +53,9 @@ func (l *logFile) open() error {
 		_ = file.Close()
 		return fmt.Errorf("opening the log file %s: %w", l.path, err)
 	}
-	l.file, l.size, l.torn = file, info.Size(), false
+	l.file = file
+	l.size = info.Size()
+	l.torn = false
 	return nil
 }
 

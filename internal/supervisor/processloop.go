@@ -84,7 +84,9 @@ func (l *processLoop) run() {
 func (l *processLoop) answer(err error) {
 	if l.restart != nil {
 		l.restart <- err
-		l.restart, l.failures, l.onTrial = nil, nil, false
+		l.restart = nil
+		l.failures = nil
+		l.onTrial = false
 	}
 }
 

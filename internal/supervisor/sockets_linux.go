@@ -98,7 +98,8 @@ func removeHeld(sockets map[string]bool, processes []process) (hidden []process)
 			}
 		}
 
-		if look("/proc/" + strconv.Itoa(p.pid)); !seen {
+		look("/proc/" + strconv.Itoa(p.pid))
+		if !seen {
 			asOwner(p.pid, look)
 		}
 		if !seen {
@@ -272,7 +273,8 @@ func (t *processTree) owns(conn net.Conn) bool {
 	}
 	sockets := c.sockets()
 	leader := process{pid: int(t.pid.Load())}
-	if removeHeld(sockets, []process{leader}); len(sockets) == 0 { // the usual case
+	removeHeld(sockets, []process{leader})
+	if len(sockets) == 0 { // the usual case
 		return true
 	}
 	hidden := removeHeld(sockets, t.members())

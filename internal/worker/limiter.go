@@ -68,7 +68,8 @@ func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages in
 	permit, wait, reason := l.shared.limiter.Acquire(now, n)
 	if permit == 0 {
 		// If the limiter gives no wait time, ask again when a delivery ends.
-		if l.shared.onDone = wait <= 0; l.shared.onDone {
+		l.shared.onDone = wait <= 0
+		if l.shared.onDone {
 			wait = askLimiterAgain
 		}
 		l.shared.askAt = now.Add(wait)

@@ -34,7 +34,8 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 			case taker == nil || l.credit > taker.credit+sameCredit:
 				taker, tied = l, 1
 			case l.credit > taker.credit-sameCredit:
-				if tied++; random(tied) == 0 { // Give all tied queues equal chances.
+				tied++
+				if random(tied) == 0 { // Give all tied queues equal chances.
 					taker = l
 				}
 			}

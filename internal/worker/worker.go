@@ -174,7 +174,8 @@ func (w *Worker) Tune(t *Tuning) {
 	o.Retention = cmp.Or(t.Retention, defaultRetention)
 	if w.lane == nil {
 		full := w.core.limit == o.Concurrency
-		if o.Concurrency = clamp(cmp.Or(t.Concurrency, defaultConcurrency), 1, maxConcurrency); full {
+		o.Concurrency = clamp(cmp.Or(t.Concurrency, defaultConcurrency), 1, maxConcurrency)
+		if full {
 			w.core.limit = o.Concurrency
 		}
 	}

@@ -203,7 +203,8 @@ func (t *serviceTasks) count(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if t.none = task.Service == ""; !t.none {
+		t.none = task.Service == ""
+		if !t.none {
 			t.api, t.service = api, api.Service(task.Cluster, task.Service)
 		}
 	}

@@ -246,7 +246,9 @@ func (m *member) leave(ctx context.Context) {
 // count returns the number of instances in service, or 1 outside of a group.
 func (m *member) count(ctx context.Context) (int, error) {
 	m.mu.Lock()
-	group, settled, why := m.group, m.settled, m.why
+	group := m.group
+	settled := m.settled
+	why := m.why
 	m.mu.Unlock()
 	switch {
 	case group != nil:
@@ -264,7 +266,9 @@ func (m *member) count(ctx context.Context) (int, error) {
 func (m *member) setMembers(group string, s aws.GroupState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.members.Group, m.members.Instances, m.members.At = group, s.Instances, time.Now()
+	m.members.Group = group
+	m.members.Instances = s.Instances
+	m.members.At = time.Now()
 }
 
 // withProtection returns events that also report protection changes to protected, starting with false.

@@ -55,7 +55,8 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if err = errors.Join(os.Mkdir(bin, 0o700), os.Symlink(program, filepath.Join(bin, programName))); err != nil {
 		return fmt.Errorf("linking get-config: %w", err)
 	}
-	if f.uid = uid; uid < 0 {
+	f.uid = uid
+	if uid < 0 {
 		return nil
 	}
 	if dataDir != "" {

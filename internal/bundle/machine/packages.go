@@ -16,7 +16,8 @@ func (a *Applier) install(ctx context.Context, p *bundle.Package) (Outcome, erro
 	did := false
 	for _, version := range versions {
 		one, err := a.installOne(ctx, p, version)
-		if did = did || one; err != nil {
+		did = did || one
+		if err != nil {
 			return changedIf(did), err
 		}
 	}

@@ -64,7 +64,7 @@ func open(ctx context.Context, source string) (*download, error) {
 		return nil, err
 	}
 
-	d := &download{f, true}
+	d := &download{File: f, temporary: true}
 	if err := fetch(ctx, source, f); err != nil {
 		return nil, errors.Join(fmt.Errorf("downloading %s: %w", shownURL(source), err), d.Close())
 	}
@@ -253,7 +253,8 @@ func (u *unpacking) zip(archive *os.File) error {
 
 // entry unpacks one entry. os.Root rejects paths outside the folder.
 func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
-	if u.entries++; u.entries > maxEntries {
+	u.entries++
+	if u.entries > maxEntries {
 		return fmt.Errorf("it has more than %d entries", maxEntries)
 	}
 
@@ -312,7 +313,8 @@ func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err err
 		}
 	}()
 	n, err := io.Copy(to, io.LimitReader(from, u.left+1))
-	if u.left -= n; err == nil && u.left < 0 {
+	u.left -= n
+	if err == nil && u.left < 0 {
 		err = fmt.Errorf("its files have more than %d bytes", int64(maxUnpacked))
 	}
 	if err != nil {

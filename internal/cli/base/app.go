@@ -67,7 +67,9 @@ func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 
 func optionsFor(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
 	opts, err := upOptions(c, cfg, b, command)
-	opts.Config, opts.AppEnv, opts.Version = cfg, c.Environ, c.Version
+	opts.Config = cfg
+	opts.AppEnv = c.Environ
+	opts.Version = c.Version
 	return opts, err
 }
 

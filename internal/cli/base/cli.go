@@ -114,7 +114,8 @@ func (c *CLI) Buffer(text bool) {
 		delay, report = 0, reportPlain
 	}
 
-	if c.Err = (&terminal.Writer{To: Behind(c.Err), Colors: text && c.Color()}); text {
+	c.Err = (&terminal.Writer{To: Behind(c.Err), Colors: text && c.Color()})
+	if text {
 		c.Out = &terminal.Writer{To: Behind(c.Out), Colors: c.Color()}
 	} else {
 		c.Out = c.Programs()

@@ -66,7 +66,7 @@ type plannedSteps struct {
 }
 
 func (f Format) printSteps(c *CLI, steps []string) error {
-	return f.Print(c, plannedSteps{true, append([]string{}, steps...)}, steps, func() error {
+	return f.Print(c, plannedSteps{DryRun: true, Would: append([]string{}, steps...)}, steps, func() error {
 		for _, step := range steps {
 			if _, err := c.Println("would " + Plain(step)); err != nil {
 				return err

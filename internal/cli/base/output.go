@@ -212,7 +212,8 @@ func Preview(text string, limit int) string {
 
 func cutRunes(text string, n int) string {
 	for i := range text {
-		if n--; n < 0 {
+		n--
+		if n < 0 {
 			return text[:i]
 		}
 	}

@@ -165,7 +165,9 @@ func (b *lineBuffer) next() (portion []byte) {
 	case len(b.full) > 0:
 		portion, b.full = b.full[0], b.full[1:]
 	case b.due && len(b.lines) > 0:
-		portion, b.lines, b.spare = b.lines, b.spare, nil
+		portion = b.lines
+		b.lines = b.spare
+		b.spare = nil
 	}
 	return portion
 }

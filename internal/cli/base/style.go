@@ -168,7 +168,8 @@ func CutWidth(text string, width int) string {
 	used, end := 0, 0
 	clusters := uniseg.NewGraphemes(text)
 	for clusters.Next() {
-		if used += clusters.Width(); used > width-1 {
+		used += clusters.Width()
+		if used > width-1 {
 			break
 		}
 		_, end = clusters.Positions()

@@ -135,7 +135,9 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 			if lines, err := w.take(); err != nil {
 				frame.lost = err.Error()
 			} else {
-				frame.lines, frame.at, frame.lost = lines, time.Now(), ""
+				frame.lines = lines
+				frame.at = time.Now()
+				frame.lost = ""
 			}
 		case key, open := <-keys:
 			if key == "q" || key == "Q" || key == KeyInterrupt || !open {

@@ -88,7 +88,8 @@ var notInLabel = regexp.MustCompile(`[^a-z0-9-]+`)
 // Label converts a name to a Kubernetes name of at most 50 lower-case letters, digits and dashes.
 func Label(name string) string {
 	label := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(name), "-"), "-")
-	if label = label[:min(len(label), 50)]; label == "" {
+	label = label[:min(len(label), 50)]
+	if label == "" {
 		return "worker"
 	}
 	return strings.TrimRight(label, "-")

@@ -30,7 +30,9 @@ first. If nothing is scaled, the decisions are advice for an external scaler.`,
 		if err != nil {
 			return answer, err
 		}
-		answer.Backlog, answer.OldestSeconds, answer.Desired = now.Backlog, now.OldestSeconds, now.Desired
+		answer.Backlog = now.Backlog
+		answer.OldestSeconds = now.OldestSeconds
+		answer.Desired = now.Desired
 		answer.ScaleDecisions, err = client.ScaleDecisions(ctx)
 		return answer, err
 	}, base.ViewOf(func(a scaleAnswer) error {

@@ -83,7 +83,8 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 			continue
 		}
 		l := template
-		if l.Text = text.Text(); !q.Matches(&l) {
+		l.Text = text.Text()
+		if !q.Matches(&l) {
 			continue
 		}
 		if lines = append(lines, l); len(lines) > f.Limit {

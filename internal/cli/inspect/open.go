@@ -55,7 +55,8 @@ once, within 10 minutes. The session expires 12 hours after its last request.`,
 func openBrowser(c *base.CLI, link string) error {
 	program := "open"
 	if runtime.GOOS != "darwin" {
-		if program = "xdg-open"; c.Env("DISPLAY") == "" && c.Env("WAYLAND_DISPLAY") == "" {
+		program = "xdg-open"
+		if c.Env("DISPLAY") == "" && c.Env("WAYLAND_DISPLAY") == "" {
 			return errors.New("no display found")
 		}
 	}

@@ -138,7 +138,9 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 	}
 
 	defer func() { err = errors.Join(err, screen.Restore()) }()
-	keys, looks, results := make(chan string), make(chan topLook), make(chan string, 1)
+	keys := make(chan string)
+	looks := make(chan topLook)
+	results := make(chan string, 1)
 	go base.ReadKeys(ctx, in, keys)
 	go w.look(ctx, looks)
 	for {
@@ -209,7 +211,9 @@ func (w *topWatch) take(look topLook) {
 		w.frame.lost = "No answer, retrying: " + look.err.Error()
 		return
 	}
-	w.frame.lost, w.frame.status, w.frame.curves = "", look.status, look.curves
+	w.frame.lost = ""
+	w.frame.status = look.status
+	w.frame.curves = look.curves
 }
 
 func (w *topWatch) key(key string, height int) (act topAct, quit bool) {

@@ -248,14 +248,18 @@ func (f *topFrame) queues() topTable {
 	queues := slices.Clone(f.status.Queues)
 	slices.SortStableFunc(queues, func(a, b api.Queue) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, q := range queues {
-		state, why, tone, failing := "-", "", base.PlainText, "-"
+		state := "-"
+		why := ""
+		tone := base.PlainText
+		failing := "-"
 		if w := workers[q.Name]; w != nil {
 			state, why = w.State()
 			tone = map[string]base.Style{api.QueueRunning: base.Green, api.QueueFailing: base.Red}[state]
 			tone = cmp.Or(tone, base.Yellow)
 			failing = fmt.Sprintf("%.0f%%", 100*w.FailingShare())
 		} else if dead[q.Name] {
-			if state = "Dead"; q.Ledger.Live > 0 {
+			state = "Dead"
+			if q.Ledger.Live > 0 {
 				tone = base.Yellow
 			}
 		}
@@ -274,7 +278,9 @@ func perSecond(v float32, known bool) string { return strings.TrimSuffix(rateTex
 func (f *topFrame) processes() topTable {
 	rows := topTable{base.Heading("PROCESS", "STATE", "PID", "FOR", "RESTARTS", "LAST EXIT")}
 	for _, p := range f.status.App {
-		tone, pid, lasts := base.Yellow, "-", "-"
+		tone := base.Yellow
+		pid := "-"
+		lasts := "-"
 		if p.Ready {
 			tone = base.Green
 		}

@@ -278,7 +278,9 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	for _, m := range messages {
 		reason := cmp.Or(lastFailure(&m), reasons[m.ID])
 		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
-			m.SentAt, m.DeadAt, m.DeadLetterSource = f.SentAt, f.FailedAt, f.Source
+			m.SentAt = f.SentAt
+			m.DeadAt = f.FailedAt
+			m.DeadLetterSource = f.Source
 			m.ReceiveCount += f.Receives
 			reason = f.Reason
 		}

@@ -314,7 +314,8 @@ func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
 		if fifo {
 			one.DedupID = "redrive-" + m.ID
 		}
-		if bytes += one.Size(); bytes > target.MaxBatchBytes && len(out) > 0 {
+		bytes += one.Size()
+		if bytes > target.MaxBatchBytes && len(out) > 0 {
 			break
 		}
 		out = append(out, one)

@@ -83,7 +83,8 @@ func messagesToReplay(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *t
 		in = file
 	}
 	if p.client, err = c.Dial(cmd); err != nil {
-		if p.client = nil; p.to == "" {
+		p.client = nil
+		if p.to == "" {
 			return nil, err
 		}
 	}
@@ -374,7 +375,9 @@ func splitURL(text string) (address, path string, err error) {
 	if u.RawQuery != "" {
 		path = cmp.Or(path, "/") + "?" + u.RawQuery
 	}
-	u.Path, u.RawPath, u.RawQuery = "", "", ""
+	u.Path = ""
+	u.RawPath = ""
+	u.RawQuery = ""
 	return u.String(), path, nil
 }
 

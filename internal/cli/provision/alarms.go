@@ -240,7 +240,11 @@ func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 			row.Changes = s.Changes
 		}
 		if is := there[s.Name]; is != nil {
-			row.Alarm, row.State, row.Reason, row.Since, row.ARN = is.Alarm, is.State, is.Reason, is.Since, is.ARN
+			row.Alarm = is.Alarm
+			row.State = is.State
+			row.Reason = is.Reason
+			row.Since = is.Since
+			row.ARN = is.ARN
 		} else {
 			row.Alarm = *described[s.Name]
 		}
@@ -251,7 +255,7 @@ func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 		is := &found.Foreign[i]
 		for j := range shown.Alarms {
 			if shown.Alarms[j].Name == is.Name {
-				shown.Alarms[j] = shownAlarm{is.Alarm, is.State, is.Reason, is.Since, is.ARN, "foreign", nil}
+				shown.Alarms[j] = shownAlarm{Alarm: is.Alarm, State: is.State, Reason: is.Reason, Since: is.Since, ARN: is.ARN, Status: "foreign"}
 			}
 		}
 	}
@@ -474,7 +478,9 @@ func lookUp(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue
 	if err != nil {
 		return err
 	}
-	q.Name, q.URL, q.ARN = found.Name(), found.URL(), attributes["QueueArn"]
+	q.Name = found.Name()
+	q.URL = found.URL()
+	q.ARN = attributes["QueueArn"]
 	dead, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	q.DeadLetter = base.AfterColon(dead)
 	return nil

@@ -46,7 +46,8 @@ func programMappings(smaps io.Reader) []mapping {
 		fields := strings.Fields(lines.Text())
 		var m mapping
 		if _, err := fmt.Sscanf(lines.Text(), "%x-%x ", &m.begin, &m.end); err == nil {
-			if last = nil; len(fields) < 6 || !strings.HasPrefix(fields[5], "/") || strings.Contains(fields[1], "w") {
+			last = nil
+			if len(fields) < 6 || !strings.HasPrefix(fields[5], "/") || strings.Contains(fields[1], "w") {
 				continue
 			}
 			if program = cmp.Or(program, fields[5]); fields[5] == program {

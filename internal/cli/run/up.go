@@ -67,7 +67,10 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.Tty
 	c.Buffer(text)
 	log := newLogger(c, cfg, text)
-	opts.Config, opts.AppEnv, opts.Version, opts.Terminal = cfg, c.Environ, c.Version, c.Tty
+	opts.Config = cfg
+	opts.AppEnv = c.Environ
+	opts.Version = c.Version
+	opts.Terminal = c.Tty
 	ofBundle := append(base.BundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
 	if text {
 		c.PrintWarnings(cfg.Warnings...)

@@ -180,7 +180,7 @@ func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, err
 
 // awaitOutcomes prints the outcome of each message. The error contains the number of messages without success.
 func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batchSender, timeout time.Duration) error {
-	failed, running, unknown := 0, 0, 0
+	var failed, running, unknown int
 	for _, id := range o.sent {
 		d, last, known, err := o.outcome(ctx, watch, id, timeout)
 		if err != nil {

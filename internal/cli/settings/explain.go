@@ -129,7 +129,7 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 
 	about := inspect.ExplanationOf(o, d)
 	_, changes := d.Option(o.Name)
-	return explanations{[]explainedOption{forPrograms(about, changes)}, true, func() error {
+	return explanations{options: []explainedOption{forPrograms(about, changes)}, one: true, show: func() error {
 		c.Println(about)
 		for _, change := range changes {
 			c.Printf("\n  changed since: %s is now %s (%s); in force after %s\n", change.Name,
@@ -172,7 +172,7 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 		return explainOther(c, b, args[0])
 	}
 
-	return explanations{[]explainedOption{forPrograms(about, nil)}, true, func() error {
+	return explanations{options: []explainedOption{forPrograms(about, nil)}, one: true, show: func() error {
 		_, err := c.Println(about)
 		return err
 	}}, nil
@@ -189,7 +189,7 @@ func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, err
 	set := api.OptionValue{Value: value, Layer: config.FromBundle.String(), Where: from}
 	o := explainedOption{DescribedOption: api.DescribedOption{Name: last.Option, OptionValue: set},
 		Help: bundledMeaning(last)}
-	return explanations{[]explainedOption{o}, true, func() error {
+	return explanations{options: []explainedOption{o}, one: true, show: func() error {
 		explainBundled(c, settings)
 		return nil
 	}}, nil

@@ -108,7 +108,7 @@ func newTasksPause(c *base.CLI) *cobra.Command {
 	return changesTask(c, cmd, "pause task %s", func(ctx context.Context, client *api.Client, name string,
 		f base.Format) error {
 		err := client.PauseTask(ctx, name, reason)
-		return printPaused(c, f, taskPaused{name, true}, err)
+		return printPaused(c, f, taskPaused{Task: name, Paused: true}, err)
 	})
 }
 
@@ -121,7 +121,7 @@ func newTasksResume(c *base.CLI) *cobra.Command {
 	return changesTask(c, cmd, "resume task %s", func(ctx context.Context, client *api.Client, name string,
 		f base.Format) error {
 		err := client.ResumeTask(ctx, name)
-		return printPaused(c, f, taskPaused{name, false}, err)
+		return printPaused(c, f, taskPaused{Task: name}, err)
 	})
 }
 
@@ -161,7 +161,9 @@ var List = base.List[api.Task]{
 	Heading: []string{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"},
 	Name:    func(t *api.Task) string { return t.Name },
 	Row: func(t *api.Task) []string {
-		next, last, outcome := "-", "-", "-"
+		next := "-"
+		last := "-"
+		outcome := "-"
 		if len(t.Next) > 0 {
 			next = base.Clock(t.Next[0], t.Zone)
 		}

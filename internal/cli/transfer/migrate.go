@@ -264,7 +264,8 @@ func (p *migration) look(ctx context.Context, name string) (*planned, error) {
 	}
 
 	q.Target = "Amazon SQS"
-	if q.from = queueEnd(embedded); !p.toSQS {
+	q.from = queueEnd(embedded)
+	if !p.toSQS {
 		q.from, q.Target = remote, embedded.address()
 	}
 
@@ -393,7 +394,8 @@ func (p *migration) run(ctx context.Context) error {
 		if result != nil {
 			results = append(results, result)
 		}
-		if failed = err; err != nil {
+		failed = err
+		if err != nil {
 			break
 		}
 	}

@@ -78,8 +78,13 @@ func (e *embeddedEnd) failureOf(s *broker.Stored) queue.Failure {
 		SentAt: s.SentAt, Source: e.arnOf(base.AfterColon(s.DeadLetterSource))}
 	if n := len(s.Attempts); n > 0 {
 		last := s.Attempts[n-1]
-		f.Reason, f.Status, f.Answer, f.Attempts = cmp.Or(last.Reason, f.Reason), last.Status, last.Answer, n
-		f.DurationMS, f.FailedAt, f.Instance = last.Duration.Milliseconds(), last.At, last.Instance
+		f.Reason = cmp.Or(last.Reason, f.Reason)
+		f.Status = last.Status
+		f.Answer = last.Answer
+		f.Attempts = n
+		f.DurationMS = last.Duration.Milliseconds()
+		f.FailedAt = last.At
+		f.Instance = last.Instance
 	}
 	return f
 }

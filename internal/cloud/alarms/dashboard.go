@@ -36,7 +36,8 @@ func dashboard(s *Settings) string {
 		widgets = append(widgets, widget{Type: "metric", X: column * half, Y: y, Width: half, Height: graphHeight,
 			Properties: map[string]any{"title": title, "metrics": metrics, "region": s.Region, "stat": stat, "period": period,
 				"view": "timeSeries", "yAxis": map[string]any{"left": map[string]any{"min": 0}}}})
-		if column++; column == 2 {
+		column++
+		if column == 2 {
 			y, column = y+graphHeight, 0
 		}
 	}

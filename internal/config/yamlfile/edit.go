@@ -126,7 +126,8 @@ func (e *editor) changes() []EditedLine {
 		}
 
 		n := placeOf(l.edit, removed, last+1)
-		if all = append(all, removed[:n]...); n > 0 {
+		all = append(all, removed[:n]...)
+		if n > 0 {
 			last, removed = removed[n-1].Line, removed[n:]
 		}
 		all = append(all, EditedLine{Edit: l.edit, Line: i + 1, Added: true, Text: l.text})
@@ -237,7 +238,8 @@ func (e *editor) add(parent *Node, top bool, line string) *Fault {
 	column, after := 1, len(e.lines)
 	if len(parent.Pairs) > 0 {
 		last := &parent.Pairs[len(parent.Pairs)-1]
-		if column = last.Column; !top {
+		column = last.Column
+		if !top {
 			after = e.end(last)
 		}
 	}

@@ -359,7 +359,8 @@ func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 			r.refuse(alias, "<< must be followed by an alias of a map", mergeForm)
 		}
 
-		if r.merged += len(named.Pairs); r.merged > maxMerged {
+		r.merged += len(named.Pairs)
+		if r.merged > maxMerged {
 			r.refuse(merge.Key, fmt.Sprintf("the keys << of this file expand to more than %d keys", maxMerged),
 				"write the keys themselves, or split them into several files")
 		}

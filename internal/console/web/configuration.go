@@ -176,7 +176,9 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 		Removes: o.Layer == layerFile}
 	for _, change := range p.Changes {
 		if change.Name == o.Name {
-			row.Text, row.InForce, row.Removes = change.Value, cmp.Or(o.Value, "none"), change.Layer == layerFile
+			row.Text = change.Value
+			row.InForce = cmp.Or(o.Value, "none")
+			row.Removes = change.Layer == layerFile
 		}
 	}
 	if row.Hidden || strings.Contains(row.Text, "(hidden)") {

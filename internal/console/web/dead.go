@@ -261,7 +261,8 @@ func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	if err != nil {
 		return c, 0, 0, err
 	}
-	if c.sel.Through = int64(through); c.IDs == nil && (through == 0 || !c.isOf(v.r.Referer())) {
+	c.sel.Through = int64(through)
+	if c.IDs == nil && (through == 0 || !c.isOf(v.r.Referer())) {
 		return c, 0, 0, &api.Error{Status: http.StatusConflict,
 			Message: "nothing was done: the form is not about the messages that its page showed",
 			Hint:    "reload the page, and repeat the action"}

@@ -82,14 +82,14 @@ func (v *visit) frame() *frame {
 			f.Paused++
 		}
 	}
-	f.Counts["Queues"] = count{queues, false}
+	f.Counts["Queues"] = count{N: queues}
 	f.Counts["Dead letters"] = count{letters, letters > 0}
 	for _, p := range v.status.App {
 		app := f.Counts["App"]
 		f.Counts["App"] = count{app.N + 1, app.Attention || !p.Ready}
 	}
 	if v.status.Tasks != nil {
-		f.Counts["Scheduled"] = count{int64(len(v.status.Tasks.Tasks)), false}
+		f.Counts["Scheduled"] = count{N: int64(len(v.status.Tasks.Tasks))}
 	}
 	return f
 }

@@ -177,7 +177,8 @@ const maxPreview = 120
 func preview(text string) string {
 	n := 0
 	for i := range text {
-		if n++; n > maxPreview {
+		n++
+		if n > maxPreview {
 			return oneLine(text[:i]) + "…"
 		}
 	}

@@ -78,7 +78,8 @@ func (v *visit) message() (any, error) {
 		page.Timeline = append(page.Timeline, attempt{a})
 	}
 	page.chooseForm(v)
-	if page.Dead = deadLetterQueues(v.status.Queues)[m.Queue]; page.Dead {
+	page.Dead = deadLetterQueues(v.status.Queues)[m.Queue]
+	if page.Dead {
 		v.entry = "Dead letters"
 	}
 	target, fifo := "", false

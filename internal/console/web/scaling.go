@@ -32,7 +32,9 @@ func (v *visit) scaling() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page.Backlog, page.Oldest, page.Desired = now.Backlog, time.Duration(now.OldestSeconds)*time.Second, now.Desired
+	page.Backlog = now.Backlog
+	page.Oldest = time.Duration(now.OldestSeconds) * time.Second
+	page.Desired = now.Desired
 	if page.ScaleDecisions, err = v.api.ScaleDecisions(v.ctx); err != nil {
 		return nil, err
 	}

@@ -157,7 +157,9 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 			s.fail(w, v, err)
 			return
 		}
-		outcome.Done, outcome.Failed, outcome.Hint = "", problem.Message, problem.Hint
+		outcome.Done = ""
+		outcome.Failed = problem.Message
+		outcome.Hint = problem.Hint
 		outcome.Request = w.Header().Get(api.RequestIDHeader) // shared by the page's API calls
 	}
 	if who := v.who(); who != "" {

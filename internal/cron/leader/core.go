@@ -170,7 +170,9 @@ func (c *core) observed(now time.Time, l queue.Lease) {
 	if c.seenAt.IsZero() || l.Version != c.seen.Version {
 		c.seenAt = now
 	}
-	c.seen, c.readAt, c.known = l, now, true
+	c.seen = l
+	c.readAt = now
+	c.known = true
 	c.highest = max(c.highest, l.Term)
 	c.pause = c.renew - time.Duration(c.chance()*float64(c.renew)/4)
 }
@@ -183,7 +185,8 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 
 	awaited := c.pending == a
 	c.pending = nil
-	if won = won || current.Version == a.next.Version; won {
+	won = won || current.Version == a.next.Version
+	if won {
 		current = a.next
 	}
 
@@ -198,13 +201,17 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 		return false
 	}
 
-	c.term, c.trusted, c.renewAt = a.next.Term, trusted, a.start.Add(c.renew)
+	c.term = a.next.Term
+	c.trusted = trusted
+	c.renewAt = a.start.Add(c.renew)
 	return true
 }
 
 // lose ends the term, if any. The term is never held again, and the lease must be read before the next attempt.
 func (c *core) lose() {
-	c.term, c.pending, c.known = 0, nil, false
+	c.term = 0
+	c.pending = nil
+	c.known = false
 }
 
 // failed records a store error and returns the delay before the next try.

@@ -225,7 +225,9 @@ func (e *Elector) Status() Status {
 	if s.Leader != "" {
 		s.Age = time.Since(e.seenAt)
 		if !time.Now().Before(e.expiry) {
-			s.Leader, s.LeaderData, s.LeaderRevision = "", "", 0
+			s.Leader = ""
+			s.LeaderData = ""
+			s.LeaderRevision = 0
 		}
 	}
 	return s
@@ -237,7 +239,9 @@ func (e *Elector) publish() {
 	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(c.expiry())
 	e.mu.Lock()
 	e.seenAt, e.expiry = c.seenAt, c.expiry()
-	e.status.Leader, e.status.LeaderData, e.status.LeaderRevision = "", "", 0
+	e.status.Leader = ""
+	e.status.LeaderData = ""
+	e.status.LeaderRevision = 0
 	e.status.LeaderTerm = c.seen.Term
 	if held {
 		e.status.Leader, e.status.LeaderData = c.seen.Owner, c.seen.Data

@@ -39,7 +39,9 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 	}
 
 	// reasonToClose judges the new window, so it is set first.
-	g.until, g.since, g.sinceWall = until, a.start, a.wall
+	g.until = until
+	g.since = a.start
+	g.sinceWall = a.wall
 	if term == g.term {
 		return g.stillOpen(time.Now())
 	}

@@ -93,7 +93,9 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 		if e.since.Before(a.run.ScheduledAt) {
 			e.since = a.run.ScheduledAt
 		}
-		e.failures, e.retryAt, e.problem = 0, time.Time{}, ""
+		e.failures = 0
+		e.retryAt = time.Time{}
+		e.problem = ""
 	} else {
 		retry = backoff(e.failures)
 		e.failures++

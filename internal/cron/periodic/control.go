@@ -43,7 +43,9 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 				r.Changed++
 			}
 			if !sameSchedule(e.task.Schedule, t.Schedule) {
-				e.from, e.changed, e.known = now, now, false // the new schedule must be recorded in the registry
+				e.from = now
+				e.changed = now
+				e.known = false // the new schedule must be recorded in the registry
 			}
 		}
 		e.task, e.next = t, Slot{}
@@ -69,7 +71,10 @@ func sameSchedule(a, b Schedule) bool {
 
 func sameTask(a, b Task) bool {
 	same := sameSchedule(a.Schedule, b.Schedule)
-	a.Schedule, b.Schedule, a.Line, b.Line = Schedule{}, Schedule{}, 0, 0
+	a.Schedule = Schedule{}
+	b.Schedule = Schedule{}
+	a.Line = 0
+	b.Line = 0
 	return same && reflect.DeepEqual(a, b)
 }
 
@@ -86,7 +91,8 @@ func (s *Scheduler) hold(name string, paused bool) error {
 		return s.noTask(name)
 	}
 	changed := s.held[name] != paused
-	if s.held[name] = paused; !paused {
+	s.held[name] = paused
+	if !paused {
 		delete(s.held, name)
 	}
 	s.mu.Unlock()

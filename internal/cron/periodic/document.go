@@ -79,7 +79,8 @@ func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 		}
 	}
 
-	if r.at = name; name == "" && number > 0 {
+	r.at = name
+	if name == "" && number > 0 {
 		r.at = fmt.Sprintf("number %d", number)
 	}
 

@@ -56,7 +56,9 @@ func (h *history) add(r Run) {
 	defer h.mu.Unlock()
 	h.recorded++
 	if old := h.find(r.Task, r.ScheduledAt, r.MessageID); old != nil && old.ID == "" && r.MessageID != "" {
-		r.Attempts, r.Result, r.FinishedAt = old.Attempts, old.Result, old.FinishedAt
+		r.Attempts = old.Attempts
+		r.Result = old.Result
+		r.FinishedAt = old.FinishedAt
 		*old = r
 		return
 	}
@@ -116,7 +118,9 @@ func (h *history) outcome(o Outcome) {
 	defer h.mu.Unlock()
 	h.recorded++
 	r := h.seen(o.Task, o.ScheduledAt, o.MessageID)
-	r.Attempts, r.Result, r.FinishedAt = max(r.Attempts, o.Attempt), o.Result, o.At
+	r.Attempts = max(r.Attempts, o.Attempt)
+	r.Result = o.Result
+	r.FinishedAt = o.At
 }
 
 func (h *history) count() int64 {

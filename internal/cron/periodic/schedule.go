@@ -149,7 +149,8 @@ func (s Schedule) nextShown(after time.Time) time.Time {
 		if end.IsZero() || t.Before(end) {
 			return t
 		}
-		if after = end; s.shown(end) {
+		after = end
+		if s.shown(end) {
 			return end
 		}
 	}

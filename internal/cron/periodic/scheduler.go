@@ -154,9 +154,14 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 	if !ok {
 		s.term = 0
 	} else if term != s.term {
-		s.term, s.asked, s.askNext = term, 0, time.Time{}
+		s.term = term
+		s.asked = 0
+		s.askNext = time.Time{}
 		for _, e := range s.entries {
-			e.known, e.failures, e.retryAt, e.problem = false, 0, time.Time{}, ""
+			e.known = false
+			e.failures = 0
+			e.retryAt = time.Time{}
+			e.problem = ""
 		}
 		led = &Led{term}
 	}
@@ -261,7 +266,9 @@ func (e *entry) start() registry.Start {
 // hide missed runs. The longest period that can be caught up is then checked again. The registry recognizes runs that
 // are already enqueued.
 func (e *entry) learn(times queue.TaskTimes, now time.Time) {
-	e.known, e.since, e.next = true, times.UpTo, Slot{}
+	e.known = true
+	e.since = times.UpTo
+	e.next = Slot{}
 	if e.since.Sub(now) > time.Second {
 		e.since = now.Add(-e.task.grace() - e.task.Jitter)
 		if e.since.Before(times.From) {

@@ -67,7 +67,9 @@ func (s Schedule) timeWords() string {
 
 // dayWords returns a phrase such as "on day 1 of the month", or "" if the schedule is due every day.
 func (s Schedule) dayWords() string {
-	dom, dow, months := members(s.bits.Dom, 1, 31), members(s.bits.Dow, 0, 6), members(s.bits.Month, 1, 12)
+	dom := members(s.bits.Dom, 1, 31)
+	dow := members(s.bits.Dow, 0, 6)
+	months := members(s.bits.Month, 1, 12)
 	date, week := "", ""
 	// A * leaves the choice of days to the other field. Any other value restricts the days, even if it lists all of
 	// them.

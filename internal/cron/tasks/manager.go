@@ -238,7 +238,8 @@ func (a *Account) Begun(task string) {
 // Ended records the end of a run's delivery.
 func (a *Account) Ended(outcome periodic.Outcome) {
 	a.mu.Lock()
-	if a.inWork[outcome.Task]--; a.inWork[outcome.Task] == 0 {
+	a.inWork[outcome.Task]--
+	if a.inWork[outcome.Task] == 0 {
 		delete(a.inWork, outcome.Task)
 		if a.shared != nil {
 			a.shared.end(outcome.Task)

@@ -146,7 +146,8 @@ func (f *finder) served(ctx context.Context) *sharedRegistry {
 			as.Sign = f.opts.SQS.Sign
 		}
 		client, found, err := probe(ctx, u.Scheme+"://"+u.Host, f.scope(), as)
-		if f.undecided.Store(err != nil); err != nil {
+		f.undecided.Store(err != nil)
+		if err != nil {
 			f.refusal.Store(refusalText(err))
 			return nil
 		}

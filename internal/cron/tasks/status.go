@@ -91,7 +91,9 @@ func (m *Manager) Status() api.TasksStatus {
 
 	for _, t := range s.scheduler.Status() {
 		task := taskStatus(&t.Task)
-		task.Paused, task.PauseReason, task.Failing = t.Paused, reasons[t.Task.Name], t.Failing
+		task.Paused = t.Paused
+		task.PauseReason = reasons[t.Task.Name]
+		task.Failing = t.Failing
 		task.Problem = t.Problem
 		if own := queues[t.Task.Name]; m.opts.isMissing(own) && task.Problem == "" {
 			task.Queue, task.Problem = own, fmt.Sprintf("the queue %s is created at the next restart: until then its "+

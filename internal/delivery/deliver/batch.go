@@ -81,7 +81,8 @@ func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,
 		}
 
 		delivered := deliver(part)
-		if next = end; len(delivered) < len(part) {
+		next = end
+		if len(delivered) < len(part) {
 			next = places[len(delivered)]
 		}
 		for i, r := range delivered {

@@ -67,7 +67,8 @@ func (i *identity) config(now time.Time) *tls.Config {
 	if seen, err := i.read(); err == nil && seen != i.seen { // An unreadable file is probably being replaced.
 		i.seen = seen
 		fresh, expires, err := i.parse()
-		if report(CertificateRead{Changed: err == nil, Err: err, Expires: expires}); err == nil {
+		report(CertificateRead{Changed: err == nil, Err: err, Expires: expires})
+		if err == nil {
 			i.current = fresh
 			i.expires = expires
 			i.reported = time.Time{}

@@ -293,7 +293,8 @@ func printable(text string) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ") {
-		if n++; n > answerShown {
+		n++
+		if n > answerShown {
 			return b.String() + "..."
 		}
 		if unicode.IsPrint(r) {

@@ -161,7 +161,8 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 			if t, absent, wrong = p.test(item); wrong != nil {
 				return f, wrong
 			}
-			if f.absent = f.absent || absent; t != nil {
+			f.absent = f.absent || absent
+			if t != nil {
 				f.tests = append(f.tests, t)
 			}
 		}
@@ -250,7 +251,8 @@ func (p *parser) anythingBut(n node) (test, *patternError) {
 	items := []node{n}
 	switch n.kind {
 	case isArray:
-		if items = n.array; len(items) == 0 {
+		items = n.array
+		if len(items) == 0 {
 			return nil, p.fail(n.offset, "anything-but has an empty list")
 		}
 	case isObject:

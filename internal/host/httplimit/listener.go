@@ -136,7 +136,8 @@ func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 		l.mu.Unlock()
 		return false, time.Hour
 	}
-	if wait = grace - time.Since(oldest.Value.(*connection).since); wait > 0 {
+	wait = grace - time.Since(oldest.Value.(*connection).since)
+	if wait > 0 {
 		l.mu.Unlock()
 		return false, wait
 	}
@@ -204,7 +205,8 @@ func (l *listener) count(conn net.Conn, more int) {
 	if !other {
 		return
 	}
-	if l.peers[peer] += more; l.peers[peer] == 0 {
+	l.peers[peer] += more
+	if l.peers[peer] == 0 {
 		delete(l.peers, peer)
 	}
 }

@@ -45,7 +45,8 @@ func Folder(dir string, inside ...string) error {
 	left := mostChecked
 	for _, name := range inside {
 		err := filepath.WalkDir(filepath.Join(dir, name), func(path string, _ fs.DirEntry, err error) error {
-			if left--; err != nil || left < 0 {
+			left--
+			if err != nil || left < 0 {
 				return missing(err)
 			}
 			found = worse(found, check(path))

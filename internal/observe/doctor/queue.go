@@ -20,7 +20,7 @@ const maxRetention = 14 * 24 * time.Hour
 func (q *Queue) Examine() []Finding { return q.examine(true) }
 
 func (q *Queue) examine(running bool) []Finding {
-	e := &queueExamination{q, running, nil}
+	e := &queueExamination{queue: q, running: running}
 	switch {
 	case q.Missing && !q.OnSQS:
 		e.found.add(Error, "queue-missing", fmt.Sprintf("queue %s no longer exists", q.Name),
@@ -114,7 +114,8 @@ func (q *queueExamination) attempts() {
 
 	remedy := "reduce backoff-max, or the number of attempts"
 	if all <= maxRetention {
-		if remedy = q.setting("retention-period", all+time.Hour); name != "the retention period" && q.queue.URL != "" {
+		remedy = q.setting("retention-period", all+time.Hour)
+		if name != "the retention period" && q.queue.URL != "" {
 			remedy = attribute(q.queue.URL, "MessageRetentionPeriod", seconds(all+time.Hour))
 		}
 	}

@@ -88,7 +88,8 @@ func open(at files, maxSegment int64, failed func(error)) *Log {
 		}
 	}
 
-	if l.failing = err != nil; l.failing {
+	l.failing = err != nil
+	if l.failing {
 		failed(err)
 	}
 	go l.write()
@@ -182,7 +183,8 @@ func (l *Log) write() {
 			l.failing = failing
 			l.failed(err)
 		}
-		if retry = nil; err != nil {
+		retry = nil
+		if err != nil {
 			retry = time.After(retryAfter)
 		}
 		if ending {

@@ -88,7 +88,8 @@ func (s *selector[T]) take(e T) bool {
 	case e.id() <= s.After || !s.matches(&e):
 		return true
 	}
-	if s.selected = append(s.selected, e); full {
+	s.selected = append(s.selected, e)
+	if full {
 		s.selected = s.selected[1:]
 	}
 	return true

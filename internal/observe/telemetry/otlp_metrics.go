@@ -42,7 +42,9 @@ func (o *OTLP) Worker(queueName string) *worker.Events {
 		return []metric.RecordOption{set(operation, more...)}
 	}
 
-	receive, remove, change := record(operationReceive), record(operationDelete), record(operationChange)
+	receive := record(operationReceive)
+	remove := record(operationDelete)
+	change := record(operationChange)
 	consume := []metric.AddOption{set(operationReceive)}
 	process := map[string][]metric.RecordOption{"done": record(operationProcess)} // by result class
 	for _, class := range append(codeClasses[:], "unreached", "throttled") {

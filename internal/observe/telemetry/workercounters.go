@@ -135,7 +135,8 @@ func (c *deliveryCounters) settled(s worker.Settled) {
 	outcome := outcomeRetry
 	switch {
 	case s.Outcome == queue.Done:
-		if outcome = outcomeOK; s.Instruction == queue.Drop {
+		outcome = outcomeOK
+		if s.Instruction == queue.Drop {
 			outcome = outcomeDropped
 		}
 		c.attempts.Observe(float64(max(s.Attempt, 1)))

@@ -263,7 +263,9 @@ func (r *runs) pauses() {
 }
 
 func (r *runs) refused() {
-	noID, noTime, noTask := Run("audit", 0), Run("audit", 0), Run("audit", 0)
+	noID := Run("audit", 0)
+	noTime := Run("audit", 0)
+	noTask := Run("audit", 0)
 	noID.ID = "\x00"
 	noTime.ScheduledAt = time.Time{}
 	noTask.Task = "\x00"

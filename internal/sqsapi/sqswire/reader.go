@@ -107,7 +107,8 @@ func (r *Reader) Mismatch(want string) {
 	start := r.at
 	if got == "" {
 		const mostShown = 32
-		if got = "number"; len(r.number()) < mostShown {
+		got = "number"
+		if len(r.number()) < mostShown {
 			got += " " + r.text[start:r.at]
 		}
 	} else {
@@ -281,7 +282,8 @@ func (r *Reader) Text() string {
 		r.fail(NotJSON)
 		return ""
 	}
-	if r.shared = strings.IndexByte(s, '\\') < 0; r.shared {
+	r.shared = strings.IndexByte(s, '\\') < 0
+	if r.shared {
 		return s
 	}
 	return r.unescape(s, start+1)
