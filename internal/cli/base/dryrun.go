@@ -18,19 +18,19 @@ const (
 type Plan struct {
 	// Would returns the steps as phrases that follow "would", such as "pause queue jobs". It is called only in a dry
 	// run and must not change anything. It returns an error if Do is certain to fail.
-	Would func(context.Context) ([]string, error)
-	Do    func(context.Context) error
+	Would func() ([]string, error)
+	Do    func() error
 }
 
 // Step returns the Would function of a plan with a single step.
-func Step(format string, args ...any) func(context.Context) ([]string, error) {
-	return func(context.Context) ([]string, error) { return []string{fmt.Sprintf(format, args...)}, nil }
+func Step(format string, args ...any) func() ([]string, error) {
+	return func() ([]string, error) { return []string{fmt.Sprintf(format, args...)}, nil }
 }
 
 // Changes implements a command that changes something. The function find prepares the plan without changing anything.
 // With --dry-run the steps are printed instead of executed.
 func Changes(c *CLI, cmd *cobra.Command,
-	find func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error)) *cobra.Command {
+	find func(ctx context.Context, cmd *cobra.Command, args []string) (*Plan, error)) *cobra.Command {
 	AddDryRun(cmd)
 	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		p, err := find(ctx, cmd, args)
@@ -38,9 +38,9 @@ func Changes(c *CLI, cmd *cobra.Command,
 		case err != nil:
 			return err
 		case !IsDryRun(cmd):
-			return p.Do(ctx)
+			return p.Do()
 		}
-		steps, err := p.Would(ctx)
+		steps, err := p.Would()
 		if err != nil {
 			return err
 		}
@@ -78,6 +78,6 @@ func (f Format) printSteps(c *CLI, steps []string) error {
 }
 
 // PlanOf returns a plan.
-func PlanOf(would func(context.Context) ([]string, error), do func(context.Context) error) Plan {
-	return Plan{would, do}
+func PlanOf(would func() ([]string, error), do func() error) *Plan {
+	return &Plan{would, do}
 }

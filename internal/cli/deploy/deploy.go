@@ -42,35 +42,35 @@ still finishes its work.`,
 	base.AddDataDir(cmd)
 	cmd.Flags().BoolVar(&abort, "abort", false, "Abort the deployment in progress.")
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		if abort && len(args) > 0 {
-			return base.Plan{}, base.Usagef("--abort takes no folder or archive").Hint("it aborts the deployment in progress")
+			return nil, base.Usagef("--abort takes no folder or archive").Hint("it aborts the deployment in progress")
 		}
 
 		client, err := c.Dial(cmd)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 
 		if abort {
-			return planAbort(c, client, *f), nil
+			return planAbort(ctx, c, client, *f), nil
 		}
 
 		path := base.Argument(args)
 		if len(args) == 0 {
 			if path, err = ownFolder(c, cmd, client.Instance.Folder); err != nil {
-				return base.Plan{}, err
+				return nil, err
 			}
 		}
 
 		if path, err = checkCandidate(c, path, client.Instance.AppliesMachine); err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 
-		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+		return base.PlanOf(func() ([]string, error) {
 			all, err := readyToDeploy(ctx, client)
 			return []string{"deploy " + cmp.Or(path, "the app's folder as it is now") + replacedVersionText(all)}, err
-		}, func(ctx context.Context) error {
+		}, func() error {
 			return deployAndFollow(ctx, c, client, *f, func(ctx context.Context) (api.DeployResult, error) {
 				return client.Deploy(ctx, path)
 			})
@@ -115,8 +115,8 @@ func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) 
 	return here, nil
 }
 
-func planAbort(c *base.CLI, client *api.Client, f base.Format) base.Plan {
-	return base.PlanOf(func(ctx context.Context) ([]string, error) {
+func planAbort(ctx context.Context, c *base.CLI, client *api.Client, f base.Format) *base.Plan {
+	return base.PlanOf(func() ([]string, error) {
 		st, err := client.Status(ctx)
 		if err == nil && (st.Deployment == nil || st.Deployment.Over()) {
 			err = base.Conflictf("no deployment is in progress").Hint("'tendril status' shows the last deployment")
@@ -125,7 +125,7 @@ func planAbort(c *base.CLI, client *api.Client, f base.Format) base.Plan {
 			return nil, err
 		}
 		return []string{"abort the deployment of " + base.Plain(st.Deployment.To)}, nil
-	}, func(ctx context.Context) error {
+	}, func() error {
 		d, err := client.AbortDeploy(ctx)
 		if err != nil {
 			return err
@@ -268,11 +268,11 @@ rejected and changes nothing (exit status 2).`,
 	}
 
 	base.AddDataDir(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
 		client, err := c.Dial(cmd)
-		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+		return base.PlanOf(func() ([]string, error) {
 			return wouldReload(ctx, client)
-		}, func(ctx context.Context) error {
+		}, func() error {
 			done, err := client.Reload(ctx)
 			if err != nil {
 				return explainRefusal(c, err)
@@ -353,13 +353,13 @@ or if work was returned to its queue after --shutdown-timeout.`,
 
 	base.AddDataDir(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", wait, "Maximum wait for the stop; 0 does not wait.")
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
 		if wait < 0 {
-			return base.Plan{}, base.Usagef("--wait %s is out of range", wait).Hint("use 0s or more")
+			return nil, base.Usagef("--wait %s is out of range", wait).Hint("use 0s or more")
 		}
 		client, err := c.Dial(cmd)
-		return base.PlanOf(func(ctx context.Context) ([]string, error) { return wouldDrain(ctx, client) },
-			func(ctx context.Context) error { return drainEnvironment(ctx, c, client, wait) }), err
+		return base.PlanOf(func() ([]string, error) { return wouldDrain(ctx, client) },
+			func() error { return drainEnvironment(ctx, c, client, wait) }), err
 	})
 }
 

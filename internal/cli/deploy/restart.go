@@ -31,16 +31,16 @@ The other processes keep running; 'tendril deploy' restarts all of them.`,
 
 	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		client, err := c.Dial(cmd)
 		name := args[0]
-		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+		return base.PlanOf(func() ([]string, error) {
 			st, err := client.Status(ctx)
 			if err == nil && !slices.ContainsFunc(st.App, func(p api.Process) bool { return p.Name == name }) {
 				err = base.NotFoundf("process %s not found", strconv.Quote(name)).Hint("'tendril status' lists them")
 			}
 			return []string{"restart " + base.Plain(name)}, err
-		}, func(ctx context.Context) error {
+		}, func() error {
 			now, err := client.RestartProcess(ctx, name)
 			if err != nil {
 				return explainRefusal(c, err)

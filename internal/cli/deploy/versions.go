@@ -81,25 +81,25 @@ content.`,
 
 	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		number := 0
 		if len(args) > 0 {
 			var err error
 			if number, err = strconv.Atoi(args[0]); err != nil || number < 1 {
-				return base.Plan{}, base.Usagef("invalid version %q: use a number from 1", args[0]).
+				return nil, base.Usagef("invalid version %q: use a number from 1", args[0]).
 					Hint("'tendril versions' lists them")
 			}
 		}
 
 		client, err := c.Dial(cmd)
-		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+		return base.PlanOf(func() ([]string, error) {
 			all, err := readyToDeploy(ctx, client)
 			if err != nil {
 				return nil, err
 			}
 			to, err := api.ChooseVersion(all, number)
 			return []string{fmt.Sprintf("roll back to version %d, %s%s", to.Number, sourceText(&to), replacedVersionText(all))}, err
-		}, func(ctx context.Context) error {
+		}, func() error {
 			return deployAndFollow(ctx, c, client, *f, func(ctx context.Context) (api.DeployResult, error) {
 				return client.Rollback(ctx, number)
 			})

@@ -70,14 +70,14 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 		"Lifetime, such as 12h; the pair then has a session token (default unlimited).")
 	addCredentialsFile(c, cmd)
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		path, err := credentialsFile(c, cmd)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 
 		if lifetime < 0 {
-			return base.Plan{}, base.Usagef("--expires %s is not positive", lifetime).Hint("use a duration such as 12h")
+			return nil, base.Usagef("--expires %s is not positive", lifetime).Hint("use a duration such as 12h")
 		}
 
 		now := time.Now()
@@ -91,10 +91,10 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 		}
 
 		if err := access.CanCreate(path, pair); err != nil {
-			return base.Plan{}, base.Fail(base.ExitUsage, err)
+			return nil, base.Fail(base.ExitUsage, err)
 		}
 
-		return base.PlanOf(base.Step("create the key pair %s in %s", pair.Name, path), func(context.Context) error {
+		return base.PlanOf(base.Step("create the key pair %s in %s", pair.Name, path), func() error {
 			pair, err := access.Create(path, pair, now)
 			if err != nil {
 				return base.Fail(base.ExitUsage, err)
@@ -159,15 +159,15 @@ func newCredentialsRevoke(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a key pair, by its name or access key",
 		Args: cobra.ExactArgs(1)}
 	addCredentialsFile(c, cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		path, err := credentialsFile(c, cmd)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 		if err := access.CanRevoke(path, args[0]); err != nil {
-			return base.Plan{}, readFailure(err)
+			return nil, readFailure(err)
 		}
-		return base.PlanOf(base.Step("revoke the key pair %s in %s", args[0], path), func(context.Context) error {
+		return base.PlanOf(base.Step("revoke the key pair %s in %s", args[0], path), func() error {
 			if err := access.Revoke(path, args[0]); err != nil {
 				return readFailure(err)
 			}

@@ -50,28 +50,28 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 	cmd.Flags().StringVar(&lifetime, "expires", "", "Lifetime, such as 12h or 30d (default unlimited).")
 	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		dir, err := c.DataDir(cmd)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 
 		now, token := time.Now(), tokens.Token{Name: args[0], Scopes: scopes}
 		if lifetime != "" {
 			lasts, err := config.ParseDuration(lifetime)
 			if err != nil || lasts <= 0 {
-				return base.Plan{}, base.Usagef("invalid --expires %q", lifetime).
+				return nil, base.Usagef("invalid --expires %q", lifetime).
 					Hint("use a duration such as 12h or 30d")
 			}
 			token.Expires = now.Add(lasts).UTC().Truncate(time.Second)
 		}
 
 		if err := tokens.CanCreate(dir, token); err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 
 		would := base.Step("create the token %s in %s with the scopes %s", token.Name, dir, strings.Join(scopes, ", "))
-		return base.PlanOf(would, func(context.Context) error {
+		return base.PlanOf(would, func() error {
 			secret, err := tokens.Create(dir, token, now)
 			if err != nil {
 				return err
@@ -118,15 +118,15 @@ func timeOrNever(at time.Time) string {
 func newTokensRevoke(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a token", Args: cobra.ExactArgs(1)}
 	base.AddDataDir(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		dir, err := c.DataDir(cmd)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 		if err := tokens.CanRevoke(dir, args[0]); err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
-		return base.PlanOf(base.Step("revoke the token %s in %s", args[0], dir), func(context.Context) error {
+		return base.PlanOf(base.Step("revoke the token %s in %s", args[0], dir), func() error {
 			if err := tokens.Revoke(dir, args[0]); err != nil {
 				return err
 			}

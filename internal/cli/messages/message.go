@@ -26,12 +26,12 @@ They are not available for Amazon SQS, where a message can be read only by recei
 func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Message) error,
 	do func(context.Context, *api.Client, *api.Message) error) *cobra.Command {
 	w := target.AddQueue(cmd, target.AllQueues)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		client, m, err := findMessage(ctx, c, cmd, w, args[0])
 		if err == nil && check != nil {
 			err = check(&m)
 		}
-		return base.PlanOf(base.Step(would, m.ID, m.Queue), func(ctx context.Context) error { return do(ctx, client, &m) }), err
+		return base.PlanOf(base.Step(would, m.ID, m.Queue), func() error { return do(ctx, client, &m) }), err
 	})
 }
 

@@ -47,21 +47,21 @@ line, which 'tendril send --ndjson' can send again.`,
 	cmd.Flags().Lookup("visibility-timeout").DefValue = ""
 	cmd.Flags().BoolVar(&f.delete, "delete", false, "Delete the messages after printing them.")
 	f.format = base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		w.Queue = base.Argument(args)
 		if err := cmp.Or(base.CheckLimit(f.limit), f.check(cmd.Flags().Changed("visibility-timeout"))); err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 		p, err := target.Find(ctx, c, cmd, w)
 		action := "receive"
 		if f.delete {
 			action = "receive and delete"
 		}
-		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+		return base.PlanOf(func() ([]string, error) {
 			text, err := p.CountText(ctx)
 			return []string{fmt.Sprintf("%s at most %s from queue %s, which holds %s", action, base.Plural(f.limit, "message"),
 				p.Name, text)}, err
-		}, func(ctx context.Context) error { return receiveMessages(ctx, c, p, f) }), err
+		}, func() error { return receiveMessages(ctx, c, p, f) }), err
 	})
 }
 

@@ -142,17 +142,17 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {
 	w := target.AddQueue(cmd, target.AllDeadLetters)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		if err := which.check(args); err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 		dead, err := findDead(ctx, c, cmd, w, which)
 		if err == nil {
 			err = dead.refuseLimit(cmd, which)
 		}
-		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+		return base.PlanOf(func() ([]string, error) {
 			return dead.steps(ctx, which, would)
-		}, func(ctx context.Context) error {
+		}, func() error {
 			n, err := dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
 				return do(ctx, g, selection)
 			})

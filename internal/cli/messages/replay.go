@@ -49,10 +49,10 @@ are hidden.`,
 	w := target.AddQueue(cmd, target.AllQueues)
 	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: the target of the message's queue).")
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		p := &replay{c: c, to: to, queue: w.Queue, format: *f}
 		messages, err := messagesToReplay(ctx, c, cmd, w, args[0], p)
-		return base.PlanOf(func(ctx context.Context) (steps []string, err error) {
+		return base.PlanOf(func() (steps []string, err error) {
 			defer p.close()
 			for i := range messages {
 				poster, err := p.poster(ctx, p.home(&messages[i]))
@@ -62,7 +62,7 @@ are hidden.`,
 				steps = append(steps, "post message "+replayed(&messages[i]).ID+" to "+poster.URL)
 			}
 			return steps, nil
-		}, func(ctx context.Context) error { return p.postAll(ctx, messages) }), err
+		}, func() error { return p.postAll(ctx, messages) }), err
 	})
 }
 

@@ -66,20 +66,20 @@ Alarms created by other programs are left alone.`,
 
 	f := addAppAndAlarmFlags(c, cmd)
 	cmd.Flags().BoolVar(&prune, "prune", false, "Delete alarms of the environment that are no longer described.")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		cloud, want, err := wantedAlarms(ctx, c, cmd, args, f)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 
 		found, err := alarms.Find(ctx, cloud, want.Environment)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 
 		steps, err := alarms.Compare(want, found, prune)
 		if err != nil {
-			return base.Plan{}, base.Fail(base.ExitConflict, err)
+			return nil, base.Fail(base.ExitConflict, err)
 		}
 
 		notifies := slices.ContainsFunc(want.Alarms, func(a aws.Alarm) bool { return len(a.Actions) > 0 }) ||
@@ -89,8 +89,8 @@ Alarms created by other programs are left alone.`,
 				Hint: "name an SNS topic with --action, or with actions in " + alarms.FileName})
 		}
 
-		return base.PlanOf(func(context.Context) ([]string, error) { return stepTexts(steps), nil },
-			func(ctx context.Context) error {
+		return base.PlanOf(func() ([]string, error) { return stepTexts(steps), nil },
+			func() error {
 				for _, text := range stepTexts(steps) {
 					c.Println(base.Plain(text))
 				}
@@ -278,22 +278,22 @@ after a confirmation. Alarms of other environments and programs stay.`,
 
 	f := addAppAndAlarmFlags(c, cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		opts, err := alarmSettings(c, cmd, args, f)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 		cloud, err := openCloudWatch(ctx, c, &opts)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 		name := opts.Config.Name
 		found, err := alarms.Find(ctx, cloud, name)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
-		return base.PlanOf(func(context.Context) ([]string, error) { return deletions(name, found), nil },
-			func(ctx context.Context) error { return deleteAlarms(ctx, c, cloud, name, found, yes) }), nil
+		return base.PlanOf(func() ([]string, error) { return deletions(name, found), nil },
+			func() error { return deleteAlarms(ctx, c, cloud, name, found, yes) }), nil
 	})
 }
 

@@ -43,10 +43,10 @@ directory.`,
 
 	base.AddSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete it without confirmation.")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 		if opts.Config == nil { // otherwise only the app is missing, which does not matter here
-			return base.Plan{}, err
+			return nil, err
 		}
 		return planTermination(ctx, c, opts.Config, name)
 	})
@@ -55,30 +55,30 @@ directory.`,
 // terminateTimeout limits the search for resources, and separately their deletion.
 const terminateTimeout = 5 * time.Minute
 
-func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes string) (base.Plan, error) {
+func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes string) (*base.Plan, error) {
 	if yes != "" && yes != cfg.Name {
-		return base.Plan{}, base.Usagef("--yes %s is not the name of this environment, %s", yes, cfg.Name).
+		return nil, base.Usagef("--yes %s is not the name of this environment, %s", yes, cfg.Name).
 			Hint("give the settings of the environment to delete, for example with --name or --config")
 	}
 
 	t := &termination{cli: c, cfg: cfg}
 	c.AtEnd(t.close)
 	if err := t.open(ctx); err != nil {
-		return base.Plan{}, err
+		return nil, err
 	}
 
 	owned, err := t.show()
 	if err != nil {
-		return base.Plan{}, err
+		return nil, err
 	}
 
 	if owned == 0 {
 		c.PrintErrf("environment %q has nothing to delete\n", cfg.Name)
-		return base.PlanOf(base.Step("delete nothing"), func(context.Context) error { return nil }), nil
+		return base.PlanOf(base.Step("delete nothing"), func() error { return nil }), nil
 	}
 
 	would := base.Step("delete the listed resources of environment %s with all messages", cfg.Name)
-	return base.PlanOf(would, func(ctx context.Context) error {
+	return base.PlanOf(would, func() error {
 		if err := c.Confirm("delete the listed resources with all messages", cfg.Name, yes != ""); err != nil {
 			return hintYes(err, cfg.Name)
 		}

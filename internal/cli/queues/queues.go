@@ -195,13 +195,13 @@ func newQueuesPurge(c *base.CLI) *cobra.Command {
 	}
 	w := target.AddWhere(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		w.Queue = args[0]
 		p, err := target.Find(ctx, c, cmd, w)
-		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+		return base.PlanOf(func() ([]string, error) {
 			text, err := p.CountText(ctx)
 			return []string{"remove all messages of queue " + p.Name + ": " + text}, err
-		}, func(ctx context.Context) error { return purgeQueue(ctx, c, p, yes) }), err
+		}, func() error { return purgeQueue(ctx, c, p, yes) }), err
 	})
 }
 
@@ -260,16 +260,16 @@ func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would s
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.Flags().BoolVar(&where.This, "this", false, "Change one instance only, even with a fleet key.")
 	base.AddDataDir(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		client, name, err := workedQueue(c, cmd, args)
-		return base.PlanOf(func(context.Context) ([]string, error) {
+		return base.PlanOf(func() ([]string, error) {
 			i := &client.Instance
 			if name != "" && i.Queue(name).Name != name {
 				return nil, base.NotFoundf("this environment does not receive from %s", name).
 					Hint("it receives from " + target.QueueNames(i, ""))
 			}
 			return []string{would + " " + target.QueueNames(i, name)}, nil
-		}, func(ctx context.Context) error {
+		}, func() error {
 			format, answer, err := act(ctx, client, name)
 			if err != nil {
 				return err

@@ -53,20 +53,20 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
 		"Dead-letter queue, created if missing (default: NAME-dead).")
 	flags.BoolVar(&alone, "no-dead-letter-queue", false, "Do not create a dead-letter queue.")
 	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		for _, name := range []string{"dead-letter", "max-receives"} {
 			if alone && flags.Changed(name) {
-				return base.Plan{}, base.Usagef("--%s has no effect with --no-dead-letter-queue", name).
+				return nil, base.Usagef("--%s has no effect with --no-dead-letter-queue", name).
 					Hint("use only one of them")
 			}
 		}
 		n.byDefault = !flags.Changed("dead-letter") && !flags.Changed("max-receives")
 		if err := n.complete(args[0], fifo, alone, attributes); err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 		m, err := openMaker(ctx, c, cmd, w)
-		return base.PlanOf(func(ctx context.Context) ([]string, error) { return m.wouldCreate(ctx, n) },
-			func(ctx context.Context) error { return createQueue(ctx, c, &m, n) }), err
+		return base.PlanOf(func() ([]string, error) { return m.wouldCreate(ctx, n) },
+			func() error { return createQueue(ctx, c, &m, n) }), err
 	})
 }
 

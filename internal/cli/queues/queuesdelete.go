@@ -35,17 +35,17 @@ and --yes alone is not enough.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	cmd.Flags().BoolVar(&untagged, "untagged", false,
 		"With --yes: also delete a queue on Amazon SQS without an environment tag.")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		w.Queue = args[0]
 		p, err := target.Find(ctx, c, cmd, w)
 		if err == nil {
 			err = refuseNeeded(ctx, c, cmd, p)
 		}
 
-		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+		return base.PlanOf(func() ([]string, error) {
 			text, err := p.CountText(ctx)
 			return []string{"delete queue " + p.Name + " with " + text}, err
-		}, func(ctx context.Context) error {
+		}, func() error {
 			if p.Remote != nil {
 				return deleteRemote(ctx, c, p, yes, untagged)
 			}

@@ -28,30 +28,30 @@ stay as they are. Nothing is installed or started.`,
 		Args:    cobra.MaximumNArgs(1),
 	}
 
-	return base.Changes(c, cmd, func(_ context.Context, _ *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, _ *cobra.Command, args []string) (*base.Plan, error) {
 		dir := "."
 		if len(args) > 0 {
 			dir = args[0]
 		}
 
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return base.Plan{}, base.Usagef("folder %s not found", dir).Hint("name the folder of the app")
+			return nil, base.Usagef("folder %s not found", dir).Hint("name the folder of the app")
 		}
 
 		app, err := scaffold.Recognize(os.DirFS(dir))
 		if err != nil {
-			return base.Plan{}, base.Fail(base.ExitUsage, err)
+			return nil, base.Fail(base.ExitUsage, err)
 		}
 
 		absolute, err := filepath.Abs(dir)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 
 		files := app.Files(filepath.Base(absolute))
-		return base.Plan{
-			Would: func(context.Context) ([]string, error) { return wouldWrite(c, dir, files), nil },
-			Do:    func(context.Context) error { return writeScaffold(c, dir, app, files) },
+		return &base.Plan{
+			Would: func() ([]string, error) { return wouldWrite(c, dir, files), nil },
+			Do:    func() error { return writeScaffold(c, dir, app, files) },
 		}, nil
 	})
 }

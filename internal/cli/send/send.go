@@ -84,7 +84,7 @@ a longer delay counts as sent when the delay ends: its age and retention start t
 		"With --wait: print the posted request and the app's answer.")
 	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Maximum wait for each message with --wait.")
 	f.format = base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		return planSend(ctx, c, cmd, args, f)
 	})
 }
@@ -92,19 +92,19 @@ a longer delay counts as sent when the delay ends: its age and retention start t
 // recordingMargin is how much longer than the wait for outcomes exchanges are recorded.
 const recordingMargin = 10 * time.Second
 
-func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *sendFlags) (base.Plan, error) {
+func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *sendFlags) (*base.Plan, error) {
 	if f.verbose && !f.wait {
-		return base.Plan{}, base.Usagef("--verbose has no effect without --wait").Hint("add --wait")
+		return nil, base.Usagef("--verbose has no effect without --wait").Hint("add --wait")
 	}
 
 	template, err := f.template()
 	if err != nil {
-		return base.Plan{}, err
+		return nil, err
 	}
 
 	input, err := openInput(c, args, f)
 	if err != nil {
-		return base.Plan{}, err
+		return nil, err
 	}
 
 	if input != nil {
@@ -113,7 +113,7 @@ func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []strin
 
 	p, err := target.Find(ctx, c, cmd, f.where)
 	if err != nil {
-		return base.Plan{}, err
+		return nil, err
 	}
 
 	o := &batchSender{c: c, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.Progress(-1, "sent",
@@ -121,7 +121,7 @@ func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []strin
 	var watch *api.Client
 	if f.wait {
 		if watch, err = watcher(c, cmd, p); err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 		o.embedded = embeddedNames(watch, p)
 		o.verbose = f.verbose
@@ -129,11 +129,11 @@ func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []strin
 
 	messages, err := f.messages(args, input, template)
 	if err != nil {
-		return base.Plan{}, err
+		return nil, err
 	}
 
-	return base.PlanOf(func(ctx context.Context) ([]string, error) { return wouldSend(ctx, p, messages) },
-		func(ctx context.Context) error {
+	return base.PlanOf(func() ([]string, error) { return wouldSend(ctx, p, messages) },
+		func() error {
 			if o.verbose {
 				if err := watch.RecordExchanges(ctx, f.timeout+recordingMargin); err != nil {
 					return err

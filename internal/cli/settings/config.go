@@ -193,31 +193,31 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 	var yes bool
 	base.AddDataDir(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		change := api.SettingsChange{Set: map[string]*string{}}
 		for _, arg := range args {
 			if err := take(arg, change.Set); err != nil {
-				return base.Plan{}, err
+				return nil, err
 			}
 		}
 
 		client, err := c.Dial(cmd)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 
 		preview, err := client.PreviewChange(ctx, change)
 		if err != nil {
-			return base.Plan{}, err
+			return nil, err
 		}
 
 		printPreview(c, &preview)
-		return base.PlanOf(func(context.Context) ([]string, error) {
+		return base.PlanOf(func() ([]string, error) {
 			if len(preview.Lines) == 0 {
 				return nil, nil
 			}
 			return []string{"write " + preview.File}, nil
-		}, func(ctx context.Context) error {
+		}, func() error {
 			if len(preview.Lines) == 0 {
 				return nil
 			}

@@ -79,16 +79,16 @@ func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 	act func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
 	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		client, err := c.Dial(cmd)
 		name := args[0]
-		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+		return base.PlanOf(func() ([]string, error) {
 			st, err := client.Tasks(ctx)
 			if err == nil && !slices.ContainsFunc(st.Tasks, func(t api.Task) bool { return t.Name == name }) {
 				err = base.NotFoundf("task %q not found", name).Hint("'tendril tasks' lists the tasks")
 			}
 			return []string{fmt.Sprintf(would, name)}, err
-		}, func(ctx context.Context) error { return act(ctx, client, name, *f) }), err
+		}, func() error { return act(ctx, client, name, *f) }), err
 	})
 }
 

@@ -29,10 +29,10 @@ queues, tokens and versions of the app are not included: see docs/backup.md.`,
 	}
 
 	base.AddDataDir(cmd)
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		dir, err := c.DataDir(cmd)
 		would := base.Step("write the embedded queues in %s to %s", dir, args[0])
-		return base.PlanOf(would, func(context.Context) error {
+		return base.PlanOf(would, func() error {
 			queues, err := broker.Backup(dir, args[0])
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
@@ -64,10 +64,10 @@ Messages sent after the backup are lost, and messages processed after it are pro
 
 	base.AddDataDir(cmd)
 	cmd.Flags().BoolVar(&replace, "replace", false, "Replace the queues in the data directory.")
-	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		dir, err := c.DataDir(cmd)
 		would := base.Step("restore the queues of %s to %s", args[0], dir)
-		return base.PlanOf(would, func(context.Context) error {
+		return base.PlanOf(would, func() error {
 			queues, err := broker.Restore(args[0], dir, replace)
 			switch {
 			case errors.Is(err, broker.ErrInUse):
