@@ -275,14 +275,17 @@ func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) (
 	for i := range msgs {
 		body.Messages[i] = fromQueue(&msgs[i])
 	}
+
 	answer, err := SendMessages.send(ctx, c, body, name)
 	if err != nil {
 		return nil, err
 	}
+
 	if len(answer.Results) != len(msgs) {
 		return nil, fmt.Errorf("the console at %s answered %d messages with %d results", c.Instance.Console, len(msgs),
 			len(answer.Results))
 	}
+
 	sent := make([]queue.Sent, len(msgs))
 	for i, r := range answer.Results {
 		sent[i] = queue.Sent{ID: r.ID, SequenceNumber: r.SequenceNumber}
@@ -290,6 +293,7 @@ func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) (
 			sent[i].Err = &Error{Status: http.StatusBadRequest, Message: r.Error, Code: r.Code}
 		}
 	}
+
 	return sent, nil
 }
 

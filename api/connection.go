@@ -167,6 +167,7 @@ func (c *connection) unanswered(err error) error {
 	if _, gone := ReadInstance(c.dataDir); errors.Is(err, syscall.ECONNREFUSED) || errors.Is(gone, ErrNotRunning) {
 		return notRunning(c.dataDir)
 	}
+
 	var unproved *proof.Error
 	switch {
 	case errors.As(err, &unproved) && unproved.Other:
@@ -178,10 +179,12 @@ func (c *connection) unanswered(err error) error {
 			Hint: fmt.Sprintf("restart the environment (process %d), which may run an older version (%s), with this "+
 				"version of tendril; another program may also be listening there", c.instance.PID, c.instance.Version)}
 	}
+
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
+
 	return fmt.Errorf("asking the console at %s: %w", c.instance.Console, err)
 }
 

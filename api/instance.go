@@ -141,11 +141,13 @@ func ReadInstance(dataDir string) (*Instance, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading which environment runs: %w", err)
 	}
+
 	var i Instance
 	if err := json.Unmarshal(data, &i); err != nil {
 		return nil, &Error{Message: fmt.Sprintf("%s is damaged: %v", path, err),
 			Hint: "remove it if no environment is running there", cause: err}
 	}
+
 	switch claimed, err := isClaimed(dataDir); {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, foreign(filepath.Join(dataDir, claimFile))
@@ -154,6 +156,7 @@ func ReadInstance(dataDir string) (*Instance, error) {
 	case !claimed:
 		return nil, notRunning(dataDir)
 	}
+
 	return &i, nil
 }
 
@@ -224,6 +227,7 @@ func Claim(dataDir string) (release func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("claiming the data directory: %w; use another with --data-dir", err)
 	}
+
 	err = lockExclusive(f)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = fmt.Errorf("%w on %s", ErrClaimed, dataDir)
@@ -234,9 +238,11 @@ func Claim(dataDir string) (release func() error, err error) {
 	} else if err != nil {
 		err = fmt.Errorf("locking %s: %w; use another folder with --data-dir", f.Name(), err)
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+
 	// Unlock before closing: a child process being started may hold a copy of the descriptor.
 	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 }

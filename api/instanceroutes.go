@@ -111,11 +111,13 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 			}
 		}
 	}
+
 	refusal := &Error{Status: http.StatusNotFound, Hint: "use one of " + strings.Join(kept, ", ") +
 		"; 'tendril versions' lists them"}
 	if len(kept) == 0 {
 		refusal.Hint = "'tendril deploy' deploys a folder or an archive, and keeps the last five"
 	}
+
 	i := slices.IndexFunc(all, func(v AppVersion) bool { return v.Number == wanted })
 	again := slices.IndexFunc(all, func(v AppVersion) bool { return slices.Contains(v.Replaced, wanted) })
 	live := slices.IndexFunc(all, func(v AppVersion) bool { return v.State == VersionLive })
@@ -141,6 +143,7 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 	default:
 		refusal.Message = fmt.Sprintf("version %d has no folder: it is the same command", wanted)
 	}
+
 	return AppVersion{}, refusal
 }
 

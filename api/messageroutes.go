@@ -33,12 +33,14 @@ func (s *Selection) query() url.Values {
 	if s.Match != "" {
 		query.Set("match", s.Match)
 	}
+
 	if s.Attribute != "" {
 		query.Set("attribute", s.Attribute)
 		if s.Value != "" {
 			query.Set("attribute", s.Attribute+"="+s.Value)
 		}
 	}
+
 	if s.Reason != nil {
 		query.Set("reason", *s.Reason)
 	}
@@ -51,6 +53,7 @@ func (s *Selection) query() url.Values {
 	if !s.DeadUntil.IsZero() {
 		query.Set("dead_until", s.DeadUntil.Format(time.RFC3339Nano))
 	}
+
 	return query
 }
 

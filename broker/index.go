@@ -166,6 +166,7 @@ func (x *index) clear() {
 		m.queued = false
 		x.broker.marks.drop(m)
 	}
+
 	clear(x.held)
 	x.damaged = 0
 	x.inFlight.items, x.delays = nil, delays{}

@@ -113,6 +113,7 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	if busy {
 		all, err := s.write.integer(`PRAGMA page_count`)
 		if free <= slackPagesBusy || 2*free <= all || err != nil {
@@ -121,10 +122,12 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 		m.vacuumed = true
 		return true, s.write.script(`PRAGMA incremental_vacuum(128)`)
 	}
+
 	if free > slackPages {
 		m.vacuumed = true
 		return true, s.write.script(`PRAGMA incremental_vacuum(512)`)
 	}
+
 	if m.vacuumed {
 		m.vacuumed = false
 		err := s.restartLog("TRUNCATE")
@@ -133,6 +136,7 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 		}
 		return false, err
 	}
+
 	return false, nil
 }
 

@@ -142,6 +142,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 		}
 		movable = append(movable, r)
 	}
+
 	return movable
 }
 

@@ -199,6 +199,7 @@ func readRecord(c *conn, kind registry.Kind, key string) (registry.Record, error
 			}
 		}, `SELECT task, reason FROM paused`)
 	}
+
 	return record, err
 }
 
@@ -231,6 +232,7 @@ func writeRecord(c *conn, old, next registry.Record) (err error) {
 			c.run(&err, `INSERT OR REPLACE INTO paused (task, reason) VALUES (?,?)`, pausedTask(next.Key, name), reason)
 		}
 	}
+
 	return err
 }
 

@@ -115,6 +115,7 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 		}
 	}, `SELECT id, sent, due, origin FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
 		from, s.q.index.high(), int64(sweepWalk))
+
 	s.q.retention.sweptTo = walked
 	s.more = s.more || !ended && seen == sweepWalk
 	return err

@@ -315,6 +315,7 @@ func (s *store) createTables(dir string) error {
 			return err
 		}
 	}
+
 	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, tables, schemaVersion))
 }
 

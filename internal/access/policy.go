@@ -240,5 +240,6 @@ func match(pattern, text string) bool {
 			return false
 		}
 	}
+
 	return strings.Trim(pattern[p:], "*") == ""
 }

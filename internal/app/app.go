@@ -265,14 +265,17 @@ func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	if r != nil {
 		r.giveUp(&last)
 	}
+
 	if ends {
 		a.opts.Failed(&last)
 		return
 	}
+
 	attrs := []any{"process", last.Process, "err", &last}
 	if r != nil && !deployed {
 		attrs = append(attrs, "hint", "replace it with 'tendril deploy'")
 	}
+
 	event.Health.Log(a.opts.Log, slog.LevelError, "process failed too often", attrs...)
 }
 

@@ -88,6 +88,7 @@ func (d *detector) crashed(ids []string, now time.Time) {
 			d.streak++
 		}
 	}
+
 	if len(ids) > 1 {
 		d.log.Warn("app crashed, messages quarantined", "messages", len(ids))
 	}

@@ -57,6 +57,7 @@ func (l *legacyPlatform) link(name string, v version) error {
 	if !l.isOn(v) {
 		return nil
 	}
+
 	path := filepath.Join(l.apps, name)
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink == 0 {
 		return fmt.Errorf("%s is not a link to a version: move it away", path)
@@ -64,6 +65,7 @@ func (l *legacyPlatform) link(name string, v version) error {
 	if err := os.MkdirAll(l.apps, 0o755); err != nil {
 		return err
 	}
+
 	fresh := path + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -71,6 +73,7 @@ func (l *legacyPlatform) link(name string, v version) error {
 	if err := os.Symlink(v.bundle.Dir, fresh); err != nil {
 		return err
 	}
+
 	return os.Rename(fresh, path)
 }
 
@@ -82,6 +85,7 @@ func linkGetConfig(b *bundle.Bundle) error {
 	if _, err := os.Stat(bundle.GetConfig); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -92,6 +96,7 @@ func linkGetConfig(b *bundle.Bundle) error {
 	if err := os.MkdirAll(filepath.Dir(bundle.GetConfig), 0o755); err != nil {
 		return err
 	}
+
 	return os.Symlink(program, bundle.GetConfig)
 }
 

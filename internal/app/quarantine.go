@@ -32,12 +32,14 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 		return queue.Result{Outcome: queue.Postponed, Reason: "waiting to be delivered alone",
 			RetryAfter: quarantinePause}
 	}
+
 	defer q.using.Unlock()
 	r, err := q.ready(ctx)
 	if err != nil {
 		return queue.Result{Outcome: queue.Postponed, Reason: "the replica for quarantined messages is not ready",
 			Err: err, RetryAfter: 5 * quarantinePause}
 	}
+
 	result := to(r)
 	q.mu.Lock()
 	q.used = time.Now()
@@ -45,6 +47,7 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 	if result.Outcome == queue.Unreached { // does not affect the serving replicas
 		result.Outcome, result.RetryAfter = queue.Postponed, quarantinePause
 	}
+
 	return result
 }
 

@@ -73,16 +73,19 @@ func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	if err != nil {
 		return err
 	}
+
 	defer end()
 	replicas, err := s.launchAll(ctx, v, n)
 	var helpers processes
 	if err == nil {
 		helpers, err = s.launcher.helpers(ctx, v)
 	}
+
 	if err != nil {
 		s.discard(replicas)
 		return err
 	}
+
 	s.now.Store(&serving{v, replicas, helpers})
 	s.balancer.replace(nil, replicas)
 	return nil
@@ -318,9 +321,11 @@ func (s *replicaSet) stop(ctx context.Context) error {
 	for i, r := range old.replicas {
 		all.Go(func() { errs[i] = r.Stop(ctx) })
 	}
+
 	if old.helpers != nil {
 		all.Go(func() { errs[len(old.replicas)] = old.helpers.Stop(ctx) })
 	}
+
 	all.Wait()
 	s.retiring.Wait()
 	return errors.Join(errs...)

@@ -22,6 +22,7 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 	if found, err := a.quarantine.restart(name); found {
 		return name, err
 	}
+
 	now, err = a.replicas.restart(ctx, name)
 	step := (*stepError)(nil)
 	switch {
@@ -33,6 +34,7 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 		return "", &api.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(),
 			Hint: "the previous process is still serving", Step: step.name, Output: step.output()}
 	}
+
 	return now, err
 }
 

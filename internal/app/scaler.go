@@ -91,5 +91,6 @@ func (s *Scaler) change() {
 		}
 		break
 	}
+
 	s.wanted = 0
 }

@@ -75,6 +75,7 @@ func (v version) changedFiles() (changed []string) {
 	if dir == "" || !isFolder(dir) {
 		return nil
 	}
+
 	now := fileStamps(dir)
 	all := maps.Clone(now)
 	maps.Copy(all, before)
@@ -83,6 +84,7 @@ func (v version) changedFiles() (changed []string) {
 			changed = append(changed, name)
 		}
 	}
+
 	slices.Sort(changed)
 	return changed
 }
@@ -132,6 +134,7 @@ func fileStamps(dir string) map[string]string {
 		}
 		return nil
 	})
+
 	return files
 }
 

@@ -115,6 +115,7 @@ func (p *protectorRun) set(ctx context.Context, on bool) error {
 		p.known = false // the failed call may have been applied
 		return err
 	}
+
 	changed := p.on != on
 	p.on = on
 	p.maybeSet = on
@@ -125,5 +126,6 @@ func (p *protectorRun) set(ctx context.Context, on bool) error {
 	if changed {
 		call(p.protector.Events.Protected, on)
 	}
+
 	return nil
 }

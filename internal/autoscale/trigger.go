@@ -67,6 +67,7 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s is not outside of %.4g to %.4g", p.Measure, p.LowerThreshold,
 			p.UpperThreshold)
 	}
+
 	return s, d
 }
 

@@ -90,6 +90,7 @@ func (c *CloudWatch) Alarms(ctx context.Context, prefix string) (found []AlarmSt
 		}
 		in.NextToken = page.NextToken
 	}
+
 	slices.SortFunc(found, func(a, b AlarmState) int { return strings.Compare(a.Name, b.Name) })
 	return found, nil
 }

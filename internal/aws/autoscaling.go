@@ -117,10 +117,12 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	if err != nil {
 		return GroupState{}, g.explain(ctx, "DescribeAutoScalingGroups", err)
 	}
+
 	if len(out.AutoScalingGroups) == 0 {
 		return GroupState{}, queue.Errorf(queue.CodeResourceNotFound, "Auto Scaling group %s does not exist at %s: "+
 			"check its name, the account and the region", g.name, g.scaling.service.host)
 	}
+
 	found := &out.AutoScalingGroups[0]
 	s := GroupState{Min: int(sdk.ToInt32(found.MinSize)), Max: int(sdk.ToInt32(found.MaxSize)),
 		Desired: int(sdk.ToInt32(found.DesiredCapacity)), ManagedBy: managerOf(found.Tags)}
@@ -130,6 +132,7 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 			Healthy: sdk.ToString(one.HealthStatus) == "Healthy", Protected: sdk.ToBool(one.ProtectedFromScaleIn),
 		})
 	}
+
 	return s, nil
 }
 

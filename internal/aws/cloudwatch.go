@@ -50,6 +50,7 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	api := cloudwatch.NewFromConfig(cfg, func(o *cloudwatch.Options) {
 		o.Retryer = sdk.NopRetryer{}
 		// Many compatible servers support neither CBOR, the default protocol, nor compressed bodies. Requests in JSON
@@ -62,6 +63,7 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	if err := service.locate(o.Region, o.BaseEndpoint, "the CloudWatch client"); err != nil {
 		return nil, err
 	}
+
 	return &CloudWatch{service, newClient(api)}, nil
 }
 
@@ -114,12 +116,14 @@ func (c *CloudWatch) GroupCPU(ctx context.Context, group string, end time.Time, 
 			return code, message
 		})
 	}
+
 	for _, d := range out.Datapoints {
 		if at := sdk.ToTime(d.Timestamp); at.After(newest.At) {
 			newest = Datum{Name: "CPUUtilization", Unit: string(d.Unit), At: at, Samples: sdk.ToFloat64(d.SampleCount),
 				Sum: sdk.ToFloat64(d.Sum), Minimum: sdk.ToFloat64(d.Minimum), Maximum: sdk.ToFloat64(d.Maximum)}
 		}
 	}
+
 	return newest, nil
 }
 

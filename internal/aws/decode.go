@@ -50,9 +50,11 @@ func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message
 			}
 		})
 	})
+
 	if err := r.json.Finish(); err != nil {
 		return nil, err
 	}
+
 	return messages, nil
 }
 
@@ -247,6 +249,7 @@ func readSuccess(r *sqswire.Reader, results []entryResult) {
 			r.Skip()
 		}
 	})
+
 	storeResult(r, results, id, result)
 }
 
@@ -267,6 +270,7 @@ func readFailure(r *sqswire.Reader, results []entryResult) {
 			r.Skip()
 		}
 	})
+
 	storeResult(r, results, id, entryResult{answered: true, err: entryError(code, message, theirs)})
 }
 

@@ -62,19 +62,23 @@ func appendOutgoing(dst []byte, m *queue.Outgoing) []byte {
 		dst = append(dst, `,"DelaySeconds":`...)
 		dst = strconv.AppendInt(dst, wholeSeconds(*m.Delay), 10)
 	}
+
 	if m.GroupID != "" {
 		dst = sqswire.AppendString(append(dst, `,"MessageGroupId":`...), m.GroupID)
 	}
 	if m.DedupID != "" {
 		dst = sqswire.AppendString(append(dst, `,"MessageDeduplicationId":`...), m.DedupID)
 	}
+
 	if m.TraceHeader != "" {
 		dst = append(dst, `,"MessageSystemAttributes":{"AWSTraceHeader":{"DataType":"String","StringValue":`...)
 		dst = append(sqswire.AppendString(dst, m.TraceHeader), "}}"...)
 	}
+
 	if len(m.Attributes) == 0 {
 		return dst
 	}
+
 	dst = append(dst, `,"MessageAttributes":{`...)
 	for i, a := range m.Attributes {
 		if i > 0 {
@@ -82,6 +86,7 @@ func appendOutgoing(dst []byte, m *queue.Outgoing) []byte {
 		}
 		dst = appendAttribute(dst, a)
 	}
+
 	return append(dst, '}')
 }
 

@@ -116,6 +116,7 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 	for n, action := range actions {
 		form.Set(fmt.Sprintf("ActionNames.member.%d", n+1), action)
 	}
+
 	n := 0
 	for key, values := range conditions {
 		n++
@@ -126,6 +127,7 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 			form.Set(fmt.Sprintf("%sContextKeyValues.member.%d", entry, v+1), value)
 		}
 	}
+
 	var answer struct {
 		Results []struct {
 			Action   string `xml:"EvalActionName"`
@@ -135,6 +137,7 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 	if err := i.call(ctx, &i.iam, form, &answer); err != nil {
 		return nil, err
 	}
+
 	judged := 0
 	for _, r := range answer.Results {
 		if slices.Contains(actions, r.Action) {
@@ -144,10 +147,12 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 			}
 		}
 	}
+
 	if judged < len(actions) {
 		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s judged %d of %d actions", i.service.host, judged,
 			len(actions))
 	}
+
 	return denied, nil
 }
 

@@ -109,6 +109,7 @@ func MayBeInstance() bool {
 	if os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT") != "" {
 		return true
 	}
+
 	for path, prefix := range map[string]string{"/sys/devices/virtual/dmi/id/board_asset_tag": "i-",
 		"/sys/devices/virtual/dmi/id/sys_vendor": "amazon ec2", "/sys/hypervisor/uuid": "ec2"} {
 		text, err := os.ReadFile(path)
@@ -116,6 +117,7 @@ func MayBeInstance() bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -224,6 +226,7 @@ func readProtection(status int, text []byte, on bool) error {
 		return agentError(queue.CodeUnreachable,
 			fmt.Sprintf("status %d, but the answer does not confirm the protection", status))
 	}
+
 	return nil
 }
 

@@ -112,6 +112,7 @@ func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []
 	if err := checkCredentials(ctx, l.api.get().Options().Credentials); err != nil {
 		return queue.Invocation{}, sent, err
 	}
+
 	out, err := l.api.get().Invoke(context.WithValue(ctx, sendingKey{}, &sent), &lambda.InvokeInput{
 		FunctionName: &l.function.called, Qualifier: l.qualifier, InvocationType: kind, Payload: payload,
 	})
@@ -121,9 +122,11 @@ func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []
 			Status: int(out.StatusCode), FunctionError: sdk.ToString(out.FunctionError), Payload: out.Payload, RequestID: id,
 		}, sent, nil
 	}
+
 	if refused, ok := refusedInvocation(err); ok {
 		return refused, sent, nil
 	}
+
 	return queue.Invocation{}, sent, err
 }
 
@@ -182,6 +185,7 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 		message = fmt.Sprintf("Lambda function %s at %s: %s; check the function in the console of Lambda", l.function,
 			l.service.host, message)
 	}
+
 	return &queue.Error{Code: code, Message: message, Err: refused}
 }
 

@@ -161,20 +161,24 @@ func refusedInvocation(err error) (queue.Invocation, bool) {
 	if refused == nil || refused.status < 300 {
 		return queue.Invocation{}, false
 	}
+
 	a := queue.Invocation{Status: refused.status, Code: refused.shape, Message: refused.message}
 	if a.Code == "UnknownError" { // the SDK's code for a response without an error code
 		a.Code, a.Message = "", ""
 	}
+
 	var response *smithyhttp.ResponseError
 	if errors.As(err, &response) && response.Response != nil {
 		header := response.Response.Header
 		a.RequestID = header.Get("X-Amzn-Requestid")
 		a.RetryAfter = retryAfter(header.Get("Retry-After"), time.Now())
 	}
+
 	var throttled *types.TooManyRequestsException
 	if errors.As(err, &throttled) {
 		a.Reason = string(throttled.Reason)
 	}
+
 	return a, true
 }
 

@@ -145,6 +145,7 @@ func inBatches[T any](items []T, do func(part []T) ([]entryResult, error)) []err
 		}
 		done += len(part)
 	}
+
 	return errs
 }
 

@@ -59,6 +59,7 @@ func parseARN(s string) (Reference, error) {
 		return Reference{}, fmt.Errorf(
 			"invalid queue ARN %q: %w; use an ARN such as arn:aws:sqs:us-east-1:123456789012:jobs", s, err)
 	}
+
 	return Reference{Name: a.Resource, Region: a.Region, Account: a.AccountID}, nil
 }
 

@@ -135,6 +135,7 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	if !ok {
 		buildable = awshttp.NewBuildableClient()
 	}
+
 	t := buildable.GetTransport()
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = connections

@@ -50,6 +50,7 @@ func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
 	if err != nil {
 		return info, t.explain(ctx, "describing the table", err)
 	}
+
 	info = TableInfo{ARN: sdk.ToString(out.Table.TableArn), Items: sdk.ToInt64(out.Table.ItemCount)}
 	tags := map[string]string{}
 	in := &dynamodb.ListTagsOfResourceInput{ResourceArn: &info.ARN}
@@ -63,6 +64,7 @@ func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
 		}
 		in.NextToken = page.NextToken
 	}
+
 	info.Tags = tags
 	return info, nil
 }

@@ -15,10 +15,12 @@ func Execute(c *base.CLI, args []string) int {
 	if filepath.Base(c.Name) == "get-config" { // a link in PATH or in /opt/elasticbeanstalk/bin
 		args = append([]string{"get-config"}, args...)
 	}
+
 	args, noticed := base.SingleDash(args)
 	if noticed {
 		base.PrintLine(c.Err, "long flags usually have two dashes; one is accepted")
 	}
+
 	c.Args = args
 	root := NewRoot(c)
 	root.SetArgs(args)
@@ -26,5 +28,6 @@ func Execute(c *base.CLI, args []string) int {
 	if err := base.WorthSaying(err); err != nil {
 		base.PrintError(c.Err, err)
 	}
+
 	return base.ExitCode(err)
 }

@@ -148,18 +148,22 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	if cmd.HasParent() {
 		err = fmt.Errorf("unknown command %q for %q", word, cmd.CommandPath())
 	}
+
 	near := suggestCommands(cmd, word)
 	if len(near) == 0 && !cmd.HasParent() {
 		if info, err := os.Stat(word); err == nil && (info.IsDir() || base.IsArchive(word)) {
 			near = []string{cmd.CommandPath() + " up " + base.Plain(word)}
 		}
 	}
+
 	for i := range near {
 		near[i] = "'" + near[i] + "'"
 	}
+
 	if hint := didYouMean(near); hint != "" {
 		return base.Fail(base.ExitUsage, err, hint)
 	}
+
 	return base.Fail(base.ExitUsage, err, "see '"+cmd.CommandPath()+" --help'")
 }
 
@@ -249,10 +253,12 @@ func invalidFlag(invalid *pflag.InvalidValueError) error {
 		return base.Usagef("invalid %s %q: neither true nor false", name, invalid.GetValue()).
 			Hint("write " + name + " alone for true, or " + name + "=false")
 	}
+
 	text, hint, _ := strings.Cut(invalid.Unwrap().Error(), ": use ")
 	if hint != "" {
 		hint = "use " + hint
 	}
+
 	return base.Usagef("%s: %s", name, text).Hint(hint)
 }
 

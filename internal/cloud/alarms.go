@@ -27,13 +27,16 @@ func (s *alarmSource) list(ctx context.Context) (all []Resource, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for i := range found.Alarms {
 		all = append(all, Resource{Kind: kindAlarm, Name: found.Alarms[i].Name, ARN: found.Alarms[i].ARN, Owned: true})
 	}
+
 	for i := range found.Foreign {
 		all = append(all, Resource{Kind: kindAlarm, Name: found.Foreign[i].Name, ARN: found.Foreign[i].ARN,
 			Note: "not created by 'tendril alarms apply'"})
 	}
+
 	if dashboard := (Resource{Kind: kindDashboard, Name: alarms.DashboardName(s.environment)}); found.ForeignDashboard {
 		dashboard.Note = "not created by 'tendril alarms apply'"
 		all = append(all, dashboard)
@@ -41,6 +44,7 @@ func (s *alarmSource) list(ctx context.Context) (all []Resource, err error) {
 		dashboard.Owned = true
 		all = append(all, dashboard)
 	}
+
 	return all, nil
 }
 

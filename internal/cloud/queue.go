@@ -32,19 +32,23 @@ func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *con
 	if err != nil {
 		return err
 	}
+
 	dead, err := e.find(ctx, DeadLetterName(set.Name))
 	if err != nil {
 		return err
 	}
+
 	dead, err = e.ensure(ctx, dead, DeadLetterName(set.Name),
 		map[string]string{"MessageRetentionPeriod": seconds(deadLetterRetention)})
 	if err != nil {
 		return err
 	}
+
 	attributes, err := dead.Attributes(ctx)
 	if err != nil {
 		return err
 	}
+
 	_, err = e.ensure(ctx, main, set.Name, map[string]string{
 		"VisibilityTimeout":      seconds(set.VisibilityTimeout),
 		"MessageRetentionPeriod": seconds(set.RetentionPeriod),
@@ -109,10 +113,12 @@ func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attribu
 			return nil, errors.Join(fmt.Errorf("creating the queue %s: it exists and cannot be found", name), err)
 		}
 	}
+
 	current, err := q.Attributes(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	changed := differing(current, attributes)
 	if len(changed) == 0 {
 		return q, nil
@@ -120,10 +126,12 @@ func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attribu
 	if err := q.SetAttributes(ctx, changed); err != nil {
 		return nil, fmt.Errorf("setting attributes of the queue %s: %w", name, err)
 	}
+
 	for attribute, value := range changed {
 		e.log.Info("queue attribute changed", "queue", name, "attribute", attribute, "from", current[attribute],
 			"to", value)
 	}
+
 	return q, nil
 }
 

@@ -102,15 +102,18 @@ func (s *Server) authenticate(r *http.Request) caller {
 		}
 		return caller{}
 	}
+
 	for _, cookie := range r.CookiesNamed(s.cookieName(r)) {
 		if g, ok := s.sessions.find(cookie.Value); ok {
 			key := sha256.Sum256([]byte(r.Header.Get(api.SessionKeyHeader)))
 			return caller{who: g.who, scopes: g.scopes, keyless: subtle.ConstantTimeCompare(key[:], g.key[:]) == 0}
 		}
 	}
+
 	if s.opts.Access.Anyone && remoteOf(r).IsLoopback() {
 		return caller{who: "anyone", scopes: api.Scopes()}
 	}
+
 	return caller{}
 }
 
@@ -158,6 +161,7 @@ func (s *service) permit(c *call) *api.Error {
 		// A link on another site may have led the browser here.
 		return api.NewError(http.StatusUnauthorized, "an action by GET needs the console's token", hint)
 	}
+
 	return nil
 }
 

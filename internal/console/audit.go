@@ -150,6 +150,7 @@ func (a *Act) attributes() []any {
 	if a.Text == "" {
 		return attrs
 	}
+
 	attrs = append(attrs, "act", a.Text)
 	if a.Subject != "" {
 		key := "queue"
@@ -161,5 +162,6 @@ func (a *Act) attributes() []any {
 		}
 		attrs = append(attrs, key, a.Subject)
 	}
+
 	return attrs
 }

@@ -67,6 +67,7 @@ func (c *Certificate) refresh() *tls.Certificate {
 	if err != nil || seen == c.seen {
 		return c.current
 	}
+
 	c.seen = seen
 	fresh, err := c.parse()
 	if err != nil {
@@ -75,9 +76,11 @@ func (c *Certificate) refresh() *tls.Certificate {
 		}
 		return c.current
 	}
+
 	if c.events.Changed != nil {
 		c.events.Changed(api.CertificateFingerprint(fresh.Certificate[0]))
 	}
+
 	c.current = fresh
 	return c.current
 }

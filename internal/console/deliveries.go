@@ -74,6 +74,7 @@ func (ds *Deliveries) Record(d api.Delivery) {
 	if ds.ring == nil {
 		ds.size = cmp.Or(max(ds.size, 0), api.DefaultDeliveries)
 	}
+
 	at := ds.next
 	ds.stale = ds.stale || !d.Done()
 	if len(ds.ring) < ds.size {
@@ -83,6 +84,7 @@ func (ds *Deliveries) Record(d api.Delivery) {
 		ds.stale = ds.stale || old.outcome != queue.Done.String()
 		*old = remember(&d)
 	}
+
 	ds.next = (at + 1) % ds.size
 	ds.total++
 	if ds.arrived != nil {
@@ -173,12 +175,15 @@ func (ds *Deliveries) group() []api.Problem {
 		p.Count++
 		p.First = d.At
 	}
+
 	problems := make([]api.Problem, 0, len(groups))
 	for _, p := range groups {
 		problems = append(problems, *p)
 	}
+
 	slices.SortFunc(problems, func(a, b api.Problem) int {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Reason, b.Reason))
 	})
+
 	return problems
 }

@@ -46,10 +46,12 @@ func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	if st.Queues == nil {
 		st.Queues = []api.Queue{}
 	}
+
 	if e.opts.Views.Health != nil {
 		r := e.health()
 		st.Health = &r
 	}
+
 	if b := e.opts.Broker; b != nil {
 		st.Backend = api.BackendEmbedded
 		queues, err := listQueues(b, st.Workers)
@@ -60,6 +62,7 @@ func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 			st.Queues, st.Ledger = queues, account(b.TotalLedger(), queues)
 		}
 	}
+
 	return st, nil
 }
 
@@ -159,6 +162,7 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	if err != nil {
 		return api.Delivery{}, err
 	}
+
 	ctx, cancel := bounded(c.ctx, e.closed, wait)
 	defer cancel()
 	id := c.id
@@ -168,10 +172,12 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 			return d, nil
 		}
 	}
+
 	if err != nil {
 		return api.Delivery{}, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is remembered",
 			"ask again with ?wait=20s; the message may still be waiting")
 	}
+
 	return d, nil
 }
 
@@ -256,6 +262,7 @@ func deployRefusal(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return api.NewError(http.StatusNotFound, err.Error(), "use a folder that the environment can read")
 	}
+
 	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows the last deployment")
 }
 

@@ -37,18 +37,21 @@ func (h *History) events(c *call) (any, error) {
 	if text := values.Get("kind"); text != "" {
 		q.Kinds = strings.Split(text, ",")
 	}
+
 	for _, kind := range q.Kinds {
 		if !slices.Contains(event.Kinds(), kind) {
 			return nil, api.NewError(http.StatusBadRequest, "unknown event kind "+strconv.Quote(kind),
 				"use one or more of "+strings.Join(event.Kinds(), ","))
 		}
 	}
+
 	if text := values.Get("since"); text != "" {
 		if q.Since, err = time.Parse(time.RFC3339, text); err != nil {
 			return nil, api.NewError(http.StatusBadRequest, "since "+strconv.Quote(text)+" is not a time",
 				"use a time such as 2026-01-02T03:04:05Z")
 		}
 	}
+
 	read := func(q eventlog.Query) ([]entry, error) {
 		events, err := h.Events.Read(q)
 		all := make([]entry, len(events))
@@ -61,6 +64,7 @@ func (h *History) events(c *call) (any, error) {
 		return newStream(c, h.Events.Changed, func(in eventlog.Range) ([]entry, error) { q.Range = in; return read(q) },
 			func(in eventlog.Range) ([]entry, error) { return read(eventlog.Query{Range: in}) })
 	}
+
 	events, err := h.Events.Read(q)
 	return api.EventList{Events: append([]eventlog.Event{}, events...)}, err
 }
@@ -75,6 +79,7 @@ func (h *History) logs(c *call) (any, error) {
 	if text := values.Get("level"); text != "" && q.Level.UnmarshalText([]byte(text)) != nil {
 		return nil, api.NewError(http.StatusBadRequest, "unknown level "+strconv.Quote(text), "use debug, info, warn or error")
 	}
+
 	read := func(q eventlog.LineQuery) ([]entry, error) {
 		lines := h.Lines.Read(q)
 		all := make([]entry, len(lines))
@@ -89,6 +94,7 @@ func (h *History) logs(c *call) (any, error) {
 				return read(eventlog.LineQuery{Range: in, Level: slog.LevelDebug})
 			})
 	}
+
 	return api.LineList{Lines: append([]eventlog.Line{}, h.Lines.Read(q)...)}, nil
 }
 

@@ -22,12 +22,14 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 		reason := query.Get("reason")
 		sel.Reason = &reason
 	}
+
 	if text := query.Get("through"); text != "" {
 		if sel.Through, err = strconv.ParseInt(text, 10, 64); err != nil || sel.Through < 1 {
 			return sel, api.NewError(http.StatusBadRequest, "through "+strconv.Quote(text)+" is not a message position",
 				"use the newest of a queue")
 		}
 	}
+
 	for name, at := range map[string]*time.Time{"dead_since": &sel.DeadSince, "dead_until": &sel.DeadUntil} {
 		text := query.Get(name)
 		if text == "" {
@@ -38,6 +40,7 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 				"use a form such as 2006-01-02T15:04:05Z")
 		}
 	}
+
 	return sel, nil
 }
 

@@ -25,6 +25,7 @@ func openAPI(routes []route) any {
 		}
 		paths[path][strings.ToLower(rt.method())] = s.operation(&rt)
 	}
+
 	refusal := s.of(reflect.TypeFor[api.Error]())
 	return object{
 		"openapi": "3.1.0",
@@ -54,21 +55,26 @@ func (s schemas) operation(rt *route) object {
 			"default": object{"$ref": "#/components/responses/Refusal"},
 		},
 	}
+
 	parameters := []object{}
 	for _, name := range rt.wildcards() {
 		parameters = append(parameters, object{"name": name, "in": "path", "required": true,
 			"schema": object{"type": "string"}})
 	}
+
 	for _, name := range strings.Fields(rt.query) {
 		parameters = append(parameters, object{"name": name, "in": "query", "schema": object{"type": "string"}})
 	}
+
 	if len(parameters) > 0 {
 		op["parameters"] = parameters
 	}
+
 	if rt.method() == http.MethodPost {
 		taken := schemas{named: s.named, optional: true}
 		op["requestBody"] = object{"content": content(taken.of(rt.takes))}
 	}
+
 	switch scope := rt.kind.scope(); scope {
 	case "":
 		op["security"] = []object{{}} // public; with the scope read, answers contain more
@@ -77,6 +83,7 @@ func (s schemas) operation(rt *route) object {
 	default:
 		op["security"] = []object{{"token": []string{scope}}, {"session": []string{scope}}}
 	}
+
 	return op
 }
 
@@ -112,6 +119,7 @@ func (s schemas) of(t reflect.Type) object {
 	case t.Implements(reflect.TypeFor[json.Marshaler]()):
 		return object{}
 	}
+
 	switch t.Kind() {
 	case reflect.Bool:
 		return object{"type": "boolean"}
@@ -130,6 +138,7 @@ func (s schemas) of(t reflect.Type) object {
 	case reflect.Struct:
 		return s.ofStruct(t)
 	}
+
 	return object{}
 }
 
@@ -148,10 +157,12 @@ func (s schemas) ofStruct(t reflect.Type) object {
 			name = strings.ToUpper(pkg[:1]) + pkg[1:] + name
 		}
 	}
+
 	ref := object{"$ref": "#/components/schemas/" + name}
 	if _, ok := s.named[name]; ok {
 		return ref
 	}
+
 	schema := object{"type": "object"}
 	s.named[name] = schema // registered before its fields, because types may be recursive
 	properties, required := object{}, []string{}
@@ -168,10 +179,12 @@ func (s schemas) ofStruct(t reflect.Type) object {
 			required = append(required, field)
 		}
 	}
+
 	schema["properties"] = properties
 	if len(required) > 0 {
 		schema["required"] = required
 	}
+
 	return ref
 }
 

@@ -50,12 +50,14 @@ func publicStatus(st api.Status) api.Status {
 		h := publicHealth(*st.Health)
 		st.Health = &h
 	}
+
 	if st.Deployment != nil {
 		d := *st.Deployment
 		withhold(&d.Error)
 		withhold(&d.Step)
 		st.Deployment = &d
 	}
+
 	if st.Scaling != nil {
 		s := *st.Scaling
 		withhold(&s.Problem)
@@ -65,22 +67,27 @@ func publicStatus(st api.Status) api.Status {
 		}
 		st.Scaling = &s
 	}
+
 	if st.Tasks != nil {
 		tasks := publicTasks(*st.Tasks)
 		st.Tasks = &tasks
 	}
+
 	st.Workers = slices.Clone(st.Workers)
 	for i := range st.Workers {
 		withhold(&st.Workers[i].LastError)
 	}
+
 	st.App = slices.Clone(st.App)
 	for i := range st.App {
 		withhold(&st.App[i].NotReady)
 	}
+
 	st.Problems = slices.Clone(st.Problems)
 	for i := range st.Problems {
 		withhold(&st.Problems[i].Reason)
 	}
+
 	return st
 }
 

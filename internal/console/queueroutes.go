@@ -58,6 +58,7 @@ func readQueue(b *broker.Broker, name string, workers []api.Worker) (api.Queue, 
 	if err := cmp.Or(err, err2, err3, err4); err != nil {
 		return api.Queue{}, err
 	}
+
 	q := api.Queue{Name: name, ARN: b.ARN(name), FIFO: attributes["FifoQueue"] == "true", Ledger: api.Ledger(ledger),
 		OldestSeconds: oldest.Seconds(), Newest: newest, Attributes: attributes}
 	q.DeadLetterQueue, q.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
@@ -67,6 +68,7 @@ func readQueue(b *broker.Broker, name string, workers []api.Worker) (api.Queue, 
 			q.Paused, q.PauseReason = w.Paused, w.PauseReason
 		}
 	}
+
 	return q, nil
 }
 
@@ -85,6 +87,7 @@ func (q *queueRoutes) messages(c *call) (api.MessagePage, error) {
 	if err != nil {
 		return api.MessagePage{}, err
 	}
+
 	page := api.MessagePage{Messages: []api.Message{}, Next: req.After}
 	begun := time.Now()
 	for size, left, chunk := 0, req.Limit, firstChunk; size < pageBytes && left > 0; chunk = nextChunk {
@@ -106,6 +109,7 @@ func (q *queueRoutes) messages(c *call) (api.MessagePage, error) {
 			break
 		}
 	}
+
 	return page, nil
 }
 
@@ -116,10 +120,12 @@ func browseRequest(c *call) (req broker.BrowseRequest, err error) {
 	if err != nil {
 		return req, err
 	}
+
 	req.Filter = broker.Filter(sel)
 	if !req.Filter.IsZero() {
 		req.Within = pageWait
 	}
+
 	switch state := query.Get("state"); state {
 	case "", api.MessageVisible, api.MessageDelayed, api.MessageDamaged, string(broker.InFlight):
 		req.State = broker.State(state)
@@ -128,6 +134,7 @@ func browseRequest(c *call) (req broker.BrowseRequest, err error) {
 	default:
 		return req, api.NewError(http.StatusBadRequest, "unknown state "+strconv.Quote(state), "use visible, delayed, in_flight or damaged")
 	}
+
 	req.Limit, err = limitOf(c, 1000, 100)
 	return req, err
 }
@@ -161,22 +168,27 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if slices.ContainsFunc(q.environment().Workers, func(w api.Worker) bool { return w.Queue == name }) {
 		return nil, api.NewError(http.StatusConflict, "this environment uses queue "+name,
 			"stop it and restart it with other --queues before you delete the queue")
 	}
+
 	sources, err := q.broker.DeadLetterSources(name)
 	if err == nil && len(sources) > 0 {
 		err = api.NewError(http.StatusConflict, name+" is the dead-letter queue of "+strings.Join(sources, ", "),
 			"delete those first, or change their redrive policy")
 	}
+
 	if err == nil && c.query.Get("confirm") != name {
 		err = api.NewError(http.StatusPreconditionRequired, "this cannot be undone: confirm it with the name of the queue",
 			"add ?confirm="+url.QueryEscape(name))
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	return api.Count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(c.ctx, name)
 }
 
@@ -186,14 +198,17 @@ func (q *queueRoutes) send(c *call, body api.SendRequest) (api.SendAnswer, error
 		return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
 			"send 1 to 10 of them at once")
 	}
+
 	msgs := make([]queue.Outgoing, len(body.Messages))
 	for i := range body.Messages {
 		msgs[i] = body.Messages[i].ToQueue()
 	}
+
 	sent, err := q.broker.Queue(c.name).Send(c.ctx, msgs)
 	if err != nil {
 		return api.SendAnswer{}, err
 	}
+
 	results := make([]api.SendResult, len(sent))
 	for i, one := range sent {
 		results[i] = api.SendResult{ID: one.ID, SequenceNumber: one.SequenceNumber}
@@ -202,6 +217,7 @@ func (q *queueRoutes) send(c *call, body api.SendRequest) (api.SendAnswer, error
 			results[i] = api.SendResult{Error: refusal.Message, Code: refusal.Code}
 		}
 	}
+
 	return api.SendAnswer{Results: results}, nil
 }
 
@@ -245,9 +261,11 @@ func (q *queueRoutes) delete(c *call, body api.Deletion) (api.Deleted, error) {
 		n, err := q.broker.DeleteMessages(c.ctx, name, body.IDs)
 		return api.Deleted{Deleted: n}, err
 	}
+
 	if err := mayAsk(c, body.Filter); err != nil {
 		return api.Deleted{}, err
 	}
+
 	n, err := q.matching(c, body.Filter)
 	if err == nil {
 		err = confirmCount(&body, n)
@@ -255,6 +273,7 @@ func (q *queueRoutes) delete(c *call, body api.Deletion) (api.Deleted, error) {
 	if err != nil {
 		return api.Deleted{}, err
 	}
+
 	task, err := q.start(c, broker.MoveRequest{Delete: true, Rate: body.Rate, Filter: broker.Filter(*body.Filter)})
 	return api.Deleted{Task: &task}, err
 }

@@ -14,6 +14,7 @@ func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, e
 	if err := mayAsk(c, &body.Filter); err != nil {
 		return api.MoveTask{}, err
 	}
+
 	if body.Most > 0 {
 		n, err := q.matching(c, &body.Filter)
 		if err == nil && n > body.Most {
@@ -24,10 +25,12 @@ func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, e
 			return api.MoveTask{}, err
 		}
 	}
+
 	to := ""
 	if body.To != "" {
 		to = q.broker.ARN(body.To)
 	}
+
 	return q.start(c, broker.MoveRequest{Destination: to, Rate: body.Rate, Filter: broker.Filter(body.Filter)})
 }
 

@@ -95,11 +95,13 @@ func readBody(r *http.Request, into any) error {
 	case err != nil:
 		return api.NewError(http.StatusBadRequest, "the request is incomplete", "send it again")
 	}
+
 	// A short text can take a hundred times its size in memory once decoded.
 	if countValues(body.Bytes()) > maxValues {
 		return api.NewError(http.StatusBadRequest, "the request holds more than "+strconv.Itoa(maxValues)+" JSON values",
 			"send less at once")
 	}
+
 	dec := json.NewDecoder(&body)
 	dec.DisallowUnknownFields()
 	err = dec.Decode(into)
@@ -112,6 +114,7 @@ func readBody(r *http.Request, into any) error {
 	if err != nil {
 		return api.NewError(http.StatusBadRequest, "invalid request: "+err.Error(), "send one JSON object with known fields")
 	}
+
 	return nil
 }
 

@@ -135,10 +135,12 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "open this link in a browser", http.StatusServiceUnavailable)
 		return
 	}
+
 	if s.isExposed(r) {
 		http.Error(w, "this link was followed unencrypted, and not by a trusted proxy; use HTTPS", http.StatusForbidden)
 		return
 	}
+
 	secret, key, g, ok := s.sessions.exchange(r.URL.Query().Get("code"))
 	switch {
 	case ok:
@@ -157,6 +159,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 			refusal.Status)
 		return
 	}
+
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 

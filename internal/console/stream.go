@@ -60,6 +60,7 @@ func newStream(c *call, changed func() <-chan struct{}, read,
 		s.after = id
 		return s, nil
 	}
+
 	newest, err := all(eventlog.Range{Newest: true, Limit: 1})
 	if err != nil {
 		return nil, err
@@ -67,6 +68,7 @@ func newStream(c *call, changed func() <-chan struct{}, read,
 	if len(newest) > 0 {
 		s.after = newest[0].id
 	}
+
 	return s, nil
 }
 
@@ -80,6 +82,7 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 			strconv.Itoa(maxStreams)+" streams are open already", "close one, or ask without Accept: text/event-stream"))
 		return
 	}
+
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Time{}) // an expired deadline would end the request; test writers have no deadline
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -89,6 +92,7 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 		_, err := w.Write(data)
 		return errors.Join(err, rc.Flush()) == nil
 	}
+
 	silence := time.NewTicker(streamSilence)
 	defer silence.Stop()
 	for ok := write([]byte(": stream started\n\n")); ok; {

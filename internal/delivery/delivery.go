@@ -21,10 +21,12 @@ func stages(opts *Options) stage {
 	if opts.SNS || opts.Payloads != nil { // Scheduled runs are not unwrapped.
 		d = unwrap(d, opts)
 	}
+
 	d = recognizeRuns(d, opts)
 	if opts.Tracker != nil { // Fetching payloads counts as in flight.
 		d = opts.Tracker.track(d)
 	}
+
 	return d
 }
 

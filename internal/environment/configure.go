@@ -242,6 +242,7 @@ func refusedChange(set map[string]*string, err error) error {
 		refusal.Message += ": " + err.Error()
 		return refusal
 	}
+
 	for _, p := range wrong.Problems {
 		d := api.Detail{Option: p.Option, Text: p.String(), Hint: p.Hint}
 		for _, name := range slices.Sorted(maps.Keys(set)) { // use the name from the request
@@ -252,6 +253,7 @@ func refusedChange(set map[string]*string, err error) error {
 		}
 		refusal.Details = append(refusal.Details, d)
 	}
+
 	return refusal
 }
 

@@ -213,6 +213,7 @@ func askDepth(ctx context.Context, q *aws.Queue) (depth, error) {
 	if err != nil {
 		return depth{}, err
 	}
+
 	r := depth{taken: time.Now()}
 	r.deadLetterQueue, r.maxReceives = queue.ParseRedrivePolicy(attrs["RedrivePolicy"])
 	for name, n := range map[string]*int64{
@@ -223,5 +224,6 @@ func askDepth(ctx context.Context, q *aws.Queue) (depth, error) {
 			return depth{}, err
 		}
 	}
+
 	return r, nil
 }

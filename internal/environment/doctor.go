@@ -352,6 +352,7 @@ func (e *examiner) inspectCloud(ctx context.Context) {
 	if e.opts.QueuesOnly || len(cloud.PolicyFor(e.opts.Config, &cloud.Use{}).Statement) == 0 {
 		return // the environment does not use AWS
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, cloudTimeout)
 	defer cancel()
 	found, err := e.opts.listCloud(ctx)
@@ -361,16 +362,19 @@ func (e *examiner) inspectCloud(ctx context.Context) {
 			Remedy: "check the identity of these credentials: aws sts get-caller-identity"})
 		return
 	}
+
 	for i := range e.facts.Queues {
 		if q := &e.facts.Queues[i]; q.OnSQS {
 			e.addActualQueue(q, found)
 		}
 	}
+
 	if table := e.settings.RegistryTable; table != "" && !e.settings.RegistryCreate && resource(found, table, "") == nil {
 		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "registry-table",
 			What: "table " + table + " does not exist in DynamoDB", Why: "periodic tasks have no leader without it",
 			Remedy: "tendril up --registry-create"})
 	}
+
 	e.checkPermissions(ctx, e.inspectSQS(ctx))
 }
 
@@ -389,15 +393,18 @@ func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 	if q.Missing {
 		return
 	}
+
 	q.URL, q.Attributes = r.URL, r.Attributes
 	if r.Attributes == nil {
 		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "attributes", What: "queue " + q.Name + ": " + r.Note,
 			Why: "they are not compared with the settings", Remedy: "allow these credentials sqs:GetQueueAttributes"})
 	}
+
 	dead, _ := queue.ParseRedrivePolicy(q.Attributes["RedrivePolicy"])
 	if dead == "" {
 		return
 	}
+
 	q.Dead = &doctor.DeadLetterQueue{Name: dead, Missing: true}
 	if r = resource(found, dead, ""); r != nil {
 		*q.Dead = doctor.DeadLetterQueue{Name: dead, URL: r.URL, Attributes: r.Attributes}
@@ -409,23 +416,27 @@ func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""
 	}
+
 	opts := e.opts.aws()
 	opts.Endpoint = e.settings.EndpointURL
 	sqs, err := aws.OpenSQS(ctx, opts)
 	if err != nil {
 		return ""
 	}
+
 	defer sqs.Close()
 	i := slices.IndexFunc(e.facts.Queues, func(q doctor.Queue) bool { return q.OnSQS })
 	q := &e.facts.Queues[i]
 	if endpoint, err = sqs.Endpoint(ctx, cmp.Or(q.URL, q.Name)); err != nil {
 		return ""
 	}
+
 	if answer, err := doctor.InspectServer(ctx, endpoint, &http.Transport{Proxy: http.ProxyFromEnvironment}); err == nil &&
 		answer.Dated {
 		e.facts.Clocks = append(e.facts.Clocks,
 			doctor.Clock{Server: "Amazon SQS, " + endpoint, Ahead: answer.Ahead, Signed: true})
 	}
+
 	return endpoint
 }
 

@@ -152,6 +152,7 @@ func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
 		}
 		return l, nil
 	}
+
 	certificate, err := openEndpointCertificate(s, console.CertificateEvents{
 		Changed: func(string) { q.opts.Logger.Info("certificate replaced", "component", "the queue endpoint") },
 		Rejected: func(err error) {
@@ -161,6 +162,7 @@ func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrSettings, err), l.Close())
 	}
+
 	return tls.NewListener(l, certificate.TLSConfig()), nil
 }
 

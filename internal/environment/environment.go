@@ -258,9 +258,11 @@ func (e *Environment) openTargets(ctx context.Context) error {
 			return e.cron.tasks.Known(ctx, id, path)
 		}
 	}
+
 	if isFleet(s) || e.scale.inTask() {
 		t.tracker = &e.scale.inFlight
 	}
+
 	e.work.targets = t
 	return t.openBuckets(ctx)
 }

@@ -125,6 +125,7 @@ func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, coun
 	case s.Unsent:
 		return health.Unsent, true
 	}
+
 	class = health.ClassOf(s.Status)
 	switch {
 	case class == health.Success && toFunction:
@@ -132,6 +133,7 @@ func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, coun
 	case class == health.Success: // the batch succeeded, but this message failed
 		class = health.Other
 	}
+
 	return class, !s.Aborted
 }
 

@@ -99,16 +99,19 @@ func addLeader(out *api.Instances, leader *api.Leader) {
 	if leader.Local || !leader.Leading && leader.Holder == "" {
 		return
 	}
+
 	i := 0
 	if !leader.Leading {
 		i = slices.IndexFunc(out.Instances, func(one api.KnownInstance) bool {
 			return !one.This && one.Name == leader.Holder && one.Console == leader.Console
 		})
 	}
+
 	if i < 0 {
 		i = len(out.Instances)
 		out.Instances = append(out.Instances, api.KnownInstance{Name: leader.Holder, Source: "lease", Console: leader.Console})
 	}
+
 	one := &out.Instances[i]
 	one.Leads = true
 	one.Term = leader.Term

@@ -76,6 +76,7 @@ func (o *observer) metricSources() telemetry.Sources {
 	if !o.opts.QueuesOnly { // without workers nothing is scaled
 		sources.Desired = func() int { return o.scale.scale().Desired }
 	}
+
 	return sources
 }
 
@@ -132,10 +133,12 @@ func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, e
 	if s.CloudWatch != config.On || o.opts.QueuesOnly {
 		return nil, nil
 	}
+
 	client, err := aws.OpenCloudWatch(ctx, o.opts.aws())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
+
 	host := health.NewHost("")
 	host.Read() // the first interval's CPU utilization begins here
 	cloud := telemetry.NewCloudWatch(client, &telemetry.CloudWatchOptions{
@@ -146,6 +149,7 @@ func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, e
 		cloud.Run(ctx) // limits the time of its last call itself
 		client.Close()
 	})
+
 	return cloud, nil
 }
 

@@ -265,12 +265,14 @@ func (p *pipelines) statusLine() string {
 	if len(p.all) == 0 {
 		return "serving queues at " + p.queues.endpoint
 	}
+
 	inWork, done := 0, int64(0)
 	for _, l := range p.all {
 		st := l.worker.Status()
 		inWork += st.InWork
 		done += st.Counts.Done
 	}
+
 	word, plural := "working", "s"
 	if p.life.stopping() {
 		word = "draining"
@@ -278,6 +280,7 @@ func (p *pipelines) statusLine() string {
 	if len(p.all) == 1 {
 		plural = ""
 	}
+
 	return fmt.Sprintf("%s on %d queue%s: %d in flight, %d done", word, len(p.all), plural, inWork, done)
 }
 

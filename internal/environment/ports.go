@@ -102,10 +102,12 @@ func lockPorts(state string) (release func()) {
 	if state == "" || datadir.Make(state) != nil {
 		return none
 	}
+
 	f, err := datadir.OpenFile(filepath.Join(state, portsLock))
 	if err != nil {
 		return none
 	}
+
 	for began := time.Now(); ; <-time.After(20 * time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {

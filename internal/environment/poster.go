@@ -30,6 +30,7 @@ func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, add
 	if err != nil {
 		return nil, err
 	}
+
 	opts.Target = address
 	opts.Path = cmp.Or(path, opts.Path)
 	opts.Version = version
@@ -41,9 +42,11 @@ func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, add
 			p.last = &shown
 		}
 	}
+
 	if p.http, err = deliver.NewClient(opts); err != nil {
 		return nil, err
 	}
+
 	p.deliver = delivery.ForWorker(&delivery.Options{Target: p.http, SNS: set.ViaSNS})
 	return p, nil
 }

@@ -91,6 +91,7 @@ func (p *problems) here() (all []problem) {
 	if p.queues.broker == nil {
 		return nil
 	}
+
 	for _, name := range p.queues.broker.ListQueues("") {
 		ledger, err := p.queues.broker.Ledger(name)
 		if err != nil {
@@ -110,6 +111,7 @@ func (p *problems) here() (all []problem) {
 				messagesText(ledger.Live), name), "add it to --queues, or move them to another queue"})
 		}
 	}
+
 	return all
 }
 

@@ -275,6 +275,7 @@ func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, at
 			"hint", "allow sqs:GetQueueAttributes")
 		return
 	}
+
 	examined := doctor.Queue{Name: name, URL: url, OnSQS: true, Several: len(s.Queues) > 1, Attributes: attrs,
 		Times: queueTimes(s, set)}
 	for _, f := range examined.Examine() {

@@ -214,6 +214,7 @@ func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	if s.ScaleMeasureName == "" {
 		return p
 	}
+
 	p.Measure = autoscale.Measure(s.ScaleMeasureName)
 	p.Statistic = autoscale.Statistic(s.ScaleStatistic)
 	p.Unit = s.ScaleUnit

@@ -85,15 +85,18 @@ func (t *targetOpener) openBuckets(ctx context.Context) error {
 	if len(buckets) == 0 {
 		return nil
 	}
+
 	opts := t.opts.aws()
 	s3, err := aws.OpenS3(ctx, opts)
 	if err != nil && t.opts.Config.Origin("region") != (config.Origin{}) {
 		opts.Region = s.Region // use the region of the queue's URL
 		s3, err = aws.OpenS3(ctx, opts)
 	}
+
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
+
 	t.life.steps.push("the connections to S3", func(context.Context) error { s3.Close(); return nil })
 	t.payloads = &envelope.Opener{Fetcher: s3, Buckets: buckets}
 	return nil
@@ -252,10 +255,12 @@ func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*
 	if err != nil {
 		return nil, fmt.Errorf("success codes %w", err)
 	}
+
 	terminal, err := terminalCodes(set)
 	if err != nil {
 		return nil, err
 	}
+
 	opts := &deliver.Options{
 		Path: set.HTTPPath, MimeType: set.MimeType, QueueName: queue,
 		ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout, Deadline: set.Deadline,
@@ -265,6 +270,7 @@ func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*
 	if !s.Keepalive {
 		opts.KeepAlive = -1
 	}
+
 	return opts, nil
 }
 

@@ -151,6 +151,7 @@ func (p *pipelines) openTogether(ctx context.Context) {
 			waiting[key] = append(waiting[key], l)
 		}
 	}
+
 	for _, lines := range waiting {
 		go func() {
 			if !lines[0].target.await(ctx, p.opts.Logger.Logger) {

@@ -58,10 +58,12 @@ func (w *workQueue) filter() func(*queue.Message) bool {
 	if set.Filter == "" {
 		return nil
 	}
+
 	patterns, err := filter.Parse(set.Filter)
 	if err != nil {
 		return nil // already validated with the settings
 	}
+
 	return func(m *queue.Message) bool {
 		if queue.ParseRun(m) != nil {
 			return true

@@ -251,6 +251,7 @@ func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 			}
 		})
 	}
+
 	group.Wait()
 	return errors.Join(errs...)
 }

@@ -113,6 +113,7 @@ func (c *cgroup) members() []process {
 			}
 		}
 	}
+
 	return found
 }
 

@@ -107,6 +107,7 @@ func hasNoOperator(line string) bool {
 			return false
 		}
 	}
+
 	return quote == 0
 }
 

@@ -95,9 +95,11 @@ func (o *output) offer(l outputLine) bool {
 		return true
 	default:
 	}
+
 	if o.stalled.Load() {
 		return false
 	}
+
 	patience := time.NewTimer(stallPatience)
 	defer patience.Stop()
 	select {

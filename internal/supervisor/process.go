@@ -106,6 +106,7 @@ func validateAll(procs []Process) error {
 	if len(procs) == 0 {
 		return errors.New("no process to run: give at least one")
 	}
+
 	names, ports := map[string]bool{}, map[int]string{}
 	for i := range procs {
 		p := &procs[i]
@@ -121,6 +122,7 @@ func validateAll(procs []Process) error {
 		}
 		ports[p.Port] = p.Name
 	}
+
 	return nil
 }
 

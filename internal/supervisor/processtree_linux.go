@@ -28,10 +28,12 @@ func (t *processTree) members() []process {
 	if t.cgroup != nil {
 		return t.cgroup.members()
 	}
+
 	leader := int(t.pid.Load())
 	if leader == 0 || !seesItself() {
 		return nil
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var found []process
@@ -42,6 +44,7 @@ func (t *processTree) members() []process {
 			found = append(found, p)
 		}
 	}
+
 	t.seen = seen // forget processes that have exited
 	return found
 }
@@ -180,6 +183,7 @@ func newCgroupTree(parent cgroupFolder) *processTree {
 	if parent.folder == "" {
 		return nil
 	}
+
 	name := "tendril-" + rand.Text()
 	c := &cgroup{folder: cgroupFolder{
 		folder: filepath.Join(parent.folder, name),
@@ -188,11 +192,13 @@ func newCgroupTree(parent cgroupFolder) *processTree {
 	if err := os.Mkdir(c.folder.folder, 0o755); err != nil {
 		return nil
 	}
+
 	fd, err := unix.Open(c.folder.folder, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		_ = os.Remove(c.folder.folder)
 		return nil
 	}
+
 	c.fd = fd
 	return &processTree{cgroup: c}
 }

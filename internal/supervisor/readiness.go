@@ -165,10 +165,12 @@ func (l *processLoop) apply(step readyStep, err error) {
 	case err == nil:
 		return
 	}
+
 	l.mu.Lock()
 	if !l.status.Ready {
 		l.status.Reason = err.Error()
 	}
+
 	l.mu.Unlock()
 	if step.late {
 		call(l.opts.Events.ReadyLate, ReadyLate{Process: l.proc.Name, After: step.after, Reason: err.Error()})

@@ -237,6 +237,7 @@ func diagRequest(from, to netip.AddrPort) []byte {
 		m = append(m, ip[:]...)
 		m = append(m, make([]byte, 12)...)
 	}
+
 	m = native.AppendUint32(m, 0)                 // any network interface
 	return native.AppendUint64(m, math.MaxUint64) // no cookie
 }
@@ -264,6 +265,7 @@ func (t *processTree) owns(conn net.Conn) bool {
 	if !seesItself() {
 		return true
 	}
+
 	c, known := clientOf(conn)
 	if !known {
 		return true
@@ -271,12 +273,14 @@ func (t *processTree) owns(conn net.Conn) bool {
 	if c.inode == "" || c.inode == "0" {
 		return false
 	}
+
 	sockets := c.sockets()
 	leader := process{pid: int(t.pid.Load())}
 	removeHeld(sockets, []process{leader})
 	if len(sockets) == 0 { // the usual case
 		return true
 	}
+
 	hidden := removeHeld(sockets, t.members())
 	return len(sockets) == 0 || slices.ContainsFunc(hidden, func(p process) bool { return runsAs(p, c.uid) })
 }

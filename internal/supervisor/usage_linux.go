@@ -35,5 +35,6 @@ func measure(all []process, pids []int, before map[processID]uint64, since time.
 			usage[pid] = sum
 		}
 	}
+
 	return usage, ticks
 }

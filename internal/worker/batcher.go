@@ -103,10 +103,12 @@ func classify(err error) errorClass {
 	if err == nil {
 		return applied
 	}
+
 	var e *queue.Error
 	if !errors.As(err, &e) {
 		return uncertain
 	}
+
 	switch e.Code {
 	case queue.CodeRequestThrottled, queue.CodeOverLimit:
 		return tryLater
@@ -116,6 +118,7 @@ func classify(err error) errorClass {
 		queue.CodeInvalidIDFormat:
 		return invalidReceipt
 	}
+
 	return uncertain
 }
 

@@ -76,6 +76,7 @@ func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 			kept = append(kept, p)
 		}
 	}
+
 	return kept
 }
 

@@ -242,6 +242,7 @@ func JoinEvents(all ...*Events) *Events {
 		e.Limited = both(e.Limited, more.Limited)
 		e.Stalled = both(e.Stalled, more.Stalled)
 	}
+
 	return &e
 }
 

@@ -202,17 +202,20 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	if g == nil {
 		return
 	}
+
 	h.group = nil
 	g.active--
 	if g.active > 0 {
 		m.turnIfLast(g)
 		return
 	}
+
 	m.endTurn(g)
 	if len(g.waiting) == 0 {
 		delete(m.groups, g.id)
 		return
 	}
+
 	next := g.waiting[0]
 	g.waiting, g.active = g.waiting[1:], 1
 	m.makeReady(next, now)

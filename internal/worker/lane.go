@@ -208,6 +208,7 @@ func (l *lane) room(now time.Time) int {
 	if p.strict && p.workAbove(l, now) {
 		return clamp(need, 0, queue.MaxBatch)
 	}
+
 	free := clamp(p.concurrency-p.inWork-p.granted, 0, max(l.core.limit-l.core.inWork, 0)) * l.core.opts.Batch.Size
 	ahead := l.prefetch(now)
 	if l.emptyNow(now) {
@@ -216,10 +217,12 @@ func (l *lane) room(now time.Time) int {
 		}
 		return clamp(free+ahead, 0, queue.MaxBatch)
 	}
+
 	room := need + free + ahead
 	if need <= 0 && free == 0 && room < min(queue.MaxBatch, ahead) {
 		return 0
 	}
+
 	return clamp(room, 0, queue.MaxBatch)
 }
 

@@ -179,6 +179,7 @@ func (w *Worker) Tune(t *Tuning) {
 			w.core.limit = o.Concurrency
 		}
 	}
+
 	w.core.limit = min(w.core.limit, o.Concurrency)
 	w.startDeliveries(nil, now)
 	w.core.wakeAt(now)

@@ -141,20 +141,24 @@ func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
 		return
 	}
+
 	known := []<-chan struct{}{counted}
 	if f.self != nil {
 		f.self.start()
 		known = append(known, f.self.looked)
 	}
+
 	if f.reporter == nil {
 		return
 	}
+
 	for _, known := range known {
 		select {
 		case <-known:
 		case <-ctx.Done():
 		}
 	}
+
 	f.reporter.Run(ctx)
 }
 

@@ -209,9 +209,11 @@ func (m *member) protectAndDrain(self identity) {
 		}
 		m.all.Go(func() { protector.Run(m.run) })
 	}
+
 	if self.hook == "" {
 		return
 	}
+
 	termination := &autoscale.Termination{
 		Chosen: self.machine.Leaving, Hook: one, Drain: m.drain, Poll: timing.Poll, Events: events,
 	}

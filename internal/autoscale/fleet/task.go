@@ -30,12 +30,14 @@ func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger, pr
 	if err != nil {
 		return nil, fmt.Errorf("protecting this task: %w", err)
 	}
+
 	keep, stop := context.WithCancel(context.Background())
 	protector := &autoscale.Protector{
 		Guard: task, Work: work, Protection: autoscale.Protection{After: timing.ProtectAfter}, Interval: timing.Look,
 		CallTimeout: agentTimeout, Renew: aws.TaskProtection / 2,
 		Events: withProtection(autoscale.LogEvents(log, "tasks"), protected),
 	}
+
 	ended := make(chan struct{})
 	go func() { defer close(ended); protector.Run(keep) }()
 	return func(ctx context.Context) error {

@@ -95,6 +95,7 @@ func (b *lineBuffer) Write(lines []byte) (int, error) {
 		b.left += bytes.Count(lines, []byte("\n"))
 		return len(lines), nil
 	}
+
 	b.add(lines)
 	switch {
 	case b.closed != nil || b.delay == 0:
@@ -104,6 +105,7 @@ func (b *lineBuffer) Write(lines []byte) (int, error) {
 	case b.timer == nil:
 		b.timer = time.AfterFunc(b.delay, b.timedFlush)
 	}
+
 	return len(lines), nil
 }
 

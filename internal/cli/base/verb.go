@@ -128,6 +128,7 @@ func Explained(err error) error {
 	case errors.As(err, &refused):
 		return Fail(queueExit(refused.Code), err, refusedHint(refused.Code, refused.Message))
 	}
+
 	return err
 }
 

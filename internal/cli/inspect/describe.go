@@ -195,6 +195,7 @@ func describedLeader(l *api.Leader) string {
 	case l.Holder == "":
 		text = "unknown"
 	}
+
 	if l.Holder != "" {
 		text += ": " + l.Holder
 	}
@@ -204,6 +205,7 @@ func describedLeader(l *api.Leader) string {
 	if l.Error != "" {
 		text += "; PROBLEM: " + l.Error
 	}
+
 	return text
 }
 

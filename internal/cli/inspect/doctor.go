@@ -123,6 +123,7 @@ func printFindings(c *base.CLI, e *doctor.Examination) {
 	if e.Running {
 		about = "the running environment"
 	}
+
 	c.Printf("%s %s\n", about, base.Plain(e.Environment))
 	const below = "                                "
 	for i := range e.Findings {
@@ -135,6 +136,7 @@ func printFindings(c *base.CLI, e *doctor.Examination) {
 			c.Printf("%shint: %s\n", below, base.Plain(f.Remedy))
 		}
 	}
+
 	c.Printf("%s, %s, %d ok\n", base.Plural(count(e.Findings, doctor.Error), "error"),
 		base.Plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
 }

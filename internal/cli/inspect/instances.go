@@ -144,6 +144,7 @@ func instanceState(one *api.KnownInstance) string {
 	if len(words) == 0 {
 		return "-"
 	}
+
 	return strings.Join(words, ", ")
 }
 

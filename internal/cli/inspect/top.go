@@ -224,6 +224,7 @@ func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 		}
 		return nil, key == base.KeyInterrupt
 	}
+
 	w.frame.footer = ""
 	page := max(height-5, 1)
 	switch key {
@@ -234,6 +235,7 @@ func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 	default:
 		w.frame.scroll = base.Scrolled(w.frame.scroll, key, page)
 	}
+
 	return nil, false
 }
 

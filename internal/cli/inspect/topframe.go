@@ -293,6 +293,7 @@ func (f *topFrame) processes() topTable {
 		rows = append(rows, base.Cells{base.PlainText.Text(p.Name), tone.Text(p.State), base.PlainText.Text(pid), base.PlainText.Text(lasts),
 			base.PlainText.Text(fmt.Sprint(p.Restarts)), base.PlainText.Text(p.LastExit)})
 	}
+
 	return rows
 }
 

@@ -143,6 +143,7 @@ func newCredentialsList(c *base.CLI) *cobra.Command {
 		}
 		return listed, nil
 	}, pairList.View(c))
+
 	return cmd
 }
 

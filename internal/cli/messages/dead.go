@@ -375,6 +375,7 @@ func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) erro
 		c.PrintErrf("no dead letters in %s\n", dead.names())
 		return nil
 	}
+
 	rows := [][]string{{"COUNT", "LAST DAY", "OLDEST", "NEWEST", "QUEUE", "REASON"}}
 	for _, g := range groups {
 		day := 0
@@ -384,9 +385,11 @@ func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) erro
 		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), base.Since(g.First), base.Since(g.Last),
 			g.Queue, cmp.Or(g.Reason, "-")})
 	}
+
 	if len(dead) == 1 {
 		rows = base.WithoutColumn(rows, 4)
 	}
+
 	return c.PrintTable(rows)
 }
 

@@ -84,6 +84,7 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 		}
 		all = append(all, messages...)
 	}
+
 	if len(sources) > 1 {
 		slices.SortStableFunc(all, func(a, b api.Message) int {
 			return cmp.Or(a.DeadAt.Compare(b.DeadAt), a.SentAt.Compare(b.SentAt))
@@ -92,6 +93,7 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 			all = all[:min(len(all), which.limit)]
 		}
 	}
+
 	return all, nil
 }
 

@@ -470,14 +470,17 @@ func lookUp(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue
 	if err != nil {
 		return err
 	}
+
 	attributes, err := found.Attributes(ctx)
 	if errors.Is(err, queue.ErrDenied) {
 		return base.Fail(base.ExitUnreachable, fmt.Errorf("looking up the dead-letter queue of %s: %w", found.Name(), err),
 			"allow these credentials sqs:GetQueueAttributes")
 	}
+
 	if err != nil {
 		return err
 	}
+
 	q.Name = found.Name()
 	q.URL = found.URL()
 	q.ARN = attributes["QueueArn"]

@@ -105,16 +105,20 @@ func writeFile(c *base.CLI, path string, file generate.File) error {
 		c.PrintErrf("kept %s: make sure it excludes *.env and .git\n", base.Plain(path))
 		return nil
 	}
+
 	if errors.Is(err, fs.ErrExist) {
 		return base.Conflictf("%s exists", path).Hint("delete it, or name another file")
 	}
+
 	if err == nil {
 		_, err = f.WriteString(file.Text)
 		err = errors.Join(err, f.Close())
 	}
+
 	if err != nil {
 		return err
 	}
+
 	c.PrintErrf("wrote %s\n", base.Plain(path))
 	return nil
 }

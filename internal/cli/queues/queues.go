@@ -171,11 +171,13 @@ func printQueue(c *base.CLI, q api.Queue) error {
 	if q.DeadLetterQueue != "" {
 		t.Add("dead letters to", fmt.Sprintf("%s after %d receives", q.DeadLetterQueue, q.MaxReceives))
 	}
+
 	t.Add("problem", q.Problem())
 	t.Add("dead letters from", strings.Join(q.DeadLetterSources, ", "))
 	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
 		t.Add(name, q.Attributes[name])
 	}
+
 	return c.PrintTable(t)
 }
 

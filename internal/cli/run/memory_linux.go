@@ -57,6 +57,7 @@ func programMappings(smaps io.Reader) []mapping {
 			found = append(found, *last)
 		}
 	}
+
 	return found
 }
 

@@ -210,6 +210,7 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 			}
 		}
 	}()
+
 	return killed
 }
 

@@ -291,9 +291,11 @@ func attemptsError(failed, running, unknown int) error {
 			found, hints = append(found, base.Plural(kind.count, "message")+" "+kind.what), append(hints, kind.hint)
 		}
 	}
+
 	if len(found) == 0 {
 		return nil
 	}
+
 	return base.Fail(base.ExitFailed, errors.New("first attempt: "+strings.Join(found, ", ")), hints...)
 }
 

@@ -239,10 +239,12 @@ func printPreview(c *base.CLI, p *api.SettingsPreview) {
 		c.PrintErrf("nothing to change in %s\n", base.Plain(p.File))
 		return
 	}
+
 	c.Printf("%s\n", base.Plain(p.File))
 	for _, l := range p.Lines {
 		c.Printf("%4d %s\n", l.Line, base.Plain(l.String()))
 	}
+
 	for _, o := range p.Changes {
 		when := "takes effect when saved"
 		if o.Restart {
@@ -250,6 +252,7 @@ func printPreview(c *base.CLI, p *api.SettingsPreview) {
 		}
 		c.Printf("%s would be %s: %s\n", base.Plain(o.Name), orNone(base.Plain(o.Value)), when)
 	}
+
 	for _, w := range p.Warnings {
 		c.PrintErrf("warning: %s\n", base.Plain(w.Text))
 	}

@@ -201,13 +201,16 @@ func runText(r *api.TaskRun) string {
 	case r.Status != 0:
 		text += " " + strconv.Itoa(r.Status)
 	}
+
 	if r.Reason != "" {
 		text += ": " + base.Plain(r.Reason)
 	}
+
 	text += " in " + (time.Duration(r.DurationMS) * time.Millisecond).String()
 	if r.Attempts > 1 {
 		text += fmt.Sprintf(" (attempt %d)", r.Attempts)
 	}
+
 	return text
 }
 

@@ -315,6 +315,7 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 	if q.to == nil {
 		return nil
 	}
+
 	has, err := q.to.attributes(ctx)
 	if errors.Is(err, queue.ErrNoQueue) {
 		return nil
@@ -322,13 +323,16 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 	if err != nil {
 		return err
 	}
+
 	q.Exists = true
 	for _, name := range migrate.Differing(q.Attributes, has) {
 		q.Notes = append(q.Notes, fmt.Sprintf("%s stays %s; the source has %s", name, has[name], q.Attributes[name]))
 	}
+
 	if p.toSQS {
 		p.arns = strings.TrimSuffix(has["QueueArn"], q.Queue)
 	}
+
 	return nil
 }
 

@@ -83,17 +83,20 @@ func Describe(s *Settings, f *File) Set {
 	for i := range s.Queues {
 		d.queue(&s.Queues[i])
 	}
+
 	d.environment()
 	for i := range f.added {
 		a := f.added[i]
 		a.Name = Prefix(s.Environment) + a.Name
 		d.add(a, change{})
 	}
+
 	slices.SortFunc(d.set.Alarms, func(a, b aws.Alarm) int { return strings.Compare(a.Name, b.Name) })
 	d.set.LeftOut = append(d.set.LeftOut, f.leftOut...)
 	if !f.NoDashboard {
 		d.set.Dashboard = dashboard(s)
 	}
+
 	return d.set
 }
 
@@ -117,6 +120,7 @@ func (d *describer) queue(q *Queue) {
 	case cmp.Or(q.Region, d.Region) != d.Region:
 		unpublished = fmt.Sprintf("the queue is in %s and the alarms are in %s: set --region %[1]s", q.Region, d.Region)
 	}
+
 	if unpublished == "" {
 		d.kind(queueAge, q, aws.Alarm{
 			Description: "The oldest message of the queue " + q.Name + " waits for too long.",
@@ -127,6 +131,7 @@ func (d *describer) queue(q *Queue) {
 	} else {
 		d.omit(queueAge, q, unpublished)
 	}
+
 	switch {
 	case unpublished != "":
 		d.omit(deadLetters, q, unpublished)
@@ -140,11 +145,13 @@ func (d *describer) queue(q *Queue) {
 			Period: 300, EvaluationPeriods: 1, MissingData: notBreaching,
 		})
 	}
+
 	if !d.Publishes {
 		d.omit(failures, q, notPublished)
 		d.omit(latency, q, notPublished)
 		return
 	}
+
 	namespace := telemetry.NamespacePrefix + d.Environment
 	d.kind(failures, q, aws.Alarm{
 		Description: "Many deliveries from the queue " + q.Name + " fail. The value is the share of failures, 0 to 1.",
@@ -152,6 +159,7 @@ func (d *describer) queue(q *Queue) {
 		Comparison: atLeast, Threshold: 0.15, Period: d.period(300), EvaluationPeriods: 3, DatapointsToAlarm: 2,
 		MissingData: notBreaching,
 	})
+
 	d.kind(latency, q, aws.Alarm{
 		Description: fmt.Sprintf("Deliveries from the queue %s take almost as long as they may, which is %s.", q.Name,
 			q.Limit),
@@ -171,6 +179,7 @@ func (d *describer) environment() {
 	case d.HealthName == "":
 		why = "the status of the environment is not sent to CloudWatch: set --environment-name"
 	}
+
 	if why != "" {
 		d.omit(healthKind, nil, why)
 		if d.Periodic {
@@ -178,6 +187,7 @@ func (d *describer) environment() {
 		}
 		return
 	}
+
 	period := d.period(60)
 	d.kind(healthKind, nil, aws.Alarm{
 		Description: "The environment is Degraded (20) or Severe (25), or not running.",
@@ -185,9 +195,11 @@ func (d *describer) environment() {
 		Dimensions: dimension("EnvironmentName", d.HealthName), Statistic: "Maximum", Comparison: atLeast, Threshold: 20,
 		Period: period, EvaluationPeriods: max(1, 300/period), MissingData: breaching,
 	})
+
 	if !d.Periodic {
 		return
 	}
+
 	d.kind(leaderKind, nil, aws.Alarm{
 		Description: "No instance is the leader, so that no periodic task is enqueued.",
 		Namespace:   telemetry.HealthNamespace, Metric: "Leader",

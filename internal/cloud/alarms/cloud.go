@@ -40,6 +40,7 @@ func Find(ctx context.Context, cloud Cloud, environment string) (*Found, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	for _, a := range all {
 		tags, err := cloud.AlarmTags(ctx, a.ARN)
 		if err != nil {
@@ -51,6 +52,7 @@ func Find(ctx context.Context, cloud Cloud, environment string) (*Found, error) 
 			f.Foreign = append(f.Foreign, a)
 		}
 	}
+
 	body, err := cloud.Dashboard(ctx, DashboardName(environment))
 	switch {
 	case err != nil:
@@ -60,6 +62,7 @@ func Find(ctx context.Context, cloud Cloud, environment string) (*Found, error) 
 	default:
 		f.Dashboard = body
 	}
+
 	return f, nil
 }
 
@@ -114,10 +117,12 @@ func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 		return nil, fmt.Errorf("%s: not created by 'tendril alarms apply' for this environment: delete them where they "+
 			"were created, or give the environment another --name", strings.Join(foreign, ", "))
 	}
+
 	have := map[string]*aws.AlarmState{}
 	for i := range found.Alarms {
 		have[found.Alarms[i].Name] = &found.Alarms[i]
 	}
+
 	for _, a := range want.Alarms {
 		is := have[a.Name]
 		if is != nil && a.Actions == nil {
@@ -133,6 +138,7 @@ func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 		}
 		steps = append(steps, step)
 	}
+
 	for name := range have {
 		step := Step{Action: Remove, Kind: "alarm", Name: name}
 		if !prune {
@@ -140,6 +146,7 @@ func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 		}
 		steps = append(steps, step)
 	}
+
 	slices.SortFunc(steps, func(a, b Step) int { return strings.Compare(a.Name, b.Name) })
 	board := Step{Action: Create, Kind: "dashboard", Name: DashboardName(want.Environment), body: want.Dashboard}
 	switch {
@@ -154,6 +161,7 @@ func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 	case found.Dashboard != "":
 		board.Action = Update
 	}
+
 	return append(steps, board), nil
 }
 
@@ -198,6 +206,7 @@ func Delete(ctx context.Context, cloud Cloud, found *Found) error {
 	if err != nil {
 		return err
 	}
+
 	var names []string
 	for i := range now.Alarms {
 		name := now.Alarms[i].Name
@@ -205,12 +214,14 @@ func Delete(ctx context.Context, cloud Cloud, found *Found) error {
 			names = append(names, name)
 		}
 	}
+
 	if err := cloud.DeleteAlarms(ctx, names); err != nil {
 		return err
 	}
 	if found.Dashboard == "" || now.Dashboard == "" {
 		return nil
 	}
+
 	return cloud.DeleteDashboard(ctx, DashboardName(found.Environment))
 }
 

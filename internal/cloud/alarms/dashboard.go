@@ -50,6 +50,7 @@ func dashboard(s *Settings) string {
 			graph("Leader of the periodic tasks", "Maximum", state("Leader"))
 		}
 	}
+
 	for i := range s.Queues {
 		q := &s.Queues[i]
 		if q.OnSQS {
@@ -74,10 +75,12 @@ func dashboard(s *Settings) string {
 				of("Duration", map[string]any{"label": "longest", "stat": "Maximum"}))
 		}
 	}
+
 	body, err := json.Marshal(map[string]any{"widgets": widgets})
 	if err != nil {
 		panic(err) // cannot happen
 	}
+
 	return string(body)
 }
 

@@ -48,6 +48,7 @@ func (c *change) apply(a *aws.Alarm) {
 	if c.EvaluationPeriods != nil {
 		a.DatapointsToAlarm = min(a.DatapointsToAlarm, a.EvaluationPeriods)
 	}
+
 	set(&a.DatapointsToAlarm, c.DatapointsToAlarm)
 	set(&a.MissingData, c.MissingData)
 	set(&a.Muted, c.Muted)
@@ -110,9 +111,11 @@ func parse(path string, data []byte, queues []string) (*File, error) {
 	case root != nil:
 		r.root(root)
 	}
+
 	if len(r.problems) > 0 {
 		return nil, &Error{r.problems}
 	}
+
 	return r.file, nil
 }
 
@@ -204,20 +207,24 @@ func (r *fileReader) change(entry yamlfile.Pair) (c change) {
 		c.Off = on != nil && !*on
 		return c
 	}
+
 	if entry.Value.Kind != yamlfile.Mapping {
 		r.refuse(entry.Line, entry.Key+" is neither a map nor off", skeleton)
 		return c
 	}
+
 	seen := map[string]bool{}
 	for _, p := range entry.Value.Pairs {
 		if !r.repeated(seen, p) {
 			r.property(&c, p)
 		}
 	}
+
 	if c.DatapointsToAlarm != nil && (c.EvaluationPeriods == nil || *c.DatapointsToAlarm > *c.EvaluationPeriods) {
 		r.refuse(entry.Line, "datapoints_to_alarm is more than evaluation_periods, or stands without it",
 			"write evaluation_periods too, with at least the same number")
 	}
+
 	return c
 }
 

@@ -61,13 +61,16 @@ func (c *resourceReader) alarm() (a aws.Alarm) {
 		c.why = "this alarm scales the environment, which tendril does without it"
 		return a
 	}
+
 	if c.resource.Properties == nil {
 		c.why = "it has no Properties"
 		return a
 	}
+
 	for _, p := range c.resource.Properties.Pairs {
 		c.property(&a, p)
 	}
+
 	for _, required := range []struct{ name, value string }{
 		{"Namespace", a.Namespace}, {"MetricName", a.Metric}, {"Statistic", a.Statistic},
 		{"ComparisonOperator", a.Comparison},
@@ -76,9 +79,11 @@ func (c *resourceReader) alarm() (a aws.Alarm) {
 			c.refuse(c.resource.Properties, "it has no %s", required.name)
 		}
 	}
+
 	if a.Period == 0 || a.EvaluationPeriods == 0 {
 		c.refuse(c.resource.Properties, "it has no Period or no EvaluationPeriods")
 	}
+
 	slices.SortFunc(a.Dimensions, func(a, b aws.Dimension) int { return strings.Compare(a.Name, b.Name) })
 	return a
 }
@@ -217,9 +222,11 @@ func reference(n *yamlfile.Node) (name, attribute string) {
 	case n.Kind != yamlfile.Mapping || len(n.Pairs) != 1:
 		return "", ""
 	}
+
 	if ref := n.Get("Ref"); ref != nil {
 		return ref.Text, ""
 	}
+
 	of := n.Get("Fn::GetAtt")
 	switch {
 	case of != nil && len(of.Items) == 2:
@@ -227,6 +234,7 @@ func reference(n *yamlfile.Node) (name, attribute string) {
 	case of != nil && of.Kind == yamlfile.Scalar:
 		name, attribute, _ = strings.Cut(of.Text, ".")
 	}
+
 	return name, attribute
 }
 

@@ -18,10 +18,12 @@ func (s *Set) CloudFormation() (string, error) {
 		resources[alarmResource(strings.TrimPrefix(a.Name, Prefix(s.Environment)), resources)] = map[string]any{
 			"Type": "AWS::CloudWatch::Alarm", "Properties": templateProperties(a)}
 	}
+
 	if s.Dashboard != "" {
 		resources["Dashboard"] = map[string]any{"Type": "AWS::CloudWatch::Dashboard",
 			"Properties": map[string]any{"DashboardName": DashboardName(s.Environment), "DashboardBody": s.Dashboard}}
 	}
+
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
@@ -45,28 +47,34 @@ func templateProperties(a *aws.Alarm) map[string]any {
 	} else {
 		p["ExtendedStatistic"] = a.Statistic
 	}
+
 	for name, text := range map[string]string{"AlarmDescription": a.Description, "Unit": a.Unit,
 		"TreatMissingData": a.MissingData} {
 		if text != "" {
 			p[name] = text
 		}
 	}
+
 	for name, list := range map[string][]string{"AlarmActions": a.Actions, "OKActions": a.OKActions,
 		"InsufficientDataActions": a.MissingActions} {
 		if len(list) > 0 {
 			p[name] = list
 		}
 	}
+
 	if a.DatapointsToAlarm > 0 {
 		p["DatapointsToAlarm"] = a.DatapointsToAlarm
 	}
+
 	var dimensions []map[string]string
 	for _, d := range a.Dimensions {
 		dimensions = append(dimensions, map[string]string{"Name": d.Name, "Value": d.Value})
 	}
+
 	if dimensions != nil {
 		p["Dimensions"] = dimensions
 	}
+
 	return p
 }
 

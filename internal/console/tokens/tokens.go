@@ -86,6 +86,7 @@ func (t *Token) besides(dataDir string) ([]stored, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	isNamed := func(other stored) bool { return other.Name == t.Name }
 	switch {
 	case len(t.Name) > 64 || !validName.MatchString(t.Name):
@@ -101,6 +102,7 @@ func (t *Token) besides(dataDir string) ([]stored, error) {
 	default:
 		err = api.CheckScopes(t.Scopes)
 	}
+
 	return tokens, err
 }
 
@@ -157,6 +159,7 @@ func read(path string) ([]stored, error) {
 	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0) {
 		err = fmt.Errorf("%s is not a regular file for its owner alone; type 'chmod 600 %s'", path, path)
 	}
+
 	var text []byte
 	if err == nil {
 		text, err = os.ReadFile(path)
@@ -164,12 +167,14 @@ func read(path string) ([]stored, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading tokens: %w", err)
 	}
+
 	var tokens []stored
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&tokens); err != nil {
 		return nil, fmt.Errorf("reading tokens: %s is damaged: remove it, and create the tokens again", path)
 	}
+
 	return tokens, nil
 }
 
@@ -210,6 +215,7 @@ func (f *File) Find(secret string) (Token, bool) {
 	if f.Dir == "" || !strings.HasPrefix(secret, prefix) {
 		return Token{}, false
 	}
+
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reread()
@@ -221,9 +227,11 @@ func (f *File) Find(secret string) (Token, bool) {
 			found = &f.tokens[i]
 		}
 	}
+
 	if found == nil || !found.Expires.IsZero() && !now.Before(found.Expires) {
 		return Token{}, false
 	}
+
 	f.use(found.Name, now)
 	return found.Token, true
 }
@@ -236,14 +244,17 @@ func (f *File) reread() {
 		f.seen, f.tokens = nil, nil
 		return
 	}
+
 	if f.seen != nil && os.SameFile(info, f.seen) && info.ModTime().Equal(f.seen.ModTime()) &&
 		info.Size() == f.seen.Size() {
 		return
 	}
+
 	f.seen = info
 	if f.tokens, err = read(path); err != nil {
 		f.Log.Error("tokens not accepted", "err", err)
 	}
+
 	f.used = readUsed(filepath.Join(f.Dir, UsedFilename))
 	maps.DeleteFunc(f.used, func(name string, _ time.Time) bool {
 		return !slices.ContainsFunc(f.tokens, func(t stored) bool { return t.Name == name })

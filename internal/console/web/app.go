@@ -45,19 +45,23 @@ func (v *visit) app() (any, error) {
 		}
 		return page, nil
 	}
+
 	var names []string
 	for _, p := range page.Processes {
 		names = append(names, p.Name)
 	}
+
 	if len(names) > 1 || page.Process != "" {
 		page.Names = v.choices("process", "All", names)
 		for i, name := range names {
 			page.Names[i+1].Label = name
 		}
 	}
+
 	if page.Process != "" {
 		names = []string{page.Process}
 	}
+
 	seen := map[int64]bool{} // a process's log lines include those of its replicas
 	for _, name := range names[:min(len(names), shownProcesses)] {
 		lines, err := v.api.Logs(v.ctx, api.LineFilter{Process: name, Limit: shownLines})
@@ -71,6 +75,7 @@ func (v *visit) app() (any, error) {
 			}
 		}
 	}
+
 	slices.SortFunc(page.Lines, func(a, b eventlog.Line) int { return int(b.ID - a.ID) })
 	page.Lines = page.Lines[:min(len(page.Lines), shownLines)]
 	return page, nil

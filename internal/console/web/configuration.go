@@ -87,16 +87,19 @@ func configuration(v *visit) (any, error) {
 		}
 		return nil, err
 	}
+
 	caller, err := v.api.Caller(v.ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	switch {
 	case caller.ReadOnly:
 		page.ReadOnly = "The console is read-only."
 	case !slices.Contains(caller.Scopes, api.ScopeAct):
 		page.ReadOnly = "You have read access only: a change needs the scope act."
 	}
+
 	page.arrange(caller.Scopes)
 	return page, nil
 }
@@ -153,6 +156,7 @@ func (p *configurationPage) arrange(scopes []string) {
 			p.Sections = append(p.Sections, s)
 		}
 	}
+
 	ordered := slices.SortedStableFunc(slices.Values(p.Options), func(a, b api.ConfigOption) int {
 		return cmp.Compare(slices.Index(specified, a.Name), slices.Index(specified, b.Name))
 	})
@@ -160,14 +164,17 @@ func (p *configurationPage) arrange(scopes []string) {
 		section(settingsSection{Title: block, Block: true}, ordered,
 			func(o *api.ConfigOption) bool { return o.Block == block })
 	}
+
 	for _, topic := range p.Topics {
 		section(settingsSection{Title: topic}, p.Options,
 			func(o *api.ConfigOption) bool { return o.Block == "" && o.Topic == topic })
 	}
+
 	for _, q := range p.Queues {
 		section(settingsSection{Title: "Queue " + q.Name}, q.Settings,
 			func(*api.ConfigOption) bool { return len(p.Queues) > 1 })
 	}
+
 	p.Version = hex.EncodeToString(version.Sum(nil)[:8])
 }
 
@@ -181,9 +188,11 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 			row.Removes = change.Layer == layerFile
 		}
 	}
+
 	if row.Hidden || strings.Contains(row.Text, "(hidden)") {
 		row.Hidden, row.Text = true, ""
 	}
+
 	if o.Type == "duration" { // without a unit, a number is in seconds
 		if digits, found := strings.CutSuffix(row.Text, "s"); found && strings.Trim(digits, "0123456789") == "" {
 			row.Text = digits
@@ -191,12 +200,14 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 			row.Units = ""
 		}
 	}
+
 	if o.Type == "switch" {
 		row.ConfigOption.Choices = []string{"true", "false"}
 	}
 	if len(row.ConfigOption.Choices) > 0 && !slices.Contains(row.ConfigOption.Choices, row.Text) {
 		row.ConfigOption.Choices = append([]string{row.Text}, row.ConfigOption.Choices...)
 	}
+
 	switch {
 	case p.ReadOnly != "" || row.Locked != "" || slices.Contains(scopes, o.Scope):
 	case o.Scope == api.ScopeDeploy:
@@ -204,6 +215,7 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 	default:
 		row.Locked = "it decides who may call: change it with 'tendril config set'"
 	}
+
 	return row
 }
 
@@ -257,6 +269,7 @@ func (p *configurationPage) change(form url.Values) api.SettingsChange {
 		}
 		row.Text = text
 	}
+
 	return api.SettingsChange{Set: set}
 }
 
@@ -274,6 +287,7 @@ func (p *configurationPage) refuse(refused *api.Error) {
 	if len(refused.Details) > 0 {
 		p.Note = "Nothing was changed yet: correct the marked values below."
 	}
+
 	for _, d := range refused.Details {
 		at := slices.IndexFunc(p.rows(), func(r *settingRow) bool { return r.Name == d.Option })
 		if at < 0 {
@@ -295,15 +309,18 @@ func previewConfiguration(v *visit) (any, error) {
 	if err != nil || page.Off != "" {
 		return loaded, err
 	}
+
 	if v.field("version") != page.Version {
 		page.Note = "The settings were changed in the meantime. These are the current ones: make your change again."
 		return page, nil
 	}
+
 	change := page.change(v.r.PostForm)
 	if len(change.Set) == 0 {
 		page.Note = "Nothing differs from the settings in force."
 		return page, nil
 	}
+
 	preview, err := v.api.PreviewChange(v.ctx, change)
 	refused := (*api.Error)(nil)
 	switch {
@@ -316,6 +333,7 @@ func previewConfiguration(v *visit) (any, error) {
 	default:
 		page.Preview = &preview
 	}
+
 	return page, nil
 }
 
@@ -326,9 +344,11 @@ func saveConfiguration(v *visit) (string, error) {
 			change.Set[option] = &texts[0]
 		}
 	}
+
 	for _, option := range v.r.PostForm[unsetField] {
 		change.Set[option] = nil
 	}
+
 	done, err := v.api.ChangeSettings(v.ctx, change)
 	if err != nil {
 		refused := (*api.Error)(nil)
@@ -338,6 +358,7 @@ func saveConfiguration(v *visit) (string, error) {
 		}
 		return "", err
 	}
+
 	var now, later []string
 	for _, o := range done.Changes {
 		if o.Restart {
@@ -346,6 +367,7 @@ func saveConfiguration(v *visit) (string, error) {
 			now = append(now, o.Name)
 		}
 	}
+
 	text := done.File + " was written."
 	if len(now) > 0 {
 		text += " In force now: " + listed(now) + "."
@@ -353,6 +375,7 @@ func saveConfiguration(v *visit) (string, error) {
 	if len(later) > 0 {
 		text += " At the next start: " + listed(later) + "."
 	}
+
 	return text, nil
 }
 

@@ -126,20 +126,24 @@ func loadDeadLetters(v *visit) (any, error) {
 	if page.Queue == "" || page.OnSQS {
 		return page, nil // on Amazon SQS, reading messages would be a receive
 	}
+
 	sel, err := page.Filter.selection()
 	if err != nil {
 		return nil, err
 	}
+
 	task, err := v.api.RedriveTask(v.ctx, page.Queue)
 	if err == nil {
 		page.Task = &task
 	} else if refused := (*api.Error)(nil); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
 		return nil, err
 	}
+
 	groups, err := v.api.Reasons(v.ctx, page.Queue)
 	if err != nil {
 		return nil, err
 	}
+
 	page.group(groups)
 	if page.Total.N, page.Total.Exact = page.countGroup(); !page.Total.Exact {
 		counted := sel
@@ -148,6 +152,7 @@ func loadDeadLetters(v *visit) (any, error) {
 			return nil, err
 		}
 	}
+
 	next := ""
 	page.Messages, next, err = v.api.Messages(v.ctx, page.Queue,
 		api.Filter{Selection: sel, After: v.query("after"), Limit: pageSize})
@@ -157,6 +162,7 @@ func loadDeadLetters(v *visit) (any, error) {
 	if v.query("after") != "" {
 		page.First = v.with("after", "")
 	}
+
 	page.Hidden = slices.ContainsFunc(page.Messages, func(m api.Message) bool { return m.BodyHidden })
 	page.Show = v.with("body", "1")
 	return page, err
@@ -196,6 +202,7 @@ func (p *deadPage) group(groups []api.ReasonGroup) {
 	for _, g := range groups {
 		most = max(most, slices.Max(g.Hours[:]))
 	}
+
 	for _, g := range groups[:min(len(groups), pageSize)] {
 		filter := p.Filter
 		row := reasonGroup{ReasonGroup: g, Chosen: filter.ByReason && filter.Reason == g.Reason}
@@ -257,16 +264,19 @@ func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	if most, err = v.number("most"); err != nil {
 		return c, 0, 0, err
 	}
+
 	through, err := v.number("through")
 	if err != nil {
 		return c, 0, 0, err
 	}
+
 	c.sel.Through = int64(through)
 	if c.IDs == nil && (through == 0 || !c.isOf(v.r.Referer())) {
 		return c, 0, 0, &api.Error{Status: http.StatusConflict,
 			Message: "nothing was done: the form is not about the messages that its page showed",
 			Hint:    "reload the page, and repeat the action"}
 	}
+
 	rate, err = v.number("rate")
 	return c, most, rate, err
 }
@@ -289,6 +299,7 @@ func redrive(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	to := v.field("to")
 	if c.IDs != nil && rate == 0 {
 		n, err := v.api.Move(v.ctx, c.Queue, to, c.IDs)
@@ -300,6 +311,7 @@ func redrive(v *visit) (string, error) {
 		}
 		return plural(n, "message") + " moved.", err
 	}
+
 	task, err := v.api.Redrive(v.ctx, c.Queue, to, rate, c.sel, int64(most))
 	return "Redriving " + plural(task.ToMove, "message") + ". It goes on when you leave the page.", err
 }
@@ -378,6 +390,7 @@ func loadEdit(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	v.title = "Edit and redrive"
 	page := &editPage{Message: m, Target: m.DeadLetterSource[strings.LastIndexByte(m.DeadLetterSource, ':')+1:]}
 	if len(m.Attributes) > 0 {
@@ -387,17 +400,20 @@ func loadEdit(v *visit) (any, error) {
 		}
 		page.AttributesText = string(text)
 	}
+
 	for _, q := range v.status.Queues {
 		if q.Name == m.Queue {
 			page.FIFO = q.FIFO
 		}
 	}
+
 	dead := deadLetterQueues(v.status.Queues)
 	for _, q := range v.status.Queues {
 		if !dead[q.Name] && q.FIFO == page.FIFO {
 			page.Targets = append(page.Targets, q.Name)
 		}
 	}
+
 	return page, nil
 }
 

@@ -86,15 +86,18 @@ func (v *visit) deployments() (any, error) {
 	} else if err != nil {
 		return nil, err
 	}
+
 	for i := range page.Versions {
 		if page.Versions[i].State == api.VersionLive {
 			page.Live = &page.Versions[i]
 		}
 	}
+
 	page.Events, err = v.api.Events(v.ctx, api.EventFilter{Kinds: []string{string(event.Deploy)}, Limit: shownDeployments})
 	if isConflict(err) { // without a data directory, there are no events
 		err = nil
 	}
+
 	return page, err
 }
 

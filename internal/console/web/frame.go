@@ -65,9 +65,11 @@ func (v *visit) frame() *frame {
 		}
 		f.Entry, f.Title = cmp.Or(v.entry, v.screen.entry), cmp.Or(v.title, v.screen.entry)
 	}
+
 	if v.status.Health != nil {
 		f.Health = v.status.Health.Status
 	}
+
 	dead := deadLetterQueues(v.status.Queues)
 	letters, queues := int64(0), int64(0)
 	for _, q := range v.status.Queues {
@@ -77,20 +79,24 @@ func (v *visit) frame() *frame {
 			queues++
 		}
 	}
+
 	for _, w := range v.status.Workers {
 		if w.Paused {
 			f.Paused++
 		}
 	}
+
 	f.Counts["Queues"] = count{N: queues}
 	f.Counts["Dead letters"] = count{letters, letters > 0}
 	for _, p := range v.status.App {
 		app := f.Counts["App"]
 		f.Counts["App"] = count{app.N + 1, app.Attention || !p.Ready}
 	}
+
 	if v.status.Tasks != nil {
 		f.Counts["Scheduled"] = count{N: int64(len(v.status.Tasks.Tasks))}
 	}
+
 	return f
 }
 

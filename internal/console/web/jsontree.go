@@ -83,6 +83,7 @@ func (r *treeReader) value(depth int) *jsonNode {
 	case bool:
 		return &jsonNode{Kind: "word", Text: map[bool]string{true: "true", false: "false"}[token]}
 	}
+
 	return &jsonNode{Kind: "word", Text: "null"}
 }
 

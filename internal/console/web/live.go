@@ -31,12 +31,14 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "at names no page", http.StatusNotFound)
 		return
 	}
+
 	if s.streams.Add(1) > maxStreams {
 		s.streams.Add(-1)
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, strconv.Itoa(maxStreams)+" pages are live already", http.StatusServiceUnavailable)
 		return
 	}
+
 	defer s.streams.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")

@@ -27,19 +27,23 @@ func (v *visit) logs() (any, error) {
 	for _, p := range v.status.App {
 		names = append(names, p.Name)
 	}
+
 	if page.Process != "" && !slices.Contains(names, page.Process) {
 		names = append(names, page.Process)
 	}
+
 	page.Processes = v.choices("process", "All processes", names)
 	before, err := v.before()
 	if err != nil {
 		return nil, err
 	}
+
 	filter := api.LineFilter{Before: before, Limit: pageSize + 1, Process: page.Process, Match: page.Match}
 	if err := filter.Level.UnmarshalText([]byte(cmp.Or(page.Level, slog.LevelInfo.String()))); err != nil {
 		return nil, &api.Error{Status: http.StatusBadRequest, Message: "unknown level " + strconv.Quote(page.Level),
 			Hint: "choose one of the list"}
 	}
+
 	page.Lines, err = v.api.Logs(v.ctx, filter)
 	page.First, page.Next = v.pages(len(page.Lines), func(i int) int64 { return page.Lines[i].ID })
 	page.Lines = page.Lines[:min(len(page.Lines), pageSize)]

@@ -72,35 +72,42 @@ func (v *visit) message() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	v.title = "Message " + m.ID
 	page := &messagePage{Message: m, Form: v.query("as"), Show: v.with("body", "1")}
 	for _, a := range slices.Backward(m.Attempts) {
 		page.Timeline = append(page.Timeline, attempt{a})
 	}
+
 	page.chooseForm(v)
 	page.Dead = deadLetterQueues(v.status.Queues)[m.Queue]
 	if page.Dead {
 		v.entry = "Dead letters"
 	}
+
 	target, fifo := "", false
 	for _, q := range v.status.Queues {
 		if q.Name == m.Queue {
 			page.MaxTries, fifo = q.MaxReceives, q.FIFO
 		}
 	}
+
 	for _, q := range v.status.Queues {
 		if q.Name != m.Queue && q.FIFO == fifo {
 			page.Targets = append(page.Targets, q.Name)
 		}
 	}
+
 	for _, w := range v.status.Workers {
 		if w.Queue == m.Queue || target == "" {
 			target = w.Target
 		}
 	}
+
 	if len(m.Body) <= maxArgument {
 		page.Curl, page.Send = curlCommand(target, m.Body), sendCommand(m.Queue, m.Body)
 	}
+
 	return page, nil
 }
 
@@ -134,6 +141,7 @@ func (p *messagePage) chooseForm(v *visit) {
 	default:
 		p.Form, p.Text = "raw", p.Body
 	}
+
 	for _, form := range []struct {
 		name, label string
 		offered     bool

@@ -103,6 +103,7 @@ func (v *visit) queueRows() []queueRow {
 	for _, q := range v.status.Queues {
 		live[q.Name] = q.Ledger.Live
 	}
+
 	dead, curves := deadLetterQueues(v.status.Queues), v.site.curves.of(v)
 	rows := make([]queueRow, len(v.status.Queues))
 	for i, q := range v.status.Queues {
@@ -121,6 +122,7 @@ func (v *visit) queueRows() []queueRow {
 		rows[i].Traffic = curves[q.Name]
 		rows[i].Spark = sparklineOf(rows[i].Traffic)
 	}
+
 	slices.SortStableFunc(rows, func(a, b queueRow) int { return cmp.Compare(a.rank(), b.rank()) })
 	return rows
 }

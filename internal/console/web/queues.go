@@ -66,16 +66,19 @@ func (v *visit) queue() (any, error) {
 			page.Queue = row
 		}
 	}
+
 	if v.status.Backend == api.BackendSQS {
 		if page.Queue.Name == "" {
 			return nil, noQueue(name)
 		}
 		return page, nil // on Amazon SQS, reading messages would be a receive
 	}
+
 	full, err := v.api.Queue(v.ctx, name)
 	if err != nil {
 		return nil, err
 	}
+
 	page.Queue.Queue = full
 	counts := full.Ledger
 	for _, c := range []choice{{Label: "All", N: counts.Live},
@@ -90,6 +93,7 @@ func (v *visit) queue() (any, error) {
 		c.Path = v.with("state", c.Path)
 		page.States = append(page.States, c)
 	}
+
 	next := ""
 	page.Messages, next, err = v.api.Messages(v.ctx, name, page.Filter)
 	if next != "" {
@@ -98,6 +102,7 @@ func (v *visit) queue() (any, error) {
 	if page.Filter.After != "" {
 		page.First = v.with("after", "")
 	}
+
 	return page, err
 }
 

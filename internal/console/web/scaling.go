@@ -29,9 +29,11 @@ func (v *visit) scaling() (any, error) {
 		page.None = problemOf(err).Message
 		return page, nil
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	page.Backlog = now.Backlog
 	page.Oldest = time.Duration(now.OldestSeconds) * time.Second
 	page.Desired = now.Desired
@@ -41,10 +43,12 @@ func (v *visit) scaling() (any, error) {
 	if page.Scaling != nil {
 		page.Ready = page.Scaling.Ready
 	}
+
 	page.Decisions = page.Decisions[:min(len(page.Decisions), pageSize)]
 	if len(page.Decisions) > 0 {
 		page.Last = page.Decisions[0].Inputs
 	}
+
 	return page, nil
 }
 

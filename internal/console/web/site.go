@@ -94,22 +94,26 @@ func New(opts Options) *Site {
 		}))
 		s.pages.Handle("GET "+screens[i].path, found{&screens[i]})
 	}
+
 	for i := range acts {
 		s.mux.Handle("POST "+acts[i].path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.perform(w, r, &acts[i])
 		}))
 	}
+
 	s.mux.HandleFunc("GET /live", s.live)
 	s.mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
 		v := newVisit(s, nil, r)
 		v.Data = console.NewSessionKey(r)
 		s.answerWith(w, v, "signedin", http.StatusOK)
 	})
+
 	s.mux.HandleFunc("GET /assets/{file}", serveAsset)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, newVisit(s, nil, r), &api.Error{Status: http.StatusNotFound,
 			Message: "page not found: " + r.URL.Path, Hint: "choose one on the left"})
 	})
+
 	return s
 }
 
@@ -179,15 +183,18 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 	if status == http.StatusUnauthorized {
 		name = "signin"
 	}
+
 	shown := problemOf(err)
 	if shown.NoKey {
 		name = "key" // the page "key" submits the form again, with the key that the user enters
 	}
+
 	shown.Request = w.Header().Get(api.RequestIDHeader)
 	v.Data, v.screen = shown, nil
 	if name != "signin" && v.status.Environment == "" {
 		v.status, _ = v.api.Status(v.ctx) // only needed for the frame
 	}
+
 	s.answerWith(w, v, name, status)
 }
 

@@ -120,6 +120,7 @@ func sparkPath(v series.Values, most float32) string {
 		}
 		pen = "L"
 	}
+
 	return path.String()
 }
 

@@ -44,10 +44,12 @@ func (v *visit) tasks() (any, error) {
 	if page.Status == nil {
 		return page, nil
 	}
+
 	runs, err := v.api.TaskHistory(v.ctx, "", shownOutcomes*max(len(page.Status.Tasks), 1))
 	if err != nil {
 		return nil, err
 	}
+
 	for _, t := range page.Status.Tasks {
 		row := taskRow{Task: t}
 		for _, run := range runs {
@@ -58,6 +60,7 @@ func (v *visit) tasks() (any, error) {
 		slices.Reverse(row.Strip)
 		page.Rows = append(page.Rows, row)
 	}
+
 	return page, nil
 }
 

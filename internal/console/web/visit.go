@@ -151,6 +151,7 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	if err == nil {
 		outcome.Done, err = a.do(v)
 	}
+
 	if err != nil {
 		problem := problemOf(err)
 		if problem.Status == http.StatusUnauthorized || problem.NoKey {
@@ -162,9 +163,11 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 		outcome.Hint = problem.Hint
 		outcome.Request = w.Header().Get(api.RequestIDHeader) // shared by the page's API calls
 	}
+
 	if who := v.who(); who != "" {
 		s.results.put(who, outcome)
 	}
+
 	http.Redirect(w, r, ownPath(r.PostFormValue("back")), http.StatusSeeOther)
 }
 

@@ -52,10 +52,12 @@ func New(store Store, opts Options) (*Elector, error) {
 	if store == nil {
 		return nil, errors.New("an elector needs a lease store")
 	}
+
 	opts, err := opts.complete()
 	if err != nil {
 		return nil, err
 	}
+
 	e := &Elector{
 		opts:   opts,
 		events: newDispatcher(),
@@ -141,12 +143,14 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 	if a.wall.IsZero() {
 		a.wall = e.opts.Wall()
 	}
+
 	won, current, err := e.lease.try(ctx, a)
 	e.followGate()
 	if err != nil {
 		e.lease.failed(ctx, err)
 		return
 	}
+
 	leads := e.lease.core.swapped(time.Now(), a, won, current)
 	switch {
 	case leads && !e.gate.open(a, e.lease.core.trusted):

@@ -36,6 +36,7 @@ func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Re
 			a.out = append(a.out, a.run)
 		}
 	}
+
 	s.call(ctx, func(ctx context.Context) {
 		a.start = s.opts.Wall().Round(0)
 		began := time.Now()

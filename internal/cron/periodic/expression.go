@@ -33,15 +33,18 @@ func splitExpression(expression string) ([]string, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("the expression is longer than %d bytes: write five fields, such as 0 23 * * *", maxExpression)
 	}
+
 	words := strings.Fields(expression)
 	if len(words) > 0 && strings.HasPrefix(words[0], "@") {
 		return macro(words)
 	}
+
 	if len(words) > 0 && (strings.HasPrefix(words[0], "TZ=") || strings.HasPrefix(words[0], "CRON_TZ=")) {
 		_, zone, _ := strings.Cut(words[0], "=")
 		return nil, fmt.Errorf("the expression names a time zone: write the zone on a line of its own, timezone: %s",
 			yamlfile.Short(zone))
 	}
+
 	switch {
 	case len(words) == 6:
 		return nil, fmt.Errorf("the expression has six fields: Elastic Beanstalk ignores the sixth, and others read the "+
@@ -52,12 +55,14 @@ func splitExpression(expression string) ([]string, error) {
 		return nil, fmt.Errorf("the expression has %s: write the five fields minute, hour, day of month, month, day of "+
 			"week, such as 0 23 * * *", count(len(words), "field"))
 	}
+
 	for i, f := range fields() {
 		if err := f.check(words[i]); err != nil {
 			return nil, err
 		}
 		words[i] = f.numbers(words[i])
 	}
+
 	return words, nil
 }
 
@@ -92,9 +97,11 @@ func (f field) problem(item string) string {
 			return fmt.Sprintf("has a step that is not a number from 1 to %d", f.top)
 		}
 	}
+
 	if base == "*" {
 		return ""
 	}
+
 	from, to, ranged := strings.Cut(base, "-")
 	low, ok := f.value(from)
 	switch {
@@ -111,6 +118,7 @@ func (f field) problem(item string) string {
 	case !ranged:
 		return ""
 	}
+
 	high, ok := f.value(to)
 	switch {
 	case !ok:
@@ -120,6 +128,7 @@ func (f field) problem(item string) string {
 	case low > high:
 		return fmt.Sprintf("has a range that runs backwards (%s?)", f.forwards(item, from, to))
 	}
+
 	return ""
 }
 
@@ -132,17 +141,20 @@ func (f field) forwards(item, from, to string) string {
 	if !stepped {
 		return fmt.Sprintf("%s-%d,%d-%s", from, f.top, f.low, to)
 	}
+
 	low, _ := f.value(from)
 	high, _ := f.value(to)
 	cycle := f.top - f.low + 1
 	if f.top == 7 {
 		cycle = 7
 	}
+
 	every, _ := number(step)
 	var list []string
 	for n := low; n <= high+cycle; n += every {
 		list = append(list, strconv.Itoa(f.low+(n-f.low)%cycle))
 	}
+
 	return strings.Join(list, ",")
 }
 
@@ -152,6 +164,7 @@ func (f field) numbers(text string) string {
 	if text == "*" {
 		return text
 	}
+
 	var list []string
 	for item := range strings.SplitSeq(text, ",") {
 		base, step, stepped := strings.Cut(item, "/")
@@ -172,6 +185,7 @@ func (f field) numbers(text string) string {
 			list = append(list, strconv.Itoa(n))
 		}
 	}
+
 	return strings.Join(list, ",")
 }
 

@@ -39,16 +39,19 @@ func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	if err != nil {
 		return Schedule{}, err
 	}
+
 	parser := cron.MustNewParser(
 		cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).WithMaxSearchYears(searchYears)
 	parsed, err := parser.Parse(strings.Join(fields, " "))
 	if err != nil {
 		return Schedule{}, fmt.Errorf("the expression is not understood: %w", err)
 	}
+
 	bits, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
 		return Schedule{}, errors.New("the expression is not a calendar schedule: write five fields, such as 0 23 * * *")
 	}
+
 	calendar := *bits
 	calendar.Location = time.UTC
 	s := Schedule{expression: strings.Join(strings.Fields(expression), " "), zone: zone, bits: &calendar}
@@ -56,6 +59,7 @@ func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 		return Schedule{}, errors.New("the date never occurs, because none of its months has that day: write a day that " +
 			"exists, such as 0 0 28 2 *")
 	}
+
 	return s, nil
 }
 
@@ -105,6 +109,7 @@ func (s Schedule) Prev(before time.Time) time.Time {
 	case s.hourly():
 		return s.prevShown(before)
 	}
+
 	before = before.In(s.zone)
 	// The first occurrence of a repeated hour is before the second one.
 	latest := reading(before).Add(time.Nanosecond)
@@ -113,11 +118,13 @@ func (s Schedule) Prev(before time.Time) time.Time {
 			latest = reading(end)
 		}
 	}
+
 	for slot := s.prevSlot(latest); !slot.IsZero(); slot = s.prevSlot(slot) {
 		if t := s.instant(slot); t.Before(before) {
 			return t
 		}
 	}
+
 	return time.Time{}
 }
 
@@ -154,6 +161,7 @@ func (s Schedule) nextShown(after time.Time) time.Time {
 			return end
 		}
 	}
+
 	return time.Time{}
 }
 

@@ -19,17 +19,20 @@ func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) registr
 	text := func(name, value string) queue.Attribute {
 		return queue.Attribute{Name: name, Type: "String", Value: value}
 	}
+
 	m := queue.Outgoing{Body: cmp.Or(t.Payload, defaultBody)}
 	m.Attributes = append([]queue.Attribute{
 		text(queue.AttributePath, t.URL), text(queue.AttributeTask, t.Name),
 		text(queue.AttributeTime, at.Format(queue.RunTimeLayout)),
 	}, t.Attributes...)
+
 	if manual {
 		m.Attributes = append(m.Attributes, text(queue.AttributeRun, id))
 	}
 	if FIFO(queueName) {
 		m.GroupID, m.DedupID = groupID(t.Name), digest(id)
 	}
+
 	return registry.Run{Task: t.Name, ScheduledAt: at, Path: t.URL, DueAt: s.DueAt, ID: id, Manual: manual,
 		Queue: queueName, Message: m}
 }

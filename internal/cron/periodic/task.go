@@ -142,6 +142,7 @@ func (r *taskReader) set(key, text string) (err error) {
 	case "queue":
 		t.Queue, err = text, checkQueue(text)
 	}
+
 	return err
 }
 
@@ -255,6 +256,7 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 		r.refuse(pair.Line, "attributes", "attributes is not a map", hint)
 		return
 	}
+
 	seen := map[string]int{}
 	for _, inner := range pair.Value.Pairs {
 		name, line := inner.Key, inner.Line
@@ -278,6 +280,7 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 			r.task.Attributes = append(r.task.Attributes, queue.Attribute{Name: name, Type: "String", Value: value})
 		}
 	}
+
 	slices.SortFunc(r.task.Attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 }
 

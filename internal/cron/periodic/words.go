@@ -15,6 +15,7 @@ func (s Schedule) Words() string {
 	if s.bits == nil {
 		return ""
 	}
+
 	at, days := s.timeWords(), s.dayWords()
 	zone := " " + s.Zone().String()
 	certain := strings.HasPrefix(at, "at ") && strings.Contains(at, ":")
@@ -26,6 +27,7 @@ func (s Schedule) Words() string {
 	case certain:
 		return days + " " + at + zone
 	}
+
 	return at + zone + ", " + days
 }
 
@@ -38,12 +40,14 @@ func (s Schedule) timeWords() string {
 		}
 		return fmt.Sprintf("every %d minutes", step)
 	}
+
 	if len(hours) == 24 && len(minutes) == 1 && minutes[0] == 0 {
 		return "every hour"
 	}
 	if step := stride(hours, 24); len(minutes) == 1 && minutes[0] == 0 && step > 0 {
 		return fmt.Sprintf("every %d hours", step)
 	}
+
 	if len(hours)*len(minutes) <= 6 {
 		var times []string
 		for _, h := range hours {
@@ -53,15 +57,18 @@ func (s Schedule) timeWords() string {
 		}
 		return "at " + list(times)
 	}
+
 	past := "past every hour"
 	if len(hours) < 24 {
 		past = "past " + plural("hour", hours)
 	}
+
 	if step := stride(minutes, 60); step == 1 {
 		return "every minute " + past
 	} else if step > 0 {
 		return fmt.Sprintf("every %d minutes %s", step, past)
 	}
+
 	return "at " + plural("minute", minutes) + " " + past
 }
 
@@ -80,6 +87,7 @@ func (s Schedule) dayWords() string {
 	if !anyDay && (len(dow) < 7 || !anyDate) {
 		week = weekdays(dow)
 	}
+
 	days := cmp.Or(date, week)
 	if date != "" && week != "" {
 		days = date + " or " + week
@@ -87,16 +95,19 @@ func (s Schedule) dayWords() string {
 	if len(months) == 12 {
 		return days
 	}
+
 	names := make([]string, len(months))
 	for i, m := range months {
 		names[i] = time.Month(m).String()
 	}
+
 	if days == "" {
 		return "every day in " + list(names)
 	}
 	if week == "" && len(dom) == 1 && len(months) == 1 {
 		return fmt.Sprintf("on %d %s", dom[0], names[0])
 	}
+
 	return days + " in " + list(names)
 }
 

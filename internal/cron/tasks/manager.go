@@ -205,6 +205,7 @@ func (m *Manager) unfinished(task periodic.Task) bool {
 	case b == nil:
 		return false
 	}
+
 	for _, run := range a.scheduler.History(task.Name) {
 		if run.MessageID == "" {
 			continue
@@ -212,6 +213,7 @@ func (m *Manager) unfinished(task periodic.Task) bool {
 		_, err := b.Message(context.Background(), cmp.Or(task.Queue, m.opts.Registry.Queue), run.MessageID)
 		return err == nil
 	}
+
 	return false
 }
 

@@ -101,6 +101,7 @@ func (f *finder) open(ctx context.Context) (reg *sharedRegistry, err error) {
 	if reg = f.found.Load(); reg != nil {
 		return reg, nil
 	}
+
 	switch {
 	case f.opts.Broker != nil:
 		store := f.opts.Broker.Registry()
@@ -110,9 +111,11 @@ func (f *finder) open(ctx context.Context) (reg *sharedRegistry, err error) {
 	default:
 		reg = f.served(ctx)
 	}
+
 	if reg != nil {
 		f.found.Store(reg)
 	}
+
 	return reg, err
 }
 

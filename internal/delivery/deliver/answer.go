@@ -109,6 +109,7 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err erro
 	if c.scrap == nil {
 		c.scrap = make([]byte, readBuffer)
 	}
+
 	for n := 0; n <= maxBody; {
 		k, err := body.Read(c.scrap)
 		n += k
@@ -120,6 +121,7 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err erro
 			return false, cmp.Or(c.readErr, errGarbled)
 		}
 	}
+
 	return false, nil
 }
 

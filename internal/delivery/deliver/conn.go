@@ -136,12 +136,14 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.readErr = errHeadTooLong
 		return 0, c.readErr
 	}
+
 	if int64(len(p)) > c.limit {
 		p = p[:c.limit]
 	}
 	if c.resting {
 		c.extend()
 	}
+
 	n, err := c.stream.Read(p)
 	c.read += int64(n)
 	c.limit -= int64(n)
@@ -149,6 +151,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if err != nil {
 		c.readErr = err
 	}
+
 	return n, err
 }
 

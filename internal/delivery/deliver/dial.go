@@ -101,6 +101,7 @@ func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 			break
 		}
 	}
+
 	return nil, first
 }
 

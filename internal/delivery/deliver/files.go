@@ -74,10 +74,12 @@ func (i *identity) config(now time.Time) *tls.Config {
 			i.reported = time.Time{}
 		}
 	}
+
 	if !i.expires.IsZero() && i.expires.Sub(now) < expiryWarning && now.Sub(i.reported) >= expiryAgain {
 		i.reported = now
 		report(CertificateRead{Expires: i.expires, Soon: true})
 	}
+
 	return i.current
 }
 

@@ -104,6 +104,7 @@ func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 			b = appendMember(b, a.name, a.value)
 		}
 	}
+
 	return append(b, '}')
 }
 
@@ -137,6 +138,7 @@ func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 		b = appendMember(b, `,"stringListValues":[],"binaryListValues":[],"dataType":`, a.Type)
 		b = append(b, '}')
 	}
+
 	return append(b, '}')
 }
 

@@ -71,6 +71,7 @@ func lost(ctx context.Context, err error) queue.Result {
 	default:
 		r.Reason = "incomplete answer; the function may have run"
 	}
+
 	return r
 }
 
@@ -88,6 +89,7 @@ func refused(a *queue.Invocation) queue.Result {
 	if a.Message != "" {
 		r.Err = errors.New(a.Message)
 	}
+
 	var advice string
 	r.Outcome, advice = advise(a)
 	switch r.Outcome {
@@ -99,9 +101,11 @@ func refused(a *queue.Invocation) queue.Result {
 	case queue.Failed: // The service rejected the event itself.
 		r.Unsent = tooLarge(a) || a.Status >= 400 && a.Status <= 499
 	}
+
 	if advice != "" {
 		r.Reason += ": " + advice
 	}
+
 	return r
 }
 
@@ -116,6 +120,7 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	if tooLarge(a) {
 		return queue.Failed, "the event is too large for the function (store large bodies elsewhere and send a reference)"
 	}
+
 	switch a.Code {
 	case "TooManyRequestsException", "ThrottlingException", "Throttling", "ThrottledException", "RequestLimitExceeded",
 		"RequestThrottled", "RequestThrottledException", "EC2ThrottledException":
@@ -138,6 +143,7 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 		return queue.Unreached,
 			"the credentials were not accepted: check that they are current, and this machine's clock"
 	}
+
 	switch {
 	case a.Status == http.StatusTooManyRequests:
 		return queue.Throttled, takesNoMore
@@ -148,6 +154,7 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	case a.Status == http.StatusNotFound, a.Status >= 300 && a.Status <= 399:
 		return queue.Unreached, "no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"
 	}
+
 	return queue.Failed, ""
 }
 

@@ -136,6 +136,7 @@ func eachMember(object []byte, visit func(name string, value json.RawMessage) er
 	if _, err := d.Token(); err != nil {
 		return err
 	}
+
 	for d.More() {
 		token, err := d.Token()
 		if err != nil {
@@ -150,6 +151,7 @@ func eachMember(object []byte, visit func(name string, value json.RawMessage) er
 			return err
 		}
 	}
+
 	return nil
 }
 

@@ -146,6 +146,7 @@ func (o *Options) checkRanges() error {
 			return fmt.Errorf("%s %v is negative: give %s, or 0 for the default", v.name, v.value, v.allowed)
 		}
 	}
+
 	return nil
 }
 

@@ -244,10 +244,12 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""
 	}
+
 	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	if kind == "" {
 		kind, _, _ = mime.ParseMediaType(http.DetectContentType(body))
 	}
+
 	text := string(body)
 	switch {
 	case strings.HasSuffix(kind, "json"):
@@ -259,6 +261,7 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	default:
 		return "", ""
 	}
+
 	return line, excerptBelow(line, text)
 }
 

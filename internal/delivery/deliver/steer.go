@@ -155,10 +155,12 @@ func (c *conn) applyOutcome(values []string, final, success bool) steering {
 		c.resting = true
 		return steering{}
 	}
+
 	if problem != "" {
 		c.problem = problem
 		return steering{}
 	}
+
 	return s
 }
 
@@ -167,6 +169,7 @@ func (s *steering) result(status string, said queue.Result) queue.Result {
 	if s.reason != "" {
 		said.Answer, said.Excerpt = s.reason, ""
 	}
+
 	switch s.wish {
 	case wishDrop:
 		said.Outcome, said.Instruction = queue.Done, queue.Drop
@@ -181,5 +184,6 @@ func (s *steering) result(status string, said queue.Result) queue.Result {
 			said.Reason = status + " (app says retry in " + s.time.String() + ")"
 		}
 	}
+
 	return said
 }

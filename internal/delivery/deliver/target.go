@@ -29,10 +29,12 @@ func parseTarget(raw string) (*target, error) {
 			return socketTarget(raw, rest)
 		}
 	}
+
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return nil, fmt.Errorf("invalid target %q: use a URL such as http://127.0.0.1:8080/ or unix:///run/app.sock", hideUser(raw))
 	}
+
 	switch {
 	case u.User != nil:
 		return nil, fmt.Errorf("target %q has a user name: leave it out, only the message is sent to the app",
@@ -40,6 +42,7 @@ func parseTarget(raw string) (*target, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("target %q has a query or a fragment: give a query with the HTTP path", raw)
 	}
+
 	return hostTarget(raw, u)
 }
 

@@ -23,6 +23,7 @@ func parsePointer(body string) (bucket, key string, ok bool) {
 	if len(text) > maxBody || !strings.HasPrefix(text, "[") {
 		return "", "", false
 	}
+
 	var parts []json.RawMessage
 	var class string
 	var location map[string]any // A struct would also accept field names in other case.
@@ -30,11 +31,13 @@ func parsePointer(body string) (bucket, key string, ok bool) {
 		json.Unmarshal(parts[0], &class) != nil || json.Unmarshal(parts[1], &location) != nil || !isPointerClass(class) {
 		return "", "", false
 	}
+
 	bucket, _ = location["s3BucketName"].(string)
 	key, _ = location["s3Key"].(string)
 	if bucket == "" || len(bucket) > maxBucket || key == "" || len(key) > maxKey {
 		return "", "", false
 	}
+
 	return bucket, key, true
 }
 

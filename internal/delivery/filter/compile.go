@@ -129,6 +129,7 @@ func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
 		return nil, p.fail(n.offset, "$or has one alternative: give two or more")
 	}
+
 	var or []*object
 	for _, branch := range n.array {
 		for _, m := range branch.object {
@@ -142,6 +143,7 @@ func (p *parser) or(n node) ([]*object, *patternError) {
 		}
 		or = append(or, o)
 	}
+
 	return or, nil
 }
 
@@ -167,6 +169,7 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 			}
 		}
 	}
+
 	return f, wrong
 }
 

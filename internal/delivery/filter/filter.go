@@ -173,6 +173,7 @@ func matchesAttribute(o *object, attributes []queue.Attribute, name string) bool
 	if i < 0 {
 		return o.match((*field).matchesAbsence)
 	}
+
 	a := &attributes[i]
 	return o.match(func(f *field) bool {
 		switch {

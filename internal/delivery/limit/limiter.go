@@ -170,6 +170,7 @@ func (l *Limiter) Status() Status {
 	if l.rate != nil {
 		s.Rate = float64(l.rate.Limit())
 	}
+
 	if b := l.breaker; b != nil {
 		s.Breaker = b.state
 		s.SlowStart = b.slowStartLimit
@@ -178,5 +179,6 @@ func (l *Limiter) Status() Status {
 			s.TrialAt = b.trialAt
 		}
 	}
+
 	return s
 }

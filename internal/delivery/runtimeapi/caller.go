@@ -29,15 +29,18 @@ func (inst *instance) started(r *http.Request) bool {
 	if c.checked {
 		return c.own
 	}
+
 	select {
 	case <-inst.announced:
 	case <-inst.gone:
 	}
+
 	c.checked = true
 	if proc := inst.running(); proc != nil {
 		if c.own = proc.Owns(c.conn); !c.own {
 			inst.pool.refusals.add(inst.number, c.conn, inst.pool.host.client, inst.pool.set.Events.Refused)
 		}
 	}
+
 	return c.own
 }

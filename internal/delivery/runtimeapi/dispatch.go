@@ -170,6 +170,7 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	if !inst.owes(id) {
 		return false
 	}
+
 	inst.phase, inst.lingers = answered, false
 	p.failures = 0
 	inv := inst.current
@@ -182,6 +183,7 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 			p.dispatch()
 		}
 	})
+
 	return true
 }
 

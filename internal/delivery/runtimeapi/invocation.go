@@ -83,6 +83,7 @@ func posted(kind string, body []byte) queue.Invocation {
 	if !valid {
 		return failure(kind, "", string(body))
 	}
+
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: body, Reason: kind}
 }
 

@@ -79,6 +79,7 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 		b.claimed = claim
 	}
+
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
 	return n, err

@@ -131,16 +131,19 @@ func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 		l.mu.Unlock()
 		return true, 0
 	}
+
 	oldest := l.idle.Front()
 	if oldest == nil {
 		l.mu.Unlock()
 		return false, time.Hour
 	}
+
 	wait = grace - time.Since(oldest.Value.(*connection).since)
 	if wait > 0 {
 		l.mu.Unlock()
 		return false, wait
 	}
+
 	victim := l.giveUp(oldest)
 	l.mu.Unlock()
 	l.limits.Full()
@@ -239,10 +242,12 @@ func (l *listener) track(conn net.Conn, state http.ConnState) {
 	if c == nil || state == http.StateNew {
 		return
 	}
+
 	if c.element != nil {
 		l.idle.Remove(c.element)
 		c.element = nil
 	}
+
 	switch state {
 	case http.StateActive:
 		return
@@ -252,6 +257,7 @@ func (l *listener) track(conn net.Conn, state http.ConnState) {
 	default:
 		l.forget(c)
 	}
+
 	select {
 	case l.changed <- struct{}{}:
 	default:

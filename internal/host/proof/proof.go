@@ -55,6 +55,7 @@ func Require(t *http.Transport, secret string) *http.Transport {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
+
 	t.Proxy = nil // a proxy would respond in the server's place
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -67,6 +68,7 @@ func Require(t *http.Transport, secret string) *http.Transport {
 		}
 		return conn, nil
 	}
+
 	return t
 }
 

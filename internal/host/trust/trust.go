@@ -99,11 +99,13 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	if mode.IsDir() && mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
 	}
+
 	octal := fmt.Sprintf(" can write to it (mode %04o)", mode.Perm())
 	others := Decide(mode, uid, gid, self)
 	if others == Owner && mode&0o002 != 0 {
 		others = Everybody // root never runs code that all users can write
 	}
+
 	switch others {
 	case Owner:
 		return &Error{Text: "it belongs to user " + userName(uid), Fix: "chown " + userName(self)}
@@ -112,6 +114,7 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	case Group:
 		return &Error{Text: "group " + groupName(gid) + octal, Fix: "chmod g-w"}
 	}
+
 	return nil
 }
 

@@ -38,6 +38,7 @@ func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 			}
 		}
 	}
+
 	c.Left = time.Until(c.Expires)
 	return c, !c.Expires.IsZero()
 }

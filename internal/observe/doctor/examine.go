@@ -14,24 +14,30 @@ func Examine(f *Facts) []Finding {
 	for _, p := range f.Problems {
 		found.add(Error, p.ID, p.What, p.Why, p.Remedy)
 	}
+
 	found.judgeHealth(f)
 	for i := range f.Queues {
 		found = append(found, f.Queues[i].examine(f.Running)...)
 	}
+
 	found.judgeApps(f.Apps, f.Running)
 	found.judgePermissions(f.Permissions, f.Unchecked)
 	for i := range f.Clocks {
 		found.judgeClock(&f.Clocks[i])
 	}
+
 	for i := range f.Proxies {
 		found.judgeProxy(&f.Proxies[i])
 	}
+
 	for i := range f.Ports {
 		found.judgePort(&f.Ports[i], f.Running)
 	}
+
 	for i := range f.Certificates {
 		found.judgeCertificate(&f.Certificates[i])
 	}
+
 	found.judgeDisk(&f.Disk)
 	found.judgeOpenFiles(&f.OpenFiles)
 	found.judgeZones(&f.Zones)
@@ -106,6 +112,7 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 			"a missing permission is only noticed when it is needed",
 			"allow iam:SimulatePrincipalPolicy, or compare the role with the output of 'tendril check --iam'")
 	}
+
 	denied := map[[2]string][]string{} // actions by feature and resource
 	var order [][2]string
 	for _, p := range all {
@@ -117,11 +124,13 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 			denied[key] = append(denied[key], p.Action)
 		}
 	}
+
 	for _, key := range order {
 		actions := slices.Compact(denied[key])
 		f.add(Error, "permissions", fmt.Sprintf("the role may not call %s on %s", strings.Join(actions, ", "), key[1]),
 			"they are needed to "+inWords(key[0]), policy)
 	}
+
 	if len(all) > 0 && len(order) == 0 {
 		f.ok("permissions", "the role may call all %d checked actions", len(all))
 	}

@@ -63,6 +63,7 @@ func shown(d time.Duration) string {
 	case d < 10*time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
 	}
+
 	text := ""
 	for _, unit := range []struct {
 		length time.Duration
@@ -73,6 +74,7 @@ func shown(d time.Duration) string {
 		}
 		d %= unit.length
 	}
+
 	return text
 }
 

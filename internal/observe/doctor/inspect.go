@@ -214,6 +214,7 @@ func FindUsers(passwd string, self int) (names []string) {
 	if err != nil {
 		return nil
 	}
+
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		fields := strings.Split(lines.Text(), ":")
@@ -226,5 +227,6 @@ func FindUsers(passwd string, self int) (names []string) {
 			names = append(names, fields[0])
 		}
 	}
+
 	return names
 }

@@ -26,6 +26,7 @@ func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted 
 	if s.perSecond == 0 {
 		return true, 0
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := &s.kinds[outcome]
@@ -35,10 +36,12 @@ func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted 
 		k.printed = 0
 		k.omitted = 0
 	}
+
 	if k.printed >= s.perSecond {
 		k.omitted++
 		return false, omitted
 	}
+
 	k.printed++
 	return true, omitted
 }

@@ -66,11 +66,13 @@ func socketError(err error) string {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "EOFError"
 	}
+
 	for _, errno := range errnos {
 		if errors.Is(err, errno) {
 			return "Errno::" + unix.ErrnoName(errno)
 		}
 	}
+
 	return "IOError"
 }
 

@@ -197,6 +197,7 @@ func (l *level) add(s *sample, at time.Time) {
 	case slot < l.slot:
 		return
 	}
+
 	if slot > l.slot {
 		skipped := min(slot-l.slot, points)
 		for _, c := range l.all() {
@@ -205,6 +206,7 @@ func (l *level) add(s *sample, at time.Time) {
 		l.slot, l.open = slot, period{traffic: map[string]Counts{}}
 		l.forget()
 	}
+
 	l.open.add(s)
 	l.write()
 }

@@ -25,6 +25,7 @@ func (s *cachedSource[T]) get() (value T, ok bool) {
 	if s.read == nil {
 		return value, false
 	}
+
 	answer := s.calls.DoChan("", func() (any, error) {
 		if s.at.IsZero() || time.Since(s.at) >= cacheFor {
 			s.value = s.read()
@@ -32,6 +33,7 @@ func (s *cachedSource[T]) get() (value T, ok bool) {
 		}
 		return s.value, nil
 	})
+
 	timeout := time.NewTimer(sourceTimeout)
 	defer timeout.Stop()
 	select {

@@ -136,6 +136,7 @@ func (o *OTLP) Close(ctx context.Context) error {
 	if o == nil {
 		return nil
 	}
+
 	defer o.cancelExports()
 	defer context.AfterFunc(ctx, o.cancelExports)()
 	var err error
@@ -143,12 +144,14 @@ func (o *OTLP) Close(ctx context.Context) error {
 		// The provider does not shut down its processor if ctx is already done, so do it here.
 		err = errors.Join(o.processor.Shutdown(ctx), o.tracerProvider.Shutdown(ctx))
 	}
+
 	if o.meterProvider != nil {
 		err = errors.Join(err, o.meterProvider.Shutdown(ctx))
 	}
 	if err != nil {
 		err = fmt.Errorf("sending the last traces and metrics: %w", err)
 	}
+
 	return err
 }
 

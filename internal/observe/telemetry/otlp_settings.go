@@ -69,6 +69,7 @@ func checkSampler(getenv func(string) string) error {
 	if !slices.Contains(known, sampler) {
 		return fmt.Errorf("invalid OTEL_TRACES_SAMPLER %q: use one of %s", sampler, strings.Join(known, ", "))
 	}
+
 	arg := strings.TrimSpace(getenv("OTEL_TRACES_SAMPLER_ARG"))
 	if arg == "" || !strings.HasSuffix(sampler, "traceidratio") {
 		return nil
@@ -76,6 +77,7 @@ func checkSampler(getenv func(string) string) error {
 	if ratio, err := strconv.ParseFloat(arg, 64); err != nil || !(ratio >= 0 && ratio <= 1) {
 		return fmt.Errorf("invalid OTEL_TRACES_SAMPLER_ARG %q: use the ratio of traces to keep, 0 to 1", arg)
 	}
+
 	return nil
 }
 

@@ -56,12 +56,14 @@ func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Cont
 	if t == nil {
 		return ctx, func([]queue.Result) {}
 	}
+
 	attrs := t.processAttrs[:len(t.processAttrs):len(t.processAttrs)]
 	if len(ms) == 1 {
 		attrs = append(attrs, keyMessageID.String(ms[0].ID), keyReceiveCount.Int(ms[0].ReceiveCount))
 	} else {
 		attrs = append(attrs, keyBatchSize.Int(len(ms)))
 	}
+
 	ctx, process := t.tracer.Start(ctx, t.process, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithAttributes(attrs...), trace.WithLinks(links(ms)...))
 	ctx, call := t.tracer.Start(ctx, t.call, trace.WithSpanKind(trace.SpanKindClient),

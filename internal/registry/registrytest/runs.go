@@ -274,6 +274,7 @@ func (r *runs) refused() {
 			r.Errorf("a run without a valid %s was enqueued", name)
 		}
 	}
+
 	if err := r.registry.SetPaused(context.Background(), "audit", "\x01", true); err == nil {
 		r.Error("a pause with a reason that cannot be stored was kept")
 	}

@@ -142,6 +142,7 @@ func (g *Guard) start() {
 	if err != nil || err2 != nil || cmd.Start() != nil {
 		return
 	}
+
 	g.cmd, g.pipe = cmd, pipe
 	_, _ = bufio.NewReader(ready).ReadString('\n')
 	for run := range g.live {
