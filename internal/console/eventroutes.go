@@ -1,7 +1,6 @@
 package console
 
 import (
-	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -52,17 +51,15 @@ func (h *History) events(c *call) (any, error) {
 		}
 	}
 
-	read := func(q eventlog.Query) ([]entry, error) {
-		events, err := h.Events.Read(q)
-		all := make([]entry, len(events))
-		for i := range events {
-			all[i] = entry{events[i].ID, events[i]}
-		}
-		return all, err
-	}
 	if c.follows {
-		return newStream(c, h.Events.Changed, func(in eventlog.Range) ([]entry, error) { q.Range = in; return read(q) },
-			func(in eventlog.Range) ([]entry, error) { return read(eventlog.Query{Range: in}) })
+		return newStream(c, h.Events.LastID(), h.Events.Changed, func(in eventlog.Range) (all []entry, err error) {
+			q.Range = in
+			events, err := h.Events.Read(q)
+			for i := range events {
+				all = append(all, entry{events[i].ID, events[i]})
+			}
+			return all, err
+		})
 	}
 
 	events, err := h.Events.Read(q)
@@ -80,19 +77,14 @@ func (h *History) logs(c *call) (any, error) {
 		return nil, api.NewError(http.StatusBadRequest, "unknown level "+strconv.Quote(text), "use debug, info, warn or error")
 	}
 
-	read := func(q eventlog.LineQuery) ([]entry, error) {
-		lines := h.Lines.Read(q)
-		all := make([]entry, len(lines))
-		for i := range lines {
-			all[i] = entry{lines[i].ID, lines[i]}
-		}
-		return all, nil
-	}
 	if c.follows {
-		return newStream(c, h.Lines.Changed, func(in eventlog.Range) ([]entry, error) { q.Range = in; return read(q) },
-			func(in eventlog.Range) ([]entry, error) {
-				return read(eventlog.LineQuery{Range: in, Level: slog.LevelDebug})
-			})
+		return newStream(c, h.Lines.LastID(), h.Lines.Changed, func(in eventlog.Range) (all []entry, err error) {
+			q.Range = in
+			for _, line := range h.Lines.Read(q) {
+				all = append(all, entry{line.ID, line})
+			}
+			return all, nil
+		})
 	}
 
 	return api.LineList{Lines: append([]eventlog.Line{}, h.Lines.Read(q)...)}, nil

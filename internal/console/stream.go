@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"mime"
@@ -43,32 +44,22 @@ func isStream(r *http.Request) bool {
 	return false
 }
 
-// newStream returns a stream of the entries selected by read. It starts after the caller's last seen ID, or with the
-// next entry; all reads without a filter.
-func newStream(c *call, changed func() <-chan struct{}, read,
-	all func(eventlog.Range) ([]entry, error)) (any, error) {
-	s := &stream{changed: changed, read: read}
-	for _, text := range []string{c.lastEventID, c.query.Get("after")} {
-		if text == "" {
-			continue
-		}
-		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || id < 0 {
-			return nil, api.NewError(http.StatusBadRequest, "Last-Event-ID "+strconv.Quote(text)+" is not an id",
-				"use an id of the stream before, or none")
-		}
-		s.after = id
+// newStream returns a stream of the entries selected by read. It starts after the caller's last seen ID, or after
+// newest.
+func newStream(c *call, newest int64, changed func() <-chan struct{}, read func(eventlog.Range) ([]entry, error)) (any,
+	error) {
+	s := &stream{after: newest, changed: changed, read: read}
+	text := cmp.Or(c.lastEventID, c.query.Get("after"))
+	if text == "" {
 		return s, nil
 	}
 
-	newest, err := all(eventlog.Range{Newest: true, Limit: 1})
-	if err != nil {
-		return nil, err
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 0 {
+		return nil, api.NewError(http.StatusBadRequest, "Last-Event-ID "+strconv.Quote(text)+" is not an id",
+			"use an id of the stream before, or none")
 	}
-	if len(newest) > 0 {
-		s.after = newest[0].id
-	}
-
+	s.after = id
 	return s, nil
 }
 

@@ -81,5 +81,8 @@ func (l *Lines) Read(q LineQuery) []Line {
 	return s.result()
 }
 
+// LastID returns the ID of the newest line. If there are no lines, it is less than the ID of the first.
+func (l *Lines) LastID() int64 { return l.tail.lastID() }
+
 // Changed returns a channel that is closed when the next line is added.
 func (l *Lines) Changed() <-chan struct{} { return l.tail.wait() }

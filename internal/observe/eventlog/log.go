@@ -126,6 +126,9 @@ func (l *Log) Add(kind, text string, fields map[string]string) {
 	}
 }
 
+// LastID returns the ID of the newest event, or 0 if there are no events.
+func (l *Log) LastID() int64 { return l.tail.lastID() }
+
 // Changed returns a channel that is closed when the next event is added.
 func (l *Log) Changed() <-chan struct{} { return l.tail.wait() }
 

@@ -58,6 +58,12 @@ func (t *tail[T]) push(e T) {
 	}
 }
 
+func (t *tail[T]) lastID() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
 func (t *tail[T]) wait() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
