@@ -111,6 +111,8 @@ type attemptLog struct {
 	}
 }
 
+// reasonOf returns [failureReason] of an attempt, from the cache if the previous attempt failed in the same way. The
+// lock is not held while the reason is determined.
 func (l *attemptLog) reasonOf(a *Attempt) string {
 	l.mu.Lock()
 	latest, reason := l.latest.attempt, l.latest.reason

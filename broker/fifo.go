@@ -129,6 +129,8 @@ func (f *fifoOrder) queue(m *message) {
 	f.place(g)
 }
 
+// place moves a group to the heap that corresponds to its first idle message, or to none while the group is locked or
+// empty. An empty group is forgotten, unless a later reread may find messages that are owed its turn.
 func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)
@@ -142,7 +144,8 @@ func (f *fifoOrder) place(g *group) {
 	switch {
 	case len(g.messages) == 0:
 		hasTurn := g.given > 0 || g.lastGiven > 0
-		if len(g.out) == 0 && f.groups[g.id] == g && !(f.partial && hasTurn && len(f.groups) < maxEmptyGroups) {
+		keepsTurn := f.partial && hasTurn && len(f.groups) < maxEmptyGroups
+		if len(g.out) == 0 && f.groups[g.id] == g && !keepsTurn {
 			delete(f.groups, g.id)
 		}
 	case g.locked():

@@ -44,6 +44,8 @@ func (m *message) received() int32 { return m.count - m.unread }
 // fresh reports whether the message was never received in this queue. Fresh messages can be reread from the store.
 func (m *message) fresh() bool { return m.epoch == 0 }
 
+// uncount excludes the latest receive from the receive count. Without a receive that counts, there is no time of the
+// first.
 func (m *message) uncount() {
 	if m.uncounted {
 		return

@@ -49,6 +49,8 @@ func (b *Broker) Received(name string) bool {
 	return q.received.Load()
 }
 
+// finish delivers the taken messages, and moves those without receives left to the dead-letter queue. A failed move
+// is returned only if there is nothing to deliver; the next receive tries it again.
 func (r *receive) finish() ([]queue.Message, error) {
 	if r.result.usedUp != nil {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
@@ -117,8 +119,8 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 // receiveResult is the result of one look at the queue: messages, or an event to wait for.
 type receiveResult struct {
 	messages []receivedMessage
-	taken    int64 // bytes of attributes and bodies; a repeated receive does not count
-	usedUp   []*message
+	taken    int64      // bytes of attributes and bodies; a repeated receive does not count
+	usedUp   []*message // to be dead-lettered
 	filling  *fill
 	waiter   *waiter
 }

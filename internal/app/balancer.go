@@ -23,12 +23,12 @@ type balancer struct {
 	mu       sync.Mutex
 	replicas []*replica
 	open     bool
-	news     chan struct{} // closed and replaced on each change
+	updated  chan struct{} // closed and replaced on each change
 	calls    sync.Mutex
 }
 
 func newBalancer(port int, freePort func() (int, error)) *balancer {
-	return &balancer{port: port, freePort: freePort, news: make(chan struct{})}
+	return &balancer{port: port, freePort: freePort, updated: make(chan struct{})}
 }
 
 // add creates a replica with a free port and the lowest free number. The replica is neither ready nor admitted.
@@ -121,34 +121,40 @@ func (b *balancer) remove(r *replica) {
 // acquire assigns a delivery to the ready replica with the fewest deliveries, until release is called. If no replica
 // is ready, it waits up to limit and then returns [errNoReplica].
 func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, error) {
-	var over <-chan time.Time
+	var timeout <-chan time.Time
 	for {
-		b.mu.Lock()
-		var best *replica
-		for _, r := range b.replicas {
-			if r.admitted && r.ready && (best == nil || r.inWork < best.inWork) {
-				best = r
-			}
+		r, updated := b.leastBusy()
+		if r != nil {
+			return r, nil
 		}
-		if best != nil {
-			best.inWork++
-			b.mu.Unlock()
-			return best, nil
-		}
-		news := b.news
-		b.mu.Unlock()
-
-		if over == nil {
-			over = time.After(limit)
+		if timeout == nil {
+			timeout = time.After(limit)
 		}
 		select {
-		case <-news:
-		case <-over:
+		case <-updated:
+		case <-timeout:
 			return nil, errNoReplica
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// leastBusy assigns a delivery to the ready replica with the fewest deliveries. If no replica is ready, it returns a
+// channel that is closed at the next change.
+func (b *balancer) leastBusy() (best *replica, updated <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.replicas {
+		if r.admitted && r.ready && (best == nil || r.inWork < best.inWork) {
+			best = r
+		}
+	}
+	if best == nil {
+		return nil, b.updated
+	}
+	best.inWork++
+	return best, nil
 }
 
 func (r *replica) release() {
@@ -188,8 +194,8 @@ func (b *balancer) change(do func()) {
 	before := b.open
 	open, reason := b.state()
 	b.open = open
-	close(b.news)
-	b.news = make(chan struct{})
+	close(b.updated)
+	b.updated = make(chan struct{})
 	b.mu.Unlock()
 	if open != before && b.changed != nil {
 		b.changed(open, reason)

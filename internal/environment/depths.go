@@ -41,7 +41,7 @@ type depth struct {
 type countedQueue struct {
 	// deadLetterQueue is "" if the queue has no dead-letter queue.
 	name, deadLetterQueue string
-	onSQS                 *aws.Queue
+	remote                *aws.Queue // nil for an embedded queue
 	// held returns how many messages wait in the worker for a free slot, and the longest wait of a message whose
 	// delivery began in the last minute.
 	held func() (n int, longestWait time.Duration)
@@ -77,7 +77,7 @@ func newDepthCounter(queues []countedQueue, b *broker.Broker, find func(context.
 
 func (c *depthCounter) read(name string, now time.Time) (r depth, known bool) {
 	q := c.queues[name]
-	if q.onSQS != nil {
+	if q.remote != nil {
 		r, known = c.onSQS(name, now)
 	} else {
 		r, known = c.embedded(name)
@@ -91,7 +91,7 @@ func (c *depthCounter) read(name string, now time.Time) (r depth, known bool) {
 	switch {
 	case r.backlog == 0:
 		r.oldest, r.hasAge = 0, true
-	case q.onSQS != nil:
+	case q.remote != nil:
 		// A message whose delivery has just begun is about as old as the oldest waiting one.
 		r.oldest, r.hasAge = longestWait, longestWait > 0
 	}
@@ -149,7 +149,7 @@ func (c *depthCounter) run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		for _, q := range c.queues {
-			if q.onSQS != nil {
+			if q.remote != nil {
 				c.ask(ctx, q)
 			}
 		}
@@ -164,7 +164,7 @@ func (c *depthCounter) run(ctx context.Context) {
 
 // ask queries one queue. If that fails, the last reading is kept.
 func (c *depthCounter) ask(ctx context.Context, q countedQueue) {
-	r, err := askDepth(ctx, q.onSQS)
+	r, err := askDepth(ctx, q.remote)
 	q.setMaxReceives(r.maxReceives) // 0 after an error, because the policy may have changed
 	if err != nil {
 		return

@@ -79,7 +79,7 @@ func TestOldReadingOfAmazonSQSIsForgotten(t *testing.T) {
 func TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	now, held, waited := time.Unix(1_800_000_000, 0), 2, time.Minute
-	c := newDepthCounter([]countedQueue{{name: "jobs", onSQS: &aws.Queue{}, held: func() (int, time.Duration) { return held, waited }}}, nil,
+	c := newDepthCounter([]countedQueue{{name: "jobs", remote: &aws.Queue{}, held: func() (int, time.Duration) { return held, waited }}}, nil,
 		nil)
 	want := func(text string, backlog int64, oldest time.Duration, hasAge bool) {
 		t.Helper()

@@ -117,10 +117,10 @@ func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueu
 }
 
 func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found api.DescribedQueue, err error) {
-	onSQS, _ := l.queue.source.(*aws.Queue)
-	if onSQS != nil {
+	remote, _ := l.queue.source.(*aws.Queue)
+	if remote != nil {
 		found = api.DescribedQueue{Name: l.queue.name, Backend: config.BackendSQS, URL: l.queue.url, ARN: l.queue.arn, FIFO: l.queue.fifo}
-		found.Attributes, err = onSQS.Attributes(ctx)
+		found.Attributes, err = remote.Attributes(ctx)
 	} else {
 		found, err = q.describeEmbedded(l.queue.name)
 	}
@@ -131,7 +131,7 @@ func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found api.Desc
 		return found, err
 	}
 
-	if onSQS == nil {
+	if remote == nil {
 		deadQueue, err := q.describeEmbedded(dead)
 		found.DeadLetterQueue = &deadQueue
 		return found, err

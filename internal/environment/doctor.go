@@ -56,9 +56,8 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 
 // examineRunning is Examine for a running environment.
 func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
-	s := e.settings.now()
-	now := *e.opts // examine the version that is serving
-	x := &examiner{opts: &now, settings: s, facts: doctor.Facts{Running: true}}
+	opts := *e.opts // with the version that is serving, once it is known
+	x := &examiner{opts: &opts, settings: e.settings.now(), facts: doctor.Facts{Running: true}}
 	for _, p := range e.openPorts() {
 		if p.Use != "app" {
 			x.probePort(ctx, p.Use, p.At)
@@ -77,11 +76,17 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 			Why: "its queues and targets are not known yet", Remedy: "tendril status"})
 		return x.examine(ctx)
 	}
-	now.Bundle, x.settings = e.changes.currentBundle(), s
-	for _, p := range now.MissingPrograms() {
+
+	opts.Bundle = e.changes.currentBundle()
+	for _, p := range opts.MissingPrograms() {
 		x.facts.Apps = append(x.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
 	}
+	x.addRunningQueues(ctx, e)
+	x.addProcesses(ctx, e.Status().App)
+	return x.examine(ctx)
+}
 
+func (x *examiner) addRunningQueues(ctx context.Context, e *Environment) {
 	for _, l := range e.work.all {
 		described := api.DescribedQueue{Name: l.queue.name, URL: l.queue.url}
 		if l.queue.embedded {
@@ -91,8 +96,10 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 		last := &x.facts.Queues[len(x.facts.Queues)-1]
 		last.Missing = l.queue.embedded && last.Attributes == nil
 	}
+}
 
-	for _, p := range e.Status().App {
+func (x *examiner) addProcesses(ctx context.Context, processes []api.Process) {
+	for _, p := range processes {
 		if p.Port != 0 {
 			x.probePort(ctx, "app", net.JoinHostPort("localhost", strconv.Itoa(p.Port)))
 		}
@@ -102,7 +109,6 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 		}
 		x.facts.Apps = append(x.facts.Apps, app)
 	}
-	return x.examine(ctx)
 }
 
 func levelOf(s health.Status) doctor.Level {

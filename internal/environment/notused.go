@@ -113,22 +113,26 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 // Withheld returns why the app does not get one of the bundle's environment properties. It returns "" for one it
 // gets, and for a variable that is already set.
 func (o *Options) Withheld(p bundle.Setting) string {
-	q := app.Queue{Name: "-", URL: "-"}
-	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
-		q.Endpoint = "-"
-	}
-	entry := p.Option + "=" + p.Value
 	option, isOption := config.Lookup(p.Option)
 	switch {
 	case p.Option == "PORT" || app.HasVariable(o.AppEnv, p.Option): // set as an option, or already in the environment
 		return ""
-	case slices.Contains(app.Environ([]string{entry}, nil, nil, 0, q), entry):
+	case o.passes(p.Option + "=" + p.Value):
 		return ""
 	case isOption && option.Variable == p.Option:
 		return p.Option + " is a variable of tendril itself, neither read from a bundle nor given to the app: set it " +
 			"in tendril's environment"
 	}
 	return p.Option + " has no effect: the app gets another value from tendril, or none"
+}
+
+// passes reports whether the app would get a variable unchanged. The queue's own variables have placeholders.
+func (o *Options) passes(variable string) bool {
+	q := app.Queue{Name: "-", URL: "-"}
+	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
+		q.Endpoint = "-"
+	}
+	return slices.Contains(app.Environ([]string{variable}, nil, nil, 0, q), variable)
 }
 
 // brokenLink returns why a link of env.yaml has no effect, or "".

@@ -186,9 +186,9 @@ func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 func (p *pipelines) buildDepths(context.Context) error {
 	var queues []countedQueue
 	for _, l := range p.all {
-		onSQS, _ := l.queue.source.(*aws.Queue)
+		remote, _ := l.queue.source.(*aws.Queue)
 		queues = append(queues, countedQueue{
-			name: l.queue.name, deadLetterQueue: l.queue.dead, onSQS: onSQS, setMaxReceives: l.worker.SetMaxReceives,
+			name: l.queue.name, deadLetterQueue: l.queue.dead, remote: remote, setMaxReceives: l.worker.SetMaxReceives,
 			held: func() (int, time.Duration) {
 				st := l.worker.Status()
 				return st.Prefetched + st.Waiting, st.LongestWait

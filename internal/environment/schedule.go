@@ -44,9 +44,9 @@ func (s *schedule) read(context.Context) (err error) {
 
 func (s *schedule) build(ctx context.Context) error {
 	set, home := s.settings.now(), s.queues.home()
-	onSQS, _ := home.source.(*aws.Queue)
+	remote, _ := home.source.(*aws.Queue)
 	at := tasks.RegistryOptions{
-		Queue: home.name, QueueURL: home.url, SQS: s.queues.sqs, Home: onSQS, Local: set.Leader == config.LeaderLocal,
+		Queue: home.name, QueueURL: home.url, SQS: s.queues.sqs, Home: remote, Local: set.Leader == config.LeaderLocal,
 		Token:    cmp.Or(set.RegistryToken, tasks.SharedToken(s.opts.stateFolder(), home.url)),
 		Insecure: set.RegistryInsecure,
 		Table:    set.RegistryTable, Region: set.Region, Create: set.RegistryCreate,

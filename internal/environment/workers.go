@@ -60,13 +60,13 @@ var (
 )
 
 func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
-	onSQS, found := w.source.(*aws.Queue)
+	remote, found := w.source.(*aws.Queue)
 	if !found {
 		return w.source
 	}
 	s := p.settings.now()
 	host, _ := os.Hostname() // "" if unknown
-	return &aws.DeadLetters{Queue: onSQS, ARN: w.arn, Instance: host, Last: s.DeadLetterReasons, HideAnswers: s.Quiet,
+	return &aws.DeadLetters{Queue: remote, ARN: w.arn, Instance: host, Last: s.DeadLetterReasons, HideAnswers: s.Quiet,
 		To: func() string { return p.depths.deadLetterQueue(w.name, time.Now()) }}
 }
 

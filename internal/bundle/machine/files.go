@@ -46,7 +46,7 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 		content = source.File
 	}
 
-	is, err := os.Lstat(f.Path)
+	info, err := os.Lstat(f.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		want := attributes{mode: newMode, uid: uid, gid: gid}
@@ -56,20 +56,20 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 		return Changed, place(f.Path, content, want)
 	case err != nil:
 		return unchanged, err
-	case is.IsDir():
+	case info.IsDir():
 		return unchanged, fmt.Errorf("%s is a folder: give the file another path, or remove the folder", f.Path)
 	}
 
-	want := attributesOf(is, f, uid, gid)
-	if is.Mode().IsRegular() {
+	want := attributesOf(info, f, uid, gid)
+	if info.Mode().IsRegular() {
 		if equal, err := hasContent(f.Path, content); err != nil || equal {
 			if err != nil {
 				return unchanged, err
 			}
-			did, err := want.set(f.Path, is)
+			did, err := want.set(f.Path, info)
 			return changedIf(did), err
 		}
-		if err := keep(f.Path); err != nil {
+		if err := backUp(f.Path); err != nil {
 			return unchanged, err
 		}
 	}
@@ -84,16 +84,16 @@ type attributes struct {
 }
 
 // attributesOf returns the attributes to set, with the current values of those that are not given.
-func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attributes {
+func attributesOf(info fs.FileInfo, f *bundle.MachineFile, uid, gid int) attributes {
 	want := attributes{mode: f.Mode, uid: uid, gid: gid}
 	if !f.HasMode {
 		want.mode = newMode
-		if is.Mode().IsRegular() {
-			want.mode = permissions(is.Mode())
+		if info.Mode().IsRegular() {
+			want.mode = permissions(info.Mode())
 		}
 	}
 
-	if stat, ok := is.Sys().(*syscall.Stat_t); ok && is.Mode().IsRegular() {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode().IsRegular() {
 		if uid < 0 {
 			want.uid = int(stat.Uid)
 		}
@@ -106,19 +106,19 @@ func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attribute
 }
 
 // set sets the attributes that differ from the current ones.
-func (a attributes) set(path string, is fs.FileInfo) (did bool, err error) {
-	did, err = a.setOwner(path, is)
+func (a attributes) set(path string, info fs.FileInfo) (did bool, err error) {
+	did, err = a.setOwner(path, info)
 	if err != nil {
 		return did, err
 	}
-	if did || permissions(is.Mode()) != a.mode { // changing the owner clears the setuid bit
+	if did || permissions(info.Mode()) != a.mode { // changing the owner clears the setuid bit
 		return true, os.Chmod(path, a.mode)
 	}
 	return did, nil
 }
 
-func (a attributes) setOwner(path string, is fs.FileInfo) (did bool, err error) {
-	stat, ok := is.Sys().(*syscall.Stat_t)
+func (a attributes) setOwner(path string, info fs.FileInfo) (did bool, err error) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || (a.uid < 0 || a.uid == int(stat.Uid)) && (a.gid < 0 || a.gid == int(stat.Gid)) {
 		return false, nil
 	}
@@ -171,13 +171,13 @@ func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	return os.Rename(to.Name(), path)
 }
 
-// keep keeps the existing file under its name with the suffix .bak.
-func keep(path string) error {
-	kept := path + ".bak"
-	if err := os.Remove(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// backUp links the existing file to its name with the suffix .bak.
+func backUp(path string) error {
+	backup := path + ".bak"
+	if err := os.Remove(backup); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.Link(path, kept)
+	return os.Link(path, backup)
 }
 
 func hasContent(path string, content io.Reader) (bool, error) {
@@ -221,12 +221,12 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 		did = true
 	}
 
-	is, err := os.Lstat(f.Path)
+	info, err := os.Lstat(f.Path)
 	if err != nil {
 		return changedIf(did), err
 	}
 
-	hasNewOwner, err := attributes{uid: uid, gid: gid}.setOwner(f.Path, is)
+	hasNewOwner, err := attributes{uid: uid, gid: gid}.setOwner(f.Path, info)
 	did = did || hasNewOwner
 	if err != nil {
 		return changedIf(did), err
@@ -237,8 +237,8 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 		target = filepath.Join(filepath.Dir(f.Path), target)
 	}
 
-	is, err = os.Stat(target)
-	if err != nil || permissions(is.Mode()) == f.Mode || slices.Contains(a.written, filepath.Clean(target)) {
+	info, err = os.Stat(target)
+	if err != nil || permissions(info.Mode()) == f.Mode || slices.Contains(a.written, filepath.Clean(target)) {
 		return changedIf(did), nil // the target does not exist yet
 	}
 
@@ -247,16 +247,16 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 
 // replaceByLink replaces a path by a link. It keeps a copy of an existing file.
 func replaceByLink(path, to string) error {
-	is, err := os.Lstat(path)
+	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return os.Symlink(to, path)
 	case err != nil:
 		return err
-	case is.IsDir():
+	case info.IsDir():
 		return fmt.Errorf("%s is a folder: give the link another path, or remove the folder", path)
-	case is.Mode().IsRegular():
-		err = keep(path)
+	case info.Mode().IsRegular():
+		err = backUp(path)
 	}
 
 	if err == nil {

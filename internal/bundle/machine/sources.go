@@ -47,13 +47,14 @@ func (d *download) Close() error {
 	return err
 }
 
+// open opens a file of the machine, or downloads a URL to a temporary file.
 func open(ctx context.Context, source string) (*download, error) {
 	if filepath.IsAbs(source) {
 		f, err := os.Open(source)
 		if err != nil {
 			return nil, err
 		}
-		if is, err := f.Stat(); err != nil || !is.Mode().IsRegular() {
+		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 			return nil, errors.Join(fmt.Errorf("%s is not a regular file", source), err, f.Close())
 		}
 		return &download{File: f}, nil
@@ -218,12 +219,12 @@ func (u *unpacking) tar(from io.Reader) error {
 }
 
 func (u *unpacking) zip(archive *os.File) error {
-	is, err := archive.Stat()
+	info, err := archive.Stat()
 	if err != nil {
 		return err
 	}
 
-	r, err := zip.NewReader(archive, is.Size())
+	r, err := zip.NewReader(archive, info.Size())
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return err
 	}
@@ -321,7 +322,7 @@ func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err err
 		return err
 	}
 
-	if is, err := u.root.Lstat(name); err == nil && is.Mode().IsRegular() && is.Size() == n && is.Mode().Perm() == mode {
+	if info, err := u.root.Lstat(name); err == nil && info.Mode().IsRegular() && info.Size() == n && info.Mode().Perm() == mode {
 		if equal, err := u.equal(name, to); err != nil || equal {
 			return err
 		}

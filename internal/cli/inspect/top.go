@@ -131,7 +131,7 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 	}
 
 	look.client = w.client
-	w.take(look)
+	w.update(look)
 	screen, err := base.OpenScreen(in, out)
 	if err != nil {
 		return fmt.Errorf("preparing the terminal: %w", err)
@@ -154,7 +154,7 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 			return nil
 		case <-resized:
 		case look := <-looks:
-			w.take(look)
+			w.update(look)
 		case w.frame.footer = <-results:
 		case key, open := <-keys:
 			_, height := screen.Size()
@@ -204,8 +204,8 @@ func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 	}
 }
 
-// take updates the frame. After an error, the frame keeps its previous values.
-func (w *topWatch) take(look topLook) {
+// update updates the frame. After an error, the frame keeps its previous values.
+func (w *topWatch) update(look topLook) {
 	w.client = look.client
 	if look.err != nil {
 		w.frame.lost = "No answer, retrying: " + look.err.Error()

@@ -25,7 +25,7 @@ type newQueue struct {
 }
 
 func newQueuesCreate(c *base.CLI) *cobra.Command {
-	var fifo, alone bool
+	var fifo, noDeadLetter bool
 	var attributes []string
 	n := &newQueue{}
 	cmd := &cobra.Command{
@@ -51,17 +51,17 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
 		"SQS attribute of the queue, such as VisibilityTimeout=300; repeatable.")
 	flags.StringVar(&n.deadLetter, "dead-letter", "",
 		"Dead-letter queue, created if missing (default: NAME-dead).")
-	flags.BoolVar(&alone, "no-dead-letter-queue", false, "Do not create a dead-letter queue.")
+	flags.BoolVar(&noDeadLetter, "no-dead-letter-queue", false, "Do not create a dead-letter queue.")
 	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		for _, name := range []string{"dead-letter", "max-receives"} {
-			if alone && flags.Changed(name) {
+			if noDeadLetter && flags.Changed(name) {
 				return nil, base.Usagef("--%s has no effect with --no-dead-letter-queue", name).
 					Hint("use only one of them")
 			}
 		}
 		n.byDefault = !flags.Changed("dead-letter") && !flags.Changed("max-receives")
-		if err := n.complete(args[0], fifo, alone, attributes); err != nil {
+		if err := n.complete(args[0], fifo, noDeadLetter, attributes); err != nil {
 			return nil, err
 		}
 		m, err := openMaker(ctx, c, cmd, w)
@@ -70,35 +70,44 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
 	})
 }
 
-func (n *newQueue) complete(name string, fifo, alone bool, attributes []string) error {
-	n.attributes = map[string]string{}
-	for _, text := range attributes {
-		key, value, found := strings.Cut(text, "=")
-		if !found || key == "" {
-			return base.Usagef("invalid --attribute %s: no = between name and value", text).
-				Hint("use NAME=VALUE, such as VisibilityTimeout=300")
-		}
-		n.attributes[key] = value
+// complete derives the queue's attributes and its dead-letter queue from the flags.
+func (n *newQueue) complete(name string, fifo, noDeadLetter bool, attributes []string) (err error) {
+	if n.attributes, err = parseAttributes(attributes); err != nil {
+		return err
 	}
 
 	n.name = withSuffix(name, fifo)
-	if strings.HasSuffix(n.name, target.FifoSuffix) {
+	stem, isFIFO := strings.CutSuffix(n.name, target.FifoSuffix)
+	if isFIFO {
 		n.attributes["FifoQueue"] = "true"
 	}
 
-	if _, own := n.attributes["RedrivePolicy"]; n.deadLetter == "" && !alone && !own {
-		base, _ := strings.CutSuffix(n.name, target.FifoSuffix)
-		n.deadLetter = cloud.DeadLetterName(base)
+	_, hasPolicy := n.attributes["RedrivePolicy"]
+	if n.deadLetter == "" && !noDeadLetter && !hasPolicy {
+		n.deadLetter = cloud.DeadLetterName(stem)
+	}
+	if n.deadLetter == "" {
+		return nil
 	}
 
-	if n.deadLetter != "" {
-		if n.maxReceives < 1 || n.maxReceives > 1000 {
-			return base.Usagef("--max-receives %d is out of range", n.maxReceives).Hint("use 1 to 1000")
-		}
-		n.deadLetter = withSuffix(n.deadLetter, strings.HasSuffix(n.name, target.FifoSuffix))
+	if n.maxReceives < 1 || n.maxReceives > 1000 {
+		return base.Usagef("--max-receives %d is out of range", n.maxReceives).Hint("use 1 to 1000")
 	}
-
+	n.deadLetter = withSuffix(n.deadLetter, isFIFO)
 	return nil
+}
+
+func parseAttributes(texts []string) (map[string]string, error) {
+	attributes := map[string]string{}
+	for _, text := range texts {
+		key, value, found := strings.Cut(text, "=")
+		if !found || key == "" {
+			return nil, base.Usagef("invalid --attribute %s: no = between name and value", text).
+				Hint("use NAME=VALUE, such as VisibilityTimeout=300")
+		}
+		attributes[key] = value
+	}
+	return attributes, nil
 }
 
 func withSuffix(name string, fifo bool) string {
@@ -108,8 +117,9 @@ func withSuffix(name string, fifo bool) string {
 	return name
 }
 
-func (n *newQueue) forDead() map[string]string {
-	attributes := map[string]string{"MessageRetentionPeriod": "1209600"}
+// deadLetterAttributes returns the attributes of a new dead-letter queue.
+func (n *newQueue) deadLetterAttributes() map[string]string {
+	attributes := map[string]string{"MessageRetentionPeriod": "1209600"} // 14 days, the maximum
 	if strings.HasSuffix(n.deadLetter, target.FifoSuffix) {
 		attributes["FifoQueue"] = "true"
 	}
@@ -166,7 +176,7 @@ func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue)
 	fresh := errors.Is(err, queue.ErrNoQueue)
 	if fresh {
 		var dead string
-		if dead, err = m.create(ctx, n.deadLetter, n.forDead()); err == nil {
+		if dead, err = m.create(ctx, n.deadLetter, n.deadLetterAttributes()); err == nil {
 			arn, err = m.arn(ctx, dead)
 		}
 	}

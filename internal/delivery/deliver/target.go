@@ -79,6 +79,7 @@ func socketTarget(raw, rest string) (*target, error) {
 	return &target{network: "unix", dials: []string{socket}, host: "localhost", path: path}, nil
 }
 
+// hostTarget returns the target of an http or https URL.
 func hostTarget(raw string, u *url.URL) (*target, error) {
 	host, standard := u.Hostname(), "80"
 	t := &target{network: "tcp", path: u.EscapedPath()}
@@ -87,32 +88,38 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 	}
 
 	port := cmp.Or(u.Port(), standard)
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return nil, fmt.Errorf("target %q: a port is a number from 1 to 65535", raw)
+	address, _ := netip.ParseAddr(host) // not valid for a name
+	if err := checkHost(host, address, port); err != nil {
+		return nil, fmt.Errorf("target %q: %w", raw, err)
 	}
+
 	t.dials = []string{net.JoinHostPort(host, port)}
 	t.host = strings.TrimSuffix(net.JoinHostPort(host, port), ":"+standard)
-
-	address, err := netip.ParseAddr(host)
-	switch {
-	case strings.EqualFold(host, "localhost"):
+	if strings.EqualFold(host, "localhost") {
 		// localhost may reach different processes over IPv4 and IPv6; prefer IPv4.
 		t.dials = []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
 		t.host = localHost(port, standard)
-	case err != nil && !isHostName(host):
-		return nil, fmt.Errorf("target %q: the host may contain letters, digits, dots, hyphens and underscores; write an "+
-			"international name in its xn-- form", raw)
-	case err == nil && address.IsUnspecified():
-		return nil, fmt.Errorf("target %q: %s is an address to listen on; write 127.0.0.1 to reach an app on this machine",
-			raw, host)
-	case err == nil && address.IsLoopback():
+	} else if address.IsLoopback() {
 		t.host = localHost(port, standard)
-	case err == nil:
-		if err := refuseAddress(address); err != nil {
-			return nil, fmt.Errorf("target %q: %w", raw, err)
-		}
 	}
 	return t, nil
+}
+
+func checkHost(host string, address netip.Addr, port string) error {
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return errors.New("a port is a number from 1 to 65535")
+	}
+
+	switch {
+	case !address.IsValid() && !isHostName(host):
+		return errors.New("the host may contain letters, digits, dots, hyphens and underscores; write an international " +
+			"name in its xn-- form")
+	case !address.IsValid():
+		return nil
+	case address.IsUnspecified():
+		return fmt.Errorf("%s is an address to listen on; write 127.0.0.1 to reach an app on this machine", host)
+	}
+	return refuseAddress(address)
 }
 
 // localHost returns the Host header that apps usually allow for local requests.
