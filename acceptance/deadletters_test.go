@@ -8,7 +8,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The test redrives one group of dead letters, and then all of them, with a rate limit and progress.
+// TestDeadLettersAreRedrivenInTheBrowser redrives one group of dead letters, and then all of them, with a rate limit
+// and progress.
 func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)

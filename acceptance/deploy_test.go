@@ -20,9 +20,9 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test repeatedly deploys a new version under load. Some are broken: one fails to build, one exits immediately,
-// and one never listens. Messages are neither lost nor repeated, and broken versions are rolled back.
-// TENDRIL_DEPLOYMENTS sets the number of deployments.
+// TestDeploymentsUnderLoad repeatedly deploys a new version under load. Some are broken: one fails to build, one
+// exits immediately, and one never listens. Messages are neither lost nor repeated, and broken versions are rolled
+// back. TENDRIL_DEPLOYMENTS sets the number of deployments.
 func TestDeploymentsUnderLoad(t *testing.T) {
 	t.Parallel()
 	resume(t)

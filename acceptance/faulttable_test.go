@@ -17,8 +17,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test repeatedly runs the tests of each fault in docs/reliability.md, and counts their cases, which are the
-// subtests that have no subtests of their own. TENDRIL_FAULT_TABLE sets the duration per package. By default, the
+// TestFaultTable repeatedly runs the tests of each fault in docs/reliability.md, and counts their cases, which are
+// the subtests that have no subtests of their own. TENDRIL_FAULT_TABLE sets the duration per package. By default, the
 // test runs only at night. Tests of this package count in their ordinary form.
 func TestFaultTable(t *testing.T) {
 	length := testpeer.Size(0, time.Minute)

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test kills `tendril up` at each moment at which a peer has acted but tendril does not know it yet, and counts
-// how often the app processes the message. See "Moments of doubt" in docs/reliability.md.
+// TestKilledAtEachWindow kills `tendril up` at each moment at which a peer has acted but tendril does not know it
+// yet, and counts how often the app processes the message. See "Moments of doubt" in docs/reliability.md.
 func TestKilledAtEachWindow(t *testing.T) {
 	t.Parallel()
 	resume(t)

@@ -38,7 +38,7 @@ func migrateSize(t *testing.T, size int) int {
 	return size
 }
 
-// The test repeatedly kills `tendril migrate` while it moves messages to a second tendril.
+// TestKilledMigrationLosesNothing repeatedly kills `tendril migrate` while it moves messages to a second tendril.
 func TestKilledMigrationLosesNothing(t *testing.T) {
 	size := migrateSize(t, 20_000)
 	dir, there := t.TempDir(), t.TempDir()
@@ -51,8 +51,8 @@ func TestKilledMigrationLosesNothing(t *testing.T) {
 	checkMigrated(t, size, stored(t, there, migrateStandard), stored(t, there, migrateFIFO))
 }
 
-// The test migrates in the other direction. Messages that a killed run has received become visible again after a
-// minute.
+// TestKilledMigrationBackLosesNothing migrates in the other direction. Messages that a killed run has received become
+// visible again after a minute.
 func TestKilledMigrationBackLosesNothing(t *testing.T) {
 	if os.Getenv("TENDRIL_MIGRATE") == "" && !testpeer.Nightly() {
 		t.Skip("takes minutes: set TENDRIL_MIGRATE to the number of messages, or TENDRIL_NIGHTLY")

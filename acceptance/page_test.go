@@ -119,7 +119,7 @@ func TestQueuesPageSettings(t *testing.T) {
 	}
 }
 
-// The test runs the check that the page shows, and compares Workerless's variables with its flags.
+// TestWorkerlessPageSettings runs the check that the page shows, and compares Workerless's variables with its flags.
 func TestWorkerlessPageSettings(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/from-workerless.md")

@@ -88,7 +88,7 @@ func shape(text string) string {
 	return blanks.ReplaceAllString(numbers.ReplaceAllString(text, "N"), " ")
 }
 
-// The test follows the steps of the page.
+// TestLambdaPageGo follows the steps of docs/lambda.md for a function in Go.
 func TestLambdaPageGo(t *testing.T) {
 	t.Parallel()
 	text, dir := page(t, "docs/lambda.md"), t.TempDir()

@@ -27,7 +27,7 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_POISON")); err == nil {
 		messages = n
 	}
-	const known, per = 10, 6_000 // numbers of poison messages and of good messages in the second part
+	const known, per = 10, 6_000 // poison messages, and messages that succeed, in the second part
 	poison := func(i int) bool { return i%100 == 42 }
 	body := func(i int) string {
 		if poison(i) {

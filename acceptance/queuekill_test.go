@@ -19,8 +19,8 @@ import (
 
 type sqsAttribute = types.QueueAttributeName
 
-// The test kills `tendril serve` at random moments while eight producers send. In the end, the queue contains every
-// acknowledged message, unmodified.
+// TestKilledQueueLosesNoAcknowledgedSend kills `tendril serve` at random moments while eight producers send. In the
+// end, the queue contains every acknowledged message, unmodified.
 func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 	resume(t)
 	kills, enough := testpeer.Size(50, 300), testpeer.Size(100_000, 300_000)

@@ -151,13 +151,12 @@ func onApp(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() 
 	}
 }
 
-// The test runs `tendril serve`, two `tendril up` that share its queue, their apps and a producer under random,
-// overlapping faults: kills and pauses of any process, network faults, deployments and reloads, a disk that refuses
-// writes, and a lack of descriptors. In the end, each message is done, dead-lettered or in the queue, and only
-// messages that were in flight during a fault were processed twice.
-//
-// The ordinary form has each fault once. TENDRIL_SEED repeats the choices of an earlier run, and
-// TENDRIL_RANDOM_FAULTS sets the duration of the long form.
+// TestRandomFaultsKeepTheLedger runs `tendril serve`, two `tendril up` that share its queue, their apps and a
+// producer under random, overlapping faults: kills and pauses of any process, network faults, deployments and
+// reloads, a disk that refuses writes, and a lack of descriptors. In the end, each message is done, dead-lettered or
+// in the queue, and only messages that were in flight during a fault were processed twice. The ordinary form has each
+// fault once. TENDRIL_SEED repeats the choices of an earlier run, and TENDRIL_RANDOM_FAULTS sets the duration of the
+// long form.
 func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -179,8 +178,8 @@ func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	})
 }
 
-// The test is like TestRandomFaultsKeepTheLedger, but repeats a single fault, and has a world for each fault.
-// TENDRIL_EACH_FAULT sets the duration. By default, the test runs only at night.
+// TestEachFaultKeepsTheLedger is like TestRandomFaultsKeepTheLedger, but repeats a single fault, and has a world for
+// each fault. TENDRIL_EACH_FAULT sets the duration. By default, the test runs only at night.
 func TestEachFaultKeepsTheLedger(t *testing.T) {
 	t.Parallel()
 	length := testpeer.Size(0, 2*time.Minute)

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test runs the first two commands of the README on other ports, as root and as another user. They create
-// thumbnails from queued jobs, including one that the reader sends.
+// TestReadmeCommands runs the first two commands of the README on other ports, as root and as another user. They
+// create thumbnails from queued jobs, including one that the reader sends.
 func TestReadmeCommands(t *testing.T) {
 	readme := page(t, "README.md")
 	const send = `go run ./cmd/tendril send --wait '{"image":"002-noon.png","width":640}'`

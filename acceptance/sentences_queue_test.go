@@ -150,7 +150,7 @@ func TestSentencesFIFO(t *testing.T) {
 	})
 }
 
-// The tests are about work in flight on an instance that is terminated, killed or shut down.
+// TestSentencesInstanceEnds covers work in flight on an instance that is terminated, killed or shut down.
 func TestSentencesInstanceEnds(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -230,7 +230,7 @@ func TestSentencesInstanceEnds(t *testing.T) {
 	})
 }
 
-// The tests are about establishing a connection, before a request is sent.
+// TestSentencesConnections covers establishing a connection, before a request is sent.
 func TestSentencesConnections(t *testing.T) {
 	t.Parallel()
 	t.Run("timeout", func(t *testing.T) {
@@ -298,7 +298,7 @@ func fullListener(t *testing.T) string {
 	return address
 }
 
-// The test takes a minute, which is the shortest retention period.
+// TestSentencesRetention takes a minute, which is the shortest retention period.
 func TestSentencesRetention(t *testing.T) {
 	t.Parallel()
 	const minute, longer = "60", 75 * time.Second

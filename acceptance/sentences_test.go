@@ -223,7 +223,7 @@ func text(v string) types.MessageAttributeValue {
 	return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &v}
 }
 
-// The tests are about the request that the app receives, and about the message after a response of 200.
+// TestSentencesRequest covers the request that the app receives, and about the message after a response of 200.
 func TestSentencesRequest(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", map[string]string{"VisibilityTimeout": "30"})
@@ -317,7 +317,7 @@ func TestSentencesRequest(t *testing.T) {
 	})
 }
 
-// The tests are about failing messages with an ErrorVisibilityTimeout. Each message fails once.
+// TestSentencesErrors covers failing messages with an ErrorVisibilityTimeout. Each message fails once.
 func TestSentencesErrors(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)
@@ -402,7 +402,7 @@ func TestSentencesErrors(t *testing.T) {
 	})
 }
 
-// The tests are about failing messages without an ErrorVisibilityTimeout.
+// TestSentencesVisibility covers failing messages without an ErrorVisibilityTimeout.
 func TestSentencesVisibility(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", map[string]string{"VisibilityTimeout": "30"})

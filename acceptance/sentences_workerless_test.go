@@ -143,7 +143,8 @@ func count[T comparable](list []T, wanted T) (n int) {
 	return n
 }
 
-// The tests are about the events that the function receives, its concurrency, and how errors are reported.
+// TestSentencesWorkerlessEvents covers the events that the function receives, its concurrency, and how errors are
+// reported.
 func TestSentencesWorkerlessEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorkerless(t)
@@ -300,7 +301,7 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 	})
 }
 
-// The tests are about polls and pauses while the queues are empty.
+// TestSentencesWorkerlessIdle covers polls and pauses while the queues are empty.
 func TestSentencesWorkerlessIdle(t *testing.T) {
 	t.Parallel()
 	gaps := func(t *testing.T, w *workerless) (longest time.Duration, calls []queueCall) {

@@ -26,7 +26,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test runs an environment under steady load, with failing messages, deployments, reloads and readers of the
+// TestSoak runs an environment under steady load, with failing messages, deployments, reloads and readers of the
 // console, and measures its use of resources. In the long form, no resource may grow: each slope must be within a
 // small allowance or three standard errors. In every form, the numbers of goroutines and descriptors must return to
 // their initial values. TENDRIL_SOAK sets the duration.
@@ -294,7 +294,7 @@ func (s *soak) follow(ctx context.Context, each time.Duration) {
 	}
 }
 
-// awaitBaseline waits until the numbers of goroutines and descriptors have returned to about their earlier values.
+// awaitBaseline waits until there are about as many goroutines and descriptors as before.
 func (s *soak) awaitBaseline(before usage) (after usage) {
 	const spare = 5
 	for range 60 {

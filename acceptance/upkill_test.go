@@ -92,8 +92,8 @@ func (r *recorder) repeats() int {
 	return n
 }
 
-// The test kills `tendril up` under load. In the end, every acknowledged message is done, and only messages that were
-// in flight during a kill are posted twice.
+// TestKilledEnvironmentLosesNothing kills `tendril up` under load. In the end, every acknowledged message is done,
+// and only messages that were in flight during a kill are posted twice.
 func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	const connections = 10
 	resume(t)
@@ -132,8 +132,8 @@ func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	}
 }
 
-// The test repeatedly stops `tendril up` under load. The exit status is 0, no POST is cut off or repeated, and no
-// message is lost.
+// TestTermUnderLoadLosesNothing repeatedly stops `tendril up` under load. The exit status is 0, no POST is cut off or
+// repeated, and no message is lost.
 func TestTermUnderLoadLosesNothing(t *testing.T) {
 	resume(t)
 	stops, per := testpeer.Size(5, 100), 200

@@ -110,7 +110,7 @@ func awaitDeleted(b *testing.B, sqs string, n int64, d *daemon) (now counts) {
 	return now
 }
 
-// counts are the numbers of calls to the test endpoint by action.
+// counts is the number of calls to the test endpoint by action.
 type counts map[string]int64
 
 // calls returns the number of calls that Amazon SQS would bill for receiving the messages.

@@ -80,7 +80,7 @@ type standIn struct {
 	total int64
 	next  atomic.Int64
 	calls sync.Map // from action to *atomic.Int64
-	// deleted is the number of deleted messages. first is the time of the first receive in Unix nanoseconds.
+	// deleted is the number of deleted messages. first is when the first receive arrived, in Unix nanoseconds.
 	deleted, first atomic.Int64
 	parts          [3]string
 	more           chan struct{} // closed and replaced when messages are added

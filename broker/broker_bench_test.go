@@ -378,7 +378,7 @@ func BenchmarkWholePath(b *testing.B) {
 // deleters is the number of goroutines that delete concurrently.
 const deleters = 4
 
-// wholePath returns the numbers of messages processed and sent per second.
+// wholePath returns how many messages were processed and sent per second.
 func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Duration) (rate, sentRate float64) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), limit)

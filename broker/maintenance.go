@@ -100,7 +100,7 @@ func removeGarbage(c *conn) (more bool, err error) {
 		}
 	}
 
-	// Deduplication IDs below the floor have no effect and expire soon.
+	// Deduplication IDs below the floor have no effect and are about to expire.
 	c.run(&err, `DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high)
 	c.run(&err, `DELETE FROM garbage WHERE low = ?`, low)
 	return true, err

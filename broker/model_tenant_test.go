@@ -103,7 +103,7 @@ func (m *model) endFlightsOf(list ...*modelled) {
 	}
 }
 
-// inFlight returns the numbers of messages in flight of a tenant and of the whole queue.
+// inFlight returns how many messages are in flight, of a tenant and of the whole queue.
 func (m *model) inFlight(place, tenant string) (own, all int) {
 	for _, x := range m.in(place) {
 		if !x.until.IsZero() {

@@ -116,7 +116,7 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	return r, nil
 }
 
-// receiveResult is the result of one look at the queue: messages, or an event to wait for.
+// receiveResult is what receive found in the queue: messages, or an event to wait for.
 type receiveResult struct {
 	messages []receivedMessage
 	taken    int64      // bytes of attributes and bodies; a repeated receive does not count

@@ -2,7 +2,7 @@ package broker
 
 import "time"
 
-// sweepRows and sweepWalk are the maximum numbers of messages that a sweep expires and of rows that it reads.
+// A sweep expires at most sweepRows messages, and reads at most sweepWalk rows.
 const (
 	sweepRows = 500
 	sweepWalk = 5_000

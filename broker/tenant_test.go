@@ -227,7 +227,7 @@ func TestFairQueueNoisyTenantDoesNotStarve(t *testing.T) {
 	})
 }
 
-// The test has many more tenants than memory keeps, with one message each.
+// TestFairQueueForgetsTenants has many more tenants than memory keeps, with one message each.
 func TestFairQueueForgetsTenants(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())

@@ -214,7 +214,8 @@ func TestSyntaxErrorsOfResultsAreReported(t *testing.T) {
 	}
 }
 
-// The test checks that the documents match the file of results, and that the tables match the benchmarks.
+// TestDocumentsShowTheResults checks that the documents match the file of results, and that the tables match the
+// benchmarks.
 func TestDocumentsShowTheResults(t *testing.T) {
 	all := readFile(t, "../results.txt")
 	pages, err := filepath.Glob("../../docs/*.md")

@@ -286,7 +286,7 @@ func (s *stage) deliver(r *replica) {
 	p.inWork.Add(-1)
 }
 
-// The test deploys versions under load. Nearly a third of them fail, in one of four ways.
+// TestHundredDeployments deploys versions under load. Nearly a third of them fail, in one of four ways.
 func TestHundredDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates := []bool{}

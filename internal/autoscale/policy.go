@@ -151,12 +151,12 @@ func (p Policy) within(least, most int) Policy {
 type policyState struct {
 	begun   bool
 	desired int
-	// changed is the time of the last observed change of size.
+	// changed is when the size was last observed to change.
 	changed         time.Time
 	recommendations []recommendation
 	period          period
-	// over and under are the numbers of consecutive periods above and below the thresholds. value and work are from
-	// the last period.
+	// over and under count consecutive periods above and below the thresholds. value and work are from the last
+	// period.
 	over, under int
 	value, work float64
 }

@@ -63,8 +63,8 @@ type simulation struct {
 	inWork  float64
 	// ready contains the time at which each process is ready.
 	ready []time.Duration
-	// arrived and done are numbers of messages. came contains the values of arrived over time, from which the age of
-	// the oldest message follows.
+	// arrived and done count messages. came contains the values of arrived over time, from which the age of the
+	// oldest message follows.
 	arrived, done float64
 	came          []float64
 	oldest        int

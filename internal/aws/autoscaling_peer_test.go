@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// The test runs against moto, except for lifecycle actions, which moto does not support.
+// TestAgainstAForeignAutoScaling runs against moto, except for lifecycle actions, which moto does not support.
 func TestAgainstAForeignAutoScaling(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

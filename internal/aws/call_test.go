@@ -55,7 +55,7 @@ func throttled() *http.Response {
 
 func unavailable() *http.Response { return reply(503, `<html>upstream is down</html>`) }
 
-// The test checks the number of attempts and the resulting error.
+// TestAttempts checks the number of attempts and the resulting error.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	reset := func(*http.Request) (*http.Response, error) {
@@ -189,7 +189,7 @@ func TestEndOfTheCallersContext(t *testing.T) {
 	})
 }
 
-// The test verifies a signature by signing the received request with the same key.
+// TestRequestsAreSigned verifies a signature by signing the received request with the same key.
 func TestRequestsAreSigned(t *testing.T) {
 	t.Parallel()
 	check := func(r *http.Request) (*http.Response, error) {

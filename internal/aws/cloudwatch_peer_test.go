@@ -13,7 +13,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test runs against moto, which must return the same sums.
+// TestAgainstAForeignCloudWatch runs against moto, which must return the same sums.
 func TestAgainstAForeignCloudWatch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

@@ -44,7 +44,7 @@ func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	}))
 }
 
-// The test runs against third-party DynamoDB servers.
+// TestTableOnForeignServers runs against third-party DynamoDB servers.
 func TestTableOnForeignServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -115,7 +115,7 @@ type ECSService struct {
 	cluster, name string
 }
 
-// Size returns the running and desired numbers of tasks.
+// Size returns how many tasks are running, and how many are desired.
 func (s *ECSService) Size(ctx context.Context) (running, desired int, err error) {
 	found, err := s.describe(ctx)
 	return int(found.RunningCount), int(found.DesiredCount), err

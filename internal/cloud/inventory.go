@@ -27,7 +27,7 @@ type Resource struct {
 	Owned bool `json:"owned"`
 	// Note explains why Owned is false or which details are missing.
 	Note string `json:"note,omitempty"`
-	// Messages and Items are the approximate numbers of a queue's messages and a table's items; nil if unknown.
+	// Messages and Items are the approximate number of a queue's messages and of a table's items; nil if unknown.
 	Messages *int64 `json:"messages,omitempty"`
 	Items    *int64 `json:"items,omitempty"`
 	// Attributes contains a queue's attributes by their SQS names; nil if unknown.

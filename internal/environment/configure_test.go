@@ -183,8 +183,8 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 	}
 }
 
-// The test changes each option in turn. Live options must take effect in deliveries and workers; others must not
-// until the next start.
+// TestEveryLiveOptionIsReadInForce changes each option in turn. Live options must take effect in deliveries and
+// workers; others must not until the next start.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
 	key := "whsec_" + strings.Repeat("A", 32)

@@ -190,7 +190,7 @@ func fakeIAM(t *testing.T, denied string) string {
 	return server.URL
 }
 
-// The test examines queues on moto, with a fake IAM service.
+// TestExamineOnSQS examines queues on moto, with a fake IAM service.
 func TestExamineOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL_SQS": testpeer.Moto(t, "sqs"), "AWS_ACCESS_KEY_ID": "test",

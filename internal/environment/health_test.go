@@ -100,7 +100,7 @@ func TestDeploymentsAsHealthSeesThem(t *testing.T) {
 	}
 }
 
-// The test runs an environment next to an app and queries the probes as a platform does.
+// TestHealthOfAnEnvironment runs an environment next to an app and queries the probes as a platform does.
 func TestHealthOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32

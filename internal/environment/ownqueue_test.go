@@ -16,8 +16,8 @@ import (
 	"tendril/queue"
 )
 
-// The test runs an environment without a named queue on moto, and then one whose queue belongs to a different
-// environment.
+// TestQueueIsCreatedOnAmazon runs an environment without a named queue on moto, and then one whose queue belongs to a
+// different environment.
 func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -74,7 +74,8 @@ func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	}
 }
 
-// The test compares the calls that reach AWS with the lists that describe and terminate print.
+// TestOnlyListedResourcesAreCreatedAndDeleted compares the calls that reach AWS with the lists that describe and
+// terminate print.
 func TestOnlyListedResourcesAreCreatedAndDeleted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

@@ -35,8 +35,8 @@ const (
 	fullLogInterval  = time.Minute
 )
 
-// connectionShares returns the maximum numbers of connections to the queue endpoint and the console. It reserves
-// descriptors for deliveries first, so that clients cannot exhaust them.
+// connectionShares returns how many connections the queue endpoint and the console may have. It reserves descriptors
+// for deliveries first, so that clients cannot exhaust them.
 func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 	rest := descriptors - ownDescriptors - deliveries
 	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)

@@ -12,7 +12,7 @@ import (
 type process struct {
 	pid, ppid, pgrp int
 	state           byte
-	// start is the time of the start in clock ticks since boot.
+	// start is the start time in clock ticks since boot. It tells processes with the same PID apart.
 	start uint64
 	// ticks is the CPU time in clock ticks, and memory the resident memory in bytes.
 	ticks  uint64

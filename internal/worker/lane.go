@@ -50,7 +50,7 @@ func (l *lane) receivable(now time.Time) int {
 
 func (l *lane) isOpen() bool { return l.core.phase == running && l.gate.open() }
 
-// capacity returns how many more deliveries can start soon.
+// capacity returns how many deliveries can start without waiting for another to end.
 func (l *lane) capacity(now time.Time) int {
 	if !l.isOpen() || l.limiter.refusing(now) {
 		return 0

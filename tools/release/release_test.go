@@ -24,8 +24,8 @@ import (
 // largest is the maximum size of a binary in bytes.
 const largest = 45_000_000
 
-// The test builds a release for this machine twice, compares every byte, and inspects each file. With
-// TENDRIL_RELEASE=all it builds for all targets.
+// TestReleaseIsReproducible builds a release for this machine twice, compares every byte, and inspects each file.
+// With TENDRIL_RELEASE=all it builds for all targets.
 func TestReleaseIsReproducible(t *testing.T) {
 	t.Parallel()
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")

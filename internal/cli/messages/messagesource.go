@@ -138,7 +138,7 @@ type sqsSource struct {
 	holding map[string]string // message ID to receipt handle
 	seen    map[string]bool   // IDs of messages returned before, and of their copies
 	opened  map[string]target.Sender
-	known   map[string]bool // cached result of sources
+	known   map[string]bool // names of the queues that dead-letter to this one; nil until the first use
 }
 
 func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {

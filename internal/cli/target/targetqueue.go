@@ -265,7 +265,7 @@ func Counted(attributes map[string]string) int {
 	return Number(attributes, VisibleCount) + Number(attributes, DelayedCount) + Number(attributes, InFlightCount)
 }
 
-// SQS attributes with numbers of messages.
+// SQS attributes that count messages.
 const (
 	VisibleCount  = "ApproximateNumberOfMessages"
 	DelayedCount  = "ApproximateNumberOfMessagesDelayed"

@@ -219,7 +219,7 @@ func TestDifferencesAreNamed(t *testing.T) {
 	}
 }
 
-// The test runs against moto, which also contains other alarms and dashboards.
+// TestAgainstAForeignCloudWatch runs against moto, which also contains other alarms and dashboards.
 func TestAgainstAForeignCloudWatch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

@@ -84,7 +84,7 @@ func TestCloudFormationHasEveryAlarm(t *testing.T) {
 	}
 }
 
-// The test runs cfn-lint, which validates each resource against its schema.
+// TestCloudFormationIsAcceptedByItsLinter runs cfn-lint, which validates each resource against its schema.
 func TestCloudFormationIsAcceptedByItsLinter(t *testing.T) {
 	t.Parallel()
 	lint := testpeer.PythonProgram(t, "cfn-lint", "cfn-lint")

@@ -221,8 +221,8 @@ func beginning(held bool, lease time.Duration) world {
 	return w
 }
 
-// The test covers all interleavings of three nodes and a store that may apply a write and report an error, apply it
-// later, or never apply it. Any step may be late, as after a suspension.
+// TestEveryInterleaving covers all interleavings of three nodes and a store that may apply a write and report an
+// error, apply it later, or never apply it. Any step may be late, as after a suspension.
 func TestEveryInterleaving(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -18,7 +18,7 @@ type memoryStore struct {
 	fault  func(swap bool) storeFault
 }
 
-// callCounts are numbers of calls. Refused counts the swaps that found another version.
+// callCounts counts calls. Refused counts the swaps that found another version.
 type callCounts struct{ Reads, Swaps, Refused int }
 
 // storeFault is a fault of a call. The zero value means success.
@@ -51,7 +51,7 @@ func (m *memoryStore) Remove(name string) {
 	delete(m.leases, name)
 }
 
-// Counts returns the numbers of calls. Calls whose context ended during their delay do not count.
+// Counts returns how often each operation was called. Calls whose context ended during their delay do not count.
 func (m *memoryStore) Counts() callCounts {
 	m.mu.Lock()
 	defer m.mu.Unlock()

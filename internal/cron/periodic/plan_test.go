@@ -79,8 +79,8 @@ func offsets(slots []Slot) string {
 	return strings.Join(texts, " ")
 }
 
-// The test steps through time with random gaps. Each slot is either enqueued or passed, once, in order and never
-// early. No slot is passed if it was punctual or, with "all", within its grace.
+// TestPlanWithRandomGaps steps through time with random gaps. Each slot is either enqueued or passed, once, in order
+// and never early. No slot is passed if it was punctual or, with "all", within its grace.
 func TestPlanWithRandomGaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

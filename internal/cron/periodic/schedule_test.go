@@ -102,7 +102,7 @@ func everyExpression() []string {
 	}
 }
 
-// The test compares Next and Prev with a simulation of ten years, minute by minute. A time is due when the latest
+// TestTenYears compares Next and Prev with a simulation of ten years, minute by minute. A time is due when the latest
 // time that the clocks have ever shown passes it.
 func TestTenYears(t *testing.T) {
 	t.Parallel()

@@ -528,7 +528,7 @@ func TestRunNowAndHistory(t *testing.T) {
 	})
 }
 
-// A run that was enqueued before is in the history once, with its message, and not as skipped.
+// A run that another leader enqueued is added to the history once, with its message ID.
 func TestHistoryOfWhatWasEnqueuedBefore(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {

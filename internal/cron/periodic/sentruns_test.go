@@ -49,8 +49,8 @@ func (s *sweep) Send(ctx context.Context, q string, m queue.Outgoing) (sent queu
 	return sent, err
 }
 
-// The test fails each call for a run in each way, lets the same process or the next leader try again, and counts the
-// messages.
+// TestEverySingleFault fails each call for a run in each way, lets the same process or the next leader try again, and
+// counts the messages.
 func TestEverySingleFault(t *testing.T) {
 	t.Parallel()
 	for _, queueName := range []string{"jobs", "jobs.fifo"} {

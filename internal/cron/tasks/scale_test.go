@@ -282,7 +282,7 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 	return d
 }
 
-// The test counts the AWS calls of a thousand daemons: idle, after an outage, and under load.
+// TestThousandDaemons counts the AWS calls of a thousand daemons: idle, after an outage, and under load.
 func TestThousandDaemons(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -40,7 +40,7 @@ type breaker struct {
 	openings int
 	// openedAt is when the breaker left the closed state.
 	openedAt, trialAt time.Time
-	// now is the time of the current call, which onStateChanged uses.
+	// now is when the current call was made; onStateChanged uses it.
 	now time.Time
 }
 

@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// The test covers a file, its folder, the target of a symbolic link and everything below a folder.
+// TestFilesAndFolders covers a file, its folder, the target of a symbolic link and everything below a folder.
 func TestFilesAndFolders(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

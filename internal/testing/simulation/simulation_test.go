@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testpeer.Contained(m).Run())
 }
 
-// The test runs one plan per seed. A failing plan is shortened and stored.
+// TestSeeds runs one plan per seed. A failing plan is shortened and stored.
 func TestSeeds(t *testing.T) {
 	first, n := *firstSeed, *seedCount
 	if n == 0 {
