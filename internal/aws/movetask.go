@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNoMoveTasks means that the server does not support message move tasks.
-var ErrNoMoveTasks = errors.New("the endpoint has no message move tasks (StartMessageMoveTask)")
+var ErrNoMoveTasks = errors.New("the endpoint does not support message move tasks (StartMessageMoveTask)")
 
 // MoveTask is a message move task, which moves the messages of a dead-letter queue. It is not safe for concurrent
 // use.

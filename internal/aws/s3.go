@@ -119,7 +119,7 @@ func ignoresEndpoints(ctx context.Context, cfg *sdk.Config) bool {
 func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
 	if bucket == "" || key == "" {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
-			"an object in S3 has a bucket and a key: one of them is empty")
+			"the bucket or the key of the object is empty")
 	}
 	var broken error
 	for range 3 { // retries after an incomplete body

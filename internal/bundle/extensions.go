@@ -50,7 +50,7 @@ func (r *reader) extensionsFolder(name string) {
 		return
 	}
 	if r.hasConfiguration(name) {
-		r.notUsed(name, "configuration files in folders are not read: move them up into .ebextensions")
+		r.notUsed(name, "configuration files in subfolders are not read: move them into .ebextensions")
 	}
 }
 

@@ -42,7 +42,7 @@ func (r *reader) reportInPlatform() error {
 		case "nginx", "httpd":
 			r.notUsed(path.Join(platformName, name), noProxy)
 		default:
-			r.notUsed(path.Join(platformName, name), "only the folders hooks and confighooks are read: it is ignored")
+			r.notUsed(path.Join(platformName, name), "ignored: only the folders hooks and confighooks are read")
 		}
 	}
 
@@ -54,7 +54,7 @@ func (r *reader) reportStrayStages(below string) {
 	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below))) // a missing folder has no hooks
 	for _, e := range entries {
 		if !slices.Contains(stages(), Stage(e.Name())) && !strings.HasPrefix(e.Name(), ".") {
-			r.notUsed(path.Join(below, e.Name()), "this is not a stage: put hooks in prebuild, predeploy or postdeploy")
+			r.notUsed(path.Join(below, e.Name()), "not a stage: put hooks in prebuild, predeploy or postdeploy")
 		}
 	}
 }

@@ -185,7 +185,7 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	err = errors.Join(err, datadir.LetGroupPass(version, gid), datadir.LetGroupPass(versions, gid),
 		datadir.LetThrough(dataDir, gid))
 	if err != nil {
-		return fmt.Errorf("allowing the group %d of the app's user to enter %s: %w", gid, version, err)
+		return fmt.Errorf("giving group %d of the app's user access to %s: %w", gid, version, err)
 	}
 
 	return nil

@@ -31,7 +31,7 @@ func (f *facts) open(context.Context) error {
 	s := f.settings.now()
 	program, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("finding the program of get-config: %w", err)
+		return fmt.Errorf("finding the get-config program: %w", err)
 	}
 	dir := s.DataDir
 	if s.Console == config.Off && f.queues.broker == nil { // this environment has not claimed the data directory
@@ -47,7 +47,7 @@ func (f *facts) open(context.Context) error {
 		}
 	}
 
-	f.life.steps.push("the answers of get-config", func(context.Context) error { return f.Folder.Close() })
+	f.life.steps.push("get-config", func(context.Context) error { return f.Folder.Close() })
 	if err := f.Create(dir, program, uid, gid); err != nil {
 		return err
 	}

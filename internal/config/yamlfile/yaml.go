@@ -362,7 +362,7 @@ func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 		r.merged += len(named.Pairs)
 		if r.merged > maxMerged {
 			r.refuse(merge.Key, fmt.Sprintf("the keys << of this file expand to more than %d keys", maxMerged),
-				"write the keys themselves, or split them into several files")
+				"write the keys without <<, or split the file")
 		}
 
 		if r.fault != nil {

@@ -272,6 +272,6 @@ func (f *File) use(name string, now time.Time) {
 		err = datadir.Replace(filepath.Join(f.Dir, UsedFilename), append(text, '\n'), 0o600)
 	}
 	if err != nil {
-		f.Log.Warn("writing the use of a token failed", "err", err)
+		f.Log.Warn("last use of a token not stored", "err", err)
 	}
 }

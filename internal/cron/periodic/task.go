@@ -154,8 +154,8 @@ func checkQueue(text string) error {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
 		return fmt.Errorf("invalid queue %s: use a name, URL or ARN", yamlfile.Shown(text))
 	case isUnencrypted(text):
-		return fmt.Errorf("the queue %s is not encrypted on the way, and credentials' session tokens go there: "+
-			"write https, or the queue's name, and where it is with --endpoint-url", yamlfile.Shown(text))
+		return fmt.Errorf("the queue %s would receive messages and session tokens unencrypted: "+
+			"use https, or the queue's name with --endpoint-url", yamlfile.Shown(text))
 	case strings.Contains(text, "://"), strings.HasPrefix(text, "arn:"):
 		return nil
 	case len(text) > 80 || !queueForm.MatchString(text):

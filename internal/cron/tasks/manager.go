@@ -113,7 +113,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	}
 
 	if reg == nil {
-		s := &schedule{off: "no leader can be elected: give --registry-table NAME (and --registry-create to make it), or " +
+		s := &schedule{off: "no leader can be elected: give --registry-table NAME (and --registry-create to create it), or " +
 			"--leader local when this is the only instance"}
 		if m.registry.undecided.Load() {
 			s.off = "unknown whether the server of the queue keeps a registry; tendril retries"

@@ -58,7 +58,7 @@ func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	defer cancel()
 	reasons, err := p.store.Paused(ctx)
 	if err != nil {
-		log.Warn("paused tasks unknown", "err", err)
+		log.Warn("paused tasks not read", "err", err)
 	}
 	p.reasons.Store(&reasons)
 	return slices.Sorted(maps.Keys(reasons))

@@ -181,9 +181,9 @@ func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	here.Tasks = slices.Clone(file.Tasks)
 	for i := range here.Tasks {
 		if t := &here.Tasks[i]; o.isMissing(t.Queue) {
-			o.Log.Warn("the queue of a task did not exist at the start, its runs go to the first queue",
+			o.Log.Warn("queue of a task did not exist at startup, its runs go to the first queue",
 				"component", "periodic", "task", t.Name, "queue", t.Queue, "used", o.Registry.Queue,
-				"hint", "restart the environment to make it")
+				"hint", "restart the environment to create it")
 			t.Queue = ""
 		}
 	}

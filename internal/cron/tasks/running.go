@@ -83,7 +83,7 @@ func (r *runningTasks) hold(holding context.Context, task string) {
 		}
 		pause = markRetry
 		if holding.Err() == nil {
-			r.log.Warn("other instances are not told that a task runs", "task", task, "err", err)
+			r.log.Warn("other instances not notified of a running task", "task", task, "err", err)
 		}
 	}
 }

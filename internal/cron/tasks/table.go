@@ -90,7 +90,7 @@ func warnWithoutExpiry(ctx context.Context, table *aws.Table, name string, log *
 		return
 	case attribute != "":
 		log.Warn(neverRemoved, "table", name,
-			"reason", "another attribute than \"expires\" is its time to live",
+			"reason", "its time to live uses another attribute than \"expires\"",
 			"attribute", attribute, "hint", "name another table with --registry-table")
 	default:
 		log.Warn(neverRemoved, "table", name,
