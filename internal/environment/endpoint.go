@@ -41,7 +41,9 @@ func (q *queues) serveBroker(context.Context) error {
 
 	shares := sharesOf(q.opts.Memory)
 	bodies := httplimit.NewBodies(shares.endpoint, sqsapi.MaxBody)
-	opts := &sqsapi.Options{Keys: keys, RegistryToken: token}
+	opts := &sqsapi.Options{Keys: keys, RegistryToken: token, Failed: func(action, requestID string, err error) {
+		q.opts.Logger.Error("request failed", "component", "the queue endpoint", "action", action, "request_id", requestID, "err", err)
+	}}
 	if q.opts.Memory > 0 {
 		opts.Memory = bodies
 	}

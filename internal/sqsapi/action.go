@@ -105,8 +105,6 @@ func typed[Request, Response any](f func(*actionCall, *Request) (*Response, erro
 	}
 }
 
-type counter interface{ messages() int }
-
 // queueRequest is embedded in requests for one queue.
 type queueRequest struct {
 	QueueURL string `json:"QueueUrl"`

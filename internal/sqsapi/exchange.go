@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"tendril/internal/access"
 	"tendril/queue"
@@ -18,7 +17,6 @@ type exchange struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	form   replyForm
-	began  time.Time
 	id     string // request ID
 	action string
 	caller *access.Caller
@@ -129,30 +127,23 @@ func (x *exchange) succeed(act *action, response any) error {
 		return err
 	}
 	*out = *bytes.NewBuffer(body)
-	var report Answer
-	if c, ok := response.(counter); ok {
-		report.Messages = c.messages()
-	}
-	x.answer(http.StatusOK, x.form.contentType(), body, report)
+	x.answer(http.StatusOK, x.form.contentType(), body)
 	return nil
 }
 
-// fail replies with an error. It reports internal errors to Events, not to the client.
+// fail replies with an error. The client does not see the cause of an internal error.
 func (x *exchange) fail(err error) {
 	refusal := asQueueError(err)
-	var report Answer
 	if refusal == nil {
 		refusal = queue.Errorf(codeInternal, "The request failed inside the server. Its request id is %s.", x.id)
+		if x.h.failed != nil {
+			x.h.failed(x.action, x.id, err)
+		}
 	}
-	report.Code = refusal.Code
-	f := faultOf(refusal.Code)
-	if !f.sender() {
-		report.Err = err
-	}
-	x.answer(f.status, x.form.contentType(), x.form.failure(nil, x, refusal), report)
+	x.answer(faultOf(refusal.Code).status, x.form.contentType(), x.form.failure(nil, x, refusal))
 }
 
-func (x *exchange) answer(status int, contentType string, body []byte, report Answer) {
+func (x *exchange) answer(status int, contentType string, body []byte) {
 	header := x.w.Header()
 	header.Set("X-Amzn-Requestid", x.id)
 	header.Set("Content-Type", contentType)
@@ -162,12 +153,6 @@ func (x *exchange) answer(status int, contentType string, body []byte, report An
 		// Ignore the error: the client has disconnected, and received messages become visible again after their
 		// visibility timeout.
 		_, _ = x.w.Write(body)
-	}
-	if x.h.events.Answered != nil {
-		report.Action = x.action
-		report.Status = status
-		report.Duration = time.Since(x.began)
-		x.h.events.Answered(report)
 	}
 }
 

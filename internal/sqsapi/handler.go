@@ -26,30 +26,8 @@ type Options struct {
 	RegistryToken string
 	// Memory limits the memory of receives; nil means no limit. The limit must be at least 4 MiB.
 	Memory Memory
-	// Events are the handler's callbacks; nil means none.
-	Events *Events
-}
-
-// Events are the handler's callbacks. Every field may be nil. They are called on the request's goroutine and must not
-// block.
-type Events struct {
-	// Answered is called after each reply, including errors, but not if the client disconnected first.
-	Answered func(Answer)
-}
-
-// Answer describes the reply to one request.
-type Answer struct {
-	// Action is the SQS action ("SendMessage") or registry action ("Fire"); "" if the request named no known action.
-	Action string
-	Status int
-	// Code is the error code; "" for success.
-	Code string
-	// Messages is the number of messages accepted, returned, deleted or changed; 0 for other actions.
-	Messages int
-	// Duration is the time from the end of the request header to the written reply, including the long poll.
-	Duration time.Duration
-	// Err is the cause of a status of 500 or above, which the client does not see; nil for other statuses.
-	Err error
+	// Failed is called with the cause of an internal error, which the client does not see; may be nil.
+	Failed func(action, requestID string, err error)
 }
 
 // Handler serves SQS requests from a broker. It is safe for concurrent use.
@@ -60,7 +38,7 @@ type Handler struct {
 	keys    *access.Keyring
 	token   string // for registry requests
 	memory  Memory
-	events  Events
+	failed  func(action, requestID string, err error)
 	actions map[string]*action // by X-Amz-Target header
 
 	stopped context.Context // done once Stop is called
@@ -79,7 +57,7 @@ func New(b *broker.Broker, opts *Options) *Handler {
 		keys:    opts.Keys,
 		token:   opts.RegistryToken,
 		memory:  opts.Memory,
-		events:  *cmp.Or(opts.Events, &Events{}),
+		failed:  opts.Failed,
 		actions: actions(),
 	}
 	for target, act := range h.actions {
@@ -105,7 +83,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	x := &exchange{h: h, w: w, r: r, form: formOf(r), began: time.Now(), id: uuid.NewString()}
+	x := &exchange{h: h, w: w, r: r, form: formOf(r), id: uuid.NewString()}
 	if err := h.guard.check(r); err != nil {
 		x.fail(err)
 		return

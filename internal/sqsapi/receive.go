@@ -40,8 +40,6 @@ type receivedMessages struct {
 
 func (r *receiveMessageResponse) onTheWire() any { return receivedMessages{} }
 
-func (r *receiveMessageResponse) messages() int { return len(r.received) }
-
 // receiveMessage waits while the queue is empty, until the client disconnects or the handler is stopped.
 func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageResponse, error) {
 	request, err := in.prepare()

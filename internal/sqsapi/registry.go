@@ -87,13 +87,6 @@ type enqueueResponse struct {
 	Already        bool
 }
 
-func (r *enqueueResponse) messages() int {
-	if r.Already {
-		return 0
-	}
-	return 1
-}
-
 type (
 	lastRunsRequest  struct{ Tasks []string }
 	lastRunsResponse struct{ Last map[string]int64 } // Unix milliseconds by task

@@ -113,24 +113,6 @@ func TestRegistryIsGuarded(t *testing.T) {
 	}
 }
 
-func TestRegistryEvents(t *testing.T) {
-	t.Parallel()
-	var seen []Answer
-	h := newHandler(t, &Options{Events: &Events{Answered: func(a Answer) {
-		a.Duration = 0
-		seen = append(seen, a)
-	}}})
-	mustCall(t, h, "CreateQueue", `{"QueueName":"jobs"}`)
-	seen = nil
-	for range 2 {
-		callRegistry(t, h, "Fire", `{"Queue":"jobs","Id":"a@1","AtMilliseconds":1000,"Message":{"MessageBody":"x"}}`)
-	}
-	want := []Answer{{Action: "Fire", Status: 200, Messages: 1}, {Action: "Fire", Status: 200}}
-	if len(seen) != 2 || seen[0] != want[0] || seen[1] != want[1] {
-		t.Errorf("reported %+v, want %+v", seen, want)
-	}
-}
-
 // FuzzRegistry sends arbitrary parameters to every action of the registry. Replies must be JSON and must not be
 // internal failures.
 func FuzzRegistry(f *testing.F) {

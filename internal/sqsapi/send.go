@@ -30,8 +30,6 @@ type accepted struct {
 	SequenceNumber               string `json:",omitempty"`
 }
 
-func (*accepted) messages() int { return 1 }
-
 type sendMessageBatchRequest struct {
 	queueRequest
 	Entries []sendEntry `query:"*RequestEntry"`

@@ -113,8 +113,6 @@ type batchResponse[Answer any] struct {
 	Failed     []failure `json:",omitempty" query:"BatchResultErrorEntry"`
 }
 
-func (r *batchResponse[Answer]) messages() int { return len(r.Successful) }
-
 // runBatch makes one call for all valid entries of a batch. prepare validates an entry and returns its job, and its
 // answer in case the job succeeds. call may complete the answers. It returns one error per job (nil if all
 // succeeded), or an error for the whole call.

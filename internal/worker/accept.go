@@ -40,7 +40,7 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Dur
 		h.isExpired = true
 		s.core.stats.counts.Expired++
 		notify(s.core, s.core.events.Expired, Expired{ID: m.ID, ReceiveCount: m.ReceiveCount,
-			FirstReceivedAt: m.FirstReceivedAt, SentAt: m.SentAt})
+			FirstReceivedAt: m.FirstReceivedAt})
 		s.deletes.remove(h, now)
 	default:
 		if h.attempt > 1 {
@@ -64,5 +64,5 @@ func (s *settler) receivedAgain(h *held, m *queue.Message, visibility time.Durat
 
 func (s *settler) duplicate(m *queue.Message, stage string) {
 	s.core.stats.counts.Duplicates++
-	notify(s.core, s.core.events.Duplicate, Duplicate{ID: m.ID, ReceiveCount: m.ReceiveCount, Stage: stage})
+	notify(s.core, s.core.events.Duplicate, Duplicate{ID: m.ID, Stage: stage})
 }

@@ -66,12 +66,6 @@ func (w *Worker) work(own *slot, batch []*held) {
 
 // deliver runs one delivery. It returns the next one for the slot, or nil if the slot is now parked.
 func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
-	if f := w.core.events.Started; f != nil {
-		for _, h := range batch {
-			f(Started{ID: h.msg.ID, GroupID: h.msg.GroupID, ReceiveCount: h.msg.ReceiveCount, Attempt: h.attempt,
-				Batch: len(batch), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt)})
-		}
-	}
 	results := w.callApp(own, batch)
 
 	now := time.Now()

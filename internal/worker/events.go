@@ -15,8 +15,6 @@ type Events struct {
 	PollFailed func(PollFailed)
 	// Duplicate is called when a message that is already held or done is received again.
 	Duplicate func(Duplicate)
-	// Started is called before each delivery.
-	Started func(Started)
 	// Settled is called after each delivery that attempted its message.
 	Settled func(Settled)
 	// Postponed is called instead of Settled if no attempt was made, or if a throttled message is kept.
@@ -52,8 +50,7 @@ type Events struct {
 
 // Received is one receive call that the queue answered.
 type Received struct {
-	// Asked is the number of messages requested, Messages the number received.
-	Asked, Messages int
+	Messages int
 	// LongestWait and TotalWait are the maximum and the sum of the times since the messages were sent.
 	LongestWait, TotalWait time.Duration
 	Duration               time.Duration // includes the long poll
@@ -70,29 +67,19 @@ type PollFailed struct {
 
 // Duplicate is one receive of a message already held or done.
 type Duplicate struct {
-	ID           string
-	ReceiveCount int
+	ID string
 	// Stage is "waiting", "ready", "posting", "postponed", "dead-lettering" or "deleting", or "done" if the worker
 	// gave up deleting the message.
 	Stage string
 }
 
-// Started is the start of one delivery.
-type Started struct {
+// Settled is the result of one delivery.
+type Settled struct {
 	ID, GroupID  string
 	ReceiveCount int
 	// Attempt is ReceiveCount minus the receives before a redrive and those whose messages never reached the app, if
 	// known.
 	Attempt int
-	Batch   int // number of messages in the delivery
-	// Wait is the time since the message was sent; Held is how long it waited for a slot.
-	Wait, Held time.Duration
-}
-
-// Settled is the result of one delivery.
-type Settled struct {
-	ID, GroupID           string
-	ReceiveCount, Attempt int
 	// ReceivesHere is the number of receives in this queue, which the redrive policy counts; 0 if unknown.
 	ReceivesHere int
 	// The fields from here to Instruction, and Unsent, come from the [queue.Result].
@@ -127,11 +114,7 @@ type DeadLettered struct {
 
 // Postponed is one delivery that made no attempt.
 type Postponed struct {
-	ID, GroupID string
-	Reason      string // reason given by the delivery
-	Kept        bool   // false if the message was returned to the queue
-	// For is the time until the next delivery; 0 if the message was returned or waits for its FIFO group.
-	For time.Duration
+	Kept bool // false if the message was returned to the queue
 	// Throttled is true if the target throttled the delivery. Status is the HTTP status, if it responded.
 	Throttled bool
 	Status    int
@@ -165,8 +148,6 @@ type ChangeFailed struct {
 	ID   string
 	Kind string // "extend", "retry" (the delay after a failure) or "give back" (a return to the queue)
 	Err  error
-	// Final is true if the change is not retried.
-	Final bool
 }
 
 // Returned is one queue call that returned unposted messages.
@@ -181,9 +162,9 @@ type VisibilityExpired struct {
 
 // Expired is one message past its retention.
 type Expired struct {
-	ID                      string
-	ReceiveCount            int
-	FirstReceivedAt, SentAt time.Time
+	ID              string
+	ReceiveCount    int
+	FirstReceivedAt time.Time
 }
 
 // Filtered is one message that the filter did not match.
@@ -225,7 +206,6 @@ func JoinEvents(all ...*Events) *Events {
 		e.Received = both(e.Received, more.Received)
 		e.PollFailed = both(e.PollFailed, more.PollFailed)
 		e.Duplicate = both(e.Duplicate, more.Duplicate)
-		e.Started = both(e.Started, more.Started)
 		e.Settled = both(e.Settled, more.Settled)
 		e.Postponed = both(e.Postponed, more.Postponed)
 		e.DeadLettered = both(e.DeadLettered, more.DeadLettered)

@@ -318,7 +318,7 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	p.core.stats.counts.Received += int64(len(msgs))
 
 	if p.core.events.Received != nil {
-		event := Received{Asked: o.asked, Messages: len(msgs), Duration: took}
+		event := Received{Messages: len(msgs), Duration: took}
 		for i := range msgs {
 			wait := now.Round(0).Sub(msgs[i].SentAt)
 			event.TotalWait += wait

@@ -162,21 +162,18 @@ func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []
 			continue
 		}
 
-		var after time.Duration
 		switch behind, broken := before(batch, actions, i); {
 		case act.verb != keep || broken:
 			s.visibility.returnWithGroup(h, now)
 		case behind:
 			s.messages.waitAgain(h)
 		default:
-			after = act.after
-			s.postpone(h, after, now)
+			s.postpone(h, act.after, now)
 		}
 
 		s.core.stats.counts.Postponed++
-		notify(s.core, s.core.events.Postponed, Postponed{ID: h.msg.ID, GroupID: h.msg.GroupID, Reason: results[i].Reason,
-			Kept: h.stage != gone, For: after, Throttled: h.throttled, Status: results[i].Status,
-			Duration: now.Sub(h.startedAt)})
+		notify(s.core, s.core.events.Postponed, Postponed{Kept: h.stage != gone, Throttled: h.throttled,
+			Status: results[i].Status, Duration: now.Sub(h.startedAt)})
 	}
 }
 

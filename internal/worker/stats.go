@@ -9,9 +9,8 @@ import (
 
 // Status is a snapshot of a worker.
 type Status struct {
-	Name    string    // from [Options]
-	Phase   string    // "not started", "running", "draining", "aborting" or "stopped"
-	Started time.Time // when Run was called; zero before
+	Name  string // from [Options]
+	Phase string // "not started", "running", "draining", "aborting" or "stopped"
 	// Receiving is false if the gate is closed or the limiter's breaker is open; Reasons says why.
 	Receiving bool
 	Reasons   []Reason
@@ -25,9 +24,8 @@ type Status struct {
 
 	Counts    Counts  // since the start of Run
 	PerSecond float64 // settled messages, averaged over about 10 s
-	// ServiceTime is the average duration of a delivery, RoundTrip that of a receive that does not wait; 0 if
-	// unknown.
-	ServiceTime, RoundTrip time.Duration
+	// ServiceTime is the average duration of a delivery; 0 if unknown.
+	ServiceTime time.Duration
 
 	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending a message to
 	// starting its delivery in the last minute. Both are 0 if there are no messages.

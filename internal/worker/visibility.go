@@ -108,7 +108,7 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 	case class == applied:
 		h.hide(start, p.visibility)
 	case h.stage != gone && h.stage != deleting:
-		v.failed(p, err, class == invalidReceipt, now)
+		v.failed(p, err, now)
 		h.nextExtend = now.Add(min(2*time.Second, h.visibility/16))
 		if class == refused {
 			h.nextExtend = now.Add(refusedLimit)
@@ -134,7 +134,7 @@ func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, sta
 	}
 	due := p.nextTry(now, v.core.opts.Random())
 	final := class == refused || class == invalidReceipt || !due.Before(p.until) || v.core.callCtx.Err() != nil
-	v.failed(p, err, final, now)
+	v.failed(p, err, now)
 	if final {
 		v.ended(p.h, now)
 		return
@@ -142,10 +142,10 @@ func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, sta
 	v.pending.put(p, due)
 }
 
-func (v *visibilityChanger) failed(p pending, err error, final bool, now time.Time) {
+func (v *visibilityChanger) failed(p pending, err error, now time.Time) {
 	v.core.stats.failed("change of visibility", err, now)
 	notify(v.core, v.core.events.ChangeFailed,
-		ChangeFailed{ID: p.h.msg.ID, Kind: p.purpose.String(), Err: err, Final: final})
+		ChangeFailed{ID: p.h.msg.ID, Kind: p.purpose.String(), Err: err})
 }
 
 func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {

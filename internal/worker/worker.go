@@ -193,14 +193,13 @@ func (w *Worker) Status() Status {
 	s := Status{
 		Name:        w.core.opts.Name,
 		Phase:       [...]string{"not started", "running", "draining", "aborting", "stopped"}[w.core.phase],
-		Started:     w.core.stats.started,
 		Receiving:   w.core.phase == running && w.gate.open(),
 		Reasons:     slices.Clone(w.gate.reasons),
 		Concurrency: w.core.opts.Concurrency, Limit: w.core.limit,
 		InWork: w.core.inWork, Prefetched: w.messages.ready.len(), Postponed: w.messages.deferred.Len(),
 		Unconfirmed: w.messages.unconfirmed, Polls: len(w.poller.open),
 		Counts: w.core.stats.counts, LastError: w.core.stats.lastError,
-		PerSecond: w.core.stats.perSecond, ServiceTime: w.pace.service, RoundTrip: w.pace.roundTrip,
+		PerSecond: w.core.stats.perSecond, ServiceTime: w.pace.service,
 	}
 
 	for _, g := range w.messages.groups {

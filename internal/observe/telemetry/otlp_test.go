@@ -241,8 +241,8 @@ func TestMetricsAreExported(t *testing.T) {
 		t.Error("there is a tracer although OTEL_TRACES_EXPORTER is none")
 	}
 	w := o.Worker("jobs")
-	w.Received(worker.Received{Asked: 10, Messages: 3, Duration: time.Second})
-	w.Received(worker.Received{Asked: 10, Duration: 20 * time.Second})
+	w.Received(worker.Received{Messages: 3, Duration: time.Second})
+	w.Received(worker.Received{Duration: 20 * time.Second})
 	w.Settled(worker.Settled{Outcome: queue.Done, Status: 200, Duration: 200 * time.Millisecond})
 	w.Settled(worker.Settled{Outcome: queue.Failed, Status: 503, Duration: 300 * time.Millisecond})
 	w.Settled(worker.Settled{Outcome: queue.Unreached})

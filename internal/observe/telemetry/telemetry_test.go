@@ -105,7 +105,7 @@ func emitAll(t *Telemetry) {
 	w.Settled(worker.Settled{Outcome: queue.Throttled, Status: 429})
 	w.Postponed(worker.Postponed{Throttled: true, Status: 429})
 	w.Postponed(worker.Postponed{Throttled: true, Status: 503})
-	w.Postponed(worker.Postponed{Reason: "it waits to be tried alone"})
+	w.Postponed(worker.Postponed{})
 	w.Deleted(worker.Deleted{Messages: 2})
 	w.DeleteFailed(worker.DeleteFailed{})
 	w.DeleteFailed(worker.DeleteFailed{Final: true})
