@@ -67,7 +67,7 @@ func (m *member) paused(t *testing.T) (paused bool, reason string) {
 	if err := json.Unmarshal([]byte(m.tendril(t, "status", "-o", "json")), &st); err != nil {
 		t.Fatal(err)
 	}
-	return st.Workers[0].Paused, st.Workers[0].PauseReason
+	return st.Workers[0].Paused, st.Workers[0].Why
 }
 
 // A pause with a fleet key applies to all instances: the running ones, one that starts later, one that was cut off, and
@@ -94,7 +94,7 @@ func TestPauseAppliesToAllInstances(t *testing.T) {
 		t.Errorf("the pause printed %q; all are paused: %t", out, allPaused(true)())
 	}
 	for _, m := range all {
-		if _, reason := m.paused(t); !strings.Contains(reason, "database upgrade, by owner at ") {
+		if _, reason := m.paused(t); !strings.HasPrefix(reason, "by owner since ") || !strings.HasSuffix(reason, ": database upgrade") {
 			t.Errorf("the reason is %q", reason)
 		}
 	}

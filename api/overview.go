@@ -8,29 +8,10 @@ import (
 	"time"
 )
 
-// Results of [Worker.State] that callers compare.
-const (
-	QueueRunning = "Running"
-	QueueFailing = "Failing" // the queue is unreachable
-)
-
-// State summarizes the worker's state in one word, with an optional reason.
-func (w *Worker) State() (state, why string) {
-	switch {
-	case w.Paused:
-		return "Paused", w.PauseReason
-	case !w.Receiving && len(w.GateReasons) > 0:
-		return "Waiting", w.GateReasons[0]
-	case w.LastError != "":
-		return QueueFailing, w.LastError
-	}
-	return QueueRunning, w.LimitedBy
-}
-
-// FailingShare returns the failed share of deliveries since startup, 0 to 1.
+// FailingShare returns the failed share of the deliveries of the last five minutes, 0 to 1.
 func (w *Worker) FailingShare() float64 {
-	if all := w.Done + w.Failed; all > 0 {
-		return float64(w.Failed) / float64(all)
+	if w.RecentDeliveries > 0 {
+		return float64(w.RecentFailed) / float64(w.RecentDeliveries)
 	}
 	return 0
 }

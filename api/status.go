@@ -118,10 +118,9 @@ type Queue struct {
 	// DeadLetterSources are the queues that use this one as dead-letter queue. Like Attributes, it is not set in
 	// lists.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
-	// Paused is true if this environment does not receive from the queue.
-	Paused      bool              `json:"paused,omitempty"`
-	PauseReason string            `json:"pause_reason,omitempty"`
-	Attributes  map[string]string `json:"attributes,omitempty"`
+	// Progress is that of this environment's worker.
+	Progress
+	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
 // Problem describes problems of the queue itself, or returns "".
@@ -139,20 +138,33 @@ func (q *Queue) Problem() string {
 // Worker describes how the messages of one queue are received and delivered.
 type Worker struct {
 	Queue string `json:"queue"`
+	FIFO  bool   `json:"fifo,omitempty"`
 	// Target is the URL or function that receives the messages.
-	Target      string `json:"target,omitempty"`
-	Concurrency int    `json:"concurrency"` // maximum messages in flight
-	// InWork counts deliveries in progress, and Prefetched received messages waiting for a free slot.
-	InWork      int    `json:"in_work"`
-	Prefetched  int    `json:"prefetched"`
-	Paused      bool   `json:"paused"` // true if an operator paused the queue
-	PauseReason string `json:"pause_reason,omitempty"`
+	Target string `json:"target,omitempty"`
+	Progress
+	// Concurrency is the queue's maximum of messages in flight, Limit the lower one for a while after an outage, and
+	// Slots the maximum that all queues share; 0 for a single queue.
+	Concurrency int `json:"concurrency"`
+	Limit       int `json:"limit,omitempty"`
+	Slots       int `json:"slots,omitempty"`
+	// InWork counts deliveries in progress, Waiting the messages waiting for delivery, without delayed ones, and
+	// Prefetched those of them that are received. InFlight counts messages hidden from receives, including those that
+	// wait for their next attempt.
+	InWork     int   `json:"in_work"`
+	Waiting    int64 `json:"waiting"`
+	Prefetched int   `json:"prefetched"`
+	InFlight   int64 `json:"in_flight"`
+	// LongestGroup is the message group of the longest running delivery on a FIFO queue.
+	LongestGroup string `json:"longest_group,omitempty"`
 	// Receiving is false while a gate is closed, the worker is paused or the breaker is open, for the GateReasons.
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	WorkerCounts
-	// OldestSeconds is the age of the oldest unfinished message. LongestWaitSeconds is the longest time from send to
-	// delivery in the last minute.
+	// RecentDeliveries counts finished deliveries of the last five minutes, and RecentFailed the failed ones.
+	RecentDeliveries int64 `json:"recent_deliveries"`
+	RecentFailed     int64 `json:"recent_failed"`
+	// OldestSeconds is the time since the oldest unfinished message was sent. LongestWaitSeconds is the longest time
+	// from send to delivery in the last minute.
 	OldestSeconds      float64 `json:"oldest_seconds"`
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
 	// TurnShare is this queue's share, 0 to 1, of the deliveries started in the last minute.

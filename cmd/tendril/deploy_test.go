@@ -229,7 +229,8 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 		PoisonMessages: &api.PoisonMessages{Quarantined: 4, Poison: 1},
 		Workers: []api.Worker{
 			{Queue: "jobs", Receiving: true, Concurrency: 50, WorkerCounts: api.WorkerCounts{Throttled: 3},
-				TurnShare: 0.75, OldestSeconds: 61, LongestWaitSeconds: 2, LimitedBy: "rate"},
+				TurnShare: 0.75, LongestWaitSeconds: 2, Progress: api.Progress{Why: "rate limited to 10/s", DrainSeconds: 245,
+					LongestDeliverySeconds: 61}},
 			{Queue: "mail", Receiving: true, Concurrency: 50, TurnShare: 1},
 		},
 		Limits: []api.Limit{{Target: "http://localhost:8080", Rate: 10, InWork: 3, Concurrency: 5, Breaker: "open",
@@ -247,8 +248,8 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 		"\ndeployment: version 3 was rolled back 2h ago: exit status 1\n",
 		"\nsuspected poison messages: 4 in quarantine, 1 confirmed\n",
 		"expired 0, throttled 3\n" +
-			"        held back by the limit of rate, 75% of the deliveries in the last minute, oldest in flight 1m, waited " +
-			"up to 2s in the last minute\n",
+			"        rate limited to 10/s, drains in 4m, longest delivery 1m, 75% of the deliveries in the last minute, " +
+			"waited up to 2s in the last minute\n",
 		"\nlimit: http://localhost:8080\n" +
 			"        3 of 5 in flight, at most 10/s, breaker open, next trial in 30h, 50% failing, held back 9 times\n",
 		"\nlimit: f\n        0 in flight\n",

@@ -62,7 +62,7 @@ var varying = []struct {
 }{
 	{messageID, "ID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z| UTC)?`), "TIME"},
-	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "TIME"},
+	{regexp.MustCompile(`\b\d\d:\d\d(:\d\d| UTC)\b`), "TIME"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)? ?(µs|ms|s|m|h|d))+\b`), "DURATION"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? (second|minute|hour)s?\b`), "DURATION"},
 	{regexp.MustCompile(`(127\.0\.0\.1|localhost):\d+`), "$1:PORT"},

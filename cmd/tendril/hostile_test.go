@@ -49,7 +49,7 @@ func TestTextOfOthersIsHarmless(t *testing.T) {
 		o.Status = func() api.Status {
 			return api.Status{
 				State: hostile,
-				Workers: []api.Worker{{Queue: hostile, Target: hostile, Paused: true, PauseReason: hostile,
+				Workers: []api.Worker{{Queue: hostile, Target: hostile, Progress: api.Progress{Paused: true, PauseReason: hostile, Why: hostile},
 					GateReasons: []string{hostile}, LimitedBy: hostile, LastError: hostile}},
 				App:        []api.Process{{Name: hostile, State: hostile, LastExit: hostile}},
 				Deployment: &api.Deployment{State: api.DeployRolledBack, To: hostile, Error: hostile, Ended: time.Now()},

@@ -8,23 +8,9 @@ import (
 	"tendril/api"
 )
 
-func TestStateOfAQueueNamesTheReason(t *testing.T) {
+func TestFailingShareIsThatOfTheRecentDeliveries(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		worker     api.Worker
-		state, why string
-	}{
-		{api.Worker{Receiving: true}, "Running", ""},
-		{api.Worker{Receiving: true, LimitedBy: "rate"}, "Running", "rate"},
-		{api.Worker{Paused: true, PauseReason: "audit", LastError: "x"}, "Paused", "audit"},
-		{api.Worker{GateReasons: []string{"app not ready", "breaker"}}, "Waiting", "app not ready"},
-		{api.Worker{Receiving: true, LastError: "access denied"}, "Failing", "access denied"},
-	} {
-		if state, why := c.worker.State(); state != c.state || why != c.why {
-			t.Errorf("%+v: %q %q, want %q %q", c.worker, state, why, c.state, c.why)
-		}
-	}
-	w := api.Worker{WorkerCounts: api.WorkerCounts{Done: 3, Failed: 1}}
+	w := api.Worker{RecentDeliveries: 4, RecentFailed: 1, WorkerCounts: api.WorkerCounts{Done: 30, Failed: 70}}
 	if got := w.FailingShare(); got != 0.25 {
 		t.Errorf("%v of 4 deliveries failed, want 0.25", got)
 	}

@@ -76,6 +76,11 @@ func publicStatus(st api.Status) api.Status {
 	st.Workers = slices.Clone(st.Workers)
 	for i := range st.Workers {
 		withhold(&st.Workers[i].LastError)
+		withholdError(&st.Workers[i].Progress)
+	}
+	st.Queues = slices.Clone(st.Queues)
+	for i := range st.Queues {
+		withholdError(&st.Queues[i].Progress)
 	}
 
 	st.App = slices.Clone(st.App)
@@ -89,6 +94,13 @@ func publicStatus(st api.Status) api.Status {
 	}
 
 	return st
+}
+
+// withholdError removes the text of a server's answer.
+func withholdError(p *api.Progress) {
+	if p.State == api.QueueFailing {
+		withhold(&p.Why)
+	}
 }
 
 // publicHealth keeps only the first sentence of each cause. The rest may quote a hook, a command or a server.

@@ -65,7 +65,7 @@ func readQueue(b *broker.Broker, name string, workers []api.Worker) (api.Queue, 
 	q.DeadLetterQueueMissing = b.MissingDeadLetterQueue(name) != ""
 	for _, w := range workers {
 		if w.Queue == name {
-			q.Paused, q.PauseReason = w.Paused, w.PauseReason
+			q.Progress = w.Progress
 		}
 	}
 

@@ -77,7 +77,7 @@ func TestQueuesAreShownWithTheirLedger(t *testing.T) {
 	b := newBroker(t)
 	sendBodies(t, b, "jobs", "one", "two")
 	c := dial(t, &Options{Broker: b, Environment: "photos", Status: func() api.Status {
-		return api.Status{Workers: []api.Worker{{Queue: "jobs", Paused: true, PauseReason: "deploy"}}}
+		return api.Status{Workers: []api.Worker{{Queue: "jobs", Progress: api.Progress{Paused: true, PauseReason: "deploy"}}}}
 	}})
 	queues, err := c.Queues(t.Context())
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"tendril/api"
 	"tendril/internal/app"
@@ -116,22 +117,13 @@ func (e *Environment) Status() api.Status {
 		return s
 	}
 
-	named := map[string]bool{} // targets whose limit is already listed
-	for _, l := range e.work.all {
-		s.Workers = append(s.Workers, l.status())
+	s.Workers, s.Limits = e.work.states(e.observe.curves.recorder.Rates(time.Now()))
+	for i, l := range e.work.all {
 		if !l.queue.embedded {
-			s.Queues = append(s.Queues, api.Queue{Name: l.queue.name, URL: l.queue.url, FIFO: l.queue.fifo, DeadLetterQueue: l.queue.dead})
+			w := &s.Workers[i]
+			s.Queues = append(s.Queues, api.Queue{Name: w.Queue, URL: l.queue.url, FIFO: w.FIFO, DeadLetterQueue: l.queue.dead,
+				Progress: w.Progress, Ledger: api.Ledger{Visible: w.Waiting, InFlight: w.InFlight}})
 		}
-		target := l.target.current()
-		if l.limiter == nil || named[target] {
-			continue
-		}
-		named[target] = true
-		st := l.limiter.Status()
-		s.Limits = append(s.Limits, api.Limit{
-			Target: target, Rate: st.Rate, InWork: st.InWork, Concurrency: cmp.Or(st.SlowStart, st.Limit), Breaker: st.Breaker,
-			TrialAt: st.TrialAt, Failing: st.Failing, Refused: st.Refused.Rate + st.Refused.Concurrency + st.Refused.Breaker,
-		})
 	}
 
 	if e.cron.tasks != nil && e.cron.tasks.Any() {

@@ -111,13 +111,13 @@ func (d *desired) apply() {
 	now, _ := d.state.Current()
 	for _, l := range d.work.all {
 		pause, paused := now.Pauses[l.queue.name]
-		reason, text := "", "queue resumed"
+		text := "queue resumed"
 		if paused {
-			reason, text = pause.Text(), "queue paused"
+			text = "queue paused"
 		}
-		if l.setPause(byFleet, reason) {
+		if l.setPause(byFleet, pause) {
 			event.Pause.Log(d.opts.Logger.Logger, slog.LevelInfo, text, "component", "worker", "queue", l.queue.name,
-				"reason", reason, "revision", now.Revision)
+				"by", pause.By, "reason", pause.Reason, "revision", now.Revision)
 		}
 	}
 }
@@ -125,12 +125,13 @@ func (d *desired) apply() {
 // pause pauses a queue, or all queues if name is "": on all instances, or on this one if there is no desired state or
 // the change says so.
 func (d *desired) pause(ctx context.Context, name string, why api.Reason, by string) (api.Paused, error) {
-	return d.change(ctx, name, why.This, true, func() error { return d.work.pause(name, why.Reason) },
+	pause := newPause(why.Reason, by)
+	return d.change(ctx, name, why.This, true, func() error { return d.work.pause(name, pause) },
 		func(now *instances.Desired, queue string) {
 			if now.Pauses == nil {
 				now.Pauses = map[string]instances.Pause{}
 			}
-			now.Pauses[queue] = instances.Pause{Reason: why.Reason, By: by, At: time.Now().UTC().Truncate(time.Second)}
+			now.Pauses[queue] = pause
 		})
 }
 

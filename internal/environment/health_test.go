@@ -147,7 +147,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	}
 	r.observe.monitor.PollAnswered("jobs")
 
-	if err := r.work.pause("", "a look"); err != nil {
+	if err := r.work.pause("", newPause("a look", "")); err != nil {
 		t.Fatal(err)
 	}
 	if q := r.work.queueStates(time.Now())[0]; !q.Paused || q.Receiving || len(q.NotReady) > 0 || !q.Known {

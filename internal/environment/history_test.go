@@ -16,6 +16,7 @@ import (
 	"tendril/api"
 	"tendril/internal/autoscale"
 	"tendril/internal/console"
+	"tendril/internal/instances"
 	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 	"tendril/internal/observe/logging"
@@ -132,11 +133,12 @@ func TestPausesAreKeptInAFile(t *testing.T) {
 			}
 		}
 	}
-	if err := errors.Join(f.setQueues([]*pipeline{jobs}, "lunch", true), f.setQueues([]*pipeline{mails}, "", true),
-		f.setQueues([]*pipeline{mails}, "", false), f.SetPaused(t.Context(), "tidy", "audit", true)); err != nil {
+	lunch := newPause("lunch", "owner")
+	if err := errors.Join(f.setQueues([]*pipeline{jobs}, lunch), f.setQueues([]*pipeline{mails}, newPause("", "")),
+		f.setQueues([]*pipeline{mails}, instances.Pause{}), f.SetPaused(t.Context(), "tidy", "audit", true)); err != nil {
 		t.Fatal(err)
 	}
-	want := storedPauses{Queues: map[string]string{"jobs": "lunch"}, Tasks: map[string]string{"tidy": "audit"}}
+	want := storedPauses{Queues: map[string]instances.Pause{"jobs": lunch}, Tasks: map[string]string{"tidy": "audit"}}
 	holds("changes", want)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -148,8 +150,8 @@ func TestPausesAreKeptInAFile(t *testing.T) {
 	}
 	var refused *api.Error
 	for step, err := range map[string]error{
-		"pause a queue":  f.setQueues([]*pipeline{mails}, "", true),
-		"resume a queue": f.setQueues([]*pipeline{jobs}, "", false),
+		"pause a queue":  f.setQueues([]*pipeline{mails}, lunch),
+		"resume a queue": f.setQueues([]*pipeline{jobs}, instances.Pause{}),
 		"pause a task":   f.SetPaused(t.Context(), "sweep", "", true),
 		"resume a task":  f.SetPaused(t.Context(), "tidy", "", false),
 	} {
@@ -179,11 +181,11 @@ func TestUnreadablePausesPauseEverything(t *testing.T) {
 			if tasks, err := f.Paused(t.Context()); err != nil || tasks["tidy"] == "" {
 				t.Errorf("tasks paused: %v, %v", tasks, err)
 			}
-			if err := f.setQueues([]*pipeline{{queue: &workQueue{name: "jobs"}}}, "", false); err != nil {
+			if err := f.setQueues([]*pipeline{{queue: &workQueue{name: "jobs"}}}, instances.Pause{}); err != nil {
 				t.Fatal(err)
 			}
 			again := openPauses(path, []string{"jobs", "mails"}, []string{"tidy"}, log).stored
-			if _, jobs := again.Queues["jobs"]; jobs || again.Queues["mails"] == "" || again.Tasks["tidy"] == "" {
+			if _, jobs := again.Queues["jobs"]; jobs || again.Queues["mails"].Reason == "" || again.Tasks["tidy"] == "" {
 				t.Errorf("after jobs was resumed, %+v is paused", again)
 			}
 			if text := lines.String(); strings.Count(text, "pauses not read") != 1 || !strings.Contains(text, path) {

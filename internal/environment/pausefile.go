@@ -17,6 +17,7 @@ import (
 	"tendril/internal/config"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/host/datadir"
+	"tendril/internal/instances"
 	"tendril/internal/observe/event"
 )
 
@@ -25,8 +26,8 @@ const pausedFile = "paused.json"
 const pausedText = "paused"
 
 type storedPauses struct {
-	Queues map[string]string `json:"queues,omitempty"`
-	Tasks  map[string]string `json:"tasks,omitempty"`
+	Queues map[string]instances.Pause `json:"queues,omitempty"`
+	Tasks  map[string]string          `json:"tasks,omitempty"`
 }
 
 // pauseFile stores pauses in the data directory. A change takes effect only once it is written.
@@ -77,7 +78,7 @@ func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFil
 	const reason = pausedFile + " is unreadable"
 	f.stored = storedPauses{}
 	for _, name := range queues {
-		setPause(&f.stored.Queues, name, reason, true)
+		setPause(&f.stored.Queues, name, newPause(reason, ""), true)
 	}
 	for _, name := range tasks {
 		setPause(&f.stored.Tasks, name, reason, true)
@@ -128,21 +129,22 @@ func (p *pauseFile) change(alter func(*storedPauses)) error {
 	return nil
 }
 
-func setPause(pauses *map[string]string, name, reason string, paused bool) {
+func setPause[P any](pauses *map[string]P, name string, pause P, paused bool) {
 	delete(*pauses, name)
 	if !paused {
 		return
 	}
 	if *pauses == nil {
-		*pauses = map[string]string{}
+		*pauses = map[string]P{}
 	}
-	(*pauses)[name] = reason
+	(*pauses)[name] = pause
 }
 
-func (p *pauseFile) setQueues(lines []*pipeline, reason string, paused bool) error {
+// setQueues stores the pause of several queues; the zero value ends it.
+func (p *pauseFile) setQueues(lines []*pipeline, pause instances.Pause) error {
 	return p.change(func(s *storedPauses) {
 		for _, l := range lines {
-			setPause(&s.Queues, l.queue.name, reason, paused)
+			setPause(&s.Queues, l.queue.name, pause, pause != instances.Pause{})
 		}
 	})
 }
@@ -162,9 +164,10 @@ func (p *pauseFile) Paused(context.Context) (map[string]string, error) {
 // restore pauses the queues that were paused in the last run and logs them.
 func (p *pauseFile) restore(lines []*pipeline, log *slog.Logger) {
 	for _, l := range lines {
-		if reason, paused := p.stored.Queues[l.queue.name]; paused {
-			l.setPause(byThis, cmp.Or(reason, pausedText))
-			event.Pause.Log(log, slog.LevelWarn, "queue still paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText),
+		if pause, paused := p.stored.Queues[l.queue.name]; paused {
+			l.setPause(byThis, pause)
+			event.Pause.Log(log, slog.LevelWarn, "queue still paused", "component", "worker", "queue", l.queue.name,
+				"by", pause.By, "since", pause.At, "reason", cmp.Or(pause.Reason, pausedText),
 				"hint", "type 'tendril queues resume "+l.queue.name+"'")
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"tendril/api"
 	"tendril/internal/config"
 	"tendril/internal/delivery/limit"
+	"tendril/internal/instances"
 	"tendril/internal/worker"
 )
 
@@ -21,7 +22,7 @@ type pipeline struct {
 	limiter *limit.Limiter // limits requests to the target, also for other pipelines with that target; may be nil
 
 	pausing sync.Mutex
-	pauses  [pauseSources]string // reasons; "" if that source does not pause the queue
+	pauses  [pauseSources]instances.Pause // zero if that source does not pause the queue
 }
 
 // pauseSource is who pauses a queue. A queue receives while no source pauses it.
@@ -34,18 +35,29 @@ const (
 	pauseSources
 )
 
-// setPause changes one source's pause; "" ends it. It reports whether that changed anything.
-func (p *pipeline) setPause(by pauseSource, reason string) (changed bool) {
+// setPause changes one source's pause; the zero value ends it. It reports whether that changed anything.
+func (p *pipeline) setPause(by pauseSource, pause instances.Pause) (changed bool) {
 	p.pausing.Lock()
 	defer p.pausing.Unlock()
-	changed = p.pauses[by] != reason
-	p.pauses[by] = reason
-	if effective := cmp.Or(p.pauses[:]...); effective != "" {
-		p.worker.Pause(effective)
+	changed = p.pauses[by] != pause
+	p.pauses[by] = pause
+	if effective := cmp.Or(p.pauses[:]...); effective != (instances.Pause{}) {
+		p.worker.Pause(cmp.Or(effective.Reason, pausedText))
 	} else {
 		p.worker.Resume()
 	}
 	return changed
+}
+
+func (p *pipeline) pause() instances.Pause {
+	p.pausing.Lock()
+	defer p.pausing.Unlock()
+	return cmp.Or(p.pauses[:]...)
+}
+
+// newPause returns a pause that begins now. by may be "".
+func newPause(reason, by string) instances.Pause {
+	return instances.Pause{Reason: reason, By: by, At: time.Now().UTC().Truncate(time.Second)}
 }
 
 // deliveryLimit returns the maximum duration of a delivery. Without a deadline, it is the maximum time without
@@ -64,18 +76,24 @@ func isPaused(st worker.Status) bool {
 func (p *pipeline) status() api.Worker {
 	st := p.worker.Status()
 	w := api.Worker{
-		Queue: st.Name, Target: p.target.current(), Concurrency: st.Concurrency, InWork: st.InWork,
+		Queue: st.Name, FIFO: p.queue.fifo, Target: p.target.current(), Concurrency: st.Concurrency, InWork: st.InWork,
 		Prefetched: st.Prefetched + st.Waiting, Receiving: st.Receiving,
 		WorkerCounts: api.WorkerCounts{Received: st.Counts.Received, Done: st.Counts.Done, Failed: st.Counts.Failed,
 			Unreached: st.Counts.Unreached, Returned: st.Counts.Returned, Expired: st.Counts.Expired,
 			Filtered: st.Counts.Filtered, Throttled: st.Counts.Throttled}, PerSecond: st.PerSecond,
+		RecentDeliveries: st.Recent, RecentFailed: st.RecentFailed,
 		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare,
 		LimitedBy: st.LimitedBy,
+	}
+	w.LongestDeliverySeconds, w.LongestMessageID, w.LongestGroup = st.LongestDelivery.Seconds(), st.LongestID, st.LongestGroup
+	if st.Limit < st.Concurrency {
+		w.Limit = st.Limit
 	}
 
 	for _, r := range st.Reasons {
 		if r.Block == worker.Paused {
-			w.Paused, w.PauseReason = true, r.Text
+			pause := p.pause()
+			w.Paused, w.PauseReason, w.PausedBy, w.PausedAt = true, pause.Reason, pause.By, pause.At
 		}
 		w.GateReasons = append(w.GateReasons, r.Text)
 	}

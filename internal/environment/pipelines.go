@@ -14,8 +14,11 @@ import (
 	"tendril/api"
 	"tendril/internal/aws"
 	"tendril/internal/config"
+	"tendril/internal/delivery/limit"
+	"tendril/internal/instances"
 	"tendril/internal/observe/event"
 	"tendril/internal/observe/logging"
+	"tendril/internal/observe/series"
 	"tendril/internal/worker"
 	"tendril/queue"
 )
@@ -115,18 +118,19 @@ func (p *pipelines) gate(open bool, reason string) {
 }
 
 // pause stops receiving from a queue on this instance, or from all queues if name is "". Pauses survive restarts.
-func (p *pipelines) pause(name, reason string) error {
+func (p *pipelines) pause(name string, pause instances.Pause) error {
 	lines, err := p.chosen(name)
 	if err == nil {
-		err = p.pauses.setQueues(lines, reason, true)
+		err = p.pauses.setQueues(lines, pause)
 	}
 	if err != nil {
 		return err
 	}
 
 	for _, l := range lines {
-		l.setPause(byThis, cmp.Or(reason, pausedText))
-		event.Pause.Log(p.opts.Logger.Logger, slog.LevelInfo, "queue paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText))
+		l.setPause(byThis, pause)
+		event.Pause.Log(p.opts.Logger.Logger, slog.LevelInfo, "queue paused", "component", "worker", "queue", l.queue.name,
+			"by", pause.By, "reason", cmp.Or(pause.Reason, pausedText))
 	}
 	return nil
 }
@@ -134,15 +138,15 @@ func (p *pipelines) pause(name, reason string) error {
 func (p *pipelines) resume(name string) error {
 	lines, err := p.chosen(name)
 	if err == nil {
-		err = p.pauses.setQueues(lines, "", false)
+		err = p.pauses.setQueues(lines, instances.Pause{})
 	}
 	if err != nil {
 		return err
 	}
 
 	for _, l := range lines {
-		paused := l.setPause(byThis, "")
-		if l.setPause(byProcess, "") || paused {
+		paused := l.setPause(byThis, instances.Pause{})
+		if l.setPause(byProcess, instances.Pause{}) || paused {
 			event.Pause.Log(p.opts.Logger.Logger, slog.LevelInfo, "queue resumed", "component", "worker", "queue", l.queue.name)
 		}
 	}
@@ -161,7 +165,7 @@ func (p *pipelines) quiet(reason string) (paused bool, err error) {
 func (p *pipelines) pauseAll(reason string) error {
 	lines, err := p.chosen("")
 	for _, l := range lines {
-		l.setPause(byProcess, cmp.Or(reason, pausedText))
+		l.setPause(byProcess, newPause(reason, ""))
 	}
 	return err
 }
@@ -181,6 +185,51 @@ func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 			Hint: "it receives from " + strings.Join(p.queues.names(), ", ")}
 	}
 	return p.all, nil
+}
+
+// states returns the state of each queue's worker, and of each target's limits.
+func (p *pipelines) states(rates map[string]series.Rate) (workers []api.Worker, limits []api.Limit) {
+	slots := 0
+	if p.pool != nil {
+		slots = p.settings.now().HTTPConnections
+	}
+	now := time.Now()
+	for _, l := range p.all {
+		w := l.status()
+		w.Slots = slots
+		if found, known := p.depths.read(w.Queue, now); known {
+			w.Waiting, w.InFlight = found.backlog, found.inFlight
+		}
+		w.DrainSeconds = drainSeconds(w.Waiting, rates[w.Queue], l.queue.embedded)
+		workers = append(workers, w)
+
+		listed := slices.ContainsFunc(limits, func(l api.Limit) bool { return l.Target == w.Target })
+		if l.limiter != nil && !listed {
+			limits = append(limits, limitState(w.Target, l.limiter.Status()))
+		}
+	}
+	api.Explain(workers, limits)
+	return workers, limits
+}
+
+// drainSeconds returns how long waiting messages take at the current rates, or 0 if they do not become fewer. The rate
+// of arrivals is known for embedded queues only.
+func drainSeconds(waiting int64, rate series.Rate, embedded bool) float64 {
+	perSecond := rate.Out
+	if embedded {
+		perSecond -= rate.In
+	}
+	if waiting == 0 || perSecond <= 0 {
+		return 0
+	}
+	return float64(waiting) / perSecond
+}
+
+func limitState(target string, st limit.Status) api.Limit {
+	return api.Limit{
+		Target: target, Rate: st.Rate, InWork: st.InWork, Concurrency: cmp.Or(st.SlowStart, st.Limit), Breaker: st.Breaker,
+		TrialAt: st.TrialAt, Failing: st.Failing, Refused: st.Refused.Rate + st.Refused.Concurrency + st.Refused.Breaker,
+	}
 }
 
 func (p *pipelines) buildDepths(context.Context) error {

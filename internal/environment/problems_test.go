@@ -45,7 +45,7 @@ func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 		}
 	}
 	r := run(t, flags, nil)
-	if err := r.work.pause("first", ""); err != nil {
+	if err := r.work.pause("first", newPause("", "")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.queues.broker.Queue("first").Send(t.Context(), []queue.Outgoing{{Body: "kept"}}); err != nil {

@@ -1,7 +1,6 @@
 package instances
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -36,12 +35,6 @@ type Pause struct {
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"`
-}
-
-// Text describes the pause for people.
-func (p Pause) Text() string {
-	return fmt.Sprintf("%s, by %s at %s", cmp.Or(p.Reason, "paused on all instances"), cmp.Or(p.By, "an operator"),
-		p.At.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
 // Settings are options for all instances. The zero value sets none.

@@ -148,7 +148,7 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 		s.messages.groupFailed(h, later(e.NextRetry, now))
 	}
 
-	s.core.stats.counts.settled(e)
+	s.core.stats.settled(e, now)
 }
 
 // keepOrReturn keeps or returns postponed and unreached messages, in reverse to preserve FIFO order.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"tendril/internal/observe/window"
 	"tendril/queue"
 )
 
@@ -30,8 +31,11 @@ type Status struct {
 	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending a message to
 	// starting its delivery in the last minute. Both are 0 if there are no messages.
 	Oldest, LongestWait time.Duration
-	// LongestDelivery is the age of the oldest running delivery.
-	LongestDelivery time.Duration
+	// LongestDelivery is the age of the longest running delivery. LongestID and LongestGroup identify its message.
+	LongestDelivery         time.Duration
+	LongestID, LongestGroup string
+	// Recent and RecentFailed count the settled and failed deliveries of the last five minutes.
+	Recent, RecentFailed int64
 	// Turns is the number of messages started in the last minute, TurnShare their fraction of the pool's messages, 0
 	// to 1.
 	Turns     int64
@@ -73,9 +77,35 @@ type statistics struct {
 	counts    Counts
 	lastError *LastError
 
+	recent         *window.Window[outcomes]
 	perSecond      float64
 	measured       time.Time
 	settledAtStart int64 // settled messages at the time in measured
+}
+
+// outcomes counts deliveries that reached the app.
+type outcomes struct{ settled, failed int64 }
+
+// The window of outcomes is the one of the environment's health.
+const (
+	outcomeStep  = 10 * time.Second
+	outcomeSteps = 30
+)
+
+func (t *statistics) settled(e *Settled, now time.Time) {
+	t.counts.settled(e)
+	if e.Outcome != queue.Done && e.Outcome != queue.Failed {
+		return
+	}
+	if t.recent == nil {
+		t.recent = window.New[outcomes](outcomeStep, outcomeSteps)
+	}
+	if b := t.recent.At(now); b != nil {
+		b.settled++
+		if e.Outcome == queue.Failed {
+			b.failed++
+		}
+	}
 }
 
 func (t *statistics) failed(action string, err error, now time.Time) {

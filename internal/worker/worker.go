@@ -209,9 +209,12 @@ func (w *Worker) Status() Status {
 		if h.stage != deleting {
 			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
 		}
-		if h.stage == posting {
-			s.LongestDelivery = max(s.LongestDelivery, now.Sub(h.startedAt))
+		if took := now.Sub(h.startedAt); h.stage == posting && took >= s.LongestDelivery {
+			s.LongestDelivery, s.LongestID, s.LongestGroup = took, h.msg.ID, h.msg.GroupID
 		}
+	}
+	for b := range w.core.stats.recent.Recent(now) {
+		s.Recent, s.RecentFailed = s.Recent+b.settled, s.RecentFailed+b.failed
 	}
 
 	turns := w.slots.turns.sum(now)

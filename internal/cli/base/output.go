@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/config/yamlfile"
 	"tendril/internal/host/terminal"
 )
@@ -296,6 +297,14 @@ func Moment(t time.Time) string {
 // Seconds formats a number of seconds in its largest unit.
 func Seconds(s float64) string { return Age(time.Duration(s * float64(time.Second))) }
 
+// KnownSeconds is like [Seconds], but returns "-" for 0.
+func KnownSeconds(s float64) string {
+	if s == 0 {
+		return "-"
+	}
+	return Seconds(s)
+}
+
 // PrintSection prints a table after an empty line.
 func (c *CLI) PrintSection(rows [][]string) error {
 	fmt.Fprintln(c.Out)
@@ -319,6 +328,14 @@ func PausedText(paused bool, reason string) string {
 		return "PAUSED"
 	}
 	return "PAUSED: " + Plain(reason)
+}
+
+// QueueText returns why the messages of a queue wait, or "".
+func QueueText(p *api.Progress) string {
+	if p.Paused {
+		return strings.TrimSpace("PAUSED " + Plain(p.Why))
+	}
+	return Plain(p.Why)
 }
 
 // List describes how values are listed: as rows of a table and by name.

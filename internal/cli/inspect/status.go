@@ -111,13 +111,14 @@ func healthText(st *api.Status) string {
 
 	words = append(words, ready)
 	for _, w := range st.Workers {
-		text := base.PausedText(w.Paused, w.PauseReason)
-		if text != "" && len(st.Workers) > 1 {
+		if !w.Paused {
+			continue
+		}
+		text := base.QueueText(&w.Progress)
+		if len(st.Workers) > 1 {
 			text += " (" + w.Queue + ")"
 		}
-		if text != "" {
-			words = append(words, text)
-		}
+		words = append(words, text)
 	}
 
 	return strings.Join(words, ", ")
@@ -261,32 +262,25 @@ func poisonText(i api.PoisonMessages) string {
 		i.Quarantined, i.Poison)
 }
 
-// paceText describes a queue's delivery rate, share and limits, or returns "".
+// paceText describes why a queue's messages wait, how long they will, and the queue's share, or returns "".
 func paceText(w *api.Worker) string {
 	var words []string
-	if w.LimitedBy != "" {
-		words = append(words, "held back by "+limitName(w.LimitedBy))
+	if w.Why != "" && w.Receiving && w.State != api.QueueFailing {
+		words = append(words, base.Plain(w.Why))
+	}
+	if w.DrainSeconds > 0 {
+		words = append(words, "drains in "+base.Seconds(w.DrainSeconds))
+	}
+	if w.LongestDeliverySeconds >= 1 {
+		words = append(words, "longest delivery "+base.Seconds(w.LongestDeliverySeconds))
 	}
 	if w.TurnShare > 0 && w.TurnShare < 1 {
 		words = append(words, fmt.Sprintf("%.0f%% of the deliveries in the last minute", 100*w.TurnShare))
-	}
-	if w.OldestSeconds >= 1 {
-		words = append(words, "oldest in flight "+base.Seconds(w.OldestSeconds))
 	}
 	if w.LongestWaitSeconds >= 1 {
 		words = append(words, "waited up to "+base.Seconds(w.LongestWaitSeconds)+" in the last minute")
 	}
 	return strings.Join(words, ", ")
-}
-
-func limitName(reason string) string {
-	switch reason {
-	case "limit":
-		return "the limits"
-	case "breaker":
-		return "the breaker"
-	}
-	return "the limit of " + base.Plain(reason)
 }
 
 func limitText(l *api.Limit) string {

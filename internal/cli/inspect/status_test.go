@@ -78,16 +78,6 @@ func TestScalingShowsTheLastChange(t *testing.T) {
 	})
 }
 
-func TestPaceNamesWhatHoldsBack(t *testing.T) {
-	t.Parallel()
-	for reason, want := range map[string]string{"": "", "limit": "held back by the limits",
-		"breaker": "held back by the breaker", "rate": "held back by the limit of rate"} {
-		if got := paceText(&api.Worker{LimitedBy: reason}); got != want {
-			t.Errorf("%q: %q, want %q", reason, got, want)
-		}
-	}
-}
-
 func TestDescribedLeader(t *testing.T) {
 	t.Parallel()
 	for want, l := range map[string]api.Leader{
@@ -109,9 +99,9 @@ func TestStatusTexts(t *testing.T) {
 		healthText(&api.Status{State: "running",
 			Ready: true}): "running, ready",
 		healthText(&api.Status{State: "draining",
-			Workers: []api.Worker{{Paused: true}}}): "draining, NOT READY, PAUSED",
-		healthText(&api.Status{Workers: []api.Worker{{Paused: true,
-			PauseReason: "n\x1bight"}}}): `NOT READY, PAUSED: n\x1bight`,
+			Workers: []api.Worker{{Progress: api.Progress{Paused: true}}}}): "draining, NOT READY, PAUSED",
+		healthText(&api.Status{Workers: []api.Worker{{Progress: api.Progress{Paused: true,
+			Why: "by owner: n\x1bight"}}}}): `NOT READY, PAUSED by owner: n\x1bight`,
 		accountText(api.Account{Sent: 9, Done: 3, DeadLettered: 1, Expired: 2, Purged: 1,
 			Live: 2}): "sent 9 = done 3 + dead-lettered 1 + expired 2 + purged 1 + live 2",
 		accountText(api.Account{Sent: 9}): "sent 9 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 0 (DOES " +

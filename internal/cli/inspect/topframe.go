@@ -115,7 +115,7 @@ func (f *topFrame) paused() (n int) {
 func (f *topFrame) totals(width int) base.Cells {
 	c := &f.curves.Series
 	spark := func(values series.Values) string {
-		if width < 110 {
+		if width < wideTop {
 			return ""
 		}
 		return " " + strings.TrimLeft(sparkline(values, 16), " ")
@@ -205,7 +205,7 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 	}
 
 	if len(f.status.Queues) > 0 {
-		section(f.queues())
+		section(f.queues(width))
 	}
 
 	if len(f.status.App) > 0 {
@@ -223,8 +223,9 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 	return lines
 }
 
-func (f *topFrame) queues() topTable {
-	rows := topTable{base.Heading("QUEUE", "STATE", "WAITING", "IN FLIGHT", "OLDEST", "IN/S", "OUT/S", "FAILING", "WHY")}
+// queues omits the columns DRAINS IN and LONGEST if space is short, in favor of the reasons in the last one.
+func (f *topFrame) queues(width int) topTable {
+	rows := topTable{base.Heading("QUEUE", "STATE", "WAITING", "DRAINS IN", "IN FLIGHT", "LONGEST", "IN/S", "OUT/S", "FAILING", "WHY")}
 	workers := map[string]*api.Worker{}
 	dead := map[string]bool{}
 	for i := range f.status.Workers {
@@ -253,7 +254,7 @@ func (f *topFrame) queues() topTable {
 		tone := base.PlainText
 		failing := "-"
 		if w := workers[q.Name]; w != nil {
-			state, why = w.State()
+			state, why = w.State, w.Why
 			tone = map[string]base.Style{api.QueueRunning: base.Green, api.QueueFailing: base.Red}[state]
 			tone = cmp.Or(tone, base.Yellow)
 			failing = fmt.Sprintf("%.0f%%", 100*w.FailingShare())
@@ -265,13 +266,22 @@ func (f *topFrame) queues() topTable {
 		}
 		traffic := f.curves.Queues[q.Name]
 		rows = append(rows, base.Cells{base.PlainText.Text(q.Name), tone.Text(state), base.PlainText.Text(fmt.Sprint(q.Ledger.Visible)),
-			base.PlainText.Text(fmt.Sprint(q.Ledger.InFlight)), base.PlainText.Text(base.Seconds(q.OldestSeconds)),
+			base.PlainText.Text(base.KnownSeconds(q.DrainSeconds)), base.PlainText.Text(fmt.Sprint(q.Ledger.InFlight)),
+			base.PlainText.Text(base.KnownSeconds(q.LongestDeliverySeconds)),
 			base.PlainText.Text(perSecond(traffic.In.Newest())), base.PlainText.Text(perSecond(traffic.Out.Newest())), base.PlainText.Text(failing),
 			base.Faint.Text(why)})
 	}
 
+	if width < wideTop {
+		for i := range rows {
+			rows[i] = slices.Delete(slices.Delete(rows[i], 5, 6), 3, 4)
+		}
+	}
 	return rows
 }
+
+// wideTop is the width from which a frame has sparklines and all columns.
+const wideTop = 110
 
 func perSecond(v float32, known bool) string { return strings.TrimSuffix(rateText(v, known), "/s") }
 

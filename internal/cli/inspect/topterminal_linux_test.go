@@ -32,8 +32,9 @@ func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client,
 		Status: func() api.Status {
 			mu.Lock()
 			defer mu.Unlock()
-			return api.Status{State: api.StateRunning, Workers: []api.Worker{{Queue: "jobs", Concurrency: 5,
-				Receiving: !paused, Paused: paused}}, Queues: []api.Queue{{Name: "jobs"}}}
+			workers := []api.Worker{{Queue: "jobs", Concurrency: 5, Receiving: !paused, Progress: api.Progress{Paused: paused}}}
+			api.Explain(workers, nil)
+			return api.Status{State: api.StateRunning, Workers: workers, Queues: []api.Queue{{Name: "jobs"}}}
 		},
 		Receiving: console.Receiving{
 			Pause: func(context.Context, string, api.Reason, string) (api.Paused, error) {

@@ -112,20 +112,18 @@ func remoteQueue(q *aws.Queue, attributes map[string]string) api.Queue {
 
 // List describes how queues are listed.
 var List = base.List[api.Queue]{
-	Heading: []string{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DEAD LETTERS TO", "NOTE"},
-	Name:    func(q *api.Queue) string { return q.Name },
+	Heading: []string{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DRAINS IN", "LONGEST", "DEAD LETTERS TO",
+		"NOTE"},
+	Name: func(q *api.Queue) string { return q.Name },
 	Row: func(q *api.Queue) []string {
-		oldest := "-"
-		if q.OldestSeconds > 0 {
-			oldest = base.Seconds(q.OldestSeconds)
-		}
 		return []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight), fmt.Sprint(q.Ledger.Delayed),
-			oldest, cmp.Or(q.DeadLetterQueue, "-"), queueNote(q)}
+			base.KnownSeconds(q.OldestSeconds), base.KnownSeconds(q.DrainSeconds), base.KnownSeconds(q.LongestDeliverySeconds),
+			cmp.Or(q.DeadLetterQueue, "-"), queueNote(q)}
 	},
 }
 
 func queueNote(q *api.Queue) string {
-	note := base.PausedText(q.Paused, q.PauseReason)
+	note := base.QueueText(&q.Progress)
 	if problem := q.Problem(); problem != "" {
 		note = strings.TrimPrefix(note+"; "+base.Plain(problem), "; ")
 	}
@@ -162,9 +160,16 @@ func printQueue(c *base.CLI, q api.Queue) error {
 	t := base.Table{{"queue", q.Name}}
 	t.Add("url", q.URL)
 	t.Add("arn", q.ARN)
-	t.Add("paused", base.PausedText(q.Paused, q.PauseReason))
+	t.Add("state", q.State)
+	t.Add("why", base.QueueText(&q.Progress))
 	t.Add("messages", fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Ledger.Visible, q.Ledger.InFlight,
 		q.Ledger.Delayed))
+	if q.DrainSeconds > 0 {
+		t.Add("drains in", base.Seconds(q.DrainSeconds))
+	}
+	if q.LongestMessageID != "" {
+		t.Add("longest delivery", base.Seconds(q.LongestDeliverySeconds)+", of message "+q.LongestMessageID)
+	}
 	if q.URL == "" {
 		t.Add("ledger", ledgerText(q))
 	}

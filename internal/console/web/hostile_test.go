@@ -32,7 +32,7 @@ func TestTextsReachTheBrowserByteForByte(t *testing.T) {
 		}
 	}
 	s.paused["jobs"] = ""
-	s.status.Workers[0].Paused, s.status.Workers[0].PauseReason = true, "hello\r\rdata: forged\r\r"
+	s.status.Workers[0].Paused, s.status.Workers[0].Why = true, "hello\r\rdata: forged\r\r"
 	if page := s.get("/"); strings.Contains(page, "\r") {
 		t.Error("the overview has a carriage return of a pause")
 	}

@@ -49,7 +49,7 @@ type queueRow struct {
 	api.Queue
 	Dead         bool // true if used as dead-letter queue
 	Worker       *api.Worker
-	FailingShare float64 // share of failed deliveries since startup, 0 to 1
+	FailingShare float64 // share of failed deliveries in the last five minutes, 0 to 1
 	DeadLetters  int64
 	State        string
 	Reason       string
@@ -129,7 +129,7 @@ func (v *visit) queueRows() []queueRow {
 
 func (q *queueRow) work(w *api.Worker) {
 	q.Worker, q.FailingShare = w, w.FailingShare()
-	q.State, q.Reason = w.State()
+	q.State, q.Reason = w.State, w.Why
 }
 
 func (q *queueRow) rank() int {

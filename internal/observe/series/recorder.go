@@ -127,6 +127,33 @@ func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 	return c, true
 }
 
+// Rate is the number of messages per second that arrive at a queue and leave it.
+type Rate struct{ In, Out float64 }
+
+// Rates returns the average rate of each queue in the last minute, or the time since the first reading if that is
+// shorter.
+func (r *Recorder) Rates(now time.Time) map[string]Rate {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	minute := int64(time.Minute / ranges[0].step)
+	rates := map[string]Rate{}
+	for name, q := range r.levels[0].traffic {
+		rates[name] = Rate{In: r.levels[0].average(q.in, minute, now), Out: r.levels[0].average(q.out, minute, now)}
+	}
+	return rates
+}
+
+// average returns the average of the last n points, without those that are unknown.
+func (l *level) average(c *curve, n int64, now time.Time) float64 {
+	sum, known := 0.0, 0
+	for slot := max(now.UnixNano()/int64(l.step)-n+1, l.slot-points+1, 0); slot <= l.slot; slot++ {
+		if v := c[slot%points]; !isNone(v) {
+			sum, known = sum+float64(v), known+1
+		}
+	}
+	return sum / float64(max(known, 1))
+}
+
 type sample struct {
 	took      time.Duration
 	traffic   map[string]Counts

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// States of a queue with a worker, see [Progress].
+const (
+	QueueRunning = "Running"
+	QueueWaiting = "Waiting" // nothing is being delivered, see Why
+	QueuePaused  = "Paused"
+	QueueFailing = "Failing" // the queue is unreachable
+)
+
+// Progress describes whether the messages of a queue are being delivered, and why not. It is empty for a queue
+// without a worker.
+type Progress struct {
+	// State is a Queue constant. Why is its reason, or the reason why messages wait although others are delivered.
+	State string `json:"state,omitempty"`
+	Why   string `json:"why,omitempty"`
+	// Paused is true if a person, hook or signal paused the queue. PausedBy may be unknown.
+	Paused      bool      `json:"paused"`
+	PauseReason string    `json:"pause_reason,omitempty"`
+	PausedBy    string    `json:"paused_by,omitempty"`
+	PausedAt    time.Time `json:"paused_at,omitzero"`
+	// DrainSeconds is the time until the waiting messages are delivered at the rate of the last minute; 0 if unknown,
+	// or if they do not become fewer.
+	DrainSeconds float64 `json:"drain_seconds,omitempty"`
+	// LongestDeliverySeconds is the age of the longest running delivery, of the message LongestMessageID.
+	LongestDeliverySeconds float64 `json:"longest_delivery_seconds,omitempty"`
+	LongestMessageID       string  `json:"longest_message_id,omitempty"`
+}
+
+// Explain sets the State and Why of all workers. It needs all of them, because they share slots and limits.
+func Explain(workers []Worker, limits []Limit) {
+	for i := range workers {
+		w := &workers[i]
+		w.State, w.Why = w.explain(workers, limits)
+	}
+}
+
+func (w *Worker) explain(all []Worker, limits []Limit) (state, why string) {
+	switch {
+	case w.Paused:
+		return QueuePaused, w.pauseText()
+	case !w.Receiving && len(w.GateReasons) > 0:
+		return QueueWaiting, w.GateReasons[0]
+	case w.LastError != "":
+		return QueueFailing, w.LastError
+	}
+	if why = w.obstacle(all, limits); why != "" && w.InWork == 0 {
+		return QueueWaiting, why
+	}
+	return QueueRunning, why
+}
+
+// pauseText returns for example "by owner since 14:02 UTC: database upgrade".
+func (w *Worker) pauseText() string {
+	var words []string
+	if w.PausedBy != "" {
+		words = append(words, "by "+w.PausedBy)
+	}
+	if !w.PausedAt.IsZero() {
+		layout := "15:04 UTC"
+		if time.Since(w.PausedAt) > 12*time.Hour {
+			layout = "2006-01-02 15:04 UTC"
+		}
+		words = append(words, "since "+w.PausedAt.UTC().Format(layout))
+	}
+	text := strings.Join(words, " ")
+	if w.PauseReason != "" {
+		text = strings.TrimPrefix(text+": "+w.PauseReason, ": ")
+	}
+	return text
+}
+
+// obstacle returns why no further delivery starts although messages wait, or "".
+func (w *Worker) obstacle(all []Worker, limits []Limit) string {
+	switch {
+	case w.LimitedBy != "":
+		return w.limitText(limits)
+	case w.Waiting == 0:
+		return ""
+	case w.InWork > 0 && w.InWork >= w.Concurrency:
+		return fmt.Sprintf("at its maximum of %d in flight", w.Concurrency)
+	case w.Limit > 0 && w.InWork >= w.Limit:
+		return fmt.Sprintf("resuming gradually after an outage: at most %d in flight", w.Limit)
+	}
+	if full := w.slotHolders(all); full != "" {
+		return "no free slot: " + full
+	}
+	return w.groupText()
+}
+
+func (w *Worker) limitText(limits []Limit) string {
+	var limit Limit
+	if i := slices.IndexFunc(limits, func(l Limit) bool { return l.Target == w.Target }); i >= 0 {
+		limit = limits[i]
+	}
+	switch {
+	case w.LimitedBy == "rate" && limit.Rate > 0:
+		return "rate limited to " + strconv.FormatFloat(limit.Rate, 'g', 4, 64) + "/s"
+	case w.LimitedBy == "concurrency" && limit.Concurrency > 0:
+		return fmt.Sprintf("limited to %d in flight until the app answers faster", limit.Concurrency)
+	case w.LimitedBy == "limit":
+		return "held back by the limits"
+	}
+	return "held back by the limit of " + w.LimitedBy
+}
+
+// slotHolders returns which queues use all slots, such as "payments holds 15 and mail 5 of 20", or "" if a slot is
+// free.
+func (w *Worker) slotHolders(all []Worker) string {
+	var holders []*Worker
+	used := 0
+	for i := range all {
+		if all[i].InWork > 0 {
+			holders = append(holders, &all[i])
+			used += all[i].InWork
+		}
+	}
+	if w.Slots == 0 || used < w.Slots {
+		return ""
+	}
+
+	slices.SortStableFunc(holders, func(a, b *Worker) int { return cmp.Compare(b.InWork, a.InWork) })
+	verb := " holds "
+	var words []string
+	for _, h := range holders {
+		words = append(words, h.Queue+verb+strconv.Itoa(h.InWork))
+		verb = " "
+	}
+	text := words[0]
+	if last := len(words) - 1; last > 0 {
+		text = strings.Join(words[:last], ", ") + " and " + words[last]
+	}
+	return fmt.Sprintf("%s of %d", text, w.Slots)
+}
+
+// groupText returns which message group holds back the queue's other messages, or "". A group that has been in flight
+// for less than a second is not worth a mention.
+func (w *Worker) groupText() string {
+	switch {
+	case w.LongestGroup != "" && w.LongestDeliverySeconds >= 1:
+		return fmt.Sprintf("blocked by message group %q, in flight for %ds", w.LongestGroup, int(w.LongestDeliverySeconds))
+	case w.FIFO && w.InWork == 0 && w.InFlight > 0:
+		return "blocked by a message group: its first message is hidden until its next attempt"
+	}
+	return ""
+}
