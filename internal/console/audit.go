@@ -21,6 +21,8 @@ type Act struct {
 	// Subject is the affected queue, task or message; "" for the environment.
 	Subject   string
 	RequestID string
+	// Read is true if message bodies were read, and nothing was changed.
+	Read bool
 	// Count is the number of messages sent, moved or removed.
 	Count int
 	// Status is the HTTP status of the answer, and Refused the reason of a failure or "".
@@ -123,6 +125,7 @@ func (s *service) record(c *call, refusal *api.Error, answer any) {
 // recordRead logs who read message bodies, once a minute per page.
 func (s *service) recordRead(c *call, answer any) {
 	act := newAct(c, answer)
+	act.Read = true
 	if act.Count > 0 && s.auditor.admitsRead(act.At, act.Who+" "+act.Path+"?"+c.query.Encode()) {
 		s.log.Info("message bodies read", act.attributes()...)
 		s.audit(act)

@@ -127,6 +127,9 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, secret string
 		HttpOnly: true, Secure: s.isSecure(r), SameSite: http.SameSiteStrictMode})
 }
 
+// usedLink stands for the page of a login link, which is no route of the API.
+var usedLink = &route{act: "login link used"}
+
 // login exchanges a link's code for a session. If the code has been used, an existing session stays valid, because
 // browsers repeat the request when they are reopened.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
@@ -146,7 +149,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	case ok:
 		s.setCookie(w, r, secret, 0)
 		opened := s.newCall(r.Context(), r)
-		opened.caller.who = g.who
+		opened.caller.who, opened.route = g.who, usedLink
 		s.service.record(opened, nil, nil)
 		if s.opts.Handlers.Pages != nil { // this page stores the key and continues
 			s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKeyKey{}, key)))
@@ -154,7 +157,15 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		}
 	case s.authenticate(r).who == "":
 		refusal := api.NewError(http.StatusUnauthorized, "this link was used already, or is older than 10 minutes", "")
-		s.service.record(s.newCall(r.Context(), r), refusal, nil)
+		if r.URL.Query().Has("code") {
+			c := s.newCall(r.Context(), r)
+			c.route = usedLink
+			s.service.record(c, refusal, nil)
+		}
+		if s.opts.Handlers.Pages != nil { // this page says how to sign in
+			s.opts.Handlers.Pages.ServeHTTP(w, r)
+			return
+		}
 		http.Error(w, refusal.Message+"; type 'tendril open' on the machine of the environment to get a new one",
 			refusal.Status)
 		return

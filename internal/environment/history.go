@@ -42,6 +42,13 @@ func newHistory(o *observer) *history {
 func (h *history) acted(a console.Act) {
 	text, fields := "console action", map[string]string{"who": a.Who, "remote": a.Remote, "method": a.Method, "path": a.Path,
 		"status": strconv.Itoa(a.Status)}
+	kind := event.Act
+	if a.Read {
+		kind = event.Read
+	}
+	if a.Text != "" {
+		fields["action"] = a.Text
+	}
 	if a.Subject != "" {
 		fields["subject"] = a.Subject
 	}
@@ -51,7 +58,7 @@ func (h *history) acted(a console.Act) {
 	if a.Refused != "" {
 		text, fields["reason"] = "console action rejected", a.Refused
 	}
-	h.Happened(event.Event{Kind: event.Act, Text: text, Fields: fields})
+	h.Happened(event.Event{Kind: kind, Text: text, Fields: fields})
 }
 
 // open opens the event log. Shutdown closes it after all parts started later.

@@ -45,7 +45,7 @@ func eventsOf(t *testing.T, h *history) (list []string) {
 	for _, e := range events {
 		text := e.Kind + ": " + e.Text
 		for _, name := range []string{"queue", "messages", "reason", "trial_in", "from", "desired", "not_applied", "who",
-			"subject", "component", "hint"} {
+			"subject", "action", "component", "hint"} {
 			if value := e.Fields[name]; value != "" {
 				text += " " + name + "=" + value
 			}
@@ -68,12 +68,14 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 3, Why: "backlog"}, Applied: true})
 	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 3, Why: "backlog"}, NotApplied: "denied"})
 	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 1}})
-	h.acted(console.Act{Who: "owner", Path: "/api/v1/queues/jobs/purge", Subject: "jobs", Count: 7, Status: 200})
+	h.acted(console.Act{Who: "owner", Path: "/api/v1/queues/jobs/purge", Text: "queue purged", Subject: "jobs", Count: 7, Status: 200})
+	h.acted(console.Act{Who: "owner", Text: "bodies read", Subject: "jobs", Count: 2, Status: 200, Read: true})
 	h.acted(console.Act{Who: "nobody", Status: 401, Refused: "this needs the console's token"})
 	want := []string{"breaker: breaker open trial_in=5s",
 		"scaling: size changed reason=backlog from=1 desired=3",
 		"scaling: size not changed reason=backlog from=1 desired=3 not_applied=denied",
-		"act: console action messages=7 who=owner subject=jobs",
+		"act: console action messages=7 who=owner subject=jobs action=queue purged",
+		"read: console action messages=2 who=owner subject=jobs action=bodies read",
 		"act: console action rejected reason=this needs the console's token who=nobody"}
 	if diff := cmp.Diff(want, eventsOf(t, h)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -103,12 +105,12 @@ func TestLossesAreGrouped(t *testing.T) {
 		synctest.Wait()
 		q := &workQueue{name: "orders", embedded: true}
 		h.settled(q, &worker.Settled{Outcome: queue.Failed}, "orders-dead") // an embedded queue reports this itself
-		h.lost.add(deadText, "jobs", "jobs-dead", "status 500", 3)
+		h.lost.add(deadText, "jobs", "jobs-dead", "HTTP 500", 3)
 		h.lost.flush()
 		want := map[string]int{"dead-letter: messages dead-lettered queue=jobs messages=2000": 1,
 			"dead-letter: messages dead-lettered queue=mails messages=1":                      1,
 			"dead-letter: messages past their retention period deleted queue=jobs messages=4": 1,
-			"dead-letter: messages dead-lettered queue=jobs messages=3 reason=status 500":     1}
+			"dead-letter: messages dead-lettered queue=jobs messages=3 reason=HTTP 500":       1}
 		got := map[string]int{}
 		for _, e := range eventsOf(t, h) {
 			got[e]++

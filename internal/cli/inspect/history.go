@@ -38,7 +38,7 @@ events are kept in the data directory and can be read when no environment is run
 
 	flags := cmd.Flags()
 	flags.BoolVarP(&follow, "follow", "f", false, "Follow new events until interrupted.")
-	flags.StringSliceVar(&filter.Kinds, "kind", nil, "Kinds to show: "+strings.Join(event.Kinds(), ", ")+".")
+	flags.StringSliceVar(&filter.Kinds, "kind", nil, "Kinds to show, by default all but read: "+strings.Join(event.Kinds(), ", ")+".")
 	flags.DurationVar(&since, "since", 0, "Show only events of this period, such as 90m.")
 	flags.StringVar(&filter.Match, "match", "", "Show only events that contain this text, case-insensitive.")
 	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum events to show (1-1000).")
@@ -51,6 +51,10 @@ events are kept in the data directory and can be read when no environment is run
 				return base.Usagef("unknown event kind %q", kind).
 					Hint("use one or more of " + strings.Join(event.Kinds(), ","))
 			}
+		}
+
+		if len(filter.Kinds) == 0 {
+			filter.Kinds = event.DefaultKinds()
 		}
 
 		if err := base.CheckShown(filter.Limit); err != nil {
@@ -264,11 +268,16 @@ func streamEnd(c *base.CLI, err error) error {
 //
 //	2026-01-02 03:04:05Z  pause  queue paused  queue=jobs reason="database upgrade"
 func eventText(e *eventlog.Event) string {
+	text, fields := e.Text, e.Fields
+	if fields["action"] != "" {
+		text, fields = e.Sentence()
+	}
+
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %-11s  %s", base.Stamp(e.At), base.Plain(e.Kind), base.Plain(e.Text))
+	fmt.Fprintf(&b, "%s  %-11s  %s", base.Stamp(e.At), base.Plain(e.Kind), base.Plain(text))
 	separator := "  "
-	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
-		value := base.Plain(e.Fields[name])
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value := base.Plain(fields[name])
 		if value == "" || strings.ContainsAny(value, " \"=") {
 			value = `"` + strings.ReplaceAll(value, `"`, `\"`) + `"`
 		}

@@ -8,7 +8,6 @@ import (
 
 	"tendril/api"
 	"tendril/internal/observe/event"
-	"tendril/internal/observe/eventlog"
 )
 
 var deploymentScreens = []screen{{path: "/deployments", entry: "Deployments", view: "deployments",
@@ -74,7 +73,7 @@ type deploymentsPage struct {
 	Versions []api.AppVersion
 	Live     *api.AppVersion
 	Latest   *api.Deployment
-	Events   []eventlog.Event
+	Events   []eventRow
 }
 
 func (v *visit) deployments() (any, error) {
@@ -93,7 +92,9 @@ func (v *visit) deployments() (any, error) {
 		}
 	}
 
-	page.Events, err = v.api.Events(v.ctx, api.EventFilter{Kinds: []string{string(event.Deploy)}, Limit: shownDeployments})
+	events, err := v.api.Events(v.ctx, api.EventFilter{Kinds: []string{string(event.Deploy)}, Limit: shownDeployments})
+	page.Events = eventRows(events)
+
 	if isConflict(err) { // without a data directory, there are no events
 		err = nil
 	}

@@ -15,30 +15,47 @@ var eventScreens = []screen{{path: "/events", entry: "Events", view: "events", l
 type eventsPage struct {
 	Kinds       []choice
 	Kind, Match string
-	Events      []eventlog.Event
+	Events      []eventRow
 	First, Next string
 }
 
+// eventRow is an event as a sentence, and the fields that it leaves out.
+type eventRow struct {
+	eventlog.Event
+	Sentence string
+	Rest     map[string]string
+}
+
+// eventRows returns the rows of events, one per action.
+func eventRows(events []eventlog.Event) (rows []eventRow) {
+	for _, e := range eventlog.OnePerAction(events) {
+		row := eventRow{Event: e}
+		row.Sentence, row.Rest = e.Sentence()
+		rows = append(rows, row)
+	}
+	return rows
+}
+
 func (v *visit) events() (any, error) {
-	page := &eventsPage{Kind: v.query("kind"), Match: v.query("match"), Kinds: v.choices("kind", "All", event.Kinds())}
+	page := &eventsPage{Kind: v.query("kind"), Match: v.query("match"), Kinds: v.choices("kind", "All", event.Kinds(), capital)}
 	before, err := v.before()
 	if err != nil {
 		return nil, err
 	}
-	filter := api.EventFilter{Before: before, Limit: pageSize + 1, Match: page.Match}
+	filter := api.EventFilter{Before: before, Limit: pageSize + 1, Match: page.Match, Kinds: event.DefaultKinds()}
 	if page.Kind != "" {
 		filter.Kinds = []string{page.Kind}
 	}
-	page.Events, err = v.api.Events(v.ctx, filter)
-	page.First, page.Next = v.pages(len(page.Events), func(i int) int64 { return page.Events[i].ID })
-	page.Events = page.Events[:min(len(page.Events), pageSize)]
+	events, err := v.api.Events(v.ctx, filter)
+	page.First, page.Next = v.pages(len(events), func(i int) int64 { return events[i].ID })
+	page.Events = eventRows(events[:min(len(events), pageSize)])
 	return page, err
 }
 
-func (v *visit) choices(name, all string, values []string) []choice {
+func (v *visit) choices(name, all string, values []string, label func(string) string) []choice {
 	list := []choice{{Label: all, Path: v.with(name, ""), Chosen: v.query(name) == ""}}
 	for _, value := range values {
-		list = append(list, choice{Label: capital(value), Path: v.with(name, value), Chosen: v.query(name) == value})
+		list = append(list, choice{Label: label(value), Path: v.with(name, value), Chosen: v.query(name) == value})
 	}
 	return list
 }

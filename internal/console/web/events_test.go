@@ -17,13 +17,13 @@ func TestEventsAreFilteredByTheAddress(t *testing.T) {
 	s.history.Events.Add(string(event.Pause), "queue paused", map[string]string{"queue": "jobs", "reason": hostile})
 	s.history.Events.Add(string(event.Deploy), "deployment started", map[string]string{"version": "7"})
 	all := s.get("/events")
-	wantText(t, all, "queue paused", "deployment started", "&lt;script&gt;", `aria-current="page"`)
-	newestFirst := strings.Index(all, "deployment started") < strings.Index(all, "queue paused")
+	wantText(t, all, "queue jobs paused", "deployment started", "&lt;script&gt;", `aria-current="page"`)
+	newestFirst := strings.Index(all, "deployment started") < strings.Index(all, "queue jobs paused")
 	if strings.Contains(all, "<script>alert") || !newestFirst {
 		t.Errorf("the newest is not first, or a field is markup:\n%s", all)
 	}
 	for path, missing := range map[string]string{"/events?kind=pause": "deployment started",
-		"/events?match=version": "", "/events?kind=deploy&match=7": "queue paused"} {
+		"/events?match=version": "", "/events?kind=deploy&match=7": "queue jobs paused"} {
 		page := s.get(path)
 		if missing != "" && strings.Contains(page, missing) {
 			t.Errorf("%s shows %q", path, missing)
@@ -36,6 +36,22 @@ func TestEventsAreFilteredByTheAddress(t *testing.T) {
 	}
 	if status, page, _ := s.do("GET", "/events?after=x", nil); status != http.StatusBadRequest {
 		t.Errorf("an id that is none: %d %s", status, page)
+	}
+}
+
+func TestReadsOfPagesAreShownOnlyIfChosen(t *testing.T) {
+	s := newSite(t)
+	for _, kind := range []event.Kind{event.Act, event.Read} {
+		s.history.Events.Add(string(kind), "console action", map[string]string{"who": "owner", "action": "bodies read",
+			"subject": "from-" + string(kind)})
+	}
+	for address, want := range map[string]string{"/events": "owner read bodies in from-act",
+		"/events?kind=read": "owner read bodies in from-read"} {
+		page := s.get(address)
+		wantText(t, page, want)
+		if got := strings.Count(page, "owner read bodies"); got != 1 {
+			t.Errorf("%s shows %d events:\n%s", address, got, page)
+		}
 	}
 }
 
@@ -66,6 +82,9 @@ func TestLogsAreFilteredByTheAddress(t *testing.T) {
 		s.history.Lines.Add(line)
 	}
 	wantText(t, s.get("/logs"), "breaker open", "&lt;script&gt;", "Warning", "stderr")
+	if page := s.get("/logs"); strings.Index(page, "breaker open") > strings.Index(page, "web.1") {
+		t.Errorf("the oldest line is not first:\n%s", page)
+	}
 	page := s.get("/logs?process=web")
 	if strings.Contains(page, "breaker open") {
 		t.Errorf("another process is shown:\n%s", page)

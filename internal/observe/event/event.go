@@ -3,6 +3,7 @@ package event
 import (
 	"context"
 	"log/slog"
+	"slices"
 )
 
 // Kind is the subject of an event.
@@ -20,16 +21,22 @@ const (
 	Health     Kind = "health"
 	DeadLetter Kind = "dead-letter"
 	Task       Kind = "task"
-	Act        Kind = "act" // action by a user or program through the console
+	Act        Kind = "act"  // action by a user or program through the console
+	Read       Kind = "read" // message bodies read through the console
 )
 
 // Kinds returns all kinds of events.
 func Kinds() []string {
 	var names []string
-	for _, k := range []Kind{Start, Stop, Deploy, Leadership, Pause, Breaker, Scaling, Health, DeadLetter, Task, Act} {
+	for _, k := range []Kind{Start, Stop, Deploy, Leadership, Pause, Breaker, Scaling, Health, DeadLetter, Task, Act, Read} {
 		names = append(names, string(k))
 	}
 	return names
+}
+
+// DefaultKinds returns the kinds shown unless others are chosen: all but reads, which each visit of a page adds.
+func DefaultKinds() []string {
+	return slices.DeleteFunc(Kinds(), func(name string) bool { return Kind(name) == Read })
 }
 
 // Event is one event. Its text is constant; variable parts are in Fields.
