@@ -20,7 +20,7 @@ import (
 // consoleScreens lists the pages of the console. Each contains its text when it is complete.
 var consoleScreens = []struct{ name, path, text string }{
 	{"overview", "/", "Messages in and out per second"},
-	{"queues", "/queues", "jobs-dead"},
+	{"queues", "/queues", "15 minutes"},
 	{"queue", "/queues/jobs", "Attributes of the queue"},
 	{"dead", "/dead?queue=jobs-dead", "Failure reasons"},
 	{"scheduled", "/tasks", "every day"},

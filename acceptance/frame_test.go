@@ -110,7 +110,7 @@ func TestNewRowsWaitWhileTheListIsScrolled(t *testing.T) {
 	b := e.signIn(t)
 	b.look("light", 390) // at this width, rows are cards, which make the page long
 	b.open("/events")
-	for range 6 {
+	for range 12 {
 		e.run(t, "queues", "pause", "mail")
 		e.run(t, "queues", "resume", "mail")
 	}

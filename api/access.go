@@ -53,3 +53,6 @@ type Caller struct {
 	ReadOnly     bool `json:"read_only"`
 	BodiesHidden bool `json:"bodies_hidden"`
 }
+
+// May reports whether the caller can use actions that need the scope.
+func (c *Caller) May(scope string) bool { return !c.ReadOnly && slices.Contains(c.Scopes, scope) }

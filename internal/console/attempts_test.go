@@ -22,11 +22,11 @@ func TestAttemptsAreShownWithTheirMessage(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	for i, id := range ids[:2] {
 		b.RecordAttempt("jobs", id, broker.Attempt{At: at, Instance: "here", Outcome: "failed", Status: 422,
-			Reason: "status 422", Answer: fmt.Sprint("no customer ", i), Duration: 1500 * time.Millisecond, ReceiveCount: 1,
+			Reason: "HTTP 422", Answer: fmt.Sprint("no customer ", i), Duration: 1500 * time.Millisecond, ReceiveCount: 1,
 			RetryAt: at.Add(time.Minute)})
 	}
 	c := dial(t, &Options{Broker: b})
-	want := []api.Attempt{{At: at, Instance: "here", Outcome: "failed", Status: 422, Reason: "status 422",
+	want := []api.Attempt{{At: at, Instance: "here", Outcome: "failed", Status: 422, Reason: "HTTP 422",
 		Answer: "no customer 1", DurationMS: 1500, ReceiveCount: 1, RetryAt: at.Add(time.Minute)}}
 	m, err := c.Message(t.Context(), "jobs-dead", ids[1])
 	if diff := cmp.Diff(want, m.Attempts); diff != "" || err != nil {

@@ -101,7 +101,7 @@ func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*api.Clie
 func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 	t.Parallel()
 	ds := NewDeliveries(0)
-	ds.Record(api.Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Reason: "status 500",
+	ds.Record(api.Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Reason: "HTTP 500",
 		At: time.Unix(5, 0).UTC()})
 	workers := []api.Worker{{Queue: "photos", Concurrency: 50, InWork: 2, GateReasons: []string{"app not ready"}}}
 	c := dial(t, &Options{
@@ -122,7 +122,7 @@ func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 		Checks: []health.Check{{Name: "app", Detail: "not ready"}},
 		Queues: []api.Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}}, Workers: workers,
 		App: []api.Process{{Name: "web", State: "running", PID: 7, Ready: true}},
-		Problems: []api.Problem{{Queue: "photos", Reason: "status 500", Count: 1, First: time.Unix(5, 0).UTC(),
+		Problems: []api.Problem{{Queue: "photos", Reason: "HTTP 500", Count: 1, First: time.Unix(5, 0).UTC(),
 			Last: time.Unix(5, 0).UTC(), LastMessageID: "m1"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -136,19 +136,19 @@ func TestProblemsAreGroupedByReason(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0).UTC() }
 	var ds Deliveries
 	for i, d := range []api.Delivery{
-		{MessageID: "a", Queue: "jobs", Outcome: "failed", Reason: "status 500"},
+		{MessageID: "a", Queue: "jobs", Outcome: "failed", Reason: "HTTP 500"},
 		{MessageID: "b", Queue: "jobs", Outcome: "done", Status: 200},
-		{MessageID: "c", Queue: "jobs", Outcome: "failed", Reason: "status 500"},
+		{MessageID: "c", Queue: "jobs", Outcome: "failed", Reason: "HTTP 500"},
 		{MessageID: "d", Queue: "jobs", Outcome: "unreached", Reason: "connection refused"},
-		{MessageID: "e", Queue: "mail", Outcome: "failed", Reason: "status 500"},
+		{MessageID: "e", Queue: "mail", Outcome: "failed", Reason: "HTTP 500"},
 	} {
 		d.At = at(i)
 		ds.Record(d)
 	}
 	want := []api.Problem{
-		{Queue: "mail", Reason: "status 500", Count: 1, First: at(4), Last: at(4), LastMessageID: "e"},
+		{Queue: "mail", Reason: "HTTP 500", Count: 1, First: at(4), Last: at(4), LastMessageID: "e"},
 		{Queue: "jobs", Reason: "connection refused", Count: 1, First: at(3), Last: at(3), LastMessageID: "d"},
-		{Queue: "jobs", Reason: "status 500", Count: 2, First: at(0), Last: at(2), LastMessageID: "c"},
+		{Queue: "jobs", Reason: "HTTP 500", Count: 2, First: at(0), Last: at(2), LastMessageID: "c"},
 	}
 	if diff := cmp.Diff(want, ds.Problems()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -25,13 +25,13 @@ func TestFirstTasksAreThoseThatFailThenThoseDueNext(t *testing.T) {
 	st := &api.TasksStatus{Tasks: []api.Task{{Name: "later", Next: []time.Time{at(5), at(15)}},
 		{Name: "paused", Paused: true, PauseReason: "too slow", Next: []time.Time{at(1)}},
 		{Name: "next", Next: []time.Time{at(4)}}, {Name: "off"},
-		{Name: "failing", FailedRuns: 20, LastFailure: "status 500", Next: []time.Time{at(7)}},
+		{Name: "failing", FailedRuns: 20, LastFailure: "HTTP 500", Next: []time.Time{at(7)}},
 		{Name: "both", Paused: true, FailedRuns: 1, Problem: "no queue", Next: []time.Time{at(8)}}}}
 	got := ""
 	for _, task := range st.First(9) {
 		got += fmt.Sprintf("%s: %s, %s\n", task.Name, task.State(), task.Why())
 	}
-	want := `failing: Failing, its last 20 runs failed: status 500
+	want := `failing: Failing, its last 20 runs failed: HTTP 500
 both: Failing, paused; its last run failed; no queue
 next: Scheduled, 
 later: Scheduled, 

@@ -8,7 +8,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-const withheld = "send the console's token"
+const withheld = "hidden: sign in, or send the console's token"
 
 // public returns an answer as seen by callers without the token. Text from the app, a hook or another server may
 // contain secrets and personal data; states, counts and times do not.

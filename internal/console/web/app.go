@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"tendril/api"
 	"tendril/internal/observe/eventlog"
@@ -52,10 +53,7 @@ func (v *visit) app() (any, error) {
 	}
 
 	if len(names) > 1 || page.Process != "" {
-		page.Names = v.choices("process", "All", names)
-		for i, name := range names {
-			page.Names[i+1].Label = name
-		}
+		page.Names = v.choices("process", "All", names, strings.Clone)
 	}
 
 	if page.Process != "" {
@@ -78,6 +76,7 @@ func (v *visit) app() (any, error) {
 
 	slices.SortFunc(page.Lines, func(a, b eventlog.Line) int { return int(b.ID - a.ID) })
 	page.Lines = page.Lines[:min(len(page.Lines), shownLines)]
+	slices.Reverse(page.Lines) // they read from top to bottom
 	return page, nil
 }
 

@@ -115,7 +115,7 @@ func TestPurgeLeavesLaterMessages(t *testing.T) {
 	fields := hiddenFields(t, s.get("/queues/jobs"), "/queues/jobs/purge")
 	s.send("jobs", "three")
 	fields.Set("confirm", "jobs")
-	wantText(t, s.post("/queues/jobs/purge", fields), "2 messages were removed")
+	wantText(t, s.post("/queues/jobs/purge", fields), "2 messages removed from jobs.")
 	wantText(t, s.get("/queues/jobs"), "three")
 	s.wantLive("jobs", 1)
 }
@@ -124,7 +124,7 @@ func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	s := newSite(t)
 	v := &visit{site: New(Options{}), r: &http.Request{URL: &url.URL{Path: "/"}}, screen: &overviewScreens[0]}
 	v.status = api.Status{Backend: api.BackendSQS}
-	v.Data = &overview{Dead: []deadQueue{{Queue: "jobs-dead", Count: 76}}}
+	v.Data = &overview{Attention: []attention{{Dead: &deadQueue{Queue: "jobs-dead", Count: 76}}}}
 	page, err := v.site.execute(view("overview"), v, "page")
 	if err != nil {
 		t.Fatal(err)
@@ -142,6 +142,7 @@ func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 
 // actsAtOnce lists forms that act on a single click, and why this is safe.
 var actsAtOnce = map[string]string{
+	"frame.html /logout":                             "undone by a new link",
 	"overview.html /queues/{{segment .Name}}/resume": "undone by a pause",
 	"queue.html /queues/{{segment $q.Name}}/resume":  "undone by a pause",
 	"task.html /tasks/{{segment $t.Name}}/resume":    "undone by a pause",

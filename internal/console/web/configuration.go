@@ -88,19 +88,14 @@ func configuration(v *visit) (any, error) {
 		return nil, err
 	}
 
-	caller, err := v.api.Caller(v.ctx)
-	if err != nil {
-		return nil, err
-	}
-
 	switch {
-	case caller.ReadOnly:
+	case v.caller.ReadOnly:
 		page.ReadOnly = "The console is read-only."
-	case !slices.Contains(caller.Scopes, api.ScopeAct):
+	case !v.caller.May(api.ScopeAct):
 		page.ReadOnly = "You have read access only: a change needs the scope act."
 	}
 
-	page.arrange(caller.Scopes)
+	page.arrange(v.caller.Scopes)
 	return page, nil
 }
 
@@ -285,7 +280,11 @@ func (p *configurationPage) rows() (all []*settingRow) {
 func (p *configurationPage) refuse(refused *api.Error) {
 	p.Note = "Nothing was changed yet: " + refused.Message + "."
 	if len(refused.Details) > 0 {
-		p.Note = "Nothing was changed yet: correct the marked values below."
+		names := make([]string, len(refused.Details))
+		for i, d := range refused.Details {
+			names[i] = d.Option
+		}
+		p.Note = "Nothing was changed yet: correct " + listed(slices.Compact(names)) + "."
 	}
 
 	for _, d := range refused.Details {

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"html/template"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,10 +45,18 @@ type frame struct {
 	Result  *result
 	Now     time.Time
 	Paused  int
+	Caller  *api.Caller
+	Stream  bool // true for updates of a live page, which leave out what the browser keeps
 	Form    url.Values
 	Action  string
 	Data    any
 }
+
+// SignedIn reports whether a login link opened the page's session, which can end it.
+func (f *frame) SignedIn() bool { return strings.HasPrefix(f.Caller.Who, "session ") }
+
+// Receiving reports whether a queue can still be paused.
+func (f *frame) Receiving() bool { return f.Paused < len(f.Status.Workers) }
 
 // count is a number displayed with a navigation entry. Attention highlights it.
 type count struct {
@@ -57,7 +66,7 @@ type count struct {
 
 func (v *visit) frame() *frame {
 	f := &frame{Title: v.title, Path: v.path(), Entries: entries, Counts: map[string]count{}, Status: &v.status,
-		Result: v.result, Now: v.now, Data: v.Data, Form: v.r.PostForm, Action: v.r.URL.RequestURI()}
+		Result: v.result, Now: v.now, Data: v.Data, Caller: &v.caller, Stream: v.streamed, Form: v.r.PostForm, Action: v.r.URL.RequestURI()}
 	f.Title = "Problem"
 	if v.screen != nil {
 		if !v.screen.form && !v.screen.still {

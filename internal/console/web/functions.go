@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"html"
 	"html/template"
 	"net/url"
 	"regexp"
@@ -17,7 +18,7 @@ var functions = template.FuncMap{
 	"age": age, "seconds": seconds, "ms": milliseconds, "percent": percent, "bytes": size, "plural": plural,
 	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
-	"measured": measured, "sizes": sizes, "protection": protection, "uncoloured": uncoloured,
+	"measured": measured, "sizes": sizes, "protection": protection, "coloured": coloured, "clock": clock,
 	"before": before, "words": words, "exactcount": exactCount, "queuename": queueName,
 	"shell": terminal.ShellWord, "lastattempt": lastAttempt, "shortid": shortID, "persecond": perSecond,
 }
@@ -186,14 +187,55 @@ func preview(text string) string {
 }
 
 // colours matches escape sequences for colours and terminal titles. Log lines contain them in escaped form.
-var colours = regexp.MustCompile(`\\x1b\[[0-9;:]*m|\\x1b\][^\\]*\\a`)
+var colours = regexp.MustCompile(`\\x1b\[([0-9;:]*)m|\\x1b\][^\\]*\\a`)
+
+// colourClasses are the CSS classes of the colours 30 to 37 and 90 to 97. Black and white are the text's own colour.
+var colourClasses = [8]string{1: "red", 2: "green", 3: "yellow", 4: "blue", 5: "magenta", 6: "cyan"}
+
+// coloured formats a log line with the foreground colours of its escape sequences.
+func coloured(line string) template.HTML {
+	var out strings.Builder
+	class, at := "", 0
+	write := func(text string) {
+		if text = html.EscapeString(text); class != "" && text != "" {
+			text = `<span class="ansi ` + class + `">` + text + `</span>`
+		}
+		out.WriteString(text)
+	}
+	for _, m := range colours.FindAllStringSubmatchIndex(line, -1) {
+		write(line[at:m[0]])
+		if at = m[1]; m[2] >= 0 {
+			class = colourAfter(class, line[m[2]:m[3]])
+		}
+	}
+	write(line[at:])
+	return template.HTML(out.String())
+}
+
+// colourAfter returns the class after a sequence of codes. Codes that only change weight or background keep it.
+func colourAfter(class, codes string) string {
+	if strings.HasPrefix(codes, "38") { // one of 256 or more colours
+		return ""
+	}
+	for code := range strings.SplitSeq(codes, ";") {
+		n, _ := strconv.Atoi(code)
+		switch {
+		case n == 0 || n == 39:
+			class = ""
+		case n >= 30 && n <= 37, n >= 90 && n <= 97:
+			class = colourClasses[n%10]
+		}
+	}
+	return class
+}
+
+// clock formats the time of day where tendril runs, with the exact time on hover.
+func clock(t time.Time) template.HTML { return moment(t, t.Local().Format(time.TimeOnly)) }
 
 func before(text, separator string) string {
 	first, _, _ := strings.Cut(text, separator)
 	return first
 }
-
-func uncoloured(line string) string { return colours.ReplaceAllString(line, "") }
 
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {

@@ -26,7 +26,7 @@ func (found) ServeHTTP(http.ResponseWriter, *http.Request) {}
 // live streams one page: GET /live?at=/queues/jobs. Each event is the part of the page between header and footer,
 // sent when it changes.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) {
-	at, sc := s.find(r)
+	at, sc := s.find(r, r.URL.Query().Get("at"))
 	if sc == nil || sc.still {
 		http.Error(w, "at names no page", http.StatusNotFound)
 		return
@@ -46,7 +46,9 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
 	for {
-		part, err := s.render(newVisit(s, sc, at), "live")
+		v := newVisit(s, sc, at)
+		v.streamed = true
+		part, err := s.render(v, "live")
 		if err == nil {
 			err = out.send(part.Bytes())
 			s.buffers.Put(part)
@@ -66,13 +68,14 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find returns a request for the page in the parameter at, and its screen, or nil.
-func (s *Site) find(r *http.Request) (*http.Request, *screen) {
-	u, err := url.Parse(ownPath(r.URL.Query().Get("at")))
+// find returns a request for the page at a path, and its screen, or nil.
+func (s *Site) find(r *http.Request, path string) (*http.Request, *screen) {
+	u, err := url.Parse(ownPath(path))
 	if err != nil {
 		return nil, nil
 	}
 	at := r.Clone(r.Context())
+	at.Method = http.MethodGet
 	at.URL, at.RequestURI = u, u.RequestURI()
 	h, pattern := s.pages.Handler(at)
 	page, ok := h.(found)

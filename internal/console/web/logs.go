@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tendril/api"
 	"tendril/internal/observe/eventlog"
@@ -22,7 +23,7 @@ type logsPage struct {
 
 func (v *visit) logs() (any, error) {
 	page := &logsPage{Process: v.query("process"), Level: v.query("level"), Match: v.query("match"),
-		Levels: v.choices("level", "All levels", []string{"warn", "error"})}
+		Levels: v.choices("level", "All levels", []string{"warn", "error"}, capital)}
 	names := []string{eventlog.Own}
 	for _, p := range v.status.App {
 		names = append(names, p.Name)
@@ -32,7 +33,7 @@ func (v *visit) logs() (any, error) {
 		names = append(names, page.Process)
 	}
 
-	page.Processes = v.choices("process", "All processes", names)
+	page.Processes = v.choices("process", "All processes", names, strings.Clone)
 	before, err := v.before()
 	if err != nil {
 		return nil, err
@@ -47,5 +48,6 @@ func (v *visit) logs() (any, error) {
 	page.Lines, err = v.api.Logs(v.ctx, filter)
 	page.First, page.Next = v.pages(len(page.Lines), func(i int) int64 { return page.Lines[i].ID })
 	page.Lines = page.Lines[:min(len(page.Lines), pageSize)]
+	slices.Reverse(page.Lines) // they read from top to bottom
 	return page, err
 }

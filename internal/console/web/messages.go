@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -55,6 +56,8 @@ type messagePage struct {
 	Forms    []choice
 	Form     string
 	Text     string
+	Cut      bool   // true if Text is the start of the body only
+	Download string // URL of the complete body
 	Tree     *jsonNode
 	Whole    bool // true if Tree is complete
 	MaxTries int  // receives before dead-lettering; 0 without a dead-letter queue
@@ -104,15 +107,32 @@ func (v *visit) message() (any, error) {
 		}
 	}
 
-	if len(m.Body) <= maxArgument {
+	if len(m.Body) <= maxShownBody {
 		page.Curl, page.Send = curlCommand(target, m.Body), sendCommand(m.Queue, m.Body)
 	}
 
 	return page, nil
 }
 
-// maxArgument limits the body in a command: Linux allows arguments of less than 128 KiB.
-const maxArgument = 127 << 10
+// maxShownBody limits the bytes of a body on a page, also in a command: Linux allows arguments of less than 128 KiB.
+const maxShownBody = 64 << 10
+
+// download answers with a body as a file.
+func (s *Site) download(w http.ResponseWriter, r *http.Request) {
+	v := newVisit(s, nil, r)
+	v.api.Bodies = v.query("body") == "1"
+	m, err := v.findMessage(v.query("queue"), v.name("id"))
+	if err == nil && m.BodyHidden {
+		err = &api.Error{Status: http.StatusForbidden, Message: "bodies are hidden", Hint: "show the body first"}
+	}
+	if err != nil {
+		s.fail(w, v, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": m.ID + ".txt"}))
+	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(m.Body))
+}
 
 func curlCommand(target, body string) string {
 	if u, err := url.Parse(target); err != nil || !strings.HasPrefix(u.Scheme, "http") {
@@ -131,15 +151,20 @@ func sendCommand(queue, body string) string {
 // chooseForm selects how to display the body, based on the URL. By default, JSON is displayed as a tree.
 func (p *messagePage) chooseForm(v *visit) {
 	p.Form = v.query("as")
-	isJSON := json.Valid([]byte(p.Body))
+	shown := p.Body
+	if p.Cut = len(shown) > maxShownBody; p.Cut {
+		shown = shown[:maxShownBody]
+	}
+	p.Download = strings.Replace(v.with("as", ""), "/messages/"+url.PathEscape(p.ID), "/messages/"+url.PathEscape(p.ID)+"/body", 1)
+	isJSON := !p.Cut && json.Valid([]byte(p.Body))
 	switch {
 	case p.Form == "hex":
-		p.Text = hex.Dump([]byte(p.Body))
+		p.Text = hex.Dump([]byte(shown))
 	case isJSON && p.Form != "raw":
 		p.Form = "json"
 		p.Tree, p.Whole = treeOf(p.Body)
 	default:
-		p.Form, p.Text = "raw", p.Body
+		p.Form, p.Text = "raw", strings.ToValidUTF8(shown, "")
 	}
 
 	for _, form := range []struct {
@@ -175,13 +200,13 @@ func (a attempt) Sign() string {
 func (a attempt) Words() string {
 	switch {
 	case a.Status >= 500:
-		return "The app failed with status " + strconv.Itoa(a.Status) + "."
+		return "The app failed with " + a.Sign() + "."
 	case a.Status == http.StatusTooManyRequests:
-		return "The app is overloaded (status 429)."
+		return "The app is overloaded (HTTP 429)."
 	case a.Status >= 400:
-		return "The app refused the message with status " + strconv.Itoa(a.Status) + "."
+		return "The app refused the message with " + a.Sign() + "."
 	case a.Status >= 300:
-		return "The app answered with a redirect, status " + strconv.Itoa(a.Status) + "."
+		return "The app answered with a redirect, " + a.Sign() + "."
 	case a.Outcome == queue.Unreached.String():
 		return "The app was not reached: " + a.Reason
 	case a.Reason != "":

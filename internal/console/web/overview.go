@@ -29,13 +29,34 @@ var environmentActs = []act{
 }
 
 type overview struct {
-	Causes   []health.Cause
-	Since    time.Time
-	Dead     []deadQueue
-	Paused   []queueRow
-	Queues   []queueRow
-	Tasks    []api.Task // failing tasks first, then by next run
-	Problems []api.Problem
+	// Attention is what needs somebody, worst first; More is the rest of it.
+	Attention, More []attention
+	Since           time.Time
+	Range           string // of the charts
+	Ranges          []choice
+	Queues          []queueRow
+	Tasks           []api.Task // failing tasks first, then by next run
+	Problems        []api.Problem
+}
+
+// attention is a row about a cause of health, a dead-letter queue or a paused queue. One of the three is set.
+type attention struct {
+	Cause  *health.Cause
+	Dead   *deadQueue
+	Paused *queueRow
+}
+
+// rank orders rows by how urgent they are. Dead letters and pauses are warnings.
+func (a attention) rank() int {
+	switch {
+	case a.Cause == nil:
+		return 1
+	case tone(a.Cause.Status) == "failing":
+		return 0
+	case tone(a.Cause.Status) == "warning":
+		return 1
+	}
+	return 2
 }
 
 type deadQueue struct {
@@ -58,30 +79,67 @@ type queueRow struct {
 }
 
 const (
-	shownTasks    = 5
-	shownProblems = 10
+	shownAttention = 5
+	shownTasks     = 5
+	shownProblems  = 10
 )
 
 func (v *visit) overview() (any, error) {
-	o := &overview{Queues: v.queueRows(), Problems: v.status.Problems, Tasks: v.status.Tasks.First(shownTasks)}
+	rows := v.queueRows()
+	o := &overview{Queues: withoutDead(rows), Problems: v.status.Problems, Tasks: v.status.Tasks.First(shownTasks)}
 	o.Problems = o.Problems[:min(len(o.Problems), shownProblems)]
+	o.Range, o.Ranges = v.ranges()
 	if h := v.status.Health; h != nil {
-		o.Causes, o.Since = h.Each(), h.Since
+		o.Since = h.Since
 	}
-	for _, q := range o.Queues {
-		if q.Dead && q.Ledger.Live > 0 {
-			o.Dead = append(o.Dead, v.deadQueue(q.Name, q.Ledger.Live))
-		}
-		if q.Worker != nil && q.Worker.Paused {
-			o.Paused = append(o.Paused, q)
-		}
-	}
+	o.Attention = v.attention(rows)
+	shown := min(len(o.Attention), shownAttention)
+	o.Attention, o.More = o.Attention[:shown], o.Attention[shown:]
 	return o, nil
 }
 
+// attention returns the dead letters and pauses of each queue and the causes of health, worst first. Rows about a queue
+// come before equally bad causes, because they have an action.
+func (v *visit) attention(rows []queueRow) (all []attention) {
+	for i := range rows {
+		q := &rows[i]
+		if q.DeadLetters > 0 {
+			all = append(all, attention{Dead: v.deadQueue(q.DeadLetterQueue, q.DeadLetters)})
+		}
+		if q.Worker != nil && q.Worker.Paused {
+			all = append(all, attention{Paused: q})
+		}
+	}
+	if h := v.status.Health; h != nil {
+		causes := h.Each()
+		for i := range causes {
+			all = append(all, attention{Cause: &causes[i]})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b attention) int { return cmp.Compare(a.rank(), b.rank()) })
+	return all
+}
+
+// ranges returns the range of the charts in the URL, and links to each range.
+func (v *visit) ranges() (chosen string, links []choice) {
+	names := series.Ranges()
+	if chosen = v.query("range"); !slices.Contains(names, chosen) {
+		chosen = names[0]
+	}
+	for i, name := range names {
+		link := choice{Label: strings.NewReplacer("m", " minutes", "h", " hours").Replace(name), Path: v.with("range", name),
+			Chosen: name == chosen}
+		if i == 0 {
+			link.Path = v.with("range", "")
+		}
+		links = append(links, link)
+	}
+	return chosen, links
+}
+
 // deadQueue reads the reasons of a dead-letter queue. Callers without permission see the count only.
-func (v *visit) deadQueue(name string, count int64) deadQueue {
-	d := deadQueue{Queue: name, Count: count}
+func (v *visit) deadQueue(name string, count int64) *deadQueue {
+	d := &deadQueue{Queue: name, Count: count}
 	groups, err := v.api.Reasons(v.ctx, name)
 	if err != nil {
 		return d
@@ -125,6 +183,11 @@ func (v *visit) queueRows() []queueRow {
 
 	slices.SortStableFunc(rows, func(a, b queueRow) int { return cmp.Compare(a.rank(), b.rank()) })
 	return rows
+}
+
+// withoutDead omits dead-letter queues, whose messages are counted in the rows of their sources.
+func withoutDead(rows []queueRow) []queueRow {
+	return slices.DeleteFunc(slices.Clone(rows), func(q queueRow) bool { return q.Dead })
 }
 
 func (q *queueRow) work(w *api.Worker) {

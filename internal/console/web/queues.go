@@ -10,7 +10,7 @@ import (
 )
 
 var queueScreens = []screen{
-	{path: "/queues", entry: "Queues", view: "queues", load: func(v *visit) (any, error) { return v.queueRows(), nil }},
+	{path: "/queues", entry: "Queues", view: "queues", load: func(v *visit) (any, error) { return withoutDead(v.queueRows()), nil }},
 	{path: "/queues/{name}", entry: "Queues", view: "queue", load: (*visit).queue},
 }
 
@@ -35,7 +35,7 @@ var queueActs = []act{
 	{"/queues/{name}/purge", (*visit).purge},
 	{"/queues/{name}/delete", func(v *visit) (string, error) {
 		n, err := v.api.DeleteQueue(v.ctx, v.name("name"), v.field("confirm"))
-		return v.name("name") + " was deleted with " + strconv.Itoa(n) + " messages.", err
+		return v.name("name") + " was deleted with " + plural(n, "message") + ".", err
 	}},
 }
 
@@ -45,6 +45,8 @@ type queuePage struct {
 	Queue    queueRow
 	Filter   api.Filter
 	States   []choice
+	Range    string // of the chart
+	Ranges   []choice
 	Messages []api.Message
 	First    string
 	Next     string
@@ -61,6 +63,7 @@ func (v *visit) queue() (any, error) {
 	page := &queuePage{Filter: api.Filter{State: v.query("state"), After: v.query("after"), Limit: pageSize,
 		Selection: api.Selection{Match: v.query("match")}}}
 	v.title = name
+	page.Range, page.Ranges = v.ranges()
 	for _, row := range v.queueRows() {
 		if row.Name == name {
 			page.Queue = row
@@ -116,8 +119,7 @@ func (v *visit) outgoing() (api.Outgoing, error) {
 	out := api.Outgoing{Body: body, GroupID: v.field("group"), DedupID: v.field("dedup")}
 	if text := v.field("message-attributes"); text != "" {
 		if err := json.Unmarshal([]byte(text), &out.Attributes); err != nil {
-			return out, &api.Error{Status: 400, Message: "the attributes are not understood: " + err.Error(),
-				Hint: `write a JSON object such as {"tenant": "a", "tries": 3}`}
+			return out, invalid("message-attributes", `attributes must be JSON, such as {"tenant": "a", "tries": 3}`)
 		}
 	}
 	return out, nil
@@ -145,13 +147,12 @@ func (v *visit) send() (string, error) {
 func (v *visit) purge() (string, error) {
 	name := v.name("name")
 	if v.field("confirm") != name {
-		return "", &api.Error{Status: 400, Message: "nothing was removed: the typed name does not match the queue's",
-			Hint: "type " + name}
+		return "", invalid("confirm", "nothing was removed: the typed name does not match the queue's; type "+name)
 	}
 	through, err := v.number("through")
 	if err != nil {
 		return "", err
 	}
 	n, err := v.api.Purge(v.ctx, name, v.field("confirm"), int64(through))
-	return strconv.Itoa(n) + " messages were removed from " + name + ".", err
+	return plural(n, "message") + " removed from " + name + ".", err
 }

@@ -104,10 +104,15 @@ func New(opts Options) *Site {
 	s.mux.HandleFunc("GET /live", s.live)
 	s.mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
 		v := newVisit(s, nil, r)
-		v.Data = console.NewSessionKey(r)
-		s.answerWith(w, v, "signedin", http.StatusOK)
+		if v.Data = console.NewSessionKey(r); v.Data != "" {
+			s.answerWith(w, v, "signedin", http.StatusOK)
+			return
+		}
+		v.Data = r.URL.Query().Has("code")
+		s.answerWith(w, v, "signin", http.StatusUnauthorized)
 	})
 
+	s.mux.HandleFunc("GET /messages/{id}/body", s.download)
 	s.mux.HandleFunc("GET /assets/{file}", serveAsset)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, newVisit(s, nil, r), &api.Error{Status: http.StatusNotFound,
@@ -191,8 +196,12 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 
 	shown.Request = w.Header().Get(api.RequestIDHeader)
 	v.Data, v.screen = shown, nil
+	if name == "signin" {
+		v.Data = false
+	}
 	if name != "signin" && v.status.Environment == "" {
 		v.status, _ = v.api.Status(v.ctx) // only needed for the frame
+		v.caller, _ = v.api.Caller(v.ctx)
 	}
 
 	s.answerWith(w, v, name, status)

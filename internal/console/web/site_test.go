@@ -338,9 +338,9 @@ func TestPurgeAsksForTheName(t *testing.T) {
 	s.queue("jobs", nil)
 	s.send("jobs", "one")
 	wantText(t, s.post("/queues/jobs/purge", url.Values{"confirm": {"job"}, "back": {"/queues/jobs"}}),
-		"nothing was removed", "type jobs")
+		"nothing was removed", "type jobs", `data-field="confirm"`)
 	wantText(t, s.post("/queues/jobs/purge", url.Values{"confirm": {"jobs"}, "back": {"/queues/jobs"}}),
-		"1 messages were removed")
+		"1 message removed from jobs.")
 }
 
 func TestAQueueIsDeletedWhenItsNameWasTyped(t *testing.T) {
@@ -348,11 +348,11 @@ func TestAQueueIsDeletedWhenItsNameWasTyped(t *testing.T) {
 	s.queue("scratch", nil)
 	s.send("scratch", "one")
 	const form = `action="/queues/scratch/delete"`
-	wantText(t, s.get("/queues/scratch"), form, "with 1 messages permanently")
+	wantText(t, s.get("/queues/scratch"), form, "with 1 message permanently")
 	wantText(t, s.post("/queues/scratch/delete", url.Values{"confirm": {"scrat"}, "back": {"/queues"}}),
 		"confirm it with the name of the queue")
 	wantText(t, s.post("/queues/scratch/delete", url.Values{"confirm": {"scratch"}, "back": {"/queues"}}),
-		"scratch was deleted with 1 messages.")
+		"scratch was deleted with 1 message.")
 	s.queue("jobs", nil)
 	s.status.Workers = []api.Worker{{Queue: "jobs"}}
 	if page := s.get("/queues/jobs"); strings.Contains(page, "/queues/jobs/delete") {
@@ -528,7 +528,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 				Back: "/dead?" + deadFilter{Match: body, Reason: reason, ByReason: true}.query(reason)}},
 			{"edit", &editPage{Message: api.Message{ID: reason, Queue: reason, Body: body, GroupID: reason},
 				AttributesText: body, Targets: []string{reason, body}, Target: reason, FIFO: true}},
-			{"overview", &overview{Causes: []health.Cause{{Status: health.Severe, Text: reason}}, Problems: []api.Problem{{Reason: body, Queue: reason,
+			{"overview", &overview{Attention: []attention{{Cause: &health.Cause{Status: health.Severe, Text: reason}}}, Problems: []api.Problem{{Reason: body, Queue: reason,
 				LastMessageID: reason}}, Queues: []queueRow{{Queue: api.Queue{Name: reason}, Reason: body}}}},
 			{"task", &taskPage{Task: api.Task{Name: reason, PauseReason: body, URL: body}, Runs: []api.TaskRun{
 				{Task: reason, Reason: body, Skipped: reason}}}},

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,9 +32,23 @@ func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	if err != nil {
 		return nil
 	}
-	c.readAt, c.queues = v.now, read.Queues
+	c.readAt, c.queues = v.now, map[string]series.Traffic{}
+	start := min(started(read.Series.In), started(read.Series.Out))
+	for name, t := range read.Queues {
+		c.queues[name] = series.Traffic{In: from(t.In, start), Out: from(t.Out, start)}
+	}
 	return c.queues
 }
+
+// started returns the index of the first known value: curves start with the environment.
+func started(v series.Values) int {
+	if i := slices.IndexFunc(v, func(value float32) bool { return value == value }); i >= 0 {
+		return i
+	}
+	return len(v)
+}
+
+func from(v series.Values, start int) series.Values { return v[min(start, len(v)):] }
 
 // perSecond formats a curve's latest rate as in 'tendril top'; "–" if unknown.
 func perSecond(v series.Values) string {

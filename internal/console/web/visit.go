@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -24,10 +25,13 @@ type visit struct {
 	now    time.Time
 
 	status api.Status
+	caller api.Caller
 	result *result
 	title  string // page title; defaults to the entry
 	entry  string // navigation entry; defaults to the screen's
 	Data   any
+	// streamed marks an update of a live page.
+	streamed bool
 }
 
 func newVisit(s *Site, sc *screen, r *http.Request) *visit {
@@ -36,6 +40,9 @@ func newVisit(s *Site, sc *screen, r *http.Request) *visit {
 
 func (v *visit) load() (err error) {
 	if v.status, err = v.api.Status(v.ctx); err != nil {
+		return err
+	}
+	if v.caller, err = v.api.Caller(v.ctx); err != nil {
 		return err
 	}
 	v.api.Bodies = v.query("body") == "1"
@@ -65,8 +72,7 @@ func (v *visit) number(name string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, &api.Error{Status: http.StatusBadRequest, Message: name + " " + strconv.Quote(text) +
-			" is not a whole number", Hint: "use digits alone"}
+		return 0, invalid(name, name+" "+strconv.Quote(text)+" is not a whole number: use digits alone")
 	}
 	return n, nil
 }
@@ -89,7 +95,49 @@ func (v *visit) with(name, value string) string {
 type result struct {
 	Done, Failed, Hint string
 	Request            string
-	until              time.Time
+	// Form and Field describe the refused form, so that its page can show the input again.
+	Form  *refusedForm
+	until time.Time
+}
+
+// refusedForm is the input of a form whose action failed.
+type refusedForm struct {
+	Action string
+	Field  string // name of the field that is wrong, or ""
+	Values url.Values
+}
+
+// maxKept limits the bytes of a refused form that are kept.
+const maxKept = 1 << 20
+
+// refusedForm returns the input of the visit's form, or nil if it is too large to keep.
+func (v *visit) refusedForm(err error) *refusedForm {
+	size := 0
+	for _, texts := range v.r.PostForm {
+		for _, text := range texts {
+			size += len(text)
+		}
+	}
+	if size > maxKept {
+		return nil
+	}
+	form, wrong := &refusedForm{Action: v.r.URL.EscapedPath(), Values: v.r.PostForm}, (*fieldError)(nil)
+	if errors.As(err, &wrong) {
+		form.Field = wrong.field
+	}
+	return form
+}
+
+// fieldError is an error in one field of a form.
+type fieldError struct {
+	field string
+	error
+}
+
+func (e *fieldError) Unwrap() error { return e.error }
+
+func invalid(field, message string) error {
+	return &fieldError{field, &api.Error{Status: http.StatusBadRequest, Message: message}}
 }
 
 // results holds pending results by caller. They are not in a cookie, because any port of the host could set it.
@@ -161,6 +209,7 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 		outcome.Done = ""
 		outcome.Failed = problem.Message
 		outcome.Hint = problem.Hint
+		outcome.Form = v.refusedForm(err)
 		outcome.Request = w.Header().Get(api.RequestIDHeader) // shared by the page's API calls
 	}
 
@@ -168,7 +217,24 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 		s.results.put(who, outcome)
 	}
 
-	http.Redirect(w, r, ownPath(r.PostFormValue("back")), http.StatusSeeOther)
+	next := ownPath(r.PostFormValue("back"))
+	if err != nil {
+		next = cmp.Or(s.formPage(r), next)
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+// formPage returns the path of the page that has the request's form, or "" if it is unknown.
+func (s *Site) formPage(r *http.Request) string {
+	u, err := url.Parse(r.Referer())
+	if err != nil || u.Host != r.Host {
+		return ""
+	}
+	path := ownPath(u.RequestURI())
+	if _, sc := s.find(r, path); sc == nil {
+		return ""
+	}
+	return path
 }
 
 func (v *visit) who() string {

@@ -32,12 +32,18 @@
   const busy = () => held || $('dialog[open]') || $('#live details.popup[open]') ||
     $$('#main input, #main textarea, #main select').some((field) => edited(field) || field === document.activeElement) ||
     (getSelection().toString() !== '' && $('#main')?.contains(getSelection().anchorNode));
-  // Rows of a list that is not at its top wait behind a button; a page without new rows changes in its place.
-  const newRows = (text) => !$('[data-list]') || scrollY < 240 ? 0 :
-    $$('[data-list] tbody tr[id]', new DOMParser().parseFromString(text, 'text/html'))
+  // New rows come at the top of a list, and at the end of a box of lines. While another part is read, they wait behind a
+  // button; a page without new rows changes in its place.
+  const box = () => $('[data-tail]');
+  const atNewest = () => box() ? box().scrollTop + box().clientHeight > box().scrollHeight - 24 : scrollY < 240;
+  const toNewest = () => { if (box()) box().scrollTop = box().scrollHeight; else scrollTo(0, 0); };
+  const newRows = (text) => !$('[data-list], [data-tail]') || atNewest() ? 0 :
+    $$('[data-list] tbody tr[id], [data-tail] li[id]', new DOMParser().parseFromString(text, 'text/html'))
       .filter((row) => !document.getElementById(row.id)).length;
+  let following = true; // the end of the box of lines was visible before the update
   function waits(text) {
     if (busy()) return true;
+    following = atNewest();
     const rows = newRows(text);
     if (rows > 0) offer(rows); else $('#waiting')?.remove();
     return rows > 0;
@@ -85,16 +91,17 @@
   function offer(rows) {
     const button = $('#waiting') || document.createElement('button');
     button.id = 'waiting'; button.className = 'primary'; button.textContent = rows + ' new';
-    button.onclick = () => { scrollTo(0, 0); catchUp(); };
+    button.onclick = () => { toNewest(); catchUp(); };
     document.body.append(button);
   }
-  addEventListener('scroll', catchUp, { passive: true });
+  addEventListener('scroll', catchUp, { passive: true, capture: true });
   // What a person opened or closed stays so.
   htmx.registerExtension('opened', { htmx_before_morph_attr: (element, { attrName }) => attrName !== 'open' || !element.matches('details') });
 
   // After each update: what the server does not know is put back.
   const restore = () => {
     const theme = $('#theme'), hold = $('#hold');
+    if (box() && following) toNewest();
     $$('#main [data-copy], #main [data-all]').forEach((button) => { button.hidden = false; });
     if (theme) { theme.hidden = false; theme.textContent = dark() ? 'Light' : 'Dark'; theme.title = 'Change the colours'; }
     if (hold) { hold.hidden = false; hold.textContent = held ? '○ Not live' : '● Live'; hold.title = held ? 'Follow changes again' : 'Stop following changes'; hold.setAttribute('aria-pressed', held); }
@@ -110,13 +117,47 @@
       restore(); charts.forEach((c) => c.draw());
     } else if (target?.id === 'hold') { held = !held; restore(); catchUp(); }
     else if (target?.dataset.copy !== undefined) { copy(target); }
-    else if (target?.dataset.range) { chooseRange(target.dataset.range); }
     else if (target?.dataset.all) { // chooses all rows of a table
       $$('input[type=checkbox][name="' + target.dataset.all + '"]').forEach((box) => { box.checked = true; });
     }
     // A click elsewhere closes an open menu.
     $$('details.popup[open]').forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; });
   });
+
+  // An opened popup has the focus in its first field.
+  document.addEventListener('toggle', (event) => {
+    const menu = event.target;
+    if (!menu.open || !menu.matches('details.popup') || menu.contains(document.activeElement?.closest('form, details.popup > div'))) return;
+    $$('input, textarea, select, button', menu).find((field) => field.type !== 'hidden')?.focus();
+  }, true);
+
+  // A refused form gets its input back, and the error stands beside the field.
+  function showRefused() {
+    const refused = $('#refused'), wrong = $('#main [aria-invalid=true]');
+    if (wrong) { wrong.scrollIntoView({ block: 'center' }); wrong.focus(); }
+    if (!refused) return;
+    const given = $$('textarea', refused), error = refused.parentElement;
+    const form = $$('form[action="' + CSS.escape(refused.dataset.action) + '"]').find((form) =>
+      $$('input[type=hidden]', form).every((field) => field.name === 'back' || given.some((g) => g.name === field.name && g.value === field.value)));
+    if (!form) return;
+    for (const { name, value } of given) {
+      $$('[name="' + CSS.escape(name) + '"]', form).forEach((field) => {
+        if (field.matches('[type=checkbox]')) field.checked ||= field.value === value;
+        else if (field.type !== 'hidden') field.value = value;
+      });
+    }
+    for (let menu = form.closest('details'); menu; menu = menu.parentElement.closest('details')) menu.open = true;
+    const first = $$('input, textarea, select', form).find((field) => field.type !== 'hidden');
+    const field = refused.dataset.field && $('[name="' + CSS.escape(refused.dataset.field) + '"]', form);
+    refused.remove();
+    error.id = 'refusal';
+    if (field) {
+      field.setAttribute('aria-invalid', true); field.setAttribute('aria-describedby', error.id);
+      (field.closest('label') || field).after(error);
+    } else $('button:not([type=button])', form).before(error);
+    (field || first)?.focus();
+    error.scrollIntoView({ block: 'center' });
+  }
 
   // What only a script can do is hidden without one: copying, and choosing all rows.
   function copy(button) {
@@ -160,60 +201,86 @@
   const charts = [];
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
   const paints = ['accent', 'info', 'warning'];
+  const clock = (at, seconds) => new Date(at * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit',
+    second: seconds ? '2-digit' : undefined, hour12: false });
+  // A value with its unit; long times in larger units.
+  const larger = { ' ms': [1000, ' s'], ' s': [120, ' min', 60], ' min': [120, ' h', 60] };
+  function amount(value, unit) {
+    if (value === null || value === undefined) return '–';
+    const [from, next, by = from] = larger[unit] || [];
+    if (value >= from) return amount(value / by, next);
+    return (value >= 10000 ? +(value / 1000).toFixed(1) + ' k' : value >= 100 ? value.toFixed(0) : +value.toFixed(value < 10 ? 2 : 1)) + unit;
+  }
   class Chart {
     constructor(figure) {
       this.figure = figure; this.box = $('.plot', figure);
       this.keys = figure.dataset.chart.split(' '); this.labels = figure.dataset.labels.split(','); this.unit = figure.dataset.unit || '';
+      this.legend = document.createElement('p'); this.legend.className = 'legend'; figure.append(this.legend);
     }
     update(answer) { this.answer = answer; this.draw(); }
     draw() {
       if (!this.answer) return;
-      const { at, series, marks } = this.answer;
-      const data = [at, ...this.keys.map((key) => series[key] || at.map(() => null))];
-      const any = data.slice(1).some((values) => values.some((value) => value !== null));
-      this.plot?.destroy(); this.plot = null; this.box.classList.toggle('none', !any);
+      const { at, first, queues, marks } = this.answer;
+      const series = this.figure.dataset.queue ? queues[this.figure.dataset.queue] || {} : this.answer.series;
+      this.data = [at, ...this.keys.map((key) => series[key] || at.map(() => null))].map((values) => values.slice(first));
+      const any = this.data.slice(1).some((values) => values.some((value) => value !== null));
+      this.plot?.destroy(); this.plot = null; this.box.classList.toggle('none', !any); this.legend.hidden = !any;
       if (!any) return;
-      const clock = (at, seconds) => new Date(at * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit',
-        second: seconds ? '2-digit' : undefined, hour12: false });
       const axis = { stroke: colour('muted'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '12px system-ui' };
-      const unit = this.unit, show = (u, v) => v === null || v === undefined ? '–' : (v >= 100 ? v.toFixed(0) : +v.toFixed(2)) + unit;
+      const whole = this.unit ? undefined : [1, 2, 5].flatMap((n) => [1, 10, 100, 1000, 10000].map((by) => n * by)).sort((a, b) => a - b);
       this.plot = new uPlot({
-        width: this.box.clientWidth, height: 160, cursor: { y: false }, legend: { live: true },
+        width: this.box.clientWidth, height: 160, cursor: { y: false }, legend: { show: false },
         scales: { y: { range: (u, min, max) => [0, Math.max(max * 1.1, 1)] } },
-        axes: [{ ...axis, size: 28, values: (u, all) => all.map((at) => clock(at, false)) }, { ...axis, size: 48, values: (u, all) => all.map((v) => v >= 10000 ? v / 1000 + "k" : v) }],
-        series: [{ label: '', value: (u, at) => at === null ? '' : clock(at, true) }, ...this.labels.map((label, i) => ({ label, value: show, width: 1.5,
+        axes: [{ ...axis, size: 28, space: 70, values: (u, all, i, space, step) => all.map((at) => clock(at, step < 60)) },
+          { ...axis, size: 64, incrs: whole, values: (u, all) => all.map((v) => amount(v, this.unit)) }],
+        series: [{}, ...this.labels.map((label, i) => ({ label, width: 1.5,
           stroke: colour(paints[i]), fill: i === 0 && this.labels.length < 3 ? colour('wash') : undefined, points: { show: false } }))],
-        hooks: { draw: [(u) => {
+        hooks: { setCursor: [(u) => this.explain(u.cursor.idx)], draw: [(u) => {
           u.ctx.save(); u.ctx.strokeStyle = colour('muted'); u.ctx.setLineDash([3, 3]);
-          for (const mark of marks || []) {
+          for (const mark of marks) {
             const x = u.valToPos(mark.at, 'x', true);
-            if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
             u.ctx.beginPath(); u.ctx.moveTo(x, u.bbox.top); u.ctx.lineTo(x, u.bbox.top + u.bbox.height); u.ctx.stroke();
           }
           u.ctx.restore();
         }] },
-      }, data, this.box);
+      }, this.data, this.box);
+      this.explain();
+    }
+    // Writes the values under the pointer, or the newest ones, into the legend.
+    explain(index) {
+      const hovered = index !== null && index !== undefined;
+      this.legend.replaceChildren(...this.labels.map((label, i) => {
+        const values = this.data[i + 1], key = document.createElement('span'), value = document.createElement('b');
+        key.className = 'key ' + paints[i];
+        value.textContent = amount(hovered ? values[index] : values.findLast((v) => v !== null), this.unit);
+        key.append(label + ' ', value);
+        return key;
+      }), hovered ? 'at ' + clock(this.data[0][index], true) : 'now');
     }
   }
-  let range = '15m';
-  function chooseRange(chosen) {
-    range = chosen;
-    $$('[data-range]').forEach((b) => b.setAttribute('aria-pressed', b.dataset.range === range));
-    loadCharts();
+  // The axis starts with the data, but shows the last two points at least.
+  function trim(answer) {
+    const known = [answer.series.limit, answer.series.in].map((values) => values.findIndex((value) => value !== null)).filter((i) => i >= 0);
+    answer.first = Math.max(0, Math.min(...known, answer.at.length - 2));
+    answer.marks = answer.marks.filter((mark) => mark.at >= answer.at[answer.first]);
+    return answer;
   }
   async function loadCharts() {
     if (document.hidden || held || !charts.length) return;
     try {
-      const response = await fetch('/api/v1/series?range=' + range);
+      const response = await fetch('/api/v1/series?range=' + $('#charts').dataset.range);
       if (!response.ok) return;
-      const answer = await response.json();
+      const answer = trim(await response.json()), marks = $('#marks');
       charts.forEach((chart) => chart.update(answer));
+      marks.hidden = answer.marks.length === 0;
+      marks.textContent = 'Dashed lines: ' + answer.marks.slice(-5).map((mark) => clock(mark.at, false) + ' ' + mark.text).join(' · ');
     } catch { /* the bar at the bottom tells it */ }
   }
 
   if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', start); else start();
   function start() {
     restore();
+    showRefused();
     $$('[data-chart]').forEach((figure) => charts.push(new Chart(figure)));
     loadCharts();
     setInterval(loadCharts, 5000);
