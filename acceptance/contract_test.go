@@ -430,7 +430,7 @@ func TestContractSuccessCodesWiden(t *testing.T) {
 		send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &status})
 	}
 	p.await(t, "the redirect failed", func(e event) bool {
-		return e.Outcome == "failed" && strings.HasPrefix(e.Reason, "status 302")
+		return e.Outcome == "failed" && strings.HasPrefix(e.Reason, "HTTP 302")
 	})
 	app.await(t, "all came", func(all []posted) bool { return len(all) == 4 })
 	if n := p.count(func(e event) bool { return e.Outcome == "failed" }); n != 1 {

@@ -50,7 +50,7 @@ func TestReadmeCommands(t *testing.T) {
 			})
 
 			out, code := tendril(t, dir, nil, "send", "--wait", `{"image":"002-noon.png","width":640}`, "--data-dir", data)
-			if code != 0 || !strings.Contains(out, " done: status 200 ") {
+			if code != 0 || !strings.Contains(out, " done: HTTP 200 ") {
 				t.Errorf("send: exit status %d\n%s", code, out)
 			}
 			warned := p.count(func(e event) bool { return e.Msg == "app runs as root" && e.attribute("hint") == hint }) > 0

@@ -614,11 +614,11 @@ func TestFailureReason(t *testing.T) {
 		status               int
 		answer, reason, want string
 	}{
-		{422, `{"error":"missing customer_id"}`, "status 422", "HTTP 422 missing customer_id"},
+		{422, `{"error":"missing customer_id"}`, "HTTP 422", "HTTP 422 missing customer_id"},
 		{422, `{"error":{"code":7,"message":"no customer 4711"}}`, "", "HTTP 422 no customer #"},
 		{422, `{"code":7}`, "", `HTTP 422 {"code":#}`},
 		{500, "ValueError: invalid literal '12a'\n  at app.py:17", "", "HTTP 500 ValueError: invalid literal '#a'"},
-		{500, "", "status 500", "HTTP 500"},
+		{500, "", "HTTP 500", "HTTP 500"},
 		{404, "order 8f3a21bc-0000-4000-8000-0123456789AB not found", "", "HTTP 404 order * not found"},
 		{404, "order ord_8f3a21 of utf8 not found", "", "HTTP 404 order ord_* of utf# not found"},
 		{503, "  \n\tbusy,\x1b[31m later  on\u2028", "", "HTTP 503 busy, [#m later on"},

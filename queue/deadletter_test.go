@@ -22,7 +22,7 @@ func attributesOf(n int) (all []Attribute) {
 func TestOutgoingOfADeadLetter(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 24, 15, 4, 5, 0, time.UTC)
-	failure := Failure{Reason: "status 500", Status: 500, Answer: "no such order", Attempts: 3, Receives: 3,
+	failure := Failure{Reason: "HTTP 500", Status: 500, Answer: "no such order", Attempts: 3, Receives: 3,
 		DurationMS: 12, FailedAt: at, Instance: "worker-1", MessageID: "m-1", SentAt: at.Add(-time.Hour),
 		Source: "arn:aws:sqs:eu-west-1:123456789012:jobs"}
 	binary := Attribute{Name: "blob", Type: "Binary", Value: "\x00\xff"}
@@ -127,7 +127,7 @@ func TestCutReasonOfOthers(t *testing.T) {
 // FuzzReasonIsTextThatSQSTakes checks that for any response the attribute is valid JSON, consists of permitted
 // characters and fits.
 func FuzzReasonIsTextThatSQSTakes(f *testing.F) {
-	f.Add("status 500", "no such order", 3)
+	f.Add("HTTP 500", "no such order", 3)
 	f.Add("\xff\xfe", "\ufffe\U0001ffff\x7f\x00", MaxMessageSize)
 	f.Fuzz(func(t *testing.T, reason, answer string, body int) {
 		m := Message{ID: "m-1", Body: strings.Repeat("b", min(max(body, 1), MaxMessageSize))}

@@ -235,11 +235,11 @@ func TestSendWaits(t *testing.T) {
 				return
 			}
 			s.ds.Record(api.Delivery{MessageID: got[0].ID, Queue: "jobs", Outcome: []string{"done", "failed"}[i],
-				Status: 200 + 300*i, Reason: []string{"", "status 500"}[i]})
+				Status: 200 + 300*i, Reason: []string{"", "HTTP 500"}[i]})
 		}
 	}()
 	out, talk, code := s.tendril("", "send", "good", "--wait")
-	if code != 0 || !strings.Contains(out, " done: status 200") || strings.Count(out, "\n") != 1 {
+	if code != 0 || !strings.Contains(out, " done: HTTP 200") || strings.Count(out, "\n") != 1 {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
 	out, talk, code = s.tendril("", "send", "bad", "--wait", "-o", "json")
@@ -401,9 +401,9 @@ func TestDeadVerbs(t *testing.T) {
 		t.Errorf("no dead letters: exit %d, %s", code, talk)
 	}
 	ids := s.deadLetter("apple", "banana", "cherry", "apple pie", "plum")
-	s.b.RecordAttempt("jobs", ids[1], broker.Attempt{At: time.Now(), Outcome: "failed", Status: 422, Reason: "status 422"})
+	s.b.RecordAttempt("jobs", ids[1], broker.Attempt{At: time.Now(), Outcome: "failed", Status: 422, Reason: "HTTP 422"})
 	for _, args := range [][]string{{"dead", "list"}, {"dead", "ls", "-q", "jobs-dead"}} {
-		if out := s.must(args...); strings.Count(out, "\n") != 6 || !strings.Contains(out, "status 422") ||
+		if out := s.must(args...); strings.Count(out, "\n") != 6 || !strings.Contains(out, "HTTP 422") ||
 			!strings.Contains(out, " jobs ") {
 			t.Errorf("%v:\n%s", args, out)
 		}
@@ -491,12 +491,12 @@ func TestStatusVerb(t *testing.T) {
 		o.Probes.Ready = func() []health.Check { return []health.Check{{Name: "app", Detail: "connection refused"}} }
 	})
 	s.must("send", "x")
-	s.ds.Record(api.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Reason: "status 500", At: time.Now()})
+	s.ds.Record(api.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Reason: "HTTP 500", At: time.Now()})
 	out := s.must("status")
 	for _, want := range []string{"photos: running, NOT READY", "not ready: app: connection refused",
 		"ledger: sent 1 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 1",
 		"NOT receiving from jobs: app not ready", "last error: throttled", "2.0/s", "web      running  no     7",
-		"status 500"} {
+		"HTTP 500"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("status lacks %q:\n%s", want, out)
 		}

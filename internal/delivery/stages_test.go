@@ -27,7 +27,7 @@ func TestReasonOfADeadLetterIsNotForTheApp(t *testing.T) {
 	t.Parallel()
 	own := []queue.Attribute{{Name: "a", Type: "String", Value: "1"}, {Name: "z", Type: "Number", Value: "2"}}
 	back := queue.Message{ID: "m-1", Body: "b", Attributes: []queue.Attribute{own[0],
-		{Name: queue.AttributeReason, Type: "String", Value: `{"reason":"status 500"}`}, own[1]}}
+		{Name: queue.AttributeReason, Type: "String", Value: `{"reason":"HTTP 500"}`}, own[1]}}
 	to := &takesMessages{}
 	ForWorker(&Options{Target: to}).Deliver(t.Context(), &back)
 	if diff := cmp.Diff(own, to.seen[0].Attributes); diff != "" || to.seen[0].Body != "b" || len(back.Attributes) != 3 {

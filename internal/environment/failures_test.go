@@ -87,7 +87,7 @@ func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	}
 	m := deadLetters(t, b, "jobs-dead", 1)[0]
 	others, f := queue.CutReason(m.Attributes)
-	if f == nil || f.Reason != "status 422" || f.Status != 422 || f.Answer != "no such order" || f.Attempts != 2 ||
+	if f == nil || f.Reason != "HTTP 422" || f.Status != 422 || f.Answer != "no such order" || f.Attempts != 2 ||
 		f.Receives != 2 || f.MessageID != sent[0].ID || f.Source != b.ARN("jobs") || f.Instance == "" ||
 		time.Since(f.FailedAt) > patience || f.SentAt.IsZero() {
 		t.Errorf("the reason: %+v", f)

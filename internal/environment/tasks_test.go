@@ -64,7 +64,7 @@ cron:
 
 	eventually(t, "both in the health", func() bool {
 		causes := strings.Join(r.observe.monitor.Report().Causes, "\n")
-		return strings.Contains(causes, "The periodic task broken failed in its last 3 runs. Status 500.") &&
+		return strings.Contains(causes, "The periodic task broken failed in its last 3 runs. HTTP 500.") &&
 			strings.Contains(causes, "The periodic task idle is paused. Too slow.")
 	})
 	status := r.cron.tasks.Status()

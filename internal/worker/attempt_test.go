@@ -43,7 +43,7 @@ func TestAttemptsAreCountedAnewAfterARedrive(t *testing.T) {
 			if m.ReceiveCount == 2 {
 				return queue.Result{Outcome: queue.Unreached, Reason: "connection refused"}
 			}
-			return queue.Result{Outcome: queue.Failed, Reason: "status 500"}
+			return queue.Result{Outcome: queue.Failed, Reason: "HTTP 500"}
 		}}
 		r := prepare(t, queuetest.NewFake(nil), app, nil)
 		r.w = New(redriven{r.fake, 4}, app, &Options{VisibilityTimeout: time.Minute})

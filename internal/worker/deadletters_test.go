@@ -64,7 +64,7 @@ func (q *letterQueue) bodies() (all []string) {
 type failingBatches struct{ *testApp }
 
 func (a failingBatches) DeliverBatch(_ context.Context, msgs []*queue.Message) []queue.Result {
-	return slices.Repeat([]queue.Result{{Status: 500, Reason: "status 500"}}, len(msgs))
+	return slices.Repeat([]queue.Result{{Status: 500, Reason: "HTTP 500"}}, len(msgs))
 }
 
 // lettersWorker starts a worker on a queue with a maximum receive count of two.
@@ -99,7 +99,7 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 		q := &letterQueue{Fake: queuetest.NewFake(&queuetest.FakeOptions{MaxReceives: 2, KeepLog: true})}
 		r, events := lettersWorker(t, q, &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
 			sleep(ctx, 20*time.Millisecond)
-			return queue.Result{Status: 500, Reason: "status 500", Answer: "no such order"}
+			return queue.Result{Status: 500, Reason: "HTTP 500", Answer: "no such order"}
 		}}, Options{MaxReceives: 2, VisibilityTimeout: time.Minute})
 		after(time.Second)
 		began := time.Now()
@@ -112,7 +112,7 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 		}
 		for _, l := range q.letters {
 			f := l.Failure
-			if l.Message.ID != f.MessageID || !strings.HasPrefix(l.Message.Body, "body ") || f.Reason != "status 500" ||
+			if l.Message.ID != f.MessageID || !strings.HasPrefix(l.Message.Body, "body ") || f.Reason != "HTTP 500" ||
 				f.Status != 500 || f.Answer != "no such order" || f.Attempts != 2 || f.Receives != 2 || f.DurationMS != 20 ||
 				f.FailedAt.Before(began) || f.SentAt.IsZero() {
 				t.Fatalf("letter %+v of %+v", f, l.Message)
@@ -285,7 +285,7 @@ func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
 			var settled []Settled
 			app := &testApp{handle: func(_ context.Context, m *queue.Message) queue.Result {
 				if m.Body == "body 2" {
-					return queue.Result{Status: 422, Reason: "status 422", Instruction: queue.TerminalStatus}
+					return queue.Result{Status: 422, Reason: "HTTP 422", Instruction: queue.TerminalStatus}
 				}
 				return queue.Result{Outcome: queue.Done, Status: 200}
 			}}

@@ -99,7 +99,7 @@ func TestFIFOFailureReturnsTheRestOfItsGroup(t *testing.T) {
 				defer mu.Unlock()
 				if m.Body == "body 2" && failures > 0 {
 					failures--
-					return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "status 500"}
+					return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "HTTP 500"}
 				}
 				return queue.Result{Outcome: queue.Done, Status: 200}
 			}}
@@ -188,7 +188,7 @@ func TestFIFOUnderFailures(t *testing.T) {
 			app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
 				sleep(ctx, 30*time.Millisecond)
 				if chance(0.1) {
-					return queue.Result{Outcome: queue.Failed, Reason: "status 500"}
+					return queue.Result{Outcome: queue.Failed, Reason: "HTTP 500"}
 				}
 				return queue.Result{Outcome: queue.Done}
 			}}
@@ -254,7 +254,7 @@ func failing(bodies ...string) func(context.Context, *queue.Message) queue.Resul
 	return func(ctx context.Context, m *queue.Message) queue.Result {
 		sleep(ctx, 100*time.Millisecond)
 		if slices.Contains(bodies, m.Body) {
-			return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "status 500"}
+			return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "HTTP 500"}
 		}
 		return queue.Result{Outcome: queue.Done, Status: 200}
 	}

@@ -56,7 +56,7 @@ func done(d time.Duration) func(context.Context, *queue.Message) queue.Result {
 }
 
 func failed(ctx context.Context, _ *queue.Message) queue.Result {
-	return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "status 500"}
+	return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "HTTP 500"}
 }
 
 func (a *testApp) Deliver(ctx context.Context, m *queue.Message) queue.Result {

@@ -166,11 +166,11 @@ func (l *poolWorld) queueApp(t tester, i int, c *crowd, d *dice, healed *atomic.
 			return w.postponed(d)
 		}
 		if !healed.Load() && d.chance(w.throttling) {
-			return queue.Result{Outcome: queue.Throttled, Status: 429, Reason: "status 429"}
+			return queue.Result{Outcome: queue.Throttled, Status: 429, Reason: "HTTP 429"}
 		}
 		sleep(ctx, w.work)
 		if !healed.Load() && d.chance(w.failing) {
-			return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "status 500"}
+			return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "HTTP 500"}
 		}
 		return queue.Result{Outcome: queue.Done, Status: 200}
 	}

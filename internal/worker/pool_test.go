@@ -518,7 +518,7 @@ func TestAbortOfOneWorkerKeepsThePoolRight(t *testing.T) {
 }
 
 func throttledApp(context.Context, *queue.Message) queue.Result {
-	return queue.Result{Outcome: queue.Throttled, Status: 429, Reason: "status 429"}
+	return queue.Result{Outcome: queue.Throttled, Status: 429, Reason: "HTTP 429"}
 }
 
 func TestPrefetchOfAPoolIsShared(t *testing.T) {

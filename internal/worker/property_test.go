@@ -128,7 +128,7 @@ func (w *world) run(t tester, sometimes map[string]int) {
 		}
 		sleep(ctx, w.work)
 		if !healed.Load() && d.chance(w.failing) {
-			return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "status 500"}
+			return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "HTTP 500"}
 		}
 		return queue.Result{Outcome: queue.Done, Status: 200}
 	}

@@ -190,7 +190,7 @@ func (p *replay) print(a *replayAnswer) error {
 	if a.Reason != "" {
 		text += ": " + a.Reason
 	} else if a.Status != 0 {
-		text += fmt.Sprintf(", status %d", a.Status)
+		text += fmt.Sprintf(", HTTP %d", a.Status)
 	}
 	_, err := p.c.PrintErrf("%s\n", base.Plain(text))
 	return err

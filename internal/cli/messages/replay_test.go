@@ -73,7 +73,7 @@ func TestAReplayHasWhatTheLastDeliveryHad(t *testing.T) {
 	}
 	dead := api.Message{ID: "new", ReceiveCount: 1, Attributes: []queue.Attribute{{Name: "kind", Type: "String",
 		Value: "x"}, {Name: queue.AttributeReason, Type: "String",
-		Value: `{"reason":"status 500","attempts":4,"receives":5,"message_id":"old","source":"arn:q"}`}}}
+		Value: `{"reason":"HTTP 500","attempts":4,"receives":5,"message_id":"old","source":"arn:q"}`}}}
 	if m = replayed(&dead); m.ID != "old" || m.ReceiveCount != 5 || m.Attempt != 4 || len(m.Attributes) != 1 {
 		t.Errorf("of a dead letter on Amazon SQS: %+v", m)
 	}

@@ -303,7 +303,7 @@ func deliveryText(d api.Delivery) string {
 	text := fmt.Sprintf("%s %s", d.MessageID, d.Outcome)
 	switch {
 	case d.Done():
-		status := cmp.Or(d.Reason, fmt.Sprintf("status %d", d.Status))
+		status := cmp.Or(d.Reason, fmt.Sprintf("HTTP %d", d.Status))
 		return fmt.Sprintf("%s: %s in %d ms, %d ms after the send", text, status, d.DurationMS, d.WaitMS+d.DurationMS)
 	case d.Outcome == api.InWork:
 		return fmt.Sprintf("%s: attempt %d has been running for %d ms", text, d.Attempt, d.DurationMS)

@@ -67,16 +67,16 @@ func TestDeliveryTexts(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[string]string{
 		deliveryText(api.Delivery{MessageID: "m1", Outcome: "done", Status: 200, DurationMS: 12,
-			WaitMS: 3}): "m1 done: status 200 in 12 ms, 15 ms after the send",
-		deliveryText(api.Delivery{MessageID: "m1", Outcome: "failed", Reason: "status 500",
-			ReceiveCount: 2}): "m1 failed: status 500 (receive 2)",
+			WaitMS: 3}): "m1 done: HTTP 200 in 12 ms, 15 ms after the send",
+		deliveryText(api.Delivery{MessageID: "m1", Outcome: "failed", Reason: "HTTP 500",
+			ReceiveCount: 2}): "m1 failed: HTTP 500 (receive 2)",
 		deliveryText(api.Delivery{MessageID: "m1", Outcome: "unreached", Reason: "connection refused",
 			RetryAt: time.Unix(0, 0)}): "m1 unreached: connection refused, next attempt at " +
 			time.Unix(0, 0).Format("15:04:05"),
 		deliveryText(api.Delivery{MessageID: "m1", Outcome: api.InWork, Attempt: 2,
 			DurationMS: 900}): "m1 in work: attempt 2 has been running for 900 ms",
-		deliveryText(api.Delivery{MessageID: "m1", Outcome: "failed", Reason: "status 500", Answer: "oops",
-			DeadLetterQueue: "jobs-dead"}): `m1 failed: status 500 "oops", the last attempt: moved to jobs-dead`,
+		deliveryText(api.Delivery{MessageID: "m1", Outcome: "failed", Reason: "HTTP 500", Answer: "oops",
+			DeadLetterQueue: "jobs-dead"}): `m1 failed: HTTP 500 "oops", the last attempt: moved to jobs-dead`,
 	} {
 		if got != want {
 			t.Errorf("got  %q\nwant %q", got, want)

@@ -21,7 +21,7 @@ func TestTaskTable(t *testing.T) {
 	got := List.Table([]api.Task{
 		{Name: "tidy", Words: "every day at 14:00 Europe/Berlin", Zone: "Europe/Berlin",
 			Next: []time.Time{noon, noon.Add(time.Hour)},
-			Last: &api.TaskRun{ScheduledAt: noon.Add(-time.Hour), Outcome: "failed", Status: 500, Reason: "status 500",
+			Last: &api.TaskRun{ScheduledAt: noon.Add(-time.Hour), Outcome: "failed", Status: 500, Reason: "HTTP 500",
 				DurationMS: 1500, Attempts: 3}},
 		{Name: "a\x1b[31m", Words: "every minute UTC", Zone: "UTC", Paused: true, PauseReason: "audit", Failing: 2},
 		{Name: "far", Zone: "No/Where", Next: []time.Time{noon.In(time.FixedZone("", 3600)).Add(time.Second)}},
@@ -29,7 +29,7 @@ func TestTaskTable(t *testing.T) {
 	want := [][]string{
 		{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"},
 		{"tidy", "every day at 14:00 Europe/Berlin", "2026-07-01 14:00 CEST", "2026-07-01 13:00 CEST",
-			"failed 500: status 500 in 1.5s (attempt 3)", ""},
+			"failed 500: HTTP 500 in 1.5s (attempt 3)", ""},
 		{`a\x1b[31m`, "every minute UTC", "-", "-", "-", "PAUSED: audit; ENQUEUEING FAILS, 2 times in a row"},
 		{"far", "", "2026-07-01 13:00:01 +0100", "-", "-", ""},
 	}

@@ -13,7 +13,7 @@ func TestFailedRunsAreThoseInARow(t *testing.T) {
 		return periodic.Run{Attempts: 1, Result: queue.Result{Outcome: outcome, Reason: reason}}
 	}
 	pending, skipped := periodic.Run{}, periodic.Run{Skipped: periodic.ReasonOverlap}
-	failed, older, done := run(queue.Failed, "status 500"), run(queue.Unreached, "refused"), run(queue.Done, "")
+	failed, older, done := run(queue.Failed, "HTTP 500"), run(queue.Unreached, "refused"), run(queue.Done, "")
 	for name, c := range map[string]struct {
 		runs   []periodic.Run
 		failed int
@@ -21,8 +21,8 @@ func TestFailedRunsAreThoseInARow(t *testing.T) {
 	}{
 		"none":                         {nil, 0, ""},
 		"done":                         {[]periodic.Run{done, failed}, 0, ""},
-		"failed before a success":      {[]periodic.Run{failed, older, done, failed}, 2, "status 500"},
-		"always failed":                {[]periodic.Run{failed, failed, failed}, 3, "status 500"},
+		"failed before a success":      {[]periodic.Run{failed, older, done, failed}, 2, "HTTP 500"},
+		"always failed":                {[]periodic.Run{failed, failed, failed}, 3, "HTTP 500"},
 		"unfinished and left-out runs": {[]periodic.Run{pending, skipped, older, pending, failed}, 2, "refused"},
 		"nothing delivered yet":        {[]periodic.Run{pending, skipped}, 0, ""},
 	} {

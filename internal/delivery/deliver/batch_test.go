@@ -45,9 +45,9 @@ func TestAppGetsSeveralMessages(t *testing.T) {
 			"the answer is not JSON"},
 		{"a success that is too long to be read", answerWith("200", "", long), "FFF", "answer to a batch longer than 64 KiB"},
 		{"cut off", "HTTP/1.1 200 X\r\nContent-Length: 99\r\n\r\n{", "FFF", "answer was cut off"},
-		{"no success", answerWith("500", "", `{"batchItemFailures":[]}`), "FFF", "status 500"},
-		{"a terminal status", answerWith("400", "", ""), "FFF", "status 400"},
-		{"dropped", answerWith("500", "Tendril-Outcome: drop\r\n", ""), "DDD", "status 500 (app says drop)"},
+		{"no success", answerWith("500", "", `{"batchItemFailures":[]}`), "FFF", "HTTP 500"},
+		{"a terminal status", answerWith("400", "", ""), "FFF", "HTTP 400"},
+		{"dropped", answerWith("500", "Tendril-Outcome: drop\r\n", ""), "DDD", "HTTP 500 (app says drop)"},
 	} {
 		var got post
 		h, a := start(t, func(c *appConn) {

@@ -45,13 +45,13 @@ func TestOddAnswers(t *testing.T) {
 		{"no last chunk", head + "Transfer-Encoding: " +
 			"chunked\r\n\r\n5\r\n12345\r\n", failed, 200, "answer was cut off", closed},
 		{"bad chunk", head + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", failed, 200, "answer was cut off", dropped},
-		{"half a body of a failure", "HTTP/1.1 500 X\r\nContent-Length: 10\r\n\r\n12345", failed, 500, "status 500", closed},
+		{"half a body of a failure", "HTTP/1.1 500 X\r\nContent-Length: 10\r\n\r\n12345", failed, 500, "HTTP 500", closed},
 		{"not HTTP", "SSH-2.0-OpenSSH_9.6\r\n", failed, 0, "answer is not HTTP", dropped},
 		{"no number", "HTTP/1.1 OK\r\n\r\n", failed, 0, "answer is not HTTP", dropped},
 		{"negative length", head + "Content-Length: -1\r\n\r\n", failed, 0, "answer is not HTTP", dropped},
 		{"two lengths", head + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n12", failed, 0, "answer is not HTTP", dropped},
-		{"status beyond all", "HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n", failed, 999, "status 999", kept},
-		{"status below all", "HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n", failed, 0, "status 0", kept},
+		{"status beyond all", "HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n", failed, 999, "HTTP 999", kept},
+		{"status below all", "HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n", failed, 0, "HTTP 0", kept},
 		{"long head", head + "X: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", failed, 0,
 			"answer headers longer than 64 KiB", dropped},
 		{"bytes beyond ASCII in a head", head + "X: \xff\x80\r\nContent-Length: 0\r\n\r\n", done, 200, "", kept},
@@ -67,15 +67,15 @@ func TestOddAnswers(t *testing.T) {
 		{"as long as is read", head + "Content-Length: 1000\r\n\r\n" + strings.Repeat("x", 1000), done, 200, "", kept},
 		{"longer than is read", head + "Content-Length: 1001\r\n\r\n" + strings.Repeat("x", 1001), done, 200, "", dropped},
 		{"a failure longer than is read", "HTTP/1.1 500 X\r\nContent-Length: 9999\r\n\r\n" + strings.Repeat("x", 9999),
-			failed, 500, "status 500", dropped},
+			failed, 500, "HTTP 500", dropped},
 		{"informational first", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n" + ok200, done, 200, "",
 			kept},
 		{"informational only", "HTTP/1.1 102 Processing\r\n\r\n", failed, 0, "connection closed without an answer", closed},
 		{"another protocol", "HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", failed, 101,
-			"status 101 (the app requires another protocol)", dropped},
+			"HTTP 101 (the app requires another protocol)", dropped},
 		{"bytes beyond the answer", ok200 + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", done, 200, "", dropped},
 		{"204 with a body", "HTTP/1.1 204 X\r\nContent-Length: 5\r\n\r\nhello", failed, 204,
-			"status 204 (not among the success codes)", dropped},
+			"HTTP 204 (not among the success codes)", dropped},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -229,13 +229,13 @@ func TestEarlyAnswers(t *testing.T) {
 			c.readHead()
 			c.write("HTTP/1.1 413 X\r\nContent-Length: 0\r\n\r\n")
 			<-over
-		}, queue.Failed, 413, "status 413 (the message is too long for the app)"},
+		}, queue.Failed, 413, "HTTP 413 (the message is too long for the app)"},
 		{"failure, closes", func(c *appConn, over <-chan struct{}) {
 			c.readHead()
 			c.write("HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n")
 			c.Conn.(*net.TCPConn).CloseWrite()
 			<-over
-		}, queue.Failed, 500, "status 500"},
+		}, queue.Failed, 500, "HTTP 500"},
 		{"half-close without an answer", func(c *appConn, over <-chan struct{}) {
 			r, _ := c.readHead()
 			c.Conn.(*net.TCPConn).CloseWrite()

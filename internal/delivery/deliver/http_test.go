@@ -143,8 +143,8 @@ func TestSuccessCodes(t *testing.T) {
 		code    int
 		outcome queue.Outcome
 		reason  string
-	}{{200, queue.Failed, "status 200 (not among the success codes)"}, {204, queue.Done, ""}, {500, queue.Done, ""},
-		{404, queue.Failed, "status 404 for POST / (http_path?)"}} {
+	}{{200, queue.Failed, "HTTP 200 (not among the success codes)"}, {204, queue.Done, ""}, {500, queue.Done, ""},
+		{404, queue.Failed, "HTTP 404 for POST / (http_path?)"}} {
 		m := message()
 		m.Body = strconv.Itoa(test.code)
 		want(t, deliver(h, m), test.outcome, test.code, test.reason)
@@ -160,7 +160,7 @@ func TestResultHasDurationAndRetryAfter(t *testing.T) {
 			c.write("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n")
 		})
 		r := deliver(h, message())
-		want(t, r, queue.Failed, 503, "status 503")
+		want(t, r, queue.Failed, 503, "HTTP 503")
 		if r.RetryAfter != 7*time.Second || r.Duration != 1500*time.Millisecond || r.Err != nil {
 			t.Errorf("%+v", r)
 		}

@@ -152,25 +152,25 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		{"a function's time-out",
 			returning(`{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: 1 Error: Task timed out after 3.00 seconds"}`, "Unhandled"), "FFF", "the function timed out (unhandled)"},
 		{"429", refusing(429, "TooManyRequestsException", `,"Reason":"CallerRateLimitExceeded"`, "Retry-After", "3"), "TTT",
-			"status 429 TooManyRequestsException CallerRateLimitExceeded: the function accepts no more requests for now"},
+			"HTTP 429 TooManyRequestsException CallerRateLimitExceeded: the function accepts no more requests for now"},
 		{"413", refusing(413, "RequestTooLargeException", ""), "FFF",
-			"status 413 RequestTooLargeException: the event is too large for the function (store large bodies elsewhere and " +
+			"HTTP 413 RequestTooLargeException: the event is too large for the function (store large bodies elsewhere and " +
 				"send a reference)"},
 		{"500", refusing(500, "ServiceException", ""), "TTT",
-			"status 500 ServiceException: the service cannot run the function for now"},
+			"HTTP 500 ServiceException: the service cannot run the function for now"},
 		{"502", refusing(502, "ResourceNotReadyException", ""), "TTT",
-			"status 502 ResourceNotReadyException: the service cannot run the function for now"},
+			"HTTP 502 ResourceNotReadyException: the service cannot run the function for now"},
 		{"404", refusing(404, "ResourceNotFoundException:http://internal.amazon.com/", ""), "UUU",
-			"status 404 ResourceNotFoundException: function not found: check its name, its alias or version, the " +
+			"HTTP 404 ResourceNotFoundException: function not found: check its name, its alias or version, the " +
 				"account and the region"},
 		{"403", refusing(403, "AccessDeniedException", ""), "UUU",
-			"status 403 AccessDeniedException: access denied: allow these credentials lambda:InvokeFunction on the function"},
+			"HTTP 403 AccessDeniedException: access denied: allow these credentials lambda:InvokeFunction on the function"},
 		{"no Lambda", raw("HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found"), "UUU",
-			"status 404: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+			"HTTP 404: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
 		{"redirected", raw("HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"),
-			"UUU", "status 307: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+			"UUU", "HTTP 307: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
 		{"a cut refusal", raw("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 100\r\n\r\n{"), "TTT",
-			"status 429: the function accepts no more requests for now"},
+			"HTTP 429: the function accepts no more requests for now"},
 		{"slow", func(http.ResponseWriter, events.SQSEvent) {
 			<-hold
 		}, "FFF", "no answer in time; the function may be running"},

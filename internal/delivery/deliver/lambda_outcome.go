@@ -82,7 +82,7 @@ func tooLarge(a *queue.Invocation) bool {
 
 // refused returns the result of a call with a status other than 200.
 func refused(a *queue.Invocation) queue.Result {
-	r := queue.Result{Status: a.Status, Reason: "status " + strconv.Itoa(a.Status)}
+	r := queue.Result{Status: a.Status, Reason: "HTTP " + strconv.Itoa(a.Status)}
 	if isPlainName(a.Code) {
 		r.Reason += " " + a.Code
 	}

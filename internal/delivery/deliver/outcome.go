@@ -73,7 +73,7 @@ func (c *Client) judge(ctx context.Context, a *answer, p *content, end time.Time
 	}
 	switch {
 	case a.wanted.wish != wishNothing:
-		return a.wanted.result("status "+strconv.Itoa(a.head.StatusCode), result)
+		return a.wanted.result("HTTP "+strconv.Itoa(a.head.StatusCode), result)
 	case !a.success && len(p.batch) <= 1 && c.terminal.Has(result.Status):
 		result.Instruction = queue.TerminalStatus
 	case a.success && p.batch != nil:
@@ -171,7 +171,7 @@ func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time
 }
 
 func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
-	status := "status " + strconv.Itoa(head.StatusCode)
+	status := "HTTP " + strconv.Itoa(head.StatusCode)
 	switch code := head.StatusCode; {
 	case code == http.StatusSwitchingProtocols:
 		return status + " (the app requires another protocol)"

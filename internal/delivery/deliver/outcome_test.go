@@ -48,34 +48,34 @@ func TestStatusReasons(t *testing.T) {
 		location string
 		want     string
 	}{
-		{500, "", "status 500"},
-		{503, "", "status 503"},
-		{429, "", "status 429"},
-		{400, "", "status 400"},
-		{401, "", "status 401 (the app requires a login)"},
-		{403, "", "status 403 (refused; a CSRF or host check?)"},
-		{404, "", "status 404 for POST /worker (http_path?)"},
-		{405, "", "status 405 for POST /worker (http_path?)"},
-		{413, "", "status 413 (the message is too long for the app)"},
-		{431, "", "status 431 (the attributes are too long for the app)"},
-		{201, "", "status 201 (not among the success codes)"},
-		{200, "", "status 200 (not among the success codes)"},
-		{299, "", "status 299 (not among the success codes)"},
-		{300, "/", "status 300 to / (redirects are not followed)"},
-		{399, "/", "status 399 to / (redirects are not followed)"},
+		{500, "", "HTTP 500"},
+		{503, "", "HTTP 503"},
+		{429, "", "HTTP 429"},
+		{400, "", "HTTP 400"},
+		{401, "", "HTTP 401 (the app requires a login)"},
+		{403, "", "HTTP 403 (refused; a CSRF or host check?)"},
+		{404, "", "HTTP 404 for POST /worker (http_path?)"},
+		{405, "", "HTTP 405 for POST /worker (http_path?)"},
+		{413, "", "HTTP 413 (the message is too long for the app)"},
+		{431, "", "HTTP 431 (the attributes are too long for the app)"},
+		{201, "", "HTTP 201 (not among the success codes)"},
+		{200, "", "HTTP 200 (not among the success codes)"},
+		{299, "", "HTTP 299 (not among the success codes)"},
+		{300, "/", "HTTP 300 to / (redirects are not followed)"},
+		{399, "/", "HTTP 399 to / (redirects are not followed)"},
 		{308, "/" + strings.Repeat("x", maxLocation-1),
-			"status 308 to /" + strings.Repeat("x", maxLocation-1) + " (redirects are not followed)"},
-		{302, "/login", "status 302 to /login (redirects are not followed)"},
-		{301, "//example.org/a", "status 301 to //example.org/a (redirects are not followed)"},
-		{302, "/login?token=secret#secret", "status 302 to /login (redirects are not followed)"},
-		{301, "https://user:secret@example.com:8443/worker", "status 301 to https://example.com:8443/worker (redirects are not followed)"},
-		{307, "", "status 307 (redirects are not followed)"},
-		{307, "?a", "status 307 (redirects are not followed)"},
-		{307, "http://[::1", "status 307 (redirects are not followed)"},
-		{307, "/a\r\nb", "status 307 (redirects are not followed)"},
+			"HTTP 308 to /" + strings.Repeat("x", maxLocation-1) + " (redirects are not followed)"},
+		{302, "/login", "HTTP 302 to /login (redirects are not followed)"},
+		{301, "//example.org/a", "HTTP 301 to //example.org/a (redirects are not followed)"},
+		{302, "/login?token=secret#secret", "HTTP 302 to /login (redirects are not followed)"},
+		{301, "https://user:secret@example.com:8443/worker", "HTTP 301 to https://example.com:8443/worker (redirects are not followed)"},
+		{307, "", "HTTP 307 (redirects are not followed)"},
+		{307, "?a", "HTTP 307 (redirects are not followed)"},
+		{307, "http://[::1", "HTTP 307 (redirects are not followed)"},
+		{307, "/a\r\nb", "HTTP 307 (redirects are not followed)"},
 		{308, "/" + strings.Repeat("x", 200),
-			"status 308 to /" + strings.Repeat("x", 79) + "... (redirects are not followed)"},
-		{304, "", "status 304 (redirects are not followed)"},
+			"HTTP 308 to /" + strings.Repeat("x", 79) + "... (redirects are not followed)"},
+		{304, "", "HTTP 304 (redirects are not followed)"},
 	} {
 		head := &http.Response{StatusCode: test.code, Header: http.Header{"Location": {test.location}}}
 		if got := h.reasons.statusReason(head, nil); got != test.want {
@@ -84,8 +84,8 @@ func TestStatusReasons(t *testing.T) {
 	}
 	task := &scheduledRun{&queue.Run{Path: "/secret"}, "/secret"}
 	for code, want := range map[int]string{
-		404: "status 404 (no route for the task's path)",
-		405: "status 405 (the task's path does not accept POST)",
+		404: "HTTP 404 (no route for the task's path)",
+		405: "HTTP 405 (the task's path does not accept POST)",
 	} {
 		if got := h.reasons.statusReason(&http.Response{StatusCode: code}, task); got != want {
 			t.Errorf("a task: %q, want %q", got, want)

@@ -59,11 +59,11 @@ func TestTimeouts(t *testing.T) {
 		}, queue.Failed, 200, "answer stalled for 3m0s", 2*time.Second + idle},
 		{"silence in the body of a failure", 0, func(c *appConn) {
 			c.drip(time.Second, "HTTP/1.1 500 X\r\nContent-Length: 3\r\n\r\n")
-		}, queue.Failed, 500, "status 500", time.Second + drainTime},
+		}, queue.Failed, 500, "HTTP 500", time.Second + drainTime},
 		{"a failure's body without end", 0, func(c *appConn) {
 			c.write("HTTP/1.1 500 X\r\nContent-Length: 3000\r\n\r\n")
 			c.drip(drainTime/4, strings.Split(strings.Repeat("x", 20), "")...)
-		}, queue.Failed, 500, "status 500", drainTime},
+		}, queue.Failed, 500, "HTTP 500", drainTime},
 		{"deadline in silence", time.Minute, func(c *appConn) {}, queue.Failed, 0, "deadline of 1m0s passed", time.Minute},
 		{"deadline in spite of signs of life", 10 * time.Minute, func(c *appConn) {
 			c.drip(time.Minute, strings.SplitAfter(strings.Repeat(processing, 20), "\r\n\r\n")...)
@@ -128,7 +128,7 @@ func TestTimeoutsOfLongMessages(t *testing.T) {
 			c.readHead()
 			c.write("HTTP/1.1 500 X\r\nContent-Length: 9\r\n\r\n")
 			time.Sleep(time.Hour)
-		}, queue.Failed, 500, "status 500", writeGrace},
+		}, queue.Failed, 500, "HTTP 500", writeGrace},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

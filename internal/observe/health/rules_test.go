@@ -41,11 +41,11 @@ func TestRules(t *testing.T) {
 			in.Tasks = []TaskState{{Name: "cleanup", Paused: true, Reason: "too slow"}}
 		}, Info, "The periodic task cleanup is paused. Too slow."},
 		{"a task that failed once", func(in *inputs) {
-			in.Tasks = []TaskState{{Name: "cleanup", FailedRuns: 1, LastFailure: "status 500"}}
-		}, Info, "The periodic task cleanup failed in its last run. Status 500."},
+			in.Tasks = []TaskState{{Name: "cleanup", FailedRuns: 1, LastFailure: "HTTP 500"}}
+		}, Info, "The periodic task cleanup failed in its last run. HTTP 500."},
 		{"a task that always fails", func(in *inputs) {
-			in.Tasks = []TaskState{{Name: "cleanup", FailedRuns: 20, LastFailure: "status 500"}}
-		}, Warning, "The periodic task cleanup failed in its last 20 runs. Status 500."},
+			in.Tasks = []TaskState{{Name: "cleanup", FailedRuns: 20, LastFailure: "HTTP 500"}}
+		}, Warning, "The periodic task cleanup failed in its last 20 runs. HTTP 500."},
 		{"a paused task that failed", func(in *inputs) {
 			in.Tasks = []TaskState{{Name: "cleanup", Paused: true, FailedRuns: 3}}
 		}, Warning, "The periodic task cleanup failed in its last 3 runs."},

@@ -75,16 +75,16 @@ func TestEventsBecomeLines(t *testing.T) {
 			l.Broker().DeadLettered("jobs", "jobs-dead", []string{"m1"})
 		},
 		`"WARN","msg":"message dead-lettered","component":"worker","queue":"jobs","message_id":"m1","outcome":"dead-lettered",` +
-			`"dead_letter_queue":"jobs-dead","reason":"status 500"`: func(l *Logger) {
-			l.DeadLettered("jobs", "jobs-dead", worker.DeadLettered{ID: "m1", Reason: "status 500"})
+			`"dead_letter_queue":"jobs-dead","reason":"HTTP 500"`: func(l *Logger) {
+			l.DeadLettered("jobs", "jobs-dead", worker.DeadLettered{ID: "m1", Reason: "HTTP 500"})
 			l.DeadLettered("jobs", "jobs-dead", worker.DeadLettered{ID: "m2", Err: broken})
 		},
 		`"ERROR","msg":"message not sent to the dead-letter queue, Amazon SQS moves it without a reason",` +
-			`"component":"worker","queue":"jobs","message_id":"m1","reason":"status 500","err":"AccessDenied",` +
+			`"component":"worker","queue":"jobs","message_id":"m1","reason":"HTTP 500","err":"AccessDenied",` +
 			`"hint":"allow sqs:SendMessage on the dead-letter queue"`: func(l *Logger) {
 			e := l.Worker("jobs", "app")
-			e.DeadLettered(worker.DeadLettered{ID: "m1", Reason: "status 500", Err: queue.ErrDenied})
-			e.DeadLettered(worker.DeadLettered{ID: "m2", Reason: "status 500", Err: broken}) // omitted: too soon
+			e.DeadLettered(worker.DeadLettered{ID: "m1", Reason: "HTTP 500", Err: queue.ErrDenied})
+			e.DeadLettered(worker.DeadLettered{ID: "m2", Reason: "HTTP 500", Err: broken}) // omitted: too soon
 		},
 		`"ERROR","msg":"message dead-lettered but not deleted, it may be dead-lettered twice","component":"worker",` +
 			`"queue":"jobs","message_id":"m1","err":"broken"`: func(l *Logger) {

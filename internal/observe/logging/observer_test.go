@@ -33,11 +33,11 @@ func TestObserverGetsWhatIsPrinted(t *testing.T) {
 		event.Health.Log(l.Logger, slog.LevelDebug, "left out")
 		l.AppOutput("web.1", "stdout", []byte("ready"))
 		l.Settled("jobs", "app", &worker.Settled{ID: "message-1", Outcome: queue.Failed, Status: 500, Attempt: 2,
-			Reason: "status 500", Duration: time.Second}, Redelivery{})
+			Reason: "HTTP 500", Duration: time.Second}, Redelivery{})
 		want := []string{`WARN   breaker open  target=app\x1b[2J trial_in=5s`,
 			"breaker: breaker open map[target:app\x1b[2J trial_in:5s]",
 			`INFO   task paused  task=tidy`, `pause: task paused map[task:tidy]`, `INFO web.1 stdout ready`,
-			`WARN   ✗ 500      1s  message-1  attempt 2: status 500`}
+			`WARN   ✗ 500      1s  message-1  attempt 2: HTTP 500`}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%+v: observed\n%s\nwant\n%s", opts, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}

@@ -180,7 +180,7 @@ func TestDeliveryHasTwoSpans(t *testing.T) {
 	ctx, end := tracer.Begin(around, []*queue.Message{{ID: "m-1", ReceiveCount: 2,
 		Attributes: []queue.Attribute{{Name: "traceparent", Type: "String", Value: parentOfTest}}}})
 	header := traceparent(ctx)
-	end([]queue.Result{{Outcome: queue.Failed, Status: 503, Reason: "status 503"}})
+	end([]queue.Result{{Outcome: queue.Failed, Status: 503, Reason: "HTTP 503"}})
 	if err := o.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestDeliveryHasTwoSpans(t *testing.T) {
 		"tendril.message.receive_count": "2", "error.type": "503", "tendril.outcome": "failed"})
 	expect(t, "POST", texts(call.Attributes), map[string]string{"http.request.method": "POST",
 		"url.full": "http://localhost:8080/", "http.response.status_code": "503"})
-	if process.Status.Code != tracepb.Status_STATUS_CODE_ERROR || process.Status.Message != "status 503" {
+	if process.Status.Code != tracepb.Status_STATUS_CODE_ERROR || process.Status.Message != "HTTP 503" {
 		t.Errorf("the status is %v", process.Status)
 	}
 	expect(t, "resource", c.about, map[string]string{"service.name": "shop", "service.version": "1.2.3",

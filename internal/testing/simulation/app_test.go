@@ -94,7 +94,7 @@ func (a *app) post(ctx context.Context, l *life, m *queue.Message) queue.Result 
 	if f := a.fault(appThrottles, l); f != nil && a.w.plan.roll("throttle", key, a.w.now()) < f.Chance {
 		a.w.injected(appThrottles)
 		a.w.oracle.charge(key, "the app was throttling")
-		return queue.Result{Outcome: queue.Throttled, Status: 429, Reason: "status 429", RetryAfter: 3 * time.Second}
+		return queue.Result{Outcome: queue.Throttled, Status: 429, Reason: "HTTP 429", RetryAfter: 3 * time.Second}
 	}
 	p := a.w.oracle.begin(l, key, m)
 	res := a.answer(ctx, l, key, p.attempt)
@@ -127,10 +127,10 @@ func (a *app) answer(ctx context.Context, l *life, key string, attempt int) queu
 	if f := a.fault(appFailing, l); f != nil && plan.roll("failing", key, attempt) < f.Chance {
 		a.w.injected(appFailing)
 		a.w.oracle.charge(key, "the app was failing")
-		return queue.Result{Status: 503, Reason: "status 503"}
+		return queue.Result{Status: 503, Reason: "HTTP 503"}
 	}
 	if plan.nature(key) == poison || plan.nature(key) == failing && attempt <= plan.failures(key) {
-		return queue.Result{Status: 500, Reason: "status 500"}
+		return queue.Result{Status: 500, Reason: "HTTP 500"}
 	}
 	return queue.Result{Outcome: queue.Done, Status: 200}
 }
