@@ -1,14 +1,19 @@
 package api
 
+import "time"
+
 // Effects of changing an option.
 const (
 	EffectReload  = "reload" // takes effect when the change is saved
+	EffectApp     = "app"    // takes effect through a restart of the app's processes, one after the other
 	EffectRestart = "restart"
 )
 
 // Configuration holds all options of an environment and describes its settings file.
 type Configuration struct {
-	// Hash is the hash of the settings file, which a change must use as its base.
+	// Shared are the settings for all instances, which a change alters; nil if a change alters the settings file.
+	Shared *SharedSettings `json:"shared,omitempty"`
+	// Hash is the hash of the shared settings or of the settings file, which a change must use as its base.
 	File   string `json:"file"`
 	Exists bool   `json:"exists"`
 	Hash   string `json:"hash"`
@@ -23,6 +28,15 @@ type Configuration struct {
 	// be read.
 	Changes []OptionChange `json:"changes,omitempty"`
 	Problem string         `json:"problem,omitempty"`
+}
+
+// SharedSettings describes the latest change of the settings for all instances.
+type SharedSettings struct {
+	Revision int64     `json:"revision"` // 0 before the first change
+	By       string    `json:"by,omitempty"`
+	At       time.Time `json:"at,omitzero"`
+	// RolledBack says which instance rejected the change before, and why; "" if this is no rollback.
+	RolledBack string `json:"rolled_back,omitempty"`
 }
 
 // ConfigOption is an option with its value, documentation and editing rules.
@@ -51,6 +65,8 @@ type ConfigOption struct {
 	Scope  string `json:"scope"`
 	Effect string `json:"effect"`
 	Locked string `json:"locked,omitempty"`
+	// Overridden is the variable or flag that overrides the shared settings on this instance, or "".
+	Overridden string `json:"overridden,omitempty"`
 }
 
 // ConfigQueue holds the settings of one queue.
@@ -77,18 +93,22 @@ func (c *Configuration) Option(name string) *ConfigOption {
 	return nil
 }
 
-// SettingsChange is a change of the settings file.
+// SettingsChange is a change of the shared settings, or of the settings file without shared settings or with This.
 type SettingsChange struct {
+	This bool `json:"this,omitempty"`
 	// Set maps options to their new values; nil removes an option from the file. Any name of an option is accepted;
 	// "http-path of payments" is a setting of one queue.
 	Set map[string]*string `json:"set"`
-	// Base is the hash of the file on which the change is based. It is not needed for a preview.
+	// Base is [Configuration].Hash when the change was made. It is not needed for a preview.
 	Base string `json:"base,omitempty"`
 }
 
-// SettingsPreview is the effect of a change of the settings file.
+// SettingsPreview is the effect of a change of settings.
 type SettingsPreview struct {
-	File string `json:"file"`
+	// File is the settings file, or the revision of the shared settings. Revision is the revision of a change of the
+	// shared settings; 0 for a preview or a file.
+	File     string `json:"file"`
+	Revision int64  `json:"revision,omitempty"`
 	// Base and Hash are the hashes of the file before and after the change.
 	Base  string     `json:"base"`
 	Hash  string     `json:"hash"`

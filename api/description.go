@@ -113,6 +113,8 @@ type OptionChange struct {
 	OptionValue
 	// Restart is true if the change needs a restart; otherwise a reload or deployment applies it.
 	Restart bool `json:"restart"`
+	// RestartsApp is true if the change restarts the app's processes, one after the other.
+	RestartsApp bool `json:"restarts_app,omitempty"`
 }
 
 // Option returns an option by name, and its pending changes, including changes for single queues.

@@ -50,6 +50,8 @@ type Instances struct {
 	Election string `json:"election,omitempty"`
 	// Revision is the latest desired state that this instance knows; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
+	// Shared describes the settings for all instances; nil without a fleet key.
+	Shared *SharedSettings `json:"shared,omitempty"`
 	// Notes explain missing information.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -87,6 +89,10 @@ type KnownInstance struct {
 	Deploying      bool     `json:"deploying,omitempty"`
 	// Revision is the desired state that the instance has applied; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
+	// SettingsRevision is the revision of the shared settings that it has applied, or rejected for the reason in
+	// Rejected.
+	SettingsRevision int64  `json:"settings_revision,omitempty"`
+	Rejected         string `json:"rejected,omitempty"`
 	// Unreachable is true if the instance's record in the registry has not changed for 90 s. RecordAgeSeconds is the
 	// time since the answering instance last saw it change; 0 without a record, or after the first read.
 	Unreachable      bool    `json:"unreachable,omitempty"`

@@ -109,7 +109,7 @@ var (
 		Act: "process restarted", Limit: MaxDeploy}
 	PreviewSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config/preview", Summary: "Preview a change of settings.",
 		Act: "change of the settings previewed"}
-	ChangeSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config", Summary: "Change the settings file.",
+	ChangeSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config", Summary: "Change the settings file, or the settings for all instances.",
 		Act: "settings changed"}
 	Reload = Route[NoBody, ReloadResult]{Pattern: "POST /api/v1/reload", Summary: "Apply changes of the files.",
 		Act: "settings reloaded", Limit: MaxDeploy}

@@ -19,7 +19,8 @@ import (
 
 // Options configure an [App]. All fields except Bundle and Command are required.
 type Options struct {
-	Settings *config.Settings
+	// Settings returns the current settings.
+	Settings func() *config.Settings
 	// Bundle is the folder of the first version, or nil. Command is the app's program and arguments. It is empty if
 	// the bundle's Procfile defines the command.
 	Bundle  *bundle.Bundle
@@ -103,7 +104,8 @@ type App struct {
 
 // New returns an app that is not yet started.
 func New(opts *Options) *App {
-	s, pid := opts.Settings, newPIDFile(opts.Settings.PIDFile, opts.Log)
+	s := opts.Settings()
+	pid := newPIDFile(s.PIDFile, opts.Log)
 	a := &App{opts: opts, pid: pid, startHooks: make(chan struct{}), detector: newDetector(opts.Log),
 		balancer: newBalancer(s.Port, supervisor.FreePort)}
 	a.gate = &gate{isOpen: a.balancer.isOpen, ready: opts.Ready, pass: func(open bool, reason string) {
@@ -124,8 +126,9 @@ func New(opts *Options) *App {
 	a.run, a.endRun = context.WithCancel(context.Background())
 	a.steps = &stepRunner{opts: opts, begins: a.deployments.setStep, legacy: newLegacyPlatform(s)}
 	a.replicas = newReplicaSet(a.balancer, launcher, replicaOptions{
-		readyTimeout: s.DeployTimeout, drainTimeout: opts.DrainTimeout, stopTimeout: s.AppGrace + 10*time.Second,
-		hurry: opts.Hurry, log: opts.Log,
+		readyTimeout: func() time.Duration { return opts.Settings().DeployTimeout }, drainTimeout: opts.DrainTimeout,
+		stopTimeout: func() time.Duration { return opts.Settings().AppGrace + 10*time.Second },
+		hurry:       opts.Hurry, log: opts.Log,
 		starting: func() { a.deployments.setState(api.DeployStarting) },
 		switching: func() {
 			opts.Apply(a.replicas.current().change, true)
@@ -176,7 +179,7 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 		return err
 	}
 
-	if a.opts.Settings.AppReadyTimeout > 0 {
+	if a.opts.Settings().AppReadyTimeout > 0 {
 		a.background.Go(a.watchReadiness)
 	}
 	a.background.Go(func() { a.afterFirstReady(v) })
@@ -216,13 +219,13 @@ func (a *App) watchReadiness() {
 	select {
 	case <-a.gate.ready:
 	case <-a.opts.Draining:
-	case <-time.After(a.opts.Settings.AppReadyTimeout):
+	case <-time.After(a.opts.Settings().AppReadyTimeout):
 		reason, _ := a.NotReady()
 		if reason != "" {
 			reason = " (" + reason + ")"
 		}
 		a.opts.Failed(fmt.Errorf("not ready within %s%s; see its output above, correct --healthcheck, or increase "+
-			"--app-ready-timeout", a.opts.Settings.AppReadyTimeout, reason))
+			"--app-ready-timeout", a.opts.Settings().AppReadyTimeout, reason))
 	}
 }
 

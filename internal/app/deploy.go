@@ -139,7 +139,7 @@ func (a *App) importVersion(source string, change func(dir string) error) (v ver
 		}
 	}
 
-	dir, err := bundle.UnpackVersion(a.opts.Settings.DataDir, source, time.Now())
+	dir, err := bundle.UnpackVersion(a.opts.Settings().DataDir, source, time.Now())
 	if err != nil {
 		return version{}, Refused(err)
 	}
@@ -147,7 +147,7 @@ func (a *App) importVersion(source string, change func(dir string) error) (v ver
 		err = change(dir)
 	}
 	if err == nil {
-		err = Share(a.opts.Settings, dir, isArchive) // a copy keeps the permissions of its source folder
+		err = Share(a.opts.Settings(), dir, isArchive) // a copy keeps the permissions of its source folder
 	}
 	if err == nil {
 		archive := ""
@@ -177,7 +177,7 @@ func (a *App) SourceFolder() string {
 
 // open opens a version's folder and compares its settings with the current ones. archive may be "".
 func (a *App) open(path, archive string) (v version, err error) {
-	err = errors.Join(Share(a.opts.Settings, path, false), bundle.LetEverybodyPass(a.opts.Settings.DataDir, path))
+	err = errors.Join(Share(a.opts.Settings(), path, false), bundle.LetEverybodyPass(a.opts.Settings().DataDir, path))
 	if err != nil {
 		return version{}, err
 	}

@@ -51,7 +51,7 @@ func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 		var begun []string
 		settings := &config.Settings{AppGrace: time.Second, MachineSections: tt.sections}
 		s := &stepRunner{begins: func(step string) { begun = append(begun, step) }, opts: &Options{
-			Settings: settings, Log: slog.New(slog.DiscardHandler), Hurry: t.Context(),
+			Settings: func() *config.Settings { return settings }, Log: slog.New(slog.DiscardHandler), Hurry: t.Context(),
 			Environ: func(*bundle.Bundle, int) []string { return os.Environ() },
 			Output:  func(string, string, []byte) {}, Draining: make(chan struct{}),
 		}, legacy: &legacyPlatform{settings: settings, hooks: hooks, apps: filepath.Join(t.TempDir(), "app")}}

@@ -21,11 +21,11 @@ import (
 const machinePhase = "machine"
 
 func (o *Options) appliesMachine(v version) bool {
-	return o.Settings.MachineSections == config.MachineApply && v.bundle != nil && len(v.command) == 0 && !v.configOnly
+	return o.Settings().MachineSections == config.MachineApply && v.bundle != nil && len(v.command) == 0 && !v.configOnly
 }
 
 func (o *Options) sameMachine(b, other *bundle.Bundle) bool {
-	return o.Settings.MachineSections != config.MachineApply || b.Machine.Content == other.Machine.Content
+	return o.Settings().MachineSections != config.MachineApply || b.Machine.Content == other.Machine.Content
 }
 
 // prepareMachine applies a version's machine sections and stops at the first failure. The error is a [*stepError].
@@ -37,7 +37,7 @@ func (s *stepRunner) prepareMachine(ctx context.Context, v version, after bool) 
 		return &stepError{"get-config", (&lastLines{}).lines, fmt.Errorf("linking get-config: %w", err)}
 	}
 	steps := machine.Plan(&v.bundle.Machine)
-	system := &machineSystem{runner: s, version: v.number, environ: s.opts.environ(v, s.opts.Settings.Port, false)}
+	system := &machineSystem{runner: s, version: v.number, environ: s.opts.environ(v, s.opts.Settings().Port, false)}
 	applier := machine.NewApplier(system, steps)
 	for i := range steps {
 		if err := s.changeMachine(ctx, applier, system, &steps[i]); err != nil {

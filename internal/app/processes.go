@@ -40,11 +40,11 @@ type supervised struct {
 }
 
 func (s *supervised) launch(ctx context.Context, v version, r *replica) (processes, error) {
-	check, err := checkOf(s.opts.Settings.Healthcheck, r.port)
+	check, err := checkOf(s.opts.Settings().Healthcheck, r.port)
 	if err != nil {
 		return nil, err
 	}
-	web := Guard(s.opts.Settings, supervisor.Process{Name: r.name(), Argv: v.command, Dir: v.dir(), Port: r.port,
+	web := Guard(s.opts.Settings(), supervisor.Process{Name: r.name(), Argv: v.command, Dir: v.dir(), Port: r.port,
 		Check: check, Env: s.opts.environ(v, r.port, true)})
 	if v.bundle != nil && len(v.command) == 0 {
 		main, err := v.bundle.Web()
@@ -63,7 +63,7 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 	var list []supervisor.Process
 	for _, p := range v.bundle.Processes {
 		if p.Name != bundle.MainProcess {
-			list = append(list, Guard(s.opts.Settings, supervisor.Process{Name: p.Name, Shell: p.Command, Dir: v.bundle.Dir,
+			list = append(list, Guard(s.opts.Settings(), supervisor.Process{Name: p.Name, Shell: p.Command, Dir: v.bundle.Dir,
 				MayFinish: true, Env: s.opts.environ(v, 0, true)}))
 		}
 	}
@@ -75,7 +75,7 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 
 // start starts a replica's processes, or the helpers if r is nil.
 func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *replica) (processes, error) {
-	set := s.opts.Settings
+	set := s.opts.Settings()
 	opts := &supervisor.Options{
 		Grace: max(set.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: set.RestartLimit,
 		RestartWindow: set.RestartWindow, RetryAfter: RetryGivenUp, Hurry: s.opts.Hurry, ReadyLateAfter: readyLate,

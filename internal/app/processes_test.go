@@ -12,7 +12,8 @@ import (
 
 func newTestProcesses(t *testing.T) (*supervised, *replica) {
 	t.Helper()
-	opts := &Options{Settings: &config.Settings{}, Log: slog.New(slog.DiscardHandler), Hurry: context.Background(),
+	settings := &config.Settings{}
+	opts := &Options{Settings: func() *config.Settings { return settings }, Log: slog.New(slog.DiscardHandler), Hurry: context.Background(),
 		Counters: supervisor.Events{Exited: func(supervisor.Exited) {}}}
 	pid, _ := newTestPIDFile(t)
 	return &supervised{opts: opts, detector: newDetector(opts.Log), pid: pid}, mustAdd(t, newTestBalancer())

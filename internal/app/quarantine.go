@@ -68,7 +68,7 @@ func (q *quarantine) ready(ctx context.Context) (*replica, error) {
 		q.replicas.opts.log.Info("replica for quarantined messages started", "process", r.name())
 	}
 
-	err := awaitReady(ctx, []*replica{r}, q.replicas.opts.readyTimeout)
+	err := awaitReady(ctx, []*replica{r}, q.replicas.opts.readyTimeout())
 	if r.err() != nil {
 		q.stop() // the next message restarts it
 	}

@@ -25,10 +25,10 @@ type launcher interface {
 
 // replicaOptions configure a [replicaSet].
 type replicaOptions struct {
-	readyTimeout time.Duration // how long new replicas may take to become ready
+	readyTimeout func() time.Duration // how long new replicas may take to become ready
 	// drainTimeout returns how long retired replicas may drain. The value can change.
 	drainTimeout func() time.Duration
-	stopTimeout  time.Duration // maximum time to stop one replica
+	stopTimeout  func() time.Duration // maximum time to stop one replica
 	// Once hurry is done, every stop is immediate.
 	hurry context.Context
 	log   *slog.Logger
@@ -158,7 +158,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	s.opts.log.Info("starting the new version", "version", v.number, "replicas", n)
 	replicas, err := s.launchAll(ctx, v, n)
 	if err == nil {
-		err = awaitReady(ctx, replicas, s.opts.readyTimeout)
+		err = awaitReady(ctx, replicas, s.opts.readyTimeout())
 	}
 
 	var helpers processes
@@ -284,7 +284,7 @@ func (s *replicaSet) scale(ctx context.Context, n int) error {
 	case n > from:
 		more, err := s.launchAll(ctx, old.version, n-from)
 		if err == nil {
-			err = awaitReady(ctx, more, s.opts.readyTimeout)
+			err = awaitReady(ctx, more, s.opts.readyTimeout())
 		}
 		if err != nil {
 			s.discard(more)
@@ -374,7 +374,7 @@ func (s *replicaSet) stopOne(p interface{ Stop(context.Context) error }) {
 	if p == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.hurried, s.opts.stopTimeout)
+	ctx, cancel := context.WithTimeout(s.hurried, s.opts.stopTimeout())
 	defer cancel()
 	_ = p.Stop(ctx)
 }

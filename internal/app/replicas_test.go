@@ -20,6 +20,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
+func always(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
 // kind is how a version in a test behaves.
@@ -75,7 +77,7 @@ func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) 
 	port := 0
 	b := newBalancer(0, func() (int, error) { port++; return port, nil })
 	s := &stage{t: t, log: &records{}, running: map[*replica]*fakeProcesses{}, hurry: context.Background()}
-	opts := replicaOptions{readyTimeout: 5 * time.Minute, stopTimeout: time.Minute, hurry: context.Background(),
+	opts := replicaOptions{readyTimeout: always(5 * time.Minute), stopTimeout: always(time.Minute), hurry: context.Background(),
 		drainTimeout: func() time.Duration { return 10 * time.Minute }, log: slog.New(s.log),
 		starting: func() {}, switching: func() {}, switched: func() {}, retired: func(version) {}}
 	if change != nil {
@@ -290,7 +292,7 @@ func (s *stage) deliver(r *replica) {
 func TestHundredDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates := []bool{}
-		s, m := newStage(t, func(o *replicaOptions) { o.readyTimeout = time.Second })
+		s, m := newStage(t, func(o *replicaOptions) { o.readyTimeout = always(time.Second) })
 		m.balancer.changed = func(open bool, _ string) { gates = append(gates, open) }
 		if err := m.start(t.Context(), versionOf(0, good), 2); err != nil {
 			t.Fatal(err)
@@ -388,7 +390,7 @@ func TestScale(t *testing.T) {
 
 func TestFailedScaleOutChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, m := newStage(t, func(o *replicaOptions) { o.readyTimeout = time.Second })
+		s, m := newStage(t, func(o *replicaOptions) { o.readyTimeout = always(time.Second) })
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
 		}

@@ -38,6 +38,19 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 	return now, err
 }
 
+// RestartAll restarts all processes of the serving version, one after the other. If one does not become ready, it is
+// still served by its predecessor, and RestartAll returns with the number of restarted processes.
+func (a *App) RestartAll(ctx context.Context) (restarted int, err error) {
+	replicas, helpers := a.replicas.status()
+	for _, p := range slices.Concat(replicas, helpers) {
+		if _, err := a.Restart(ctx, p.Name); err != nil {
+			return restarted, fmt.Errorf("restarting %s: %w", p.Name, err)
+		}
+		restarted++
+	}
+	return restarted, nil
+}
+
 var errNoProcess = errors.New("not found")
 
 // restart returns once the new replica receives deliveries. The error is [ErrBusy] if a deployment canceled the
@@ -69,7 +82,7 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 func (s *replicaSet) replaceReplica(ctx context.Context, serves *serving, at int) (name string, err error) {
 	added, err := s.launchAll(ctx, serves.version, 1)
 	if err == nil {
-		err = awaitReady(ctx, added, s.opts.readyTimeout)
+		err = awaitReady(ctx, added, s.opts.readyTimeout())
 	}
 	if err != nil {
 		s.discard(added)

@@ -83,7 +83,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 		kept.add(string(line))
 	}
 	p := supervisor.Process{Name: "step", Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
-		Env: withVariables(s.opts.environ(v, s.opts.Settings.Port, false), step.Env), OneOutput: true,
+		Env: withVariables(s.opts.environ(v, s.opts.Settings().Port, false), step.Env), OneOutput: true,
 		OutputWait: outputWait}
 
 	err := s.runCommand(ctx, v.number, step, &p, output)
@@ -175,7 +175,7 @@ func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Pro
 	select {
 	case <-run.Exited():
 	case <-ctx.Done():
-		run.End(s.opts.Hurry, s.opts.Settings.AppGrace)
+		run.End(s.opts.Hurry, s.opts.Settings().AppGrace)
 	}
 	if exit := run.Release(version); exit.Code != 0 || exit.Err != nil {
 		return errors.New(exit.String())
@@ -201,7 +201,7 @@ func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	runner := s.commands
 	s.mu.Unlock()
 	if runner != nil {
-		runner.EndLeftBehind(s.opts.Hurry, s.opts.Settings.AppGrace, owned)
+		runner.EndLeftBehind(s.opts.Hurry, s.opts.Settings().AppGrace, owned)
 	}
 }
 

@@ -27,7 +27,7 @@ type stepGroup struct {
 }
 
 func newSteps(hurry context.Context, grace time.Duration) *stepRunner {
-	return &stepRunner{opts: &Options{Hurry: hurry, Settings: &config.Settings{AppGrace: grace}}}
+	return &stepRunner{opts: &Options{Hurry: hurry, Settings: func() *config.Settings { return &config.Settings{AppGrace: grace} }}}
 }
 
 func beginStep(t *testing.T, ctx, hurry context.Context, grace time.Duration, trap, script string) *stepGroup {
@@ -103,7 +103,7 @@ func TestStepsRunInTwoParts(t *testing.T) {
 	}
 	var begun []string
 	s := &stepRunner{begins: func(step string) { begun = append(begun, step) }, opts: &Options{
-		Settings: &config.Settings{AppGrace: time.Second}, Log: slog.New(slog.DiscardHandler), Hurry: t.Context(),
+		Settings: func() *config.Settings { return &config.Settings{AppGrace: time.Second} }, Log: slog.New(slog.DiscardHandler), Hurry: t.Context(),
 		Environ: func(*bundle.Bundle, int) []string { return os.Environ() },
 		Output:  func(string, string, []byte) {}, Draining: make(chan struct{}),
 	}}

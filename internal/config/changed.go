@@ -143,13 +143,26 @@ func (c *Change) take(now, loaded *Option, name string) (changed bool) {
 		return false
 	}
 	list := &c.Later
-	if now.Live && now.value.set(value) == nil {
+	if now.Live && now.value.take(value) == nil {
 		list = &c.Live
 	}
 	if name != "" {
 		*list = append(*list, name)
 	}
 	return true
+}
+
+// RestartApp moves the options that a restart of the app applies from Later to Live, and returns them.
+func (c *Change) RestartApp() (names []string) {
+	for i, o := range table(c.Settings) {
+		at := slices.Index(c.Later, o.Name)
+		if o.AppRestart && at >= 0 && o.value.take(c.loaded.options[i].value.get()) == nil {
+			c.Later = slices.Delete(c.Later, at, at+1)
+			names = append(names, o.Name)
+		}
+	}
+	c.Live = append(c.Live, names...)
+	return names
 }
 
 type queueComparison struct {

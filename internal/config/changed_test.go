@@ -51,6 +51,8 @@ func TestChanged(t *testing.T) {
 		"what can": {before: one, after: "http_path: /b\nhttp_connections: 7\nerror_visibility_timeout: 9s\n",
 			live: []string{"http-path", "http-connections", "error-visibility-timeout"}},
 		"what cannot": {before: one, after: one + "rate: 10/s\n", later: []string{"rate"}},
+		"removed": {before: "filter: '{\"body\": {\"a\": [1]}}'\nterminal_codes: 400\n", after: "{}\n",
+			live: []string{"terminal-codes", "filter"}},
 		"both": {before: one, after: one,
 			flags: map[string]string{"deadline": "9s", "max-wait": "77s"}, live: []string{"deadline"},
 			later: []string{"max-wait"}},

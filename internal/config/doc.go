@@ -4,11 +4,12 @@
 // Flags, variables, the settings file, messages, documentation ([Reference]) and completion all derive from that row.
 // To add an option, add a field to [Settings] and a row whose value points at that field.
 //
-//	default < bundle < file < environment < flag        [Load]
-//	             |       |         |          |
-//	             |       |         |          --http-path, --concurrency
-//	             |       |         TENDRIL_HTTP_PATH > TENDRIL_SQSD_HttpPath
-//	             |       |           > WORKERLESS_..., AWS_REGION, PORT > SQSD_...
+//	default < bundle < file < registry < environment < flag        [Load]
+//	             |       |       |          |          |
+//	             |       |       |          |          --http-path, --concurrency
+//	             |       |       |          TENDRIL_HTTP_PATH > TENDRIL_SQSD_HttpPath
+//	             |       |       |            > WORKERLESS_..., AWS_REGION, PORT > SQSD_...
+//	             |       |       the same form as the file, without places and identities; see Option.PerInstance
 //	             |       tendril.yaml: http_path, sqsd: {HttpPath},
 //	             |       queues: [{name, weight, http_path}]
 //	             |       or an aws-sqsd settings file, unchanged

@@ -166,7 +166,16 @@ func readSettingsFile(l *loader) {
 		return
 	}
 
-	readOwnFile(l, f.path, entries)
+	readOwnFile(l, fromFile, f.path, entries)
+}
+
+// readRegistry reads the settings for all instances.
+func readRegistry(l *loader) {
+	if f := l.src.Registry; f != nil {
+		entries, problems := parseDocument(f.Path, f.Data)
+		l.refuse(problems...)
+		readOwnFile(l, FromRegistry, f.Path, entries)
+	}
 }
 
 // warnAboutBundleFile warns if the app's folder contains a settings file that was not read.
@@ -200,19 +209,24 @@ func byEntry(l *loader, e entry) *Option {
 	return nil
 }
 
-func readOwnFile(l *loader, path string, entries []entry) {
+func readOwnFile(l *loader, layer Layer, path string, entries []entry) {
 	lines := map[string]int{}
 	for _, e := range entries {
-		where := yamlfile.Place(path, e.line, 0)
+		where := path
+		if layer == fromFile {
+			where = yamlfile.Place(path, e.line, 0)
+		}
 		o := byEntry(l, e)
 		if o == nil {
 			l.refuse(unknownKey(l, where, e))
 			continue
 		}
 
-		a, ok := admit(l, where, o, e, lines)
+		a, ok := admit(l, Origin{layer, where}, o, e, lines)
 		switch {
 		case !ok:
+		case layer == FromRegistry && o.PerInstance() != "":
+			l.refuse(o.perInstanceProblem(where))
 		case e.items != nil:
 			takeQueues(l, path, e)
 		case e.list && !o.list:
@@ -225,14 +239,14 @@ func readOwnFile(l *loader, path string, entries []entry) {
 }
 
 // admit rejects an entry without a value, and an option that appears twice.
-func admit(l *loader, where string, o *Option, e entry, lines map[string]int) (assignment, bool) {
-	a := assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text}
+func admit(l *loader, from Origin, o *Option, e entry, lines map[string]int) (assignment, bool) {
+	a := assignment{option: o, origin: from, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {
 	case first != 0:
-		l.refuseAt(where, o.Name, "keep only one of the two lines", "%s is already set in line %d", e.key, first)
+		l.refuseAt(from.Where, o.Name, "keep only one of the two lines", "%s is already set in line %d", e.key, first)
 		return a, false
 	case e.null && o.Default != unset:
-		l.refuseAt(where, o.Name, "write "+a.line(o.example())+", or delete the line",
+		l.refuseAt(from.Where, o.Name, "write "+a.line(o.example())+", or delete the line",
 			"%s has no value", e.key)
 		return a, false
 	case e.null:

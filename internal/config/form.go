@@ -78,15 +78,38 @@ func (o *Option) Guard() string {
 	return ""
 }
 
+// PerInstance returns why the registry cannot set the option for all instances, or "" if it can.
+func (o *Option) PerInstance() string {
+	switch {
+	case o.IsSecret(), o.isSecretFile:
+		return "the registry does not keep secrets"
+	case o.Guard() == GuardAccess:
+		return "it controls access to an instance"
+	case o.Group == "Periodic tasks", slices.Contains([]string{queuesKey, "queue", "queue-url", "backend", "region",
+		"endpoint-url", "account-id", "name", "environment-name"}, o.Name):
+		return "it determines the instance's queue, name or registry"
+	case slices.Contains([]string{"config", "data-dir", "port", "target-ca", "target-cert", "target-key", "pid-file",
+		"app-log-dir"}, o.Name):
+		return "it is a place on the instance's machine"
+	}
+	return ""
+}
+
+func (o *Option) perInstanceProblem(where string) Problem {
+	return Problem{Where: where, Option: o.Name, Text: o.Name + " cannot be set for all instances: " + o.PerInstance(),
+		Hint: "set it in the settings file of each instance, with 'tendril config set --this'"}
+}
+
 // Lock explains why editing the settings file would not change an option whose value has this origin; may be "".
 func (o *Option) Lock(from Origin) string {
 	switch {
 	case o.Key == "":
 		return "it names the settings file: start tendril with another --config"
-	case from.Layer == fromFlag:
-		return "set by the flag " + from.Where + ", which overrides the settings file: start tendril without it"
-	case from.Layer == fromEnvironment:
-		return "set by the variable " + from.Where + ", which overrides the settings file: start tendril without it"
+	case from.Layer == FromRegistry:
+		return "set for all instances, which overrides the settings file: 'tendril config unset " + o.Name + "' removes it"
+	}
+	if source := from.Overrides(FromRegistry); source != "" {
+		return "set by " + source + ", which overrides the settings file: start tendril without it"
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ func Load(src Sources) (*Config, error) {
 
 	readBundle(l)
 	readSettingsFile(l)
+	readRegistry(l)
 	readEnvironment(l)
 	readFlags(l)
 	if len(l.refused.Problems) > 0 {

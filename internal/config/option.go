@@ -37,6 +37,8 @@ type Option struct {
 	PerQueue bool
 	// Live is true if a reload or deployment can change the option; other options need a restart.
 	Live bool
+	// AppRestart is true if a restart of the app can change it.
+	AppRestart bool
 
 	// secretFile points to the path of the file that holds the secret; nil if the option is not secret.
 	secretFile   *string

@@ -15,13 +15,16 @@ const (
 	Default Layer = iota
 	FromBundle
 	fromFile
+	FromRegistry
 	fromEnvironment
 	fromFlag
 )
 
-func layers() []string { return []string{"default", "bundle", "file", "environment", "flag"} }
+func layers() []string {
+	return []string{"default", "bundle", "file", "registry", "environment", "flag"}
+}
 
-// String returns "default", "bundle", "file", "environment" or "flag".
+// String returns "default", "bundle", "file", "registry", "environment" or "flag".
 func (l Layer) String() string { return layers()[l] }
 
 // ParseLayer is the inverse of [Layer.String]; it returns [Default] for unknown text.
@@ -30,8 +33,8 @@ func ParseLayer(text string) Layer { return Layer(max(slices.Index(layers(), tex
 // Origin is where a value was set.
 type Origin struct {
 	Layer Layer
-	// Where is a position such as "tendril.yaml:3", an environment variable, a flag with its dashes, the bundle's
-	// folder, or a short reason for a default; may be "".
+	// Where is a position such as "tendril.yaml:3", the revision of the registry, an environment variable, a flag with
+	// its dashes, the bundle's folder, or a short reason for a default; may be "".
 	Where string
 }
 
@@ -45,6 +48,18 @@ func (o Origin) String() string {
 	default:
 		return "default: " + o.Where
 	}
+}
+
+// Overrides returns the source of a value that overrides a layer, as "the variable NAME" or "the flag --NAME"; "" if it
+// does not.
+func (o Origin) Overrides(layer Layer) string {
+	switch {
+	case o.Layer <= layer:
+		return ""
+	case o.Layer == fromEnvironment:
+		return "the variable " + o.Where
+	}
+	return "the flag " + o.Where
 }
 
 // Setting is an option's value in one layer.

@@ -58,7 +58,7 @@ func WithoutQuery(url string) string {
 // shownName returns the option's name followed by a space, or "" if the origin already contains the name.
 func (a assignment) shownName() string {
 	switch {
-	case a.origin.Layer == fromFile || a.origin.Layer == FromBundle:
+	case FromBundle <= a.origin.Layer && a.origin.Layer <= FromRegistry:
 		return a.name + " "
 	case a.name == a.option.Name || a.name == a.option.Variable:
 		return ""

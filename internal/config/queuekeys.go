@@ -123,7 +123,7 @@ func readQueueKey(l *loader, file string, e entry, lineOf map[string]int, rows [
 		return assignment{}, false
 	}
 
-	a, ok := admit(l, where, o, e, lineOf)
+	a, ok := admit(l, Origin{fromFile, where}, o, e, lineOf)
 	if !ok {
 		return a, false
 	}

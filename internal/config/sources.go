@@ -25,13 +25,15 @@ type Sources struct {
 	SystemFile string
 	// File is used instead of the settings file on disk, to check a change before writing it; may be nil.
 	File *File
+	// Registry holds the settings for all instances, and their revision as its path; may be nil.
+	Registry *File
 	// Root is true if the process runs as root.
 	Root bool
 	// Free maps options to the addresses and ports to use if the default is taken on this machine.
 	Free map[string]string
 }
 
-// File is a settings file that may not exist on disk.
+// File is a settings file that may not exist on disk. Path describes its place in messages.
 type File struct {
 	Path string
 	Data []byte

@@ -13,7 +13,7 @@ func appOptions(s *Settings) []Option {
 		Detail: "If the default is in use, the next free port is used.",
 		value:  appPort(&s.Port, 5000),
 	}, {
-		Name: "healthcheck", Example: "HTTP:5000/health", DaemonKey: "healthcheck",
+		Name: "healthcheck", AppRestart: true, Example: "HTTP:5000/health", DaemonKey: "healthcheck",
 		DefaultNote: "TCP on the app's port",
 		Help:        "Health check that must pass before messages are received: TCP:PORT or HTTP:PORT/PATH.",
 		Detail:      "Each replica is checked on its own port.",
@@ -25,22 +25,22 @@ func appOptions(s *Settings) []Option {
 		Detail: "Then tendril exits.",
 		value:  duration(&s.AppReadyTimeout, 0, twelveHours),
 	}, {
-		Name: "app-grace", Default: "10s", OtherVariables: []string{shutdownDelay},
+		Name: "app-grace", AppRestart: true, Default: "10s", OtherVariables: []string{shutdownDelay},
 		properties: []string{shutdownDelay},
 		Help:       "Time between TERM and KILL when the app is stopped.",
 		Detail:     "Signals go to all processes of the app. WORKER_SHUTDOWN_DELAY counts from 10 seconds on.",
 		value:      duration(&s.AppGrace, 0, twelveHours),
 	}, {
-		Name: "restart-limit", Default: "10",
+		Name: "restart-limit", AppRestart: true, Default: "10",
 		Help:   "Maximum restarts of a process within restart-window; 0 means none.",
 		Detail: "Then it counts as failed.",
 		value:  integer(&s.RestartLimit, 0, 1000),
 	}, {
-		Name: "restart-window", Default: "300s",
+		Name: "restart-window", AppRestart: true, Default: "300s",
 		Help:  "Period over which restarts are counted.",
 		value: duration(&s.RestartWindow, time.Second, 24*time.Hour),
 	}, {
-		Name: "deploy-timeout", Default: "300s",
+		Name: "deploy-timeout", AppRestart: true, Default: "300s",
 		Help:   "Maximum time for a new version of the app to become ready.",
 		Detail: "Then the deployment is rolled back.",
 		value:  duration(&s.DeployTimeout, time.Second, twelveHours),
@@ -73,7 +73,7 @@ func ownAppOptions(s *Settings) []Option {
 		Detail: "They are packages, groups, users, sources, files, commands and services; they are never undone.",
 		value:  choice(&s.MachineSections, machineIgnore, MachineApply),
 	}, {
-		Name: "app-limit", Example: "nofile=1024", DefaultNote: "none", list: true,
+		Name: "app-limit", AppRestart: true, Example: "nofile=1024", DefaultNote: "none", list: true,
 		Help:   "Limits of each of the app's processes, as NAME=VALUE of ulimit.",
 		Detail: "Values are bytes, seconds or numbers.",
 		value:  list(&s.AppLimit, "NAME=VALUE or NAME=unlimited, comma-separated, or off; NAME is "+orList(resources()), processLimit),
@@ -82,7 +82,7 @@ func ownAppOptions(s *Settings) []Option {
 		Help:  "Folder for rotated files with a copy of the app's output.",
 		value: checked(&s.AppLogDir, "path of a folder, or off", appLogFolder),
 	}, {
-		Name: "app-log-rate", Default: "1000",
+		Name: "app-log-rate", AppRestart: true, Default: "1000",
 		Help:   "Maximum output lines per second and process, averaged over five seconds.",
 		Detail: "Dropped lines are counted in the log.",
 		value:  integer(&s.AppLogRate, 1, 1_000_000),
@@ -277,7 +277,7 @@ func outputOptions(s *Settings) []Option {
 
 func stopOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "shutdown-timeout", DaemonKey: "drain_timeout", Default: "30s", Serve: true,
+		Name: "shutdown-timeout", AppRestart: true, DaemonKey: "drain_timeout", Default: "30s", Serve: true,
 		Help:   "Maximum time for work in flight to finish after TERM or INT.",
 		Detail: "Unfinished messages return to their queue.",
 		value:  duration(&s.ShutdownTimeout, 0, twelveHours),

@@ -36,6 +36,17 @@ type value struct {
 	// set validates and stores text. Its error contains no suggestion.
 	set func(text string) error
 	get func() string
+	// unset makes the field empty, which set may not accept. It is nil for options that cannot be empty.
+	unset func()
+}
+
+// take stores what get returned for a field of another table.
+func (v *value) take(text string) error {
+	if text == "" && v.unset != nil {
+		v.unset()
+		return nil
+	}
+	return v.set(text)
 }
 
 var errRange = errors.New("is out of range")
@@ -51,7 +62,8 @@ func stored[T any](field *T, kind, allowed string, parse func(string) (T, error)
 			}
 			return err
 		},
-		get: func() string { return format(*field) },
+		get:   func() string { return format(*field) },
+		unset: func() { *field = *new(T) },
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"tendril/api"
@@ -25,7 +26,14 @@ type changes struct {
 	work     *pipelines
 	programs *programs
 	cron     *schedule
+	desired  *desired
 	changing chan struct{}
+	registry atomic.Pointer[config.File] // settings for all instances that are in force; nil if there are none
+}
+
+// sources returns what to load the settings from, with a bundle that may be nil.
+func (c *changes) sources(b *bundle.Bundle) config.Sources {
+	return config.Sources{Bundle: b, Registry: c.registry.Load()}
 }
 
 // DeployPath implements [console.Options].Deploy.
@@ -165,25 +173,25 @@ func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
 
 // change rereads all settings and compares them with the current ones. b may be nil.
 func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
-	cfg, change, err := c.compare(b, nil)
+	cfg, change, err := c.compare(c.sources(b))
 	if cfg != nil {
 		c.logNotApplied(cfg, b)
 	}
 	return change, err
 }
 
-// compare is like change but logs nothing. A non-nil file replaces the settings file on disk. The returned cfg is nil
-// after an error, or if settings cannot be reread.
-func (c *changes) compare(b *bundle.Bundle, file *config.File) (cfg *config.Config, change config.Change, err error) {
+// compare loads the settings and compares them with the current ones. The returned cfg is nil after an error, or if
+// settings cannot be reread.
+func (c *changes) compare(src config.Sources) (cfg *config.Config, change config.Change, err error) {
 	if c.opts.Load == nil {
 		return nil, change, nil
 	}
-	if b != nil && c.opts.Bundle != nil {
+	if b := src.Bundle; b != nil && c.opts.Bundle != nil {
 		same := *b // keep the environment's name, whichever folder the version is in
 		same.Called = cmp.Or(c.opts.Bundle.Called, filepath.Base(c.opts.Bundle.Dir))
-		b = &same
+		src.Bundle = &same
 	}
-	if cfg, err = c.opts.Load(b, file); err != nil {
+	if cfg, err = c.opts.Load(src); err != nil {
 		return nil, change, err
 	}
 	change = config.Changed(c.settings.now(), cfg)
@@ -205,7 +213,7 @@ func (c *changes) pending() (change config.Change, err error) {
 			return change, err
 		}
 	}
-	_, change, err = c.compare(b, nil)
+	_, change, err = c.compare(c.sources(b))
 	return change, err
 }
 

@@ -27,6 +27,8 @@ import (
 type settingsFile struct {
 	file config.File
 	info fs.FileInfo // nil if the file does not exist yet
+	// shared is true for the settings for all instances, which are not a file.
+	shared bool
 }
 
 func (s *settingsFile) hash() string { return hashOf(s.file.Data) }
@@ -38,7 +40,7 @@ func hashOf(data []byte) string {
 
 // place returns the absolute path, since the reader may be in another folder.
 func (s *settingsFile) place() string {
-	if abs, err := filepath.Abs(s.file.Path); err == nil {
+	if abs, err := filepath.Abs(s.file.Path); err == nil && !s.shared {
 		return abs
 	}
 	return s.file.Path
@@ -47,7 +49,7 @@ func (s *settingsFile) place() string {
 // settingsFile reads the settings file in use or, if there is none, the first path that tendril searches. The
 // returned now is nil if the file is invalid.
 func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error) {
-	now, _, err = c.compare(c.currentBundle(), nil)
+	now, _, err = c.compare(c.sources(c.currentBundle()))
 	f.file.Path = c.settings.now().ConfigFile
 	if now != nil {
 		f.file.Path = now.ConfigFile
@@ -67,7 +69,12 @@ func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error)
 func (c *changes) configuration() api.Configuration {
 	f, _, err := c.settingsFile()
 	shown := api.Configuration{File: f.place(), Exists: f.info != nil, Hash: f.hash(), Blocks: config.Blocks(),
-		Topics: config.Topics(), Queues: []api.ConfigQueue{}}
+		Topics: config.Topics(), Queues: []api.ConfigQueue{}, Shared: c.desired.shared()}
+	lock := (*config.Option).Lock
+	if shown.Shared != nil {
+		f = c.desired.settingsFile()
+		shown.Hash, lock = f.hash(), sharedLock
+	}
 	if err != nil {
 		shown.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
 	} else if change, err := c.pending(); err == nil {
@@ -80,16 +87,31 @@ func (c *changes) configuration() api.Configuration {
 	for i := range explained {
 		e := &explained[i]
 		o := c.configOption(&e.Option, described[i])
-		o.Locked = cmp.Or(locked, e.Option.Lock(e.From))
+		o.Locked = cmp.Or(locked, lock(&e.Option, e.From))
+		if shown.Shared != nil {
+			o.Overridden = e.From.Overrides(config.FromRegistry)
+			if e.Option.AppRestart && c.programs.app != nil {
+				o.Effect = api.EffectApp
+			}
+		}
 		if e.Option.Name == "queues" {
 			o.Locked = cmp.Or(o.Locked, lockOfFile(&f, "queues"))
 			for _, q := range e.Queues {
-				shown.Queues = append(shown.Queues, c.configQueue(&f, &q, cmp.Or(locked, e.Option.Lock(e.From))))
+				shown.Queues = append(shown.Queues, c.configQueue(&f, &q, cmp.Or(locked, lock(&e.Option, e.From))))
 			}
 		}
 		shown.Options = append(shown.Options, o)
 	}
 	return shown
+}
+
+// sharedLock explains why an option cannot be set for all instances; "" if it can.
+func sharedLock(o *config.Option, _ config.Origin) string {
+	why := o.PerInstance()
+	if why != "" {
+		why += ": set it in the settings file"
+	}
+	return why
 }
 
 // configQueue describes the settings of one queue. They can be changed if the file has a map for the queue.
@@ -133,8 +155,9 @@ func (c *changes) configOption(o *config.Option, described api.DescribedOption) 
 
 type settingsPlan struct {
 	api.SettingsPreview
-	old settingsFile
-	new config.File
+	shared bool // the change is one of the settings for all instances
+	old    settingsFile
+	new    config.File
 }
 
 func (c *changes) previewChange(change api.SettingsChange) (api.SettingsPreview, error) {
@@ -143,11 +166,17 @@ func (c *changes) previewChange(change api.SettingsChange) (api.SettingsPreview,
 }
 
 func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error) {
-	old, now, err := c.settingsFile()
-	if err != nil && now == nil && old.info != nil && old.file.Data == nil {
-		return plan, refusedChange(change.Set, err)
+	shared := !change.This && c.desired.state != nil
+	lock, old := sharedLock, c.desired.settingsFile()
+	if !shared {
+		var now *config.Config
+		old, now, err = c.settingsFile()
+		if err != nil && now == nil && old.info != nil && old.file.Data == nil {
+			return plan, refusedChange(change.Set, err)
+		}
+		lock = (*config.Option).Lock
 	}
-	if err := c.refuseLocked(change.Set); err != nil {
+	if err := c.refuseLocked(change.Set, lock); err != nil {
 		return plan, err
 	}
 
@@ -155,7 +184,13 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	if err != nil {
 		return plan, refusedChange(change.Set, err)
 	}
-	loaded, after, err := c.compare(c.currentBundle(), &edited.File)
+	src := c.sources(c.currentBundle())
+	if shared {
+		src.Registry = &edited.File
+	} else {
+		src.File = &edited.File
+	}
+	loaded, after, err := c.compare(src)
 	if err == nil && loaded == nil {
 		err = errors.New("this process cannot re-read its settings")
 	}
@@ -163,11 +198,19 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 		return plan, refusedChange(change.Set, err)
 	}
 
-	plan = settingsPlan{old: old, new: edited.File, SettingsPreview: api.SettingsPreview{
+	var restarting []string
+	if shared && c.programs.app != nil {
+		restarting = after.RestartApp()
+	}
+	plan = settingsPlan{shared: shared, old: old, new: edited.File, SettingsPreview: api.SettingsPreview{
 		File: old.place(), Base: old.hash(), Hash: hashOf(edited.File.Data), Scope: scopeOf(change.Set),
 		Lines:   fileLines(edited.Lines),
 		Changes: pendingChanges(&after), Warnings: c.newWarnings(loaded)}}
-	if _, before, err := c.compare(c.currentBundle(), nil); err == nil { // leave out changes that were already pending
+	for i := range plan.Changes {
+		plan.Changes[i].RestartsApp = slices.Contains(restarting, plan.Changes[i].Name)
+	}
+	plan.Warnings = append(plan.Warnings, c.desired.warnings(change, loaded)...)
+	if _, before, err := c.compare(c.sources(c.currentBundle())); err == nil { // leave out changes that were already pending
 		waits := pendingChanges(&before)
 		plan.Changes = slices.DeleteFunc(plan.Changes, func(o api.OptionChange) bool {
 			same := func(w api.OptionChange) bool { return w.Name == o.Name && w.Value == o.Value }
@@ -210,8 +253,8 @@ func (c *changes) newWarnings(loaded *config.Config) (all []api.Detail) {
 	return all
 }
 
-// refuseLocked rejects options set by a source that takes precedence over the file.
-func (c *changes) refuseLocked(set map[string]*string) error {
+// refuseLocked rejects options that a change cannot set, for the reason that lock returns.
+func (c *changes) refuseLocked(set map[string]*string, lock func(*config.Option, config.Origin) string) error {
 	var details []api.Detail
 	explained := c.settings.explanations()
 	for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -224,7 +267,7 @@ func (c *changes) refuseLocked(set map[string]*string) error {
 		if i < 0 {
 			continue // reported by config.EditFile
 		}
-		if why := o.Lock(explained[i].From); why != "" {
+		if why := lock(&o, explained[i].From); why != "" {
 			details = append(details, api.Detail{Option: name, Text: o.Name + " is locked: " + why})
 		}
 	}
@@ -278,9 +321,11 @@ func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange)
 		return none, err
 	}
 	if change.Base != plan.Base {
-		return none, &api.Error{Status: http.StatusConflict, Message: "the settings file was changed in the " +
-			"meantime: " +
-			plan.File, Hint: "review the difference again, and repeat the change"}
+		return none, errChangedMeanwhile(plan.File)
+	}
+	if plan.shared {
+		plan.Revision, err = c.desired.set(ctx, &plan, change.Base)
+		return plan.SettingsPreview, err
 	}
 
 	b := c.currentBundle()
@@ -298,6 +343,11 @@ func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange)
 	return plan.SettingsPreview, nil
 }
 
+func errChangedMeanwhile(file string) error {
+	return &api.Error{Status: http.StatusConflict, Message: "the settings were changed in the meantime: " + file,
+		Hint: "review the difference again, and repeat the change"}
+}
+
 // replaceSettings writes the new file and rereads all settings, as the next start will.
 func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change config.Change, err error) {
 	path, mode := plan.old.file.Path, fs.FileMode(0o600)
@@ -312,7 +362,7 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 			err.Error(), Hint: "give the user who runs tendril write access to " + filepath.Dir(plan.File)}
 	}
 
-	cfg, change, err := c.compare(b, nil)
+	cfg, change, err := c.compare(c.sources(b))
 	if err == nil && cfg.ConfigFile != plan.old.file.Path {
 		err = fmt.Errorf("another settings file is in force: %s", cfg.ConfigFile)
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tendril/api"
-	"tendril/internal/bundle"
 	"tendril/internal/config"
 )
 
@@ -30,11 +29,11 @@ func configured(t *testing.T, content string, flags map[string]string, environ .
 	for name, value := range flags {
 		given[name] = value
 	}
-	load := func(b *bundle.Bundle, edited *config.File) (*config.Config, error) {
-		return config.Load(config.Sources{Flags: given, Dir: filepath.Dir(file), Bundle: b, File: edited,
-			Environ: append(environ, "HOME="+t.TempDir())})
+	load := func(src config.Sources) (*config.Config, error) {
+		src.Flags, src.Dir, src.Environ = given, filepath.Dir(file), append(environ, "HOME="+t.TempDir())
+		return config.Load(src)
 	}
-	cfg, err := load(nil, nil)
+	cfg, err := load(config.Sources{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"tendril/api"
 	"tendril/internal/aws"
-	"tendril/internal/bundle"
 	"tendril/internal/cloud/alarms"
 	"tendril/internal/config"
 	"tendril/internal/testing/testpeer"
@@ -149,8 +148,8 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 	flags := map[string]string{"config": file, "queue": "jobs", "target": "http://127.0.0.1:1/", "data-dir": t.TempDir(),
 		"listen": "127.0.0.1:0", "console": "127.0.0.1:0"}
 	r := run(t, flags, func(e *Environment) {
-		e.opts.Load = func(b *bundle.Bundle, _ *config.File) (*config.Config, error) {
-			return config.Load(config.Sources{Flags: flags, Bundle: b, Environ: os.Environ()})
+		e.opts.Load = func(src config.Sources) (*config.Config, error) {
+			return config.Load(config.Sources{Flags: flags, Bundle: src.Bundle, Environ: os.Environ()})
 		}
 	})
 	d := r.Describe(t.Context())

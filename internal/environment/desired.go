@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tendril/api"
@@ -36,6 +37,10 @@ type desired struct {
 	work     *pipelines
 	cron     *schedule
 	members  *members
+	changes  *changes
+
+	progress atomic.Pointer[instances.SettingsProgress]
+	due      chan struct{} // has a value when the settings may have changed
 
 	state    *instances.DesiredState // nil unless there is a fleet key and a shared registry
 	applying sync.Mutex              // an older state is never applied after a newer one
@@ -87,7 +92,7 @@ func (d *desired) adopt(ctx context.Context) error {
 		}
 	}
 	d.apply()
-	return nil
+	return d.adoptSettings()
 }
 
 func (d *desired) log() *slog.Logger { return d.opts.Logger.With("component", "instances") }
@@ -95,6 +100,9 @@ func (d *desired) log() *slog.Logger { return d.opts.Logger.With("component", "i
 // follow keeps the state up to date until ctx ends.
 func (d *desired) follow(ctx context.Context, store instances.Store, leads func() bool) {
 	if d.state != nil {
+		var settings sync.WaitGroup
+		defer settings.Wait()
+		settings.Go(func() { d.followSettings(ctx, store) })
 		d.state.Follow(ctx, instances.Following{Store: store, Leads: leads, Revision: d.cron.election.Revision, Apply: d.apply,
 			Failed: d.failed})
 	}
@@ -106,6 +114,7 @@ func (d *desired) failed(err error) {
 
 // apply pauses and resumes the queues of this instance as desired.
 func (d *desired) apply() {
+	d.wakeSettings()
 	d.applying.Lock()
 	defer d.applying.Unlock()
 	now, _ := d.state.Current()
@@ -155,28 +164,34 @@ func (d *desired) change(ctx context.Context, name string, this, pause bool, her
 	if this || d.state == nil {
 		return api.Paused{Paused: pause}, here()
 	}
-	leases, _, err := d.cron.election.Leases(ctx)
-	if err == nil && leases == nil {
-		err = errors.New("its server does not answer")
-	}
-	if err == nil {
-		err = d.allFollow(ctx)
-	}
-	if err != nil {
-		return api.Paused{}, d.unchanged(err)
-	}
-
-	now, err := d.state.Change(ctx, leases, func(now *instances.Desired) error {
+	revision, err := d.changeAll(ctx, func(one *instances.Instance) bool { return one.Follows }, func(now *instances.Desired) error {
 		for _, l := range lines {
 			alter(now, l.queue.name)
 		}
 		return nil
 	})
+	return api.Paused{Paused: pause, Revision: revision}, err
+}
+
+// changeAll changes the desired state if all reachable instances follow the change. It returns the new revision.
+func (d *desired) changeAll(ctx context.Context, follows func(*instances.Instance) bool,
+	alter func(*instances.Desired) error) (revision int64, err error) {
+	leases, _, err := d.cron.election.Leases(ctx)
+	if err == nil && leases == nil {
+		err = errors.New("its server does not answer")
+	}
+	if err == nil {
+		err = d.allFollow(ctx, follows)
+	}
 	if err != nil {
-		return api.Paused{}, d.unchanged(err)
+		return 0, d.unchanged(err)
+	}
+	now, err := d.state.Change(ctx, leases, alter)
+	if err != nil {
+		return 0, d.unchanged(err)
 	}
 	d.apply()
-	return api.Paused{Paused: pause, Revision: now.Revision}, nil
+	return now.Revision, nil
 }
 
 func (d *desired) unchanged(err error) error {
@@ -188,14 +203,14 @@ func (d *desired) unchanged(err error) error {
 }
 
 // allFollow returns an error while a reachable instance would ignore a change.
-func (d *desired) allFollow(ctx context.Context) error {
+func (d *desired) allFollow(ctx context.Context, follows func(*instances.Instance) bool) error {
 	others, err := d.members.others(ctx)
 	if err != nil {
 		return err
 	}
 	var ignoring []string
 	for i := range others {
-		if one := &others[i]; one.Reachable() && !one.Follows {
+		if one := &others[i]; one.Reachable() && !follows(one) {
 			ignoring = append(ignoring, fmt.Sprintf("%s (version %s)", one.Name, cmp.Or(one.Version, "unknown")))
 		}
 	}

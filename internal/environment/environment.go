@@ -52,8 +52,11 @@ func New(opts Options) *Environment {
 
 	e.members = &members{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
 		scale: e.scale, observe: e.observe, instance: e.instance}
-	e.desired = &desired{opts: e.opts, settings: e.settings, queues: e.queues, work: e.work, cron: e.cron, members: e.members}
+	e.desired = &desired{opts: e.opts, settings: e.settings, queues: e.queues, work: e.work, cron: e.cron, members: e.members,
+		changes: e.changes, due: make(chan struct{}, 1)}
 	e.members.desired = e.desired
+	e.changes.desired = e.desired
+	e.changes.registry.Store(opts.Registry)
 	e.cron.revision = e.desired.revision
 
 	// Set here because the constructors would otherwise depend on each other.

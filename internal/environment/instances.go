@@ -68,7 +68,7 @@ func (k *knownInstances) list() api.Instances {
 		out.Notes = sharedNotes(members.Group, k.scale.settings.now().Leader == config.LeaderLocal, &leader)
 	}
 	if desired := k.members.desired; desired.state != nil {
-		out.Revision = desired.revision()
+		out.Revision, out.Shared = desired.revision(), desired.shared()
 		if _, err := desired.state.Current(); err != nil {
 			out.Notes = append(out.Notes, "The last known desired state applies: "+err.Error())
 		}
@@ -82,7 +82,8 @@ func knownByRecord(r *instances.Record) api.KnownInstance {
 	return api.KnownInstance{Name: r.Name, Member: r.Member, Source: "registry", State: r.State, Version: r.Version,
 		AppVersion: r.AppVersion, StartedAt: r.StartedAt, Console: r.Console, Health: r.Health, Causes: r.Causes,
 		InFlight: &inFlight, Slots: r.Load.Slots, LongestSeconds: r.Load.OldestDelivery, CPUPercent: known(r.Load.CPU),
-		PausedQueues: r.PausedQueues, Deploying: r.Deploying, Revision: r.Revision}
+		PausedQueues: r.PausedQueues, Deploying: r.Deploying, Revision: r.Revision,
+		SettingsRevision: r.SettingsRevision, Rejected: r.Rejected}
 }
 
 // processName returns this instance's name in the leader's lease. It must match the name that package leader uses.

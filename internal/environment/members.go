@@ -134,7 +134,11 @@ func (m *members) record() instances.Record {
 	report := m.observe.monitor.Report()
 	r.Health, r.Causes = string(report.Status), report.Causes
 	r.Deploying = m.scale.deploying()
-	r.Follows, r.Revision = m.desired.state != nil, m.desired.revision()
+	if r.Follows, r.Revision = m.desired.state != nil, m.desired.revision(); r.Follows {
+		r.Applies = []string{instances.PartSettings}
+		progress := m.desired.settingsProgress()
+		r.SettingsRevision, r.Rejected = max(progress.Applied, progress.Rejected), progress.Reason
+	}
 	for _, l := range m.work.all {
 		if isPaused(l.worker.Status()) {
 			r.PausedQueues = append(r.PausedQueues, l.queue.name)

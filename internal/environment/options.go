@@ -23,9 +23,10 @@ type Options struct {
 	Announced func()
 	// Folder is the absolute path of the app's folder, or of the working folder at startup.
 	Folder string
-	// Load reloads the settings with the given bundle. A non-nil file replaces the settings file on disk. A nil Load
-	// disables reloading.
-	Load func(b *bundle.Bundle, file *config.File) (*config.Config, error)
+	// Registry holds the settings for all instances in Config; nil if none are known yet.
+	Registry *config.File
+	// Load reloads the settings with the Bundle, File and Registry of its argument. A nil Load disables reloading.
+	Load func(config.Sources) (*config.Config, error)
 	// QueuesOnly makes the environment serve the embedded queues without workers or an app.
 	QueuesOnly bool
 	// AppEnv is the environment that the app inherits, as NAME=value strings.

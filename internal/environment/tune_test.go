@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"tendril/internal/bundle"
 	"tendril/internal/config"
 )
 
@@ -37,7 +36,7 @@ func TestSharedConnectionsChangeAtTheNextStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.opts.Load = func(*bundle.Bundle, *config.File) (*config.Config, error) { return loaded, nil }
+		r.opts.Load = func(config.Sources) (*config.Config, error) { return loaded, nil }
 		done, err := r.changes.reloadSettings(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

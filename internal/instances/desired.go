@@ -56,6 +56,43 @@ func (d *Desired) SetSettings(text, by string) {
 		Previous: d.Settings.Text}
 }
 
+// RollBackSettings undoes the latest change of the settings, which an instance rejected.
+func (d *Desired) RollBackSettings(why, by string) {
+	d.SetSettings(d.Settings.Previous, by)
+	d.Settings.Previous, d.Settings.RolledBack = "", why
+}
+
+// SettingsProgress is what an instance has done with the settings for all instances.
+type SettingsProgress struct {
+	// Applied and Rejected are revisions of the settings. Reason is why the latter was rejected.
+	Applied, Rejected int64
+	Reason            string
+}
+
+// SettingsStep is what an instance does next with the settings for all instances.
+type SettingsStep int
+
+// The steps of [SettingsProgress.Next].
+const (
+	NoStep SettingsStep = iota
+	ApplySettings
+	RollBackSettings
+)
+
+// Next returns what to do with the latest settings. A rejected rollback is not rolled back again: the instance then
+// keeps the settings that it applied last.
+func (p SettingsProgress) Next(s *Settings) SettingsStep {
+	switch {
+	case s.Revision == p.Applied:
+		return NoStep
+	case s.Revision != p.Rejected:
+		return ApplySettings
+	case s.RolledBack != "":
+		return NoStep
+	}
+	return RollBackSettings
+}
+
 // The errors of a stored state that an instance refuses.
 var (
 	// ErrForged means that no fleet key of this instance made the signature.

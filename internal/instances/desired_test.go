@@ -295,3 +295,40 @@ func TestPauseReachesAThousandInstances(t *testing.T) {
 		}
 	})
 }
+
+func TestNextStepWithSettings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		progress SettingsProgress
+		settings Settings
+		want     SettingsStep
+	}{
+		{"nothing was ever set", SettingsProgress{}, Settings{}, NoStep},
+		{"new", SettingsProgress{Applied: 3}, Settings{Revision: 5}, ApplySettings},
+		{"applied", SettingsProgress{Applied: 5}, Settings{Revision: 5}, NoStep},
+		{"rejected", SettingsProgress{Applied: 3, Rejected: 5}, Settings{Revision: 5}, RollBackSettings},
+		{"rolled back by another instance", SettingsProgress{Applied: 5}, Settings{Revision: 6, RolledBack: "no"}, ApplySettings},
+		{"rolled back after a rejection", SettingsProgress{Applied: 3, Rejected: 5}, Settings{Revision: 6, RolledBack: "no"}, ApplySettings},
+		{"the rollback is rejected as well", SettingsProgress{Applied: 3, Rejected: 6}, Settings{Revision: 6, RolledBack: "no"}, NoStep},
+		{"changed after that", SettingsProgress{Applied: 3, Rejected: 6}, Settings{Revision: 7}, ApplySettings},
+	} {
+		if got := c.progress.Next(&c.settings); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// A rollback restores the text before the rejected change, once.
+func TestRolledBackSettings(t *testing.T) {
+	t.Parallel()
+	d := Desired{Revision: 4}
+	d.SetSettings("rate: 1/s\n", "owner")
+	d.Revision = 5
+	d.SetSettings("rate: 2/s\n", "owner")
+	d.Revision = 6
+	d.RollBackSettings("too fast", "host (7)")
+	if s := d.Settings; s.Revision != 6 || s.Text != "rate: 1/s\n" || s.Previous != "" || s.RolledBack != "too fast" || s.By != "host (7)" {
+		t.Errorf("rolled back to %+v", s)
+	}
+}

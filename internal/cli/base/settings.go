@@ -76,19 +76,19 @@ func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool)
 
 // LoadSettings loads the settings for a command from flags, environment, files and bundle.
 func (c *CLI) LoadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config, error) {
-	return c.ReadSettings(cmd, b, nil)
+	return c.ReadSettings(cmd, config.Sources{Bundle: b})
 }
 
-// ReadSettings is like LoadSettings, but uses file in place of the settings file on disk; nil means the file on disk.
-func (c *CLI) ReadSettings(cmd *cobra.Command, b *bundle.Bundle, file *config.File) (*config.Config, error) {
-	given := map[string]string{}
+// ReadSettings is like LoadSettings, with the Bundle, File and Registry of src.
+func (c *CLI) ReadSettings(cmd *cobra.Command, src config.Sources) (*config.Config, error) {
+	src.Flags = map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if _, ok := f.Value.(*TextValue); ok {
-			given[f.Name] = f.Value.String()
+			src.Flags[f.Name] = f.Value.String()
 		}
 	})
-	return config.Load(config.Sources{Flags: given, Environ: c.Environ, Bundle: b, File: file,
-		Root: os.Geteuid() == 0, Free: c.Free})
+	src.Environ, src.Root, src.Free = c.Environ, os.Geteuid() == 0, c.Free
+	return config.Load(src)
 }
 
 // PrintWarnings prints problems that are not fatal.

@@ -100,6 +100,9 @@ unreachable. Without a shared registry only this instance and the leader are kno
 			if one := &all.Instances[i]; one.Revision > 0 && one.Revision < all.Revision {
 				one.State += fmt.Sprintf(", behind: applied revision %d of %d", one.Revision, all.Revision)
 			}
+			if one := &all.Instances[i]; one.Rejected != "" {
+				one.State += ", rejected settings: " + one.Rejected
+			}
 		}
 		if err := c.PrintTable(instanceList.Table(all.Instances)); err != nil {
 			return err

@@ -285,52 +285,11 @@ func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would s
 			if answer.Revision == 0 {
 				return nil
 			}
-			return awaitRevision(ctx, c, client, answer.Revision)
+			return base.AwaitRevision(ctx, c, client, answer.Revision, time.Minute, func(all *api.Instances, one *api.KnownInstance) (int64, error) {
+				return one.Revision, nil
+			})
 		}), err
 	})
-}
-
-// revisionWait is how long a command waits for all instances: each looks for a change every few seconds, and reports
-// within 15 s that it has applied it.
-const revisionWait = time.Minute
-
-// awaitRevision waits until all reachable instances have applied a change, and prints which have not.
-func awaitRevision(ctx context.Context, c *base.CLI, client *api.Client, revision int64) error {
-	for deadline := time.Now().Add(revisionWait); ; {
-		all, err := client.Instances(ctx)
-		if err != nil {
-			return err
-		}
-		var behind, unreachable []string
-		applied := 0
-		for i := range all.Instances {
-			switch one := &all.Instances[i]; {
-			case one.Revision >= revision:
-				applied++
-			case one.Unreachable:
-				unreachable = append(unreachable, one.Name)
-			case one.This || one.Source == "registry":
-				behind = append(behind, one.Name)
-			}
-		}
-
-		if behind == nil {
-			for _, name := range unreachable {
-				c.PrintErrf("%s is unreachable: it applies this once it reaches the registry\n", base.Plain(name))
-			}
-			c.PrintErrf("applied by %s\n", base.Plural(applied, "instance"))
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return base.Conflictf("applied by %s, not yet by %s", base.Plural(applied, "instance"), strings.Join(behind, ", ")).
-				Hint("'tendril instances' shows when they follow")
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(2 * time.Second):
-		}
-	}
 }
 
 // workedQueue returns the running environment and the queue in the first argument. The default is the environment's

@@ -51,8 +51,13 @@ func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	opts.Load = func(b *bundle.Bundle, file *config.File) (*config.Config, error) { return c.ReadSettings(cmd, b, file) }
-	return runEnvironment(c, opts.Config, opts)
+	opts.Load = func(src config.Sources) (*config.Config, error) { return c.ReadSettings(cmd, src) }
+	err = runEnvironment(c, opts.Config, opts)
+	for found := (*environment.NewSettings)(nil); errors.As(err, &found); {
+		opts.Config, opts.Registry = found.Config, found.Registry
+		err = runEnvironment(c, opts.Config, opts)
+	}
+	return err
 }
 
 // runEnvironment runs an environment until it exits or a signal stops it. A first SIGTERM or SIGINT starts a drain,

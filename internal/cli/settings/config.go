@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,9 +30,10 @@ checks keys and values if the first line of tendril.yaml is
 		RunE:    func(*cobra.Command, []string) error { return c.PrintJSON(config.Schema()) },
 	}
 	return base.Family("config", "Show and change the settings of the running environment",
-		`Shows the settings of the running environment, and changes its settings file: the one it was
-started with, or tendril.yaml in its working folder. Changes take effect at once if possible, the
-others at the next start.`, newConfigShow(c), newConfigSet(c), newConfigUnset(c), schema)
+		`Shows and changes the settings of the running environment. Changes take effect at once if possible,
+the others at the next start. With a fleet key (--fleet-key-file of 'tendril up') they apply to all
+instances. Without one, or with --this, they are written to the settings file: the one that the
+environment was started with, or tendril.yaml in its working folder.`, newConfigShow(c), newConfigSet(c), newConfigUnset(c), schema)
 }
 
 func newConfigShow(c *base.CLI) *cobra.Command {
@@ -40,8 +42,8 @@ func newConfigShow(c *base.CLI) *cobra.Command {
 		Use:   "show [OPTION...]",
 		Short: "List options in force: value, default, origin, and when a change takes effect",
 		Long: `Lists the options of the configuration page of worker environments, and all others that are
-set, or only the given options. Options set by a flag or a variable are marked as locked,
-because the settings file cannot change them.`,
+set, or only the given options. Options that cannot be changed are marked as locked, such as those
+of a settings file that a flag or a variable sets.`,
 		Example: `  tendril config show
   tendril config show http-path inactivity-timeout
   tendril config show --all -o json`,
@@ -92,6 +94,13 @@ func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
 	}
 
 	c.Printf("settings file: %s\n", base.Plain(file))
+	if s := shown.Shared; s != nil && s.Revision > 0 {
+		c.Printf("settings for all instances: revision %d, by %s at %s\n", s.Revision, base.Plain(s.By),
+			s.At.UTC().Format("2006-01-02 15:04 UTC"))
+		if s.RolledBack != "" {
+			c.Printf("rolled back: %s\n", base.Plain(s.RolledBack))
+		}
+	}
 	if shown.Problem != "" {
 		c.PrintErrf("warning: the settings file is now invalid: %s\n", base.Plain(shown.Problem))
 	}
@@ -140,9 +149,13 @@ func showOptions(c *base.CLI, title string, options []api.ConfigOption) error {
 	rows := [][]string{{strings.ToUpper(title), "VALUE", "DEFAULT", "SET BY", "A CHANGE TAKES EFFECT"}}
 	for i := range options {
 		o := &options[i]
-		effect := map[string]string{api.EffectReload: "when saved", api.EffectRestart: "at the next start"}[o.Effect]
-		if o.Locked != "" {
+		effect := map[string]string{api.EffectReload: "when saved", api.EffectApp: "by restarting the app",
+			api.EffectRestart: "at the next start"}[o.Effect]
+		switch {
+		case o.Locked != "":
 			effect = "locked"
+		case o.Overridden != "":
+			effect = "overridden here by " + o.Overridden
 		}
 		rows = append(rows, []string{o.Name, o.Value, o.Default, base.OriginOf(o.OptionValue).String(), effect})
 	}
@@ -153,11 +166,16 @@ func showOptions(c *base.CLI, title string, options []api.ConfigOption) error {
 func newConfigSet(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set OPTION=VALUE...",
-		Short: "Set options in the settings file, and apply them if possible",
-		Long: `Writes options to the settings file of the running environment after showing the changed lines
-and asking for confirmation. The values are checked first; a mistake changes nothing. An option may
-have any of its names. "OPTION of QUEUE" is a setting of one queue with its own map in the file.`,
+		Short: "Set options, for all instances or in the settings file",
+		Long: `Changes options of the running environment after showing the changed lines and asking for
+confirmation. The values are checked first; a mistake changes nothing. An option may have any of its
+names. "OPTION of QUEUE" is a setting of one queue with its own map in the settings file.
+
+With a fleet key (--fleet-key-file of 'tendril up') the options are set for all instances, and the
+command waits until they have applied them. If one rejects them, all return to the previous settings.
+Otherwise they are written to the settings file.`,
 		Example: `  tendril config set http-path=/jobs inactivity-timeout=10m
+  tendril config set --this http-connections=20
   tendril config set 'http-path of payments=/pay' --dry-run`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: base.CompleteAssignment,
@@ -177,9 +195,9 @@ have any of its names. "OPTION of QUEUE" is a setting of one queue with its own 
 func newConfigUnset(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unset OPTION...",
-		Short: "Remove options from the settings file",
-		Long: `Removes options from the settings file of the running environment, restoring their defaults or
-the values of the bundle. Shows the changed lines and asks for confirmation.`,
+		Short: "Remove options, for all instances or from the settings file",
+		Long: `Removes options from the settings that 'tendril config set' changes, restoring the values of weaker
+sources or the defaults. Shows the changed lines and asks for confirmation.`,
 		Example:           "  tendril config unset inactivity-timeout",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: base.CompleteOptions,
@@ -190,11 +208,12 @@ the values of the bundle. Shows the changed lines and asks for confirmation.`,
 // changesSettings makes cmd change settings; take parses an argument.
 func changesSettings(c *base.CLI, cmd *cobra.Command,
 	take func(arg string, set map[string]*string) error) *cobra.Command {
-	var yes bool
+	var yes, this bool
 	base.AddDataDir(cmd)
+	cmd.Flags().BoolVar(&this, "this", false, "Change the settings file of one instance, even with a fleet key.")
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		change := api.SettingsChange{Set: map[string]*string{}}
+		change := api.SettingsChange{Set: map[string]*string{}, This: this}
 		for _, arg := range args {
 			if err := take(arg, change.Set); err != nil {
 				return nil, err
@@ -226,11 +245,33 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 			}
 			change.Base = preview.Base
 			done, err := client.ChangeSettings(ctx, change)
-			if err == nil {
-				printEffect(c, &done)
+			if err != nil {
+				return err
 			}
-			return err
+			printEffect(c, &done)
+			return awaitSettings(ctx, c, client, done.Revision)
 		}), nil
+	})
+}
+
+// settingsWait limits the wait for all instances, which may restart their apps.
+const settingsWait = 10 * time.Minute
+
+// awaitSettings waits until all instances have applied a revision of the settings for all instances; 0 means none. It
+// returns an error if one of them rejected it.
+func awaitSettings(ctx context.Context, c *base.CLI, client *api.Client, revision int64) error {
+	if revision == 0 {
+		return nil
+	}
+	return base.AwaitRevision(ctx, c, client, revision, settingsWait, func(all *api.Instances, one *api.KnownInstance) (int64, error) {
+		switch s := all.Shared; {
+		case s != nil && s.Revision > revision && s.RolledBack != "":
+			return 0, base.Conflictf("the settings were rolled back on all instances: %s", base.Plain(s.RolledBack)).
+				Hint("correct the value, or set it with --this on the instances that accept it")
+		case one.Rejected != "", s != nil && one.SettingsRevision > s.Revision:
+			return 0, nil // a rollback follows, or is not known here yet
+		}
+		return one.SettingsRevision, nil
 	})
 }
 
@@ -247,8 +288,11 @@ func printPreview(c *base.CLI, p *api.SettingsPreview) {
 
 	for _, o := range p.Changes {
 		when := "takes effect when saved"
-		if o.Restart {
+		switch {
+		case o.Restart:
 			when = "takes effect at the next start"
+		case o.RestartsApp:
+			when = "restarts the app's processes, one after the other"
 		}
 		c.Printf("%s would be %s: %s\n", base.Plain(o.Name), orNone(base.Plain(o.Value)), when)
 	}
@@ -266,6 +310,10 @@ func orNone(text string) string {
 }
 
 func printEffect(c *base.CLI, p *api.SettingsPreview) {
+	if p.Revision > 0 {
+		c.PrintErrf("set for all instances in revision %d\n", p.Revision)
+		return
+	}
 	var now, later []string
 	for _, o := range p.Changes {
 		if o.Restart {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -57,13 +58,14 @@ type settingRow struct {
 	FieldFor string
 	Units    string
 	InForce  string // value in force if the file has a different one, which applies at the next start
-	Removes  bool   // true if the option is set in the file and can be removed there
+	Removes  bool   // true if the option is set in the file or for all instances, and can be removed there
 	Problems []api.Detail
 }
 
 const (
-	layerDefault = "default"
-	layerFile    = "file"
+	layerDefault  = "default"
+	layerFile     = "file"
+	layerRegistry = "registry"
 )
 
 // specified lists the options of the blocks in the order of the specification.
@@ -174,13 +176,23 @@ func (p *configurationPage) arrange(scopes []string) {
 }
 
 func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow {
-	row := settingRow{ConfigOption: o, FieldFor: setField + o.Name, Text: o.Value, Units: o.Unit,
-		Removes: o.Layer == layerFile}
+	edited := layerFile
+	if p.Shared != nil {
+		edited = layerRegistry
+	}
+	row := settingRow{ConfigOption: o, FieldFor: setField + o.Name, Text: o.Value, Units: o.Unit, Removes: o.Layer == edited}
 	for _, change := range p.Changes {
 		if change.Name == o.Name {
 			row.Text = change.Value
 			row.InForce = cmp.Or(o.Value, "none")
-			row.Removes = change.Layer == layerFile
+			row.Removes = change.Layer == edited
+		}
+	}
+	if o.Overridden != "" { // the form has the value for all instances
+		for _, set := range o.SetBy {
+			if set.Layer == layerDefault || set.Layer == "bundle" || set.Layer == layerFile || set.Layer == layerRegistry {
+				row.Text, row.Removes = set.Value, set.Layer == edited
+			}
 		}
 	}
 
@@ -328,7 +340,7 @@ func previewConfiguration(v *visit) (any, error) {
 	case err != nil:
 		return nil, err
 	case len(preview.Lines) == 0:
-		page.Note = "Nothing to change: the file has these values."
+		page.Note = "Nothing to change: these values are already set."
 	default:
 		page.Preview = &preview
 	}
@@ -368,6 +380,10 @@ func saveConfiguration(v *visit) (string, error) {
 	}
 
 	text := done.File + " was written."
+	if done.Revision > 0 {
+		text = fmt.Sprintf("Set for all instances in revision %d. Instances shows which have applied it.", done.Revision)
+		now = nil
+	}
 	if len(now) > 0 {
 		text += " In force now: " + listed(now) + "."
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tendril/api"
 	"tendril/internal/console"
@@ -96,6 +97,27 @@ func TestConfigurationShowsOriginRangeAndLocks(t *testing.T) {
 		t.Errorf("the changed options are\n%s", page)
 	}
 	wantText(t, s.get("/configuration?match=nothing"), "No option matches.")
+}
+
+// With shared settings, the form has their values, and says what overrides them on this instance.
+func TestConfigurationOfAllInstances(t *testing.T) {
+	s := newSite(t)
+	s.settings = settingsOf()
+	s.settings.Shared = &api.SharedSettings{Revision: 7, By: "owner", At: time.Now(), RolledBack: "host (7) rejected revision 6: no"}
+	path := s.settings.Option("http-path")
+	path.Layer, path.Where, path.Overridden, path.Effect = "flag", "--http-path", "the flag --http-path", api.EffectApp
+	path.SetBy = []api.OptionValue{{Value: "/", Layer: "default"}, {Value: "/all", Layer: "registry"}, {Value: "/jobs", Layer: "flag"}}
+	page := s.get("/configuration")
+	wantText(t, page, "Changes apply to all instances: revision 7 is by owner", "rolled back on all instances.</b> host (7) rejected revision 6: no",
+		`value="/all"`, "/jobs here: overridden by the flag --http-path", "Remove for all instances", "by restarting the app")
+	if strings.Contains(page, "from the file") {
+		t.Error("the page offers to remove an option from the file")
+	}
+
+	s.change = func(api.SettingsChange) (api.SettingsPreview, error) { return api.SettingsPreview{Revision: 8}, nil }
+	values := form(t, page, nil)
+	values.Set("base", "h1")
+	wantText(t, s.post("/configuration/save", values), "Set for all instances in revision 8.")
 }
 
 func TestConfigurationFormSendsWhatWasTyped(t *testing.T) {

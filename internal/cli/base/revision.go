@@ -1,0 +1,55 @@
+package base
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"tendril/api"
+)
+
+// AwaitRevision waits until all reachable instances have applied a change for all instances, and prints which have not.
+// applied returns the revision that an instance has applied, or an error that ends the wait. Each instance looks for a
+// change every few seconds, and reports within 15 s that it has applied it.
+func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int64, wait time.Duration,
+	applied func(*api.Instances, *api.KnownInstance) (int64, error)) error {
+	for deadline := time.Now().Add(wait); ; {
+		all, err := client.Instances(ctx)
+		if err != nil {
+			return err
+		}
+		var behind, unreachable []string
+		done := 0
+		for i := range all.Instances {
+			one := &all.Instances[i]
+			reached, err := applied(&all, one)
+			switch {
+			case err != nil:
+				return err
+			case reached >= revision:
+				done++
+			case one.Unreachable:
+				unreachable = append(unreachable, one.Name)
+			case one.This || one.Source == "registry":
+				behind = append(behind, one.Name)
+			}
+		}
+
+		if behind == nil {
+			for _, name := range unreachable {
+				c.PrintErrf("%s is unreachable: it applies this once it reaches the registry\n", Plain(name))
+			}
+			c.PrintErrf("applied by %s\n", Plural(done, "instance"))
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return Conflictf("applied by %s, not yet by %s", Plural(done, "instance"), strings.Join(behind, ", ")).
+				Hint("'tendril instances' shows when they follow")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2 * time.Second):
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fromAll loads a settings file and the settings for all instances.
+func fromAll(file, registry string, environ []string, flags map[string]string) (*Config, error) {
+	return Load(Sources{File: &File{Path: "tendril.yaml", Data: []byte(file)}, Environ: append(environ, "HOME=/home/op"), Flags: flags,
+		Registry: &File{Path: "registry, revision 7", Data: []byte(registry)}})
+}
+
+func TestRegistryIsBetweenFileAndVariable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, file, registry string
+		environ              []string
+		flags                map[string]string
+		want, where          string
+		overrides            string // what overrides the registry
+	}{
+		{"nothing is set", "", "", nil, nil, "/", "", ""},
+		{"the file", "http_path: /file\n", "rate: 5/s\n", nil, nil, "/file", "tendril.yaml:1", ""},
+		{"the registry", "http_path: /file\n", "http_path: /all\n", nil, nil, "/all", "registry, revision 7", ""},
+		{"a variable", "http_path: /file\n", "http_path: /all\n", []string{"TENDRIL_HTTP_PATH=/own"}, nil, "/own", "TENDRIL_HTTP_PATH",
+			"the variable TENDRIL_HTTP_PATH"},
+		{"a flag", "", "http_path: /all\n", []string{"TENDRIL_HTTP_PATH=/own"}, map[string]string{"http-path": "/flag"}, "/flag",
+			"--http-path", "the flag --http-path"},
+	} {
+		cfg, err := fromAll(c.file, c.registry, c.environ, c.flags)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		from := cfg.Origin("http-path")
+		if cfg.HTTPPath != c.want || from.Where != c.where || from.Overrides(FromRegistry) != c.overrides {
+			t.Errorf("%s: %s from %q, overridden by %q", c.name, cfg.HTTPPath, from.Where, from.Overrides(FromRegistry))
+		}
+	}
+}
+
+func TestRegistryRejectsWhatItCannotSet(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, registry, file, want string }{
+		{"a place", "data_dir: /x\n", "", "registry, revision 7: data-dir cannot be set for all instances: it is a place"},
+		{"a port", "port: 5001\n", "", "it is a place on the instance's machine"},
+		{"an address", "console: 0.0.0.0:80\n", "", "it controls access to an instance"},
+		{"access", "console_auth: none\n", "", "it controls access to an instance"},
+		{"a secret", "console_token: 0123456789abcdef0\n", "", "the registry does not keep secrets"},
+		{"the file of a secret", "signing_secret_file: /x\n", "", "the registry does not keep secrets"},
+		{"the queue", "queue_url: https://sqs.test/1/b\n", "", "it determines the instance's queue"},
+		{"queues with settings", "queues: [{name: a}]\n", "", "it determines the instance's queue"},
+		{"the registry", "registry_table: other\n", "", "it determines the instance's queue, name or registry"},
+		{"an unknown option", "http_pth: /\n", "", "did you mean"},
+		{"a wrong value", "http_connections: 5000\n", "", "registry, revision 7: http_connections 5000 is out of range"},
+		{"a contradiction to the file", "processes_max: 2\n", "processes_min: 3\n", "processes-max 2 is less than processes-min 3"},
+	} {
+		_, err := fromAll(c.file, c.registry, nil, nil)
+		wrong := (*Error)(nil)
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// Options that a restart of the app applies are in force after it, the others at the next start.
+func TestRestartOfTheAppAppliesItsOptions(t *testing.T) {
+	t.Parallel()
+	before, err := fromAll("", "", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := fromAll("", "http_path: /b\nhealthcheck: HTTP:80/up\nrestart_limit: 3\nrate: 5/s\n", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := Changed(&before.Settings, after)
+	if !slices.Equal(change.Live, []string{"http-path"}) || change.Settings.Healthcheck != "" {
+		t.Errorf("without a restart: %q, %q", change.Live, change.Settings.Healthcheck)
+	}
+	names := change.RestartApp()
+	if !slices.Equal(names, []string{"healthcheck", "restart-limit"}) || !slices.Equal(change.Later, []string{"rate"}) ||
+		change.Settings.Healthcheck != "HTTP:80/up" || change.Settings.RestartLimit != 3 || change.Settings.Rate != before.Rate {
+		t.Errorf("restarted for %q, later %q: %+v", names, change.Later, change.Settings)
+	}
+	unset := Changed(change.Settings, before)
+	if unset.RestartApp(); unset.Settings.Healthcheck != "" || len(unset.Later) > 0 {
+		t.Errorf("unset again: %q, later %q", unset.Settings.Healthcheck, unset.Later)
+	}
+	if again := Changed(change.Settings, after); again.RestartApp() != nil || again.Live != nil {
+		t.Errorf("a second time: %q", again.Live)
+	}
+}

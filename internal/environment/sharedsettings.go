@@ -1,0 +1,256 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/api"
+	"tendril/internal/config"
+	"tendril/internal/instances"
+	"tendril/internal/observe/event"
+)
+
+// sharedRetry is the time between attempts to roll back rejected settings.
+const sharedRetry = 10 * time.Second
+
+// NewSettings is the error of a start that found settings for all instances which only another start can apply.
+type NewSettings struct {
+	Config   *config.Config
+	Registry *config.File
+}
+
+// Error describes the settings.
+func (n *NewSettings) Error() string {
+	return "starting again with the settings for all instances: " + n.Registry.Path
+}
+
+// registryFile returns the settings for all instances in the form that package config reads; nil if none were ever set.
+func registryFile(s *instances.Settings) *config.File {
+	if s.Revision == 0 {
+		return nil
+	}
+	return &config.File{Path: fmt.Sprintf("registry, revision %d", s.Revision), Data: []byte(s.Text)}
+}
+
+// settingsFile returns the latest settings for all instances.
+func (d *desired) settingsFile() settingsFile {
+	f := settingsFile{file: config.File{Path: "registry"}, shared: true}
+	if d.state != nil {
+		now, _ := d.state.Current()
+		if latest := registryFile(&now.Settings); latest != nil {
+			f.file = *latest
+		}
+	}
+	return f
+}
+
+// shared describes the settings for all instances; nil if there is no desired state.
+func (d *desired) shared() *api.SharedSettings {
+	if d.state == nil {
+		return nil
+	}
+	now, _ := d.state.Current()
+	s := &now.Settings
+	return &api.SharedSettings{Revision: s.Revision, By: s.By, At: s.At, RolledBack: s.RolledBack}
+}
+
+// warnings says where a change applies, unless that is obvious. loaded are the settings after the change.
+func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (all []api.Detail) {
+	switch {
+	case change.This:
+	case d.state == nil && d.members.shared():
+		all = append(all, api.Detail{Text: "this changes one instance only, because it has no fleet key",
+			Hint: "with --fleet-key-file on every instance, a change applies to all"})
+	case d.state != nil:
+		for _, name := range slices.Sorted(maps.Keys(change.Set)) {
+			if source := loaded.Origin(name).Overrides(config.FromRegistry); source != "" {
+				all = append(all, api.Detail{Option: name, Text: name + " is overridden here by " + source})
+			}
+		}
+	}
+	return all
+}
+
+// set changes the settings for all instances. It returns the new revision.
+func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (revision int64, err error) {
+	if plan.Base == plan.Hash {
+		now, _ := d.state.Current()
+		return now.Settings.Revision, nil
+	}
+	follows := func(one *instances.Instance) bool { return slices.Contains(one.Applies, instances.PartSettings) }
+	return d.changeAll(ctx, follows, func(now *instances.Desired) error {
+		if hashOf([]byte(now.Settings.Text)) != base {
+			return errChangedMeanwhile(plan.File)
+		}
+		now.SetSettings(string(plan.new.Data), api.CallerName(ctx))
+		return nil
+	})
+}
+
+func (d *desired) settingsProgress() instances.SettingsProgress {
+	if p := d.progress.Load(); p != nil {
+		return *p
+	}
+	return instances.SettingsProgress{}
+}
+
+// adoptSettings applies the settings for all instances before anything is received. If an option needs another start
+// of tendril, the error is a [NewSettings].
+func (d *desired) adoptSettings() error {
+	now, _ := d.state.Current()
+	file := registryFile(&now.Settings)
+	d.progress.Store(&instances.SettingsProgress{Applied: now.Settings.Revision})
+	if known := d.opts.Registry; file == nil || d.opts.Load == nil || known != nil && string(known.Data) == string(file.Data) {
+		d.changes.registry.Store(file)
+		return nil
+	}
+
+	src := d.changes.sources(d.opts.Bundle)
+	src.Registry = file
+	cfg, change, err := d.changes.compare(src)
+	if err != nil {
+		return fmt.Errorf("%w: settings for all instances: %w", ErrSettings, err)
+	}
+	change.RestartApp() // the app starts later
+	if len(change.Later) > 0 {
+		return &NewSettings{cfg, file}
+	}
+	d.changes.registry.Store(file)
+	d.work.tune(change, false)
+	return nil
+}
+
+// followSettings applies new settings for all instances until ctx ends.
+func (d *desired) followSettings(ctx context.Context, store instances.Store) {
+	retry := time.NewTicker(sharedRetry)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-retry.C:
+		case <-d.due:
+		}
+		now, _ := d.state.Current()
+		switch d.settingsProgress().Next(&now.Settings) {
+		case instances.ApplySettings:
+			d.applySettings(ctx, &now.Settings)
+		case instances.RollBackSettings:
+			d.rollBack(ctx, store, now.Settings.Revision)
+		case instances.NoStep:
+		}
+	}
+}
+
+func (d *desired) applySettings(ctx context.Context, s *instances.Settings) {
+	progress := d.settingsProgress()
+	switch err := d.changes.applyRegistry(ctx, registryFile(s)); {
+	case ctx.Err() != nil, errors.Is(err, errNotChanged):
+		return
+	case err != nil:
+		event.Deploy.Log(d.log(), slog.LevelError, "settings for all instances rejected, the previous ones still apply", "err", err,
+			"revision", s.Revision)
+		progress.Rejected, progress.Reason = s.Revision, oneLine(err)
+		d.wakeSettings()
+	case s.RolledBack != "":
+		event.Deploy.Log(d.log(), slog.LevelWarn, "settings for all instances rolled back", "revision", s.Revision, "reason", s.RolledBack)
+		progress = instances.SettingsProgress{Applied: s.Revision}
+	default:
+		event.Deploy.Log(d.log(), slog.LevelInfo, "settings for all instances applied", "revision", s.Revision, "by", s.By)
+		progress = instances.SettingsProgress{Applied: s.Revision}
+	}
+	d.progress.Store(&progress)
+}
+
+// rollBack restores the settings before a revision that this instance rejected, unless they have changed since.
+func (d *desired) rollBack(ctx context.Context, store instances.Store, rejected int64) {
+	why := fmt.Sprintf("%s rejected revision %d: %s", processName(), rejected, d.settingsProgress().Reason)
+	_, err := d.state.Change(ctx, store, func(now *instances.Desired) error {
+		if now.Settings.Revision != rejected {
+			return errNotChanged
+		}
+		now.RollBackSettings(why, processName())
+		return nil
+	})
+	if err != nil && !errors.Is(err, errNotChanged) && ctx.Err() == nil {
+		d.failed(err)
+	}
+	d.apply()
+}
+
+var errNotChanged = errors.New("not changed")
+
+func (d *desired) wakeSettings() {
+	select {
+	case d.due <- struct{}{}:
+	default:
+	}
+}
+
+// oneLine returns an error without line breaks and hints.
+func oneLine(err error) string {
+	var wrong *config.Error
+	if !errors.As(err, &wrong) {
+		return strings.ReplaceAll(err.Error(), "\n", " ")
+	}
+	var texts []string
+	for _, p := range wrong.Problems {
+		texts = append(texts, p.String())
+	}
+	return strings.Join(texts, "; ")
+}
+
+// applyRegistry applies the settings for all instances: at once, or by restarting the app's processes one after the
+// other. After an error the previous ones are in force, unless it is errNotChanged or ctx is done.
+func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
+	if err := c.awaitStart(ctx); err != nil {
+		return errNotChanged // shutting down
+	}
+	select { // wait for a deployment in progress
+	case <-c.changing:
+		defer func() { c.changing <- struct{}{} }()
+	case <-c.life.draining:
+		return errNotChanged
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+
+	previous := c.registry.Load()
+	restart, err := c.useRegistry(next)
+	if err != nil || !restart {
+		return err
+	}
+	restarted, err := c.programs.app.RestartAll(ctx)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if _, undone := c.useRegistry(previous); undone != nil {
+		return errors.Join(err, undone)
+	}
+	if restarted > 0 {
+		_, again := c.programs.app.RestartAll(ctx)
+		err = errors.Join(err, again)
+	}
+	return err
+}
+
+// useRegistry puts the settings for all instances into force. restart is true if an option needs a restart of the app.
+func (c *changes) useRegistry(file *config.File) (restart bool, err error) {
+	b := c.currentBundle()
+	cfg, change, err := c.compare(config.Sources{Bundle: b, Registry: file})
+	if err != nil || cfg == nil {
+		return false, err
+	}
+	if c.programs.app != nil {
+		restart = len(change.RestartApp()) > 0
+	}
+	c.registry.Store(file)
+	c.adopt(change, b)
+	return restart, nil
+}
