@@ -310,10 +310,12 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 		return max(usualAnswerFirst, usual)
 	}
 	var slowest time.Duration
+	responded := false // also true for responses that waited, which measure no call
 	for _, m := range l.pool.lanes {
 		slowest = max(slowest, m.pace.calls.sum(now).most)
+		responded = responded || slowest > 0 || m.backlog.known
 	}
-	if slowest == 0 && !l.pool.strict {
+	if !responded && !l.pool.strict {
 		return l.core.opts.WaitTime
 	}
 	return max(firstTimeoutLeast, 3*slowest)

@@ -578,3 +578,26 @@ func TestNothingIsPrefetchedFromAQueueOfUnknownSpeed(t *testing.T) {
 		c.stop()
 	})
 }
+
+// Queues that have never answered give up their slots once another queue has, even if that answer had waited and so
+// measures no round trip.
+func TestRetriesDoNotWaitForOtherQueuesFirstLongPoll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		members := weights(3, 2, 1)
+		for _, o := range members {
+			o.ErrorVisibilityTimeout = ptr(2 * time.Second)
+			o.WaitTime = 20 * time.Second
+		}
+		c := poolOf(t, &PoolOptions{Concurrency: 8}, nil, members...)
+		c.every(failed)
+		c.run()
+		after(8 * time.Second)
+		c.by["a"].send(1, "")
+		after(5 * time.Second)
+		if got := c.posts("a"); got != 3 {
+			t.Errorf("%d attempts within 5 s with 2 s between them, want 3\n%v", got, c)
+		}
+		c.stop()
+	})
+}
