@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +44,7 @@ func (v version) String() string {
 	if v.bundle == nil {
 		return fmt.Sprintf("version %d", v.number)
 	}
-	return fmt.Sprintf("version %d (%s)", v.number, v.bundle.Dir)
+	return fmt.Sprintf("version %d (%s)", v.number, filepath.Base(v.bundle.Dir))
 }
 
 func (v version) isNumber(number int) bool { return v.number == number }
