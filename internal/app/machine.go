@@ -52,14 +52,15 @@ func (s *stepRunner) changeMachine(ctx context.Context, applier *machine.Applier
 ) error {
 	title := step.Title()
 	s.begins(title)
-	s.opts.Log.Info("step started", "phase", machinePhase, "step", title, "file", step.Place.File)
+	s.logStarted(machinePhase, title, step.Place.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	began := time.Now()
 	system.kept, system.detached = &lastLines{}, step.Section != "commands"
 	outcome, err := applier.Apply(ctx, step)
 	if err == nil {
-		s.opts.Log.Info("step finished", "phase", machinePhase, "step", title, "outcome", string(outcome))
+		s.opts.Log.Info("step finished", "phase", machinePhase, "step", title, "outcome", string(outcome),
+			"duration_ms", time.Since(began).Milliseconds())
 		return nil
 	}
 	return &stepError{title, system.kept.lines, fmt.Errorf("%s: the machine step %s failed after %s: %w", step.Place,

@@ -72,7 +72,7 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 }
 
 func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) error {
-	s.opts.Log.Info("step started", "phase", step.Phase, "step", step.Name, "file", step.File)
+	s.logStarted(string(step.Phase), step.Name, step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 
@@ -88,6 +88,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 
 	err := s.runCommand(ctx, v.number, step, &p, output)
 	if err == nil {
+		s.opts.Log.Info("step finished", "phase", step.Phase, "step", step.Name, "duration_ms", time.Since(began).Milliseconds())
 		return nil
 	}
 	if ctx.Err() == nil && step.IgnoreErrors {
@@ -101,6 +102,15 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 	}
 	return &stepError{step.Name, kept.lines, fmt.Errorf("%s: the %s step %s failed after %s: %w", where, step.Phase,
 		step.Name, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
+}
+
+// logStarted omits the file of a step that is named after it.
+func (s *stepRunner) logStarted(phase, name, file string) {
+	attrs := []any{"phase", phase, "step", name}
+	if file != name {
+		attrs = append(attrs, "file", file)
+	}
+	s.opts.Log.Info("step started", attrs...)
 }
 
 func (s *stepRunner) explain(ctx context.Context, err error) error {

@@ -94,6 +94,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 	switch {
 	case err == nil:
 		go e.systemd.run(running)
+		e.instance.reportReady(running)
 		select {
 		case <-stop.Done():
 			e.observe.history.totals.reason = "signal"

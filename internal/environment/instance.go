@@ -199,6 +199,9 @@ func (i *instance) greet() {
 
 	var rows [][2]string
 	row := func(name, value string) { rows = append(rows, [2]string{name, value}) }
+	if b := i.opts.Bundle; b != nil && len(i.opts.Command) == 0 && b.VirtualEnv() != "" {
+		row("python", b.VirtualEnv())
+	}
 	if i.queues.endpoint != "" {
 		row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", i.queues.endpoint, s.DataDir))
 	}
@@ -246,4 +249,57 @@ func (i *instance) greet() {
 		attrs = append(attrs, "queues", i.queues.orderText())
 	}
 	i.opts.Logger.Info("started", attrs...)
+}
+
+// reportReady ends the startup's output once every queue receives or is paused.
+func (i *instance) reportReady(running context.Context) {
+	if len(i.work.all) == 0 {
+		i.greetReady()
+		return
+	}
+	states := []<-chan struct{}{i.life.receiving}
+	if i.opts.HasApp() {
+		states = append(states, i.life.ready)
+	}
+	go func() {
+		for _, state := range states {
+			select {
+			case <-state:
+			case <-running.Done():
+				return
+			}
+		}
+		i.work.observe.monitor.Report() // logs the change of health before the last line
+		i.greetReady()
+	}()
+}
+
+// greetReady prints the next command to type. With JSON logs, it logs an event instead.
+func (i *instance) greetReady() {
+	took := time.Since(i.began)
+	rows := [][2]string{{"next", i.nextCommand()}}
+	if !i.opts.Logger.Banner("ready", "after "+took.Round(10*time.Millisecond).String(), rows) {
+		i.opts.Logger.Info("ready", "component", "environment", "duration_ms", took.Milliseconds())
+	}
+}
+
+// nextCommand returns the command that shows a new user the most in the environment's state.
+func (i *instance) nextCommand() string {
+	queue, flags := "", ""
+	if len(i.work.all) > 1 {
+		queue = " -q " + i.work.all[0].queue.name
+	}
+	if state := i.opts.stateFolder(); len(api.Running(api.DataDirectories(state))) > 1 {
+		flags = " -e " + i.settings.now().Name
+	}
+
+	switch {
+	case len(i.work.all) == 0:
+		return "tendril queues create jobs" + flags
+	case slices.ContainsFunc(i.work.all, func(l *pipeline) bool { return isPaused(l.worker.Status()) }):
+		return "tendril queues resume" + flags
+	case !i.work.all[0].queue.embedded: // messages there are real work
+		return "tendril status" + flags
+	}
+	return "tendril send --wait" + flags + queue + ` '{"hello": "world"}'   (in another terminal)`
 }

@@ -79,9 +79,9 @@ func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 // lifecycle holds the environment's states. Announced, started, draining and drained follow in this order.
 type lifecycle struct {
 	steps steps
-	// announced is closed when the workers exist, started when startup completes, and ready when the app first
-	// becomes ready.
-	announced, started, ready chan struct{}
+	// announced is closed when the workers exist, started when startup completes, ready when the app first becomes
+	// ready, and receiving when every queue receives or is paused for the first time.
+	announced, started, ready, receiving chan struct{}
 	// urgent is done once an immediate shutdown is requested.
 	urgent context.Context
 	// fatal receives the first failure that ends the environment.
@@ -96,7 +96,7 @@ type lifecycle struct {
 func newLifecycle() *lifecycle {
 	return &lifecycle{
 		announced: make(chan struct{}), started: make(chan struct{}), ready: make(chan struct{}),
-		urgent: context.Background(), fatal: make(chan error, 1), draining: make(chan struct{}), drained: make(chan struct{}),
+		receiving: make(chan struct{}), urgent: context.Background(), fatal: make(chan error, 1), draining: make(chan struct{}), drained: make(chan struct{}),
 	}
 }
 

@@ -171,8 +171,11 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 					o.history.lost.add(deadText, w.name, to, d.Reason, 1)
 				}
 			},
-			GateChanged: func(worker.GateChanged) { o.monitor.JudgeSoon() },
-			PollFailed:  func(p worker.PollFailed) { o.monitor.PollFailed(w.name, p.Err, p.Permanent) },
+			GateChanged: func(g worker.GateChanged) {
+				o.work.settle(l, g)
+				o.monitor.JudgeSoon()
+			},
+			PollFailed: func(p worker.PollFailed) { o.monitor.PollFailed(w.name, p.Err, p.Permanent) },
 			Expired: func(worker.Expired) {
 				o.monitor.Expired(1)
 				o.history.lost.add(expiredText, w.name, "", "", 1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tendril/api"
@@ -20,6 +21,7 @@ type pipeline struct {
 	target  *target
 	worker  *worker.Worker
 	limiter *limit.Limiter // limits requests to the target, also for other pipelines with that target; may be nil
+	settled atomic.Bool    // it has received, or would without a pause
 
 	pausing sync.Mutex
 	pauses  [pauseSources]instances.Pause // zero if that source does not pause the queue

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"tendril/api"
@@ -36,6 +37,8 @@ type pipelines struct {
 	pool   *worker.Pool // shares slots among several queues; nil for a single queue
 	depths *depthCounter
 	pauses *pauseFile // nil if this environment does not own its data directory
+
+	allSettled sync.Once
 }
 
 func (p *pipelines) named(name string) *pipeline {
@@ -114,6 +117,17 @@ func (p *pipelines) gate(open bool, reason string) {
 		if l.queue.settings().ToOwnApp() {
 			l.worker.Gate(open, reason)
 		}
+	}
+}
+
+// settle records whether a queue's target is ready for the first time. Once all are, startup has succeeded.
+func (p *pipelines) settle(l *pipeline, g worker.GateChanged) {
+	isPause := func(r worker.Reason) bool { return r.Block == worker.Paused }
+	if len(slices.DeleteFunc(slices.Clone(g.Reasons), isPause)) > 0 || l.settled.Swap(true) {
+		return
+	}
+	if !slices.ContainsFunc(p.all, func(l *pipeline) bool { return !l.settled.Load() }) {
+		p.allSettled.Do(func() { close(p.life.receiving) })
 	}
 }
 

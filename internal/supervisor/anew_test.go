@@ -33,8 +33,8 @@ func TestARestartEndsTheProcessAndStartsItAtOnce(t *testing.T) {
 		}
 		m.wantTranscript(`
 			0s clock started, pid 101
-			0s gate open
 			0s clock ready after 0s
+			0s gate open
 			1m0s not ready: clock is being restarted
 			1m0s -> terminated
 			1m2s clock exited, pid 101, killed by SIGTERM after 1m2s

@@ -60,8 +60,8 @@ func TestStopEndsAHealthyProcess(t *testing.T) {
 		}
 		m.wantTranscript(`
 			0s web started, pid 101
-			0s gate open
 			0s web ready after 0s
+			0s gate open
 			1m0s gate closed: the app is being stopped
 			1m0s not ready: web is being stopped
 			1m0s -> terminated
@@ -83,8 +83,8 @@ func TestTermIgnoredMeansKillAfterTheGrace(t *testing.T) {
 		}
 		m.wantTranscript(`
 			0s clock started, pid 101
-			0s gate open
 			0s clock ready after 0s
+			0s gate open
 			1s gate closed: the app is being stopped
 			1s not ready: clock is being stopped
 			1s -> terminated
@@ -109,8 +109,8 @@ func TestOthersOfTheGroupGetTheRestOfTheGrace(t *testing.T) {
 		synctest.Wait()
 		m.wantTranscript(`
 			0s w started, pid 101
-			0s gate open
 			0s w ready after 0s
+			0s gate open
 			0s gate closed: the app is being stopped
 			0s not ready: w is being stopped
 			0s -> terminated
@@ -138,8 +138,8 @@ func TestOthersOfACrashedProcessAreClearedBeforeTheRestart(t *testing.T) {
 		}
 		m.wantTranscript(`
 			0s w started, pid 101
-			0s gate open
 			0s w ready after 0s
+			0s gate open
 			1s not ready: w exited
 			1s -> terminated
 			11s -> killed
@@ -176,8 +176,8 @@ func TestStopThatCannotWaitKills(t *testing.T) {
 		}
 		m.wantTranscript(`
 			0s w started, pid 101
-			0s gate open
 			0s w ready after 0s
+			0s gate open
 			0s gate closed: the app is being stopped
 			0s not ready: w is being stopped
 			0s -> terminated
@@ -369,8 +369,8 @@ func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 		}
 		m.wantTranscript(`
 			0s w started, pid 101
-			0s gate open
 			0s w ready after 0s
+			0s gate open
 			1s not ready: w exited
 			1s w ended, pid 101
 			1s -> terminated

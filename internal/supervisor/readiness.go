@@ -188,10 +188,11 @@ func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 	if !changed {
 		return
 	}
-	l.gate()
-	if ready {
+	if ready { // before the gate opens, which ends the environment's startup
 		call(l.opts.Events.Ready, Ready{Process: l.proc.Name, After: after})
-	} else {
+	}
+	l.gate()
+	if !ready {
 		call(l.opts.Events.NotReady, NotReady{Process: l.proc.Name, Reason: reason})
 	}
 }

@@ -35,21 +35,21 @@ func TestGateFollowsReadiness(t *testing.T) {
 			0s web started, pid 101
 			1s web not ready after 1s: nothing listens
 			2s web not ready after 2s: nothing listens
-			2.1s gate open
 			2.1s web ready after 2.1s
+			2.1s gate open
 			23.1s gate closed: web is not ready: nothing listens
 			23.1s not ready: web is not ready: nothing listens
 			24.1s web not ready after 12s: nothing listens
 			28.1s web not ready after 16s: nothing listens
-			37.1s gate open
 			37.1s web ready after 25s
+			37.1s gate open
 			50s gate closed: web exited
 			50s not ready: web exited
 			50s web exited, pid 101, exit status 9 after 50s
 			50s web restarts in 500ms, failure 1/10
 			50.5s web started, pid 102
-			50.5s gate open
 			50.5s web ready after 0s
+			50.5s gate open
 			57.05s gate closed: the app is being stopped
 			57.05s not ready: web is being stopped
 			57.05s -> terminated

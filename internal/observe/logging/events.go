@@ -110,21 +110,22 @@ func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	}
 }
 
-// gateListener returns a listener that logs when receiving stops, with the first reason, and when it resumes.
+// gateListener returns a listener that logs when receiving stops, with the first reason, and when it resumes. It omits
+// the wait for the app before anything was received.
 func gateListener(log *slog.Logger) func(worker.GateChanged) {
 	var mu sync.Mutex
-	logged := ""
+	logged, received := "", false
 	return func(g worker.GateChanged) {
 		mu.Lock()
 		defer mu.Unlock()
 		if g.Open {
-			logged = ""
+			logged, received = "", true
 			log.Info("receiving started")
 			return
 		}
 
 		reason, level := g.Reasons[0], slog.LevelInfo
-		if reason.Text == logged || reason.Block == worker.Draining {
+		if reason.Text == logged || reason.Block == worker.Draining || reason.Block == worker.NotReady && !received {
 			return
 		}
 		logged = reason.Text

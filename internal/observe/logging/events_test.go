@@ -33,7 +33,8 @@ func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 	})
 }
 
-// A reason is logged again only after receiving has resumed. A drain is not logged as a reason.
+// A reason is logged again only after receiving has resumed. Neither a drain nor the wait for an app that was never ready
+// is logged as a reason.
 func TestGateReasonIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
@@ -42,9 +43,10 @@ func TestGateReasonIsLoggedOnce(t *testing.T) {
 		changed(worker.GateChanged{Reasons: []worker.Reason{{Block: block, Text: text}}})
 	}
 	pause(worker.NotReady, "waiting")
-	pause(worker.NotReady, "waiting")
 	pause(worker.AppDown, "refused")
 	changed(worker.GateChanged{Open: true})
+	pause(worker.NotReady, "exited")
+	pause(worker.NotReady, "exited")
 	pause(worker.AppDown, "refused")
 	pause(worker.Draining, "draining")
 	var got []string
@@ -52,8 +54,8 @@ func TestGateReasonIsLoggedOnce(t *testing.T) {
 		got = append(got, line[len("15:04:05"):])
 	}
 	const paused = " receiving paused  queue=jobs reason="
-	want := []string{" ·" + paused + "\"not ready\" detail=waiting\n", " !" + paused + "\"app down\" detail=refused\n",
-		" · receiving started  queue=jobs\n", " !" + paused + "\"app down\" detail=refused\n"}
+	want := []string{" !" + paused + "\"app down\" detail=refused\n", " · receiving started  queue=jobs\n",
+		" ·" + paused + "\"not ready\" detail=exited\n", " !" + paused + "\"app down\" detail=refused\n"}
 	if strings.Join(got, "") != strings.Join(want, "") {
 		t.Errorf("logged %q, want %q", got, want)
 	}
