@@ -2,11 +2,13 @@ package app
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"tendril/internal/bundle"
+	"tendril/internal/supervisor"
 	"tendril/internal/supervisor/notify"
 )
 
@@ -24,8 +26,8 @@ type Queue struct {
 }
 
 // Environ returns the complete environment of an app process. It removes tendril's own settings from base. It adds
-// the bundle's properties and links unless base sets them, and sets the variables for the port and the queue. b may
-// be nil. linked returns the URL of a link's queue, or "". Credentials in base remain, because the app may use them
+// the bundle's properties and links unless base sets them, and sets the variables for the port and the queue. Like its
+// script activate, it puts the bundle's Python virtual environment first unless one is already active. b may be nil. linked returns the URL of a link's queue, or "". Credentials in base remain, because the app may use them
 // for other services.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
 	env := notify.WithoutVariables(base)
@@ -46,6 +48,10 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 			if url := linked(link); url != "" {
 				setMissing(link.Variable, url)
 			}
+		}
+		if dir := b.VirtualEnv(); dir != "" && !HasVariable(env, "VIRTUAL_ENV") {
+			set("VIRTUAL_ENV", dir)
+			set("PATH", filepath.Join(dir, "bin")+":"+supervisor.SearchPath(env))
 		}
 	}
 

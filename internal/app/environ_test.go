@@ -1,10 +1,16 @@
 package app
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/internal/bundle"
 )
 
 func TestEnviron(t *testing.T) {
@@ -56,6 +62,37 @@ func TestEnviron(t *testing.T) {
 			}
 			if !slices.Equal(base, tt.base) {
 				t.Error("the caller's slice was changed")
+			}
+		})
+	}
+}
+
+// Programs of the app's own virtual environment precede those of the machine, as in a shell that activated it.
+func TestVirtualEnvironmentOfTheFolderIsActive(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, folder string
+		base, want   []string
+	}{
+		{"folder .venv", ".venv", []string{"PATH=/bin"}, []string{"VIRTUAL_ENV=DIR/.venv", "PATH=DIR/.venv/bin:/bin"}},
+		{"folder venv", "venv", []string{"PATH=/bin"}, []string{"VIRTUAL_ENV=DIR/venv", "PATH=DIR/venv/bin:/bin"}},
+		{"no PATH", ".venv", nil, []string{"VIRTUAL_ENV=DIR/.venv", "PATH=DIR/.venv/bin:/usr/local/bin:/usr/bin:/bin"}},
+		{"another is active", ".venv", []string{"PATH=/x", "VIRTUAL_ENV=/x"}, []string{"PATH=/x", "VIRTUAL_ENV=/x"}},
+		{"none", "lib", []string{"PATH=/bin"}, []string{"PATH=/bin"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := errors.Join(os.Mkdir(filepath.Join(dir, tt.folder), 0o700),
+				os.WriteFile(filepath.Join(dir, tt.folder, "pyvenv.cfg"), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			want := append(tt.want, "PYTHONUNBUFFERED=1")
+			for i := range want {
+				want[i] = strings.ReplaceAll(want[i], "DIR", dir)
+			}
+			if diff := cmp.Diff(want, Environ(tt.base, &bundle.Bundle{Dir: dir}, nil, 0, Queue{})); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 	}

@@ -64,29 +64,31 @@ func similar(a, b string) bool {
 // packageList is a file with a list of packages that Elastic Beanstalk's platforms install automatically.
 type packageList struct {
 	file string
-	// tools are the programs that can install the list.
-	tools []string
-	line  string
+	// tools are the programs that can install the list, and folder is where they install into the app's folder.
+	tools  []string
+	folder string
+	line   string
 }
 
 func packageLists() []packageList {
 	return []packageList{
-		{"requirements.txt", []string{"pip", "pip3", "uv"}, "packages: pip install -r requirements.txt"},
-		{"Pipfile", []string{"pipenv"}, "packages: pipenv install --deploy --system"},
-		{"Gemfile", []string{"bundle", "bundler"}, "gems: bundle install"},
-		{"package.json", []string{"npm", "yarn", "pnpm", "bun"}, "packages: npm install --omit=dev"},
-		{"composer.json", []string{"composer", "composer.phar"}, "packages: composer install --no-dev"},
+		{RequirementsFile, []string{"pip", "pip3", "uv"}, ".venv", "packages: pip install -r requirements.txt"},
+		{"Pipfile", []string{"pipenv"}, ".venv", "packages: pipenv install --deploy --system"},
+		{"Gemfile", []string{"bundle", "bundler"}, "vendor", "gems: bundle install"},
+		{"package.json", []string{"npm", "yarn", "pnpm", "bun"}, "node_modules", "packages: npm install --omit=dev"},
+		{"composer.json", []string{"composer", "composer.phar"}, "vendor", "packages: composer install --no-dev"},
 	}
 }
 
-// reportPackages reports package lists that neither the Buildfile nor a hook installs.
+// reportPackages reports package lists that neither the Buildfile nor a hook installs, and that are not installed in the
+// folder.
 func (r *reader) reportPackages() {
 	lines := r.buildLines()
 	for _, l := range packageLists() {
-		if !r.has(l.file) || slices.ContainsFunc(lines, l.installedBy) {
+		if !r.has(l.file) || r.has(l.folder) || slices.ContainsFunc(lines, l.installedBy) {
 			continue
 		}
-		if l.file == "package.json" && (r.has("node_modules") || len(r.packageJSON().Dependencies) == 0) {
+		if l.file == "package.json" && len(r.packageJSON().Dependencies) == 0 {
 			continue
 		}
 		r.notUsed(l.file, `packages are not installed automatically, and neither the Buildfile nor a hook runs `+l.tools[0]+

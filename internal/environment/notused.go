@@ -21,6 +21,9 @@ func NotUsed(opts *Options) []bundle.Finding {
 		return nil
 	}
 	found := slices.Concat(b.Unsupported, opts.Config.NotUsed)
+	found = slices.DeleteFunc(found, func(f bundle.Finding) bool {
+		return f.File == bundle.RequirementsFile && b.RequirementsInstalled(opts.searchPath())
+	})
 	if opts.AppliesMachine() {
 		found = append(found, b.Machine.NotUsed...)
 	} else {
@@ -64,16 +67,17 @@ func (o *Options) MissingPrograms() []bundle.Problem {
 	if o.Bundle == nil || len(o.Command) > 0 || !o.HasApp() {
 		return nil
 	}
-	path := ""
-	if s, found := o.Bundle.Setting(bundle.NamespaceEnvironment, "PATH"); found {
-		path = s.Value
-	}
-	for _, entry := range o.AppEnv {
+	return o.Bundle.MissingPrograms(o.searchPath(), o.AppliesMachine() && os.Geteuid() == 0)
+}
+
+// searchPath returns the PATH of the bundle's programs, or "".
+func (o *Options) searchPath() string {
+	for _, entry := range app.Environ(o.AppEnv, o.Bundle, func(bundle.Link) string { return "" }, 0, app.Queue{}) {
 		if value, found := strings.CutPrefix(entry, "PATH="); found {
-			path = value
+			return value
 		}
 	}
-	return o.Bundle.MissingPrograms(path, o.AppliesMachine() && os.Geteuid() == 0)
+	return ""
 }
 
 // unrunSteps lists steps a deployment skips because a command replaces the bundle, or because no app runs here.

@@ -32,20 +32,30 @@ func lookPath(file, dir string, env []string) (string, error) {
 		return file, executable(path)
 	}
 
-	search := "/usr/local/bin:/usr/bin:/bin"
-	for _, entry := range env {
-		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
-			search = value
-		}
-	}
-
+	search := SearchPath(env)
 	for _, folder := range filepath.SplitList(search) {
 		path := filepath.Join(folder, file)
 		if filepath.IsAbs(path) && executable(path) == nil {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("program %q not found in PATH %q: install it, or use its full path", file, search)
+
+	hint := "install it, or use its full path"
+	if local := filepath.Join(".venv", "bin", file); executable(filepath.Join(dir, local)) == nil {
+		hint = "use " + local
+	}
+	return "", fmt.Errorf("program %q not found in PATH %q: %s", file, search, hint)
+}
+
+// SearchPath returns the PATH of an environment, by default that of execvp.
+func SearchPath(env []string) string {
+	search := "/usr/local/bin:/usr/bin:/bin"
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			search = value
+		}
+	}
+	return search
 }
 
 func executable(path string) error {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,14 @@ func TestMissingProgramsAndFilesAreNamed(t *testing.T) {
 		if got := p.missing(129 - code); got != "" {
 			t.Errorf("%s: with another status: %q", line, got)
 		}
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, ".venv/bin"), 0o700),
+		os.WriteFile(filepath.Join(dir, ".venv/bin/gunicorn"), nil, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	beside := &Process{Name: "web", Argv: []string{"gunicorn", "app:app"}, Dir: dir, Env: []string{"PATH=" + dir}}
+	if _, _, err := commandOf(beside); err == nil || !strings.HasSuffix(err.Error(), ": use .venv/bin/gunicorn") {
+		t.Errorf("a program in the virtual environment: %v", err)
 	}
 	argv := &Process{Name: "web", Argv: []string{"python3", "$gone.py"}, Env: []string{"PATH=" + dir}}
 	if got := argv.missing(1); got != "file not found: $gone.py" {

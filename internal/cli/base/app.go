@@ -105,7 +105,7 @@ func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (
 	}
 
 	here := ""
-	if app, err := scaffold.Recognize(os.DirFS(".")); err == nil {
+	if app, err := scaffold.Recognize(os.DirFS("."), false); err == nil {
 		here = "this folder has an app (" + app.Platform + "): 'tendril init' writes a Procfile for it"
 	}
 

@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/scaffold"
+	"tendril/internal/supervisor"
 )
 
 // NewInit returns the command 'tendril init'.
@@ -21,9 +23,10 @@ func NewInit(c *base.CLI) *cobra.Command {
 		Use:   "init [FOLDER]",
 		Short: "Write a Procfile and a tendril.yaml for the app in a folder",
 		Long: `Detects the app in FOLDER, by default the working folder, and writes a Procfile that starts it and a
-tendril.yaml with the most common settings and their meaning. Supports apps in Node.js, Python (Flask,
-FastAPI, Django), Ruby (Rails, Rack), Go, PHP, Java and .NET, and local Lambda functions. Existing files
-stay as they are. Nothing is installed or started.`,
+tendril.yaml with the most common settings and their meaning. Supports apps in Node.js (npm, pnpm, yarn, bun),
+Python (Flask, FastAPI, Django; pip, uv, poetry, pipenv), Ruby (Rails, Rack), Go, PHP (Laravel), Java (Spring
+Boot) and .NET, and local Lambda functions. Existing files stay as they are. Nothing is installed or
+started.`,
 		Example: "  tendril init\n  tendril init path/to/app --dry-run",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -38,14 +41,15 @@ stay as they are. Nothing is installed or started.`,
 			return nil, base.Usagef("folder %s not found", dir).Hint("name the folder of the app")
 		}
 
-		app, err := scaffold.Recognize(os.DirFS(dir))
-		if err != nil {
-			return nil, base.Fail(base.ExitUsage, err)
-		}
-
 		absolute, err := filepath.Abs(dir)
 		if err != nil {
 			return nil, err
+		}
+
+		met := (&bundle.Bundle{Dir: absolute}).RequirementsInstalled(supervisor.SearchPath(c.Environ))
+		app, err := scaffold.Recognize(os.DirFS(dir), met)
+		if err != nil {
+			return nil, base.Fail(base.ExitUsage, err)
 		}
 
 		files := app.Files(filepath.Base(absolute))
@@ -71,6 +75,9 @@ func wouldWrite(c *base.CLI, dir string, files []scaffold.File) (steps []string)
 
 func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.File) error {
 	c.PrintErrf("detected %s by %s\n", app.Platform, base.Plain(filepath.Join(dir, app.File)))
+	if app.Web != "" {
+		c.PrintErrf("command: %s\n", app.Web)
+	}
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
 		switch err := writeNew(path, f.Text); {
@@ -81,6 +88,9 @@ func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.
 		default:
 			c.PrintErrf("wrote %s\n", base.Plain(path))
 		}
+	}
+	if app.Note != "" {
+		c.PrintErrf("note: %s\n", app.Note)
 	}
 	steps := append(slices.Clone(app.Before), "tendril up")
 	if dir != "." { // tendril up reads tendril.yaml in the working directory

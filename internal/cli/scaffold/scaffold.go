@@ -26,14 +26,17 @@ type App struct {
 	Before []string
 	// Connections is the number of messages that the command processes concurrently; 0 means no limit.
 	Connections int
+	// Note is what the app needs besides the command, or "".
+	Note string
 }
 
 const pool = 8
 
 // gunicorn returns a gunicorn command for an app. With gunicorn's defaults, there would be one worker that serves one
-// request at a time, and a request that takes longer than 30 seconds would be killed.
+// request at a time, and a request that takes longer than 30 seconds would be killed. It would listen before it loads the
+// app, so that a version that cannot be loaded would replace the previous one.
 func gunicorn(app string) string {
-	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 %s", pool, app)
+	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 --preload %s", pool, app)
 }
 
 // Errors of Recognize. Their text includes advice.
@@ -45,9 +48,10 @@ var (
 		"listens on PORT")
 )
 
-// Recognize identifies the app in a folder and the command that starts it.
-func Recognize(folder fs.FS) (*App, error) {
-	f := files{folder}
+// Recognize identifies the app in a folder and the command that starts it. requirementsMet reports whether this machine
+// has the packages in its [bundle.RequirementsFile].
+func Recognize(folder fs.FS, requirementsMet bool) (*App, error) {
+	f := files{folder, requirementsMet}
 	if f.first("Procfile") != "" {
 		return &App{Platform: "an app", File: "Procfile"}, nil
 	}
@@ -62,7 +66,10 @@ func Recognize(folder fs.FS) (*App, error) {
 	return nil, errUnknown
 }
 
-type files struct{ folder fs.FS }
+type files struct {
+	folder          fs.FS
+	requirementsMet bool
+}
 
 const maxRead = 1 << 20
 
@@ -112,13 +119,17 @@ func (f files) function() *App {
 
 func (f files) node() *App {
 	var manifest struct {
-		Main         string            `json:"main"`
-		Scripts      map[string]string `json:"scripts"`
-		Dependencies map[string]string `json:"dependencies"`
+		Main           string            `json:"main"`
+		PackageManager string            `json:"packageManager"`
+		Scripts        map[string]string `json:"scripts"`
+		Dependencies   map[string]string `json:"dependencies"`
 	}
 	app := &App{Platform: "Node.js", File: f.first("package.json")}
 	if app.File != "" && json.Unmarshal([]byte(f.text(app.File)), &manifest) != nil {
 		manifest.Main = "" // npm will report the mistake
+	}
+	if manifest.Dependencies["express"] != "" {
+		app.Platform = "Express"
 	}
 
 	script := f.first("server.js", "app.js", "index.js", "main.js")
@@ -126,22 +137,51 @@ func (f files) node() *App {
 		script = main
 	}
 
+	manager, runtime := f.packageManager(manifest.PackageManager), "node"
+	if manager == "bun" {
+		runtime = manager
+	}
 	switch {
 	case app.File == "" && script == "":
 		return nil
 	case manifest.Scripts["start"] != "":
-		app.Web = "npm start"
+		app.Web = manager + " run start"
 	case script != "":
-		app.File, app.Web = cmp.Or(app.File, script), "node "+script
+		app.File, app.Web = cmp.Or(app.File, script), runtime+" "+script
 	default:
 		return nil
 	}
 
+	if strings.Contains(cmp.Or(manifest.Scripts["start"], script), script) {
+		app.Note = f.noteOfPort(script, "process.env.PORT")
+	}
 	if len(manifest.Dependencies) > 0 && !f.has("node_modules") {
-		app.Before = []string{"npm install"}
+		app.Before = []string{manager + " install"}
 	}
 
 	return app
+}
+
+// noteOfPort returns a note if the script that listens seems to have a port of its own.
+func (f files) noteOfPort(script, variable string) string {
+	if text := f.text(script); strings.Contains(text, "listen") && !strings.Contains(text, "PORT") {
+		return script + " does not read the variable PORT: let it listen on " + variable
+	}
+	return ""
+}
+
+// packageManager returns the program that installs a Node.js app's packages: the one that package.json names, as in
+// "pnpm@9.1.0", else the one whose lock file exists.
+func (f files) packageManager(named string) string {
+	for manager, locks := range map[string][]string{
+		"pnpm": {"pnpm-lock.yaml"}, "bun": {"bun.lock", "bun.lockb"}, "yarn": {"yarn.lock"},
+	} {
+		name, _, _ := strings.Cut(named, "@")
+		if name == manager || name == "" && f.first(locks...) != "" {
+			return manager
+		}
+	}
+	return "npm"
 }
 
 var (
@@ -151,19 +191,46 @@ var (
 )
 
 func (f files) python() *App {
-	listed := f.first("requirements.txt", "pyproject.toml")
-	app := &App{Platform: "Python"}
-	if listed == "requirements.txt" {
-		app.Before = []string{"pip install -r requirements.txt"}
-	} else if listed != "" {
-		app.Before = []string{"pip install ."}
+	app := f.pythonApp()
+	if app == nil {
+		return nil
+	}
+	run, install := f.pythonTool()
+	app.Web, app.Before = run+app.Web, install
+	return app
+}
+
+// pythonTool returns the start of commands that run in a Python app's own environment, and the commands that create
+// it. 'tendril up' activates a virtual environment in the folder, so commands need nothing for it.
+func (f files) pythonTool() (run string, install []string) {
+	project := f.text("pyproject.toml")
+	switch {
+	case f.first("uv.lock") != "" || strings.Contains(project, "[tool.uv"):
+		return "uv run ", nil // it installs what is missing
+	case f.first("poetry.lock") != "" || strings.Contains(project, "[tool.poetry"):
+		return "poetry run ", []string{"poetry install"}
+	case f.first("Pipfile") != "":
+		return "pipenv run ", []string{"pipenv install"}
+	case f.requirementsMet || f.first(".venv/pyvenv.cfg", "venv/pyvenv.cfg") != "":
+		return "", nil
+	case f.first(bundle.RequirementsFile) != "":
+		return "", []string{"python3 -m venv .venv", ".venv/bin/pip install -r " + bundle.RequirementsFile}
+	case f.first("pyproject.toml") != "":
+		return "", []string{"python3 -m venv .venv", ".venv/bin/pip install ."}
+	}
+	return "", nil
+}
+
+// pythonApp returns the app and the command that starts it within its environment.
+func (f files) pythonApp() *App {
+	hasGunicorn := f.first(".venv/bin/gunicorn", "venv/bin/gunicorn") != ""
+	for _, list := range []string{bundle.RequirementsFile, "pyproject.toml", "Pipfile"} {
+		hasGunicorn = hasGunicorn || strings.Contains(strings.ToLower(f.text(list)), "gunicorn")
 	}
 
-	hasGunicorn := strings.Contains(strings.ToLower(f.text(listed)), "gunicorn")
 	if m := djangoSettings.FindStringSubmatch(f.text("manage.py")); m != nil {
-		app.Platform = "Django"
-		app.File = "manage.py"
-		app.Web = "python3 manage.py runserver --noreload 127.0.0.1:$PORT"
+		app := &App{Platform: "Django", File: "manage.py", Web: "python3 manage.py runserver --noreload 127.0.0.1:$PORT",
+			Note: "Django refuses POSTs without a token (403): decorate the view with @csrf_exempt"}
 		if hasGunicorn {
 			app.Web, app.Connections = gunicorn(m[1]+".wsgi"), pool
 		}
@@ -174,14 +241,12 @@ func (f files) python() *App {
 	for _, script := range scripts {
 		module, text := strings.TrimSuffix(script, ".py"), f.text(script)
 		if m := fastAPI.FindStringSubmatch(text); m != nil {
-			app.Platform, app.File = "FastAPI", script
-			app.Web = "uvicorn --host 127.0.0.1 --port $PORT " + module + ":" + m[1]
-			return app
+			return &App{Platform: "FastAPI", File: script,
+				Web: "uvicorn --host 127.0.0.1 --port $PORT " + module + ":" + m[1]}
 		}
 
 		if m := flask.FindStringSubmatch(text); m != nil {
-			app.Platform, app.File = "Flask", script
-			app.Web = "flask --app " + module + ":" + m[1] + " run --port $PORT"
+			app := &App{Platform: "Flask", File: script, Web: "flask --app " + module + ":" + m[1] + " run --port $PORT"}
 			if hasGunicorn {
 				app.Web, app.Connections = gunicorn(module+":"+m[1]), pool
 			}
@@ -190,8 +255,8 @@ func (f files) python() *App {
 	}
 
 	if script := f.first(scripts...); script != "" {
-		app.File, app.Web = script, "python3 "+script
-		return app
+		return &App{Platform: "Python", File: script, Web: "python3 " + script,
+			Note: f.noteOfPort(script, `int(os.environ["PORT"])`)}
 	}
 
 	return nil
@@ -209,6 +274,7 @@ func (f files) ruby() *App {
 		app.File = "bin/rails"
 		app.Connections = pool
 		app.Web = fmt.Sprintf("RAILS_MAX_THREADS=%d bin/rails server --binding 127.0.0.1 --port $PORT", pool)
+		app.Note = "Rails refuses POSTs without a token (422): write skip_forgery_protection into the controller"
 	case f.first("config.ru") == "":
 		return nil
 	case strings.Contains(f.text("Gemfile"), "puma"):
@@ -249,20 +315,24 @@ func (f files) goModule() *App {
 	return nil
 }
 
+// php returns a PHP app. Requests of PHP's own server end after 30 seconds unless its limit is off.
 func (f files) php() *App {
-	app := &App{Platform: "PHP", File: f.first("composer.json", "public/index.php", "index.php")}
-	if app.File == "" {
-		return nil
+	app := &App{Platform: "PHP", File: f.first("artisan", "composer.json", "public/index.php", "index.php")}
+	if app.File == "artisan" {
+		app.Platform = "Laravel"
+		app.Note = "Laravel refuses POSTs without a token (419): write the route into routes/api.php, or exclude its path " +
+			"with validateCsrfTokens in bootstrap/app.php"
 	}
 
-	app.Web, app.Connections = fmt.Sprintf("PHP_CLI_SERVER_WORKERS=%d php -S 127.0.0.1:$PORT", pool), pool
+	app.Connections = pool
+	app.Web = fmt.Sprintf("PHP_CLI_SERVER_WORKERS=%d php -d max_execution_time=0 -S 127.0.0.1:$PORT", pool)
 	if f.first("public/index.php") != "" {
 		app.Web += " -t public"
 	} else if f.first("index.php") == "" {
 		return nil
 	}
 
-	if app.File == "composer.json" && !f.has("vendor") {
+	if f.first("composer.json") != "" && !f.has("vendor") {
 		app.Before = []string{"composer install"}
 	}
 
@@ -277,20 +347,35 @@ func (f files) java() *App {
 	case app.File != "" && isPlain(app.File):
 		app.Web = run + app.File
 	case f.first("pom.xml") != "":
-		app.File = "pom.xml"
-		app.Web = run + "target/*.jar"
-		app.Before = []string{"mvn package"}
+		app.File, app.Web = "pom.xml", run+"target/*.jar"
+		app.Before = []string{f.wrapper("mvnw", "mvn") + " package"}
 	case f.first("build.gradle", "build.gradle.kts") != "":
 		app.File, app.Web = f.first("build.gradle", "build.gradle.kts"), run+"build/libs/*.jar"
-		app.Before = []string{"gradle build"}
-		if f.first("gradlew") != "" {
-			app.Before = []string{"./gradlew build"}
+		task := " build"
+		if f.isSpring(app.File) {
+			task = " bootJar" // build adds a second jar, without dependencies
 		}
+		app.Before = []string{f.wrapper("gradlew", "gradle") + task}
 	default:
 		return nil
 	}
 
+	if f.isSpring(app.File) {
+		app.Platform = "Spring Boot"
+	}
 	return app
+}
+
+func (f files) isSpring(build string) bool {
+	return strings.Contains(f.text(build), "springframework.boot")
+}
+
+// wrapper returns a build tool's script in the folder, else the tool.
+func (f files) wrapper(script, tool string) string {
+	if f.first(script) != "" {
+		return "./" + script
+	}
+	return tool
 }
 
 func (f files) dotNet() *App {

@@ -41,7 +41,7 @@ func TestCommandsOfInitSuitSlowWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			app, err := Recognize(folder(c.files...))
+			app, err := Recognize(folder(c.files...), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,8 +53,10 @@ func TestCommandsOfInitSuitSlowWork(t *testing.T) {
 			if c.fixed && !regexp.MustCompile(`(THREADS|WORKERS|--threads)[= ]8 `).MatchString(app.Web) {
 				t.Errorf("%s does not work on 8 messages at once", app.Web)
 			}
-			if strings.Contains(app.Web, "gunicorn") && !strings.Contains(app.Web, "--timeout 0") {
-				t.Errorf("%s kills jobs of more than 30 seconds", app.Web)
+			for server, option := range map[string]string{"gunicorn": "--timeout 0", "php": "max_execution_time=0"} {
+				if strings.Contains(app.Web, server) && !strings.Contains(app.Web, option) {
+					t.Errorf("%s kills jobs of more than 30 seconds", app.Web)
+				}
 			}
 		})
 	}
@@ -62,14 +64,16 @@ func TestCommandsOfInitSuitSlowWork(t *testing.T) {
 
 func TestRecognize(t *testing.T) {
 	t.Parallel()
+	const venv = "python3 -m venv .venv, .venv/bin/pip install"
+	const flaskApp = "app = Flask(__name__)\n"
 	for name, c := range map[string]struct {
 		files                []string
 		platform, web, first string // first is the command to run once; may be ""
 	}{
 		"npm start": {[]string{"package.json", `{"scripts": {"start": "node x"}, "dependencies": {"a": "1"}}`},
-			"Node.js", "npm start", "npm install"},
+			"Node.js", "npm run start", "npm install"},
 		"packages installed": {[]string{"package.json", `{"scripts": {"start": "x"}, "dependencies": {"a": "1"}}`,
-			"node_modules/a/x", ""}, "Node.js", "npm start", ""},
+			"node_modules/a/x", ""}, "Node.js", "npm run start", ""},
 		"main of package.json": {[]string{"package.json", `{"main": "./lib/a.js"}`, "lib/a.js", "", "app.js", ""},
 			"Node.js", "node lib/a.js", ""},
 		"main outside the folder": {[]string{"package.json", `{"main": "../a.js"}`, "app.js", ""},
@@ -81,13 +85,32 @@ func TestRecognize(t *testing.T) {
 			"Django", "python3 manage.py runserver --noreload 127.0.0.1:$PORT", ""},
 		"Django on gunicorn": {[]string{"requirements.txt", "django\ngunicorn==23\n", "manage.py",
 			`os.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings')`},
-			"Django", "gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 shop.wsgi", "pip install -r requirements.txt"},
+			"Django", "gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 --preload shop.wsgi", venv + " -r requirements.txt"},
 		"FastAPI": {[]string{"pyproject.toml", "", "main.py", "from fastapi import FastAPI\napi: FastAPI = FastAPI()\n"},
-			"FastAPI", "uvicorn --host 127.0.0.1 --port $PORT main:api", "pip install ."},
+			"FastAPI", "uvicorn --host 127.0.0.1 --port $PORT main:api", venv + " ."},
 		"Flask": {[]string{"requirements.txt", "flask\n", "app.py", "import flask\napp = flask.Flask(__name__)\n"},
-			"Flask", "flask --app app:app run --port $PORT", "pip install -r requirements.txt"},
+			"Flask", "flask --app app:app run --port $PORT", venv + " -r requirements.txt"},
 		"Flask on gunicorn": {[]string{"requirements.txt", "Flask\nGunicorn\n", "wsgi.py", "web = Flask(__name__)\n"},
-			"Flask", "gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 wsgi:web", "pip install -r requirements.txt"},
+			"Flask", "gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 --preload wsgi:web", venv + " -r requirements.txt"},
+		"Flask in .venv": {[]string{"requirements.txt", "flask\n", "app.py", flaskApp, ".venv/pyvenv.cfg", ""},
+			"Flask", "flask --app app:app run --port $PORT", ""},
+		"gunicorn in venv": {[]string{"app.py", flaskApp, "venv/pyvenv.cfg", "", "venv/bin/gunicorn", ""},
+			"Flask", "gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 --preload app:app", ""},
+		"uv": {[]string{"pyproject.toml", "", "uv.lock", "", "app.py", flaskApp, ".venv/pyvenv.cfg", ""},
+			"Flask", "uv run flask --app app:app run --port $PORT", ""},
+		"uv without a lock": {[]string{"pyproject.toml", "[tool.uv]\ndependencies = ['gunicorn']\n", "app.py", flaskApp},
+			"Flask", "uv run gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 --preload app:app", ""},
+		"poetry": {[]string{"pyproject.toml", "[tool.poetry]\n", "app.py", flaskApp},
+			"Flask", "poetry run flask --app app:app run --port $PORT", "poetry install"},
+		"pipenv": {[]string{"Pipfile", "gunicorn = '*'\n", "app.py", flaskApp},
+			"Flask", "pipenv run gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 --preload app:app", "pipenv install"},
+		"pnpm": {[]string{"package.json", `{"scripts": {"start": "x"}, "dependencies": {"a": "1"}}`, "pnpm-lock.yaml", ""},
+			"Node.js", "pnpm run start", "pnpm install"},
+		"bun": {[]string{"package.json", `{"dependencies": {"express": "5"}}`, "index.js", "", "bun.lock", ""},
+			"Express", "bun index.js", "bun install"},
+		"yarn named by package.json": {[]string{"package.json",
+			`{"packageManager": "yarn@4.1.0", "scripts": {"start": "x"}, "dependencies": {"a": "1"}}`, "pnpm-lock.yaml", ""},
+			"Node.js", "yarn run start", "yarn install"},
 		"plain Python": {[]string{"main.py", "import http.server\n"}, "Python", "python3 main.py", ""},
 		"Rails": {[]string{"Gemfile", "", "bin/rails", "", "config.ru", ""},
 			"Rails", "RAILS_MAX_THREADS=8 bin/rails server --binding 127.0.0.1 --port $PORT", "bundle install"},
@@ -99,9 +122,15 @@ func TestRecognize(t *testing.T) {
 			"Go", "go run .", ""},
 		"Go below cmd": {[]string{"go.mod", "", "x.go", "package x\n", "cmd/x/main.go", "package main\n"},
 			"Go", "go run ./cmd/x", ""},
-		"PHP": {[]string{"index.php", ""}, "PHP", "PHP_CLI_SERVER_WORKERS=8 php -S 127.0.0.1:$PORT", ""},
+		"PHP": {[]string{"index.php", ""}, "PHP", "PHP_CLI_SERVER_WORKERS=8 php -d max_execution_time=0 -S 127.0.0.1:$PORT", ""},
 		"PHP with composer": {[]string{"composer.json", "{}", "public/index.php", ""},
-			"PHP", "PHP_CLI_SERVER_WORKERS=8 php -S 127.0.0.1:$PORT -t public", "composer install"},
+			"PHP", "PHP_CLI_SERVER_WORKERS=8 php -d max_execution_time=0 -S 127.0.0.1:$PORT -t public", "composer install"},
+		"Laravel": {[]string{"artisan", "", "composer.json", "{}", "public/index.php", ""},
+			"Laravel", "PHP_CLI_SERVER_WORKERS=8 php -d max_execution_time=0 -S 127.0.0.1:$PORT -t public", "composer install"},
+		"Spring Boot with Maven": {[]string{"pom.xml", "<groupId>org.springframework.boot</groupId>", "mvnw", ""},
+			"Spring Boot", "java -Dserver.port=$PORT -jar target/*.jar", "./mvnw package"},
+		"Spring Boot with Gradle": {[]string{"build.gradle", "id 'org.springframework.boot' version '4.0.0'"},
+			"Spring Boot", "java -Dserver.port=$PORT -jar build/libs/*.jar", "gradle bootJar"},
 		"a jar": {[]string{"app.jar", ""}, "Java", "java -Dserver.port=$PORT -jar app.jar", ""},
 		"Maven": {[]string{"pom.xml", ""},
 			"Java", "java -Dserver.port=$PORT -jar target/*.jar", "mvn package"},
@@ -113,7 +142,7 @@ func TestRecognize(t *testing.T) {
 		"a Lambda function":  {[]string{"bootstrap", "#!/bin/sh", "Dockerfile", ""}, "a Lambda function", "", ""},
 		"Docker and Node.js": {[]string{"Dockerfile", "", "app.js", ""}, "Node.js", "node app.js", ""},
 	} {
-		app, err := Recognize(folder(c.files...))
+		app, err := Recognize(folder(c.files...), false)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -125,11 +154,38 @@ func TestRecognize(t *testing.T) {
 			t.Errorf("%s: %+v", name, app)
 		}
 	}
+	listed := folder("requirements.txt", "flask\n", "app.py", flaskApp)
+	if app, err := Recognize(listed, true); err != nil || app.Before != nil {
+		t.Errorf("with its packages installed: %+v, %v", app, err)
+	}
 	for name, want := range map[string]error{
 		"Dockerfile": errContainer, "compose.yaml": errContainer, "readme": errUnknown,
 		"go.mod": errUnknown, "package.json": errUnknown, "composer.json": errUnknown} {
-		if app, err := Recognize(folder(name, "")); !errors.Is(err, want) {
+		if app, err := Recognize(folder(name, ""), false); !errors.Is(err, want) {
 			t.Errorf("%s alone: %+v, %v; want %v", name, app, err, want)
+		}
+	}
+}
+
+// init names what an app needs besides the command: PORT, or POSTs without a token.
+func TestAppsThatNeedAChangeHaveANote(t *testing.T) {
+	t.Parallel()
+	for name, files := range map[string][]string{
+		"@csrf_exempt":            {"manage.py", `os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")`},
+		"skip_forgery_protection": {"bin/rails", ""},
+		"validateCsrfTokens":      {"artisan", "", "public/index.php", ""},
+		"process.env.PORT":        {"server.js", "app.listen(3000)\n"},
+	} {
+		if app, err := Recognize(folder(files...), false); err != nil || !strings.Contains(app.Note, name) {
+			t.Errorf("%s: %+v, %v", name, app, err)
+		}
+	}
+	for name, files := range map[string][]string{
+		"PORT is read":        {"server.js", "app.listen(process.env.PORT)\n"},
+		"another script runs": {"package.json", `{"scripts": {"start": "next start"}}`, "index.js", "x.listen(1)\n"},
+	} {
+		if app, err := Recognize(folder(files...), false); err != nil || app.Note != "" {
+			t.Errorf("%s: %+v, %v", name, app, err)
 		}
 	}
 }

@@ -1,0 +1,67 @@
+package bundle
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// VirtualEnv returns the absolute path of the folder's Python virtual environment, .venv or venv; "" if absent.
+func (b *Bundle) VirtualEnv() string {
+	for _, name := range []string{".venv", "venv"} {
+		dir := filepath.Join(b.Dir, name)
+		if isFile(filepath.Join(dir, "pyvenv.cfg")) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// RequirementsFile is the name of the file that lists an app's Python packages.
+const RequirementsFile = "requirements.txt"
+
+// packagesInstalled are the folders of packages relative to a folder in PATH: of a Python installation, and of those
+// that pyenv selects from.
+var packagesInstalled = []string{"../lib/python3*/*-packages", "../versions/*/lib/python3*/*-packages"}
+
+var (
+	requirement = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*`)
+	separators  = regexp.MustCompile(`[-_.]+`)
+)
+
+// RequirementsInstalled reports whether a Python installation in paths, a list like PATH, has every package that
+// [RequirementsFile] names. It does not compare versions.
+func (b *Bundle) RequirementsInstalled(paths string) bool {
+	data, err := readFile(filepath.Join(b.Dir, RequirementsFile), maxDocument)
+	if err != nil {
+		return false
+	}
+
+	installed := pythonPackages(paths)
+	for line := range strings.Lines(string(data)) {
+		name := requirement.FindString(strings.TrimSpace(line))
+		if name != "" && !slices.Contains(installed, normalPackage(name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func pythonPackages(paths string) (names []string) {
+	for _, dir := range filepath.SplitList(paths) {
+		for _, pattern := range packagesInstalled {
+			found, _ := filepath.Glob(filepath.Join(dir, pattern, "*.dist-info")) // the pattern is valid
+			for _, info := range found {
+				name, _, _ := strings.Cut(filepath.Base(info), "-") // names contain no "-" there
+				names = append(names, normalPackage(name))
+			}
+		}
+	}
+	return names
+}
+
+// normalPackage returns a package's name as the Python Package Index compares it.
+func normalPackage(name string) string {
+	return strings.ToLower(separators.ReplaceAllString(name, "-"))
+}
