@@ -99,6 +99,18 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	}
 }
 
+func TestListOfPagesIsComplete(t *testing.T) {
+	t.Parallel()
+	pages := docs(t)
+	for path := range pages {
+		name := filepath.Base(path)
+		if filepath.Dir(path) == "../../docs" && name != "README.md" &&
+			!strings.Contains(pages["../../docs/README.md"], "]("+name+")") {
+			t.Errorf("docs/README.md does not list %s", name)
+		}
+	}
+}
+
 // code returns the lines of a page that are code: indented, fenced, or with backquotes.
 func code(page string) string {
 	var kept []string

@@ -44,7 +44,7 @@ var notRun = map[string]string{
 }
 
 // The number of commands on all pages, so that commands cannot silently be skipped.
-const leastRun, countNotRun = 256, 24
+const leastRun, countNotRun = 244, 24
 
 func isNotRun(entry, command string) bool {
 	command, _, _ = strings.Cut(command, " #")
@@ -139,6 +139,9 @@ func pageSteps(page string) []pageStep {
 		switch info, isFence := strings.CutPrefix(bare, "```"); {
 		case isFence && fence != "":
 			if fence == "python" {
+				if n := len(out); n > 0 && strings.HasPrefix(out[n-1].directive, "file ") {
+					out[n-1].text = sample.String() // written, and run below like every sample
+				}
 				out = append(out, pageStep{line: number, python: sample.String(), first: true, last: true})
 			}
 			fence = ""
@@ -303,7 +306,7 @@ func newReader(t *testing.T) *reader {
 		}
 	}
 	if err := errors.Join(os.Mkdir(filepath.Join(r.root, "shared"), 0o700),
-		os.Chmod(filepath.Join(r.root, "bin/python3"), 0o700),
+		os.Chmod(filepath.Join(r.root, "bin/python3"), 0o700), os.Chmod(filepath.Join(r.root, "bin/flask"), 0o700),
 		zipFolder(filepath.Join(r.root, "app-v2.zip"), filepath.Join(r.root, "path/to/app")),
 		zipFolder(filepath.Join(r.root, "shop.zip"), filepath.Join(r.root, "shop"))); err != nil {
 		t.Fatal(err)
