@@ -58,7 +58,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 
 	for len(out) > 0 {
 		n := batchLength(out)
-		sent, err := d.sibling(to).Send(ctx, out[:n])
+		sent, err := d.Sibling(to).Send(ctx, out[:n])
 		for i, place := range places[:n] {
 			errs[place] = err
 			if err == nil {
@@ -94,8 +94,8 @@ func (d *DeadLetters) complete(l queue.DeadLetter) *queue.DeadLetter {
 	return &l
 }
 
-// sibling returns another queue in the same account and region, where SQS requires the dead-letter queue to be.
-func (q *Queue) sibling(name string) *Queue {
+// Sibling returns another queue in the same account and region, where SQS requires the dead-letter queue to be.
+func (q *Queue) Sibling(name string) *Queue {
 	where := q.site
 	where.queue = name
 	return &Queue{sqs: q.sqs, site: where, url: q.url[:strings.LastIndexByte(q.url, '/')+1] + name}

@@ -95,7 +95,7 @@ func failAll(b *testing.B, address string, recorded bool) float64 {
 	e := New(Options{Config: cfg, Logger: discard()})
 	e.queues.broker = br
 	e.observe.telemetry = telemetry.New(nil)
-	e.work.depths = newDepthCounter(nil, br, nil)
+	e.work.depths = newDepthCounter(nil, br)
 	l := &pipeline{target: &target{name: address}, queue: &workQueue{source: q, name: "work", dead: "dead",
 		embedded: recorded, inForce: e.settings}}
 	zero := time.Duration(0)

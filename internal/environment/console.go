@@ -118,13 +118,7 @@ func (e *Environment) Status() api.Status {
 	}
 
 	s.Workers, s.Limits = e.work.states(e.observe.curves.recorder.Rates(time.Now()))
-	for i, l := range e.work.all {
-		if !l.queue.embedded {
-			w := &s.Workers[i]
-			s.Queues = append(s.Queues, api.Queue{Name: w.Queue, URL: l.queue.url, FIFO: w.FIFO, DeadLetterQueue: l.queue.dead,
-				Progress: w.Progress, Ledger: api.Ledger{Visible: w.Waiting, InFlight: w.InFlight}})
-		}
-	}
+	s.Queues = e.work.queuesOnSQS(s.Workers, time.Now())
 
 	if e.cron.tasks != nil && e.cron.tasks.Any() {
 		t := e.cron.tasks.Status()

@@ -31,11 +31,13 @@ type depth struct {
 	// there so far. Both are valid only if hasDeadLetters is true.
 	deadLetters, deadLettered int64
 	hasDeadLetters            bool
-	// maxReceives and deadLetterQueue come from the redrive policy, if any. They are set only for queues on Amazon
-	// SQS.
-	maxReceives     int
-	deadLetterQueue string
-	taken           time.Time
+	// maxReceives and deadLetterQueue come from the redrive policy, if any. The four fields are set only for queues on
+	// Amazon SQS.
+	maxReceives                    int
+	deadLetterQueue, deadLetterURL string
+	deadLetterQueueMissing         bool
+	// taken is the time of the reading.
+	taken time.Time
 }
 
 type countedQueue struct {
@@ -52,22 +54,16 @@ type countedQueue struct {
 type depthCounter struct {
 	queues map[string]countedQueue
 	broker *broker.Broker
-	find   func(ctx context.Context, name string) (*aws.Queue, error)
 	asked  chan struct{}
 
 	mu       sync.Mutex
 	readings map[string]depth // last reading of each queue on Amazon SQS
-
-	// deadLetterQueues caches dead-letter queues; inaccessible ones are nil. Only run uses it.
-	deadLetterQueues map[string]*aws.Queue
 }
 
-// newDepthCounter returns a counter for queues. b may be nil if no queue is embedded. find looks up a queue on Amazon
-// SQS by name.
-func newDepthCounter(queues []countedQueue, b *broker.Broker, find func(context.Context, string) (*aws.Queue, error)) *depthCounter {
+// newDepthCounter returns a counter for queues. b may be nil if no queue is embedded.
+func newDepthCounter(queues []countedQueue, b *broker.Broker) *depthCounter {
 	c := &depthCounter{
-		queues: map[string]countedQueue{}, broker: b, find: find, asked: make(chan struct{}),
-		readings: map[string]depth{}, deadLetterQueues: map[string]*aws.Queue{},
+		queues: map[string]countedQueue{}, broker: b, asked: make(chan struct{}), readings: map[string]depth{},
 	}
 	for _, q := range queues {
 		c.queues[q.name] = q
@@ -169,41 +165,15 @@ func (c *depthCounter) ask(ctx context.Context, q countedQueue) {
 	if err != nil {
 		return
 	}
-	r.deadLetters, r.hasDeadLetters = c.deadLetters(ctx, q.deadLetterQueue)
-	r.deadLettered = r.deadLetters
+	if r.deadLetterQueue != "" {
+		dead := q.remote.Sibling(r.deadLetterQueue)
+		letters, err := askDepth(ctx, dead)
+		r.deadLetters, r.deadLettered, r.hasDeadLetters = letters.visible, letters.visible, err == nil
+		r.deadLetterURL, r.deadLetterQueueMissing = dead.URL(), errors.Is(err, queue.ErrNoQueue)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.readings[q.name] = r
-}
-
-func (c *depthCounter) deadLetters(ctx context.Context, name string) (int64, bool) {
-	if name == "" {
-		return 0, false
-	}
-	q, found := c.deadLetterQueues[name]
-	if !found {
-		limited, cancel := context.WithTimeout(ctx, countTimeout)
-		defer cancel()
-		var err error
-		if q, err = c.find(limited, name); err != nil && !isFinal(err) {
-			return 0, false
-		}
-		c.deadLetterQueues[name] = q
-	}
-	if q == nil {
-		return 0, false
-	}
-
-	r, err := askDepth(ctx, q)
-	if isFinal(err) {
-		c.deadLetterQueues[name] = nil
-	}
-	return r.visible, err == nil
-}
-
-// isFinal reports whether retrying is pointless.
-func isFinal(err error) bool {
-	return errors.Is(err, queue.ErrDenied) || errors.Is(err, queue.ErrNoQueue)
 }
 
 func askDepth(ctx context.Context, q *aws.Queue) (depth, error) {

@@ -33,7 +33,7 @@ func TestReadCountsWhatWaitsInTheQueueAndInTheWorker(t *testing.T) {
 	c := newDepthCounter([]countedQueue{{
 		name: "jobs", deadLetterQueue: "jobs-dead",
 		held: func() (int, time.Duration) { return held, 0 },
-	}}, b, nil)
+	}}, b)
 	want := func(text string, want depth) {
 		t.Helper()
 		got, known := c.read("jobs", time.Now())
@@ -61,7 +61,7 @@ func TestReadCountsWhatWaitsInTheQueueAndInTheWorker(t *testing.T) {
 
 func TestOldReadingOfAmazonSQSIsForgotten(t *testing.T) {
 	t.Parallel()
-	c, now := newDepthCounter(nil, nil, nil), time.Unix(1_800_000_000, 0)
+	c, now := newDepthCounter(nil, nil), time.Unix(1_800_000_000, 0)
 	c.readings["jobs"] = depth{visible: 7, taken: now}
 	if r, known := c.onSQS("jobs", now.Add(maxCountAge-time.Second)); !known || r.visible != 7 {
 		t.Errorf("a fresh reading: %+v, %t", r, known)
@@ -79,8 +79,7 @@ func TestOldReadingOfAmazonSQSIsForgotten(t *testing.T) {
 func TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	now, held, waited := time.Unix(1_800_000_000, 0), 2, time.Minute
-	c := newDepthCounter([]countedQueue{{name: "jobs", remote: &aws.Queue{}, held: func() (int, time.Duration) { return held, waited }}}, nil,
-		nil)
+	c := newDepthCounter([]countedQueue{{name: "jobs", remote: &aws.Queue{}, held: func() (int, time.Duration) { return held, waited }}}, nil)
 	want := func(text string, backlog int64, oldest time.Duration, hasAge bool) {
 		t.Helper()
 		if r, known := c.read("jobs", now); !known || r.backlog != backlog || r.oldest != oldest || r.hasAge != hasAge {
@@ -109,7 +108,7 @@ func TestDeadLetterQueueIsKnownFromStartup(t *testing.T) {
 		"read too early": {&depth{deadLetterQueue: "read", taken: now.Add(-maxCountAge)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			counter := newDepthCounter([]countedQueue{{name: "jobs", deadLetterQueue: "at startup"}}, nil, nil)
+			counter := newDepthCounter([]countedQueue{{name: "jobs", deadLetterQueue: "at startup"}}, nil)
 			if c.read != nil {
 				counter.readings["jobs"] = *c.read
 			}

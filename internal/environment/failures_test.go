@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,39 @@ func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	})
 	if log := r.log.String(); !strings.Contains(log, "message dead-lettered") {
 		t.Error("the dead letter is not logged")
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The status of queues on Amazon SQS has approximate counts, including those of a dead-letter queue that several queues
+// share.
+func TestStatusCountsDeadLettersOnSQS(t *testing.T) {
+	b, url := standInForSQS(t, "jobs", "jobs-dead")
+	for name, n := range map[string]int{"jobs": 3, "jobs-dead": 2} {
+		if _, err := b.Queue(name).Send(t.Context(), slices.Repeat([]queue.Outgoing{{Body: "work"}}, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := run(t, map[string]string{"queue-url": url, "target": "http://127.0.0.1:1/"}, nil)
+	<-r.work.depths.askedOnce()
+	shown := map[string][2]int64{}
+	for _, q := range r.Status().Queues {
+		shown[q.Name+" to "+q.DeadLetterQueue+" at "+q.URL] = [2]int64{q.Ledger.Live, q.Ledger.Visible}
+	}
+	want := map[string][2]int64{"jobs to jobs-dead at " + url: {3, 3}, "jobs-dead to  at " + url + "-dead": {2, 2}}
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Error(diff)
+	}
+
+	if err := b.DeleteQueue(t.Context(), "jobs-dead"); err != nil {
+		t.Fatal(err)
+	}
+	r.work.depths.ask(t.Context(), r.work.depths.queues["jobs"])
+	if q := r.Status().Queues; len(q) != 1 || q[0].Problem() != "its dead-letter queue jobs-dead does not exist" ||
+		len(r.observe.problems.here()) != 1 {
+		t.Errorf("after its deletion: %+v, problems %+v", q, r.observe.problems.here())
 	}
 	if err := r.end(); err != nil {
 		t.Error(err)

@@ -258,10 +258,38 @@ func (p *pipelines) buildDepths(context.Context) error {
 			},
 		})
 	}
-	p.depths = newDepthCounter(queues, p.queues.broker, func(ctx context.Context, name string) (*aws.Queue, error) {
-		return p.queues.sqs.Queue(ctx, name)
-	})
+	p.depths = newDepthCounter(queues, p.queues.broker)
 	return nil
+}
+
+// queuesOnSQS describes the queues on Amazon SQS, with the state of their workers, and their dead-letter queues. The
+// counts are the last ones read. workers has an element for each queue.
+func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.Queue) {
+	var dead []api.Queue
+	for i, l := range p.all {
+		if l.queue.embedded {
+			continue
+		}
+		w := &workers[i]
+		r, _ := p.depths.read(w.Queue, now)
+		all = append(all, api.Queue{
+			Name: w.Queue, URL: l.queue.url, FIFO: w.FIFO, Progress: w.Progress, OldestSeconds: r.oldest.Seconds(),
+			DeadLetterQueue: p.deadLetterQueue(l.queue), DeadLetterQueueMissing: r.deadLetterQueueMissing,
+			MaxReceives: r.maxReceives, Ledger: api.Ledger{
+				Live: w.Waiting + w.InFlight + r.delayed, Visible: w.Waiting, InFlight: w.InFlight, Delayed: r.delayed},
+		})
+		if r.hasDeadLetters {
+			dead = append(dead, api.Queue{Name: r.deadLetterQueue, URL: r.deadLetterURL, FIFO: w.FIFO,
+				Ledger: api.Ledger{Live: r.deadLetters, Visible: r.deadLetters}})
+		}
+	}
+
+	for _, q := range dead { // several queues may share one, and it may be received from too
+		if !slices.ContainsFunc(all, func(other api.Queue) bool { return other.Name == q.Name }) {
+			all = append(all, q)
+		}
+	}
+	return all
 }
 
 // afterFailure returns what the queue does next with a failed message, according to its redrive policy.

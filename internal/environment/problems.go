@@ -29,6 +29,7 @@ type problems struct {
 	opts     *Options
 	settings *settings
 	queues   *queues
+	work     *pipelines
 
 	mu    sync.Mutex
 	found map[string]problem
@@ -88,8 +89,16 @@ func (p *problems) texts() (all []string) {
 }
 
 func (p *problems) here() (all []problem) {
+	for _, l := range p.work.all {
+		r, _ := p.work.depths.onSQS(l.queue.name, time.Now())
+		q := api.Queue{DeadLetterQueue: r.deadLetterQueue, DeadLetterQueueMissing: r.deadLetterQueueMissing}
+		if text := q.Problem(); text != "" {
+			all = append(all, problem{l.queue.name, "queue " + l.queue.name + ": " + text,
+				"type 'tendril queues create " + r.deadLetterQueue + " --backend sqs --no-dead-letter-queue'"})
+		}
+	}
 	if p.queues.broker == nil {
-		return nil
+		return all
 	}
 
 	for _, name := range p.queues.broker.ListQueues("") {

@@ -123,7 +123,8 @@ func TestPurgeLeavesLaterMessages(t *testing.T) {
 func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	s := newSite(t)
 	v := &visit{site: New(Options{}), r: &http.Request{URL: &url.URL{Path: "/"}}, screen: &overviewScreens[0]}
-	v.status = api.Status{Backend: api.BackendSQS}
+	v.status = api.Status{Backend: api.BackendSQS, Queues: []api.Queue{{Name: "jobs", DeadLetterQueue: "jobs-dead"},
+		{Name: "jobs-dead", Ledger: api.Ledger{Live: 76}}}}
 	v.Data = &overview{Attention: []attention{{Dead: &deadQueue{Queue: "jobs-dead", Count: 76}}}}
 	page, err := v.site.execute(view("overview"), v, "page")
 	if err != nil {
@@ -133,7 +134,9 @@ func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	if strings.Contains(page.String(), "/redrive") {
 		t.Error("messages on Amazon SQS can be redriven from the overview")
 	}
-	v.Data = &deadPage{Queue: "jobs-dead", OnSQS: true, Queues: []choice{{Label: "jobs-dead", N: 76, Chosen: true}}}
+	if v.Data, err = loadDeadLetters(v); err != nil {
+		t.Fatal(err)
+	}
 	if page, err = v.site.execute(view("dead"), v, "page"); err != nil {
 		s.Fatal(err)
 	}
