@@ -10,7 +10,8 @@ import (
 func judge(in inputs) Report {
 	givenUp := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.GivenUp })
 	starting := in.Now.Sub(in.Started)
-	if !in.App.WasReady && !in.App.Ready && !givenUp && starting < cmp.Or(in.StartLimit, startLimit) {
+	stored := in.Queue.Failed == "" && in.DataDir.Lost == "" // failures of the storage are urgent even before the app is ready
+	if !in.App.WasReady && !in.App.Ready && !givenUp && stored && starting < cmp.Or(in.StartLimit, startLimit) {
 		return grey(Pending, fmt.Sprintf("Performing initialization (running for %s).%s", ago(starting),
 			in.because(in.App.Reason)))
 	}

@@ -71,6 +71,11 @@ func TestRules(t *testing.T) {
 			in.App = appInputs{Reason: "port 5000 refused"}
 			in.Started = before(12 * s)
 		}, Pending, "Performing initialization (running for 12 seconds). Port 5000 refused."},
+		{"a start without the data directory", func(in *inputs) {
+			in.App = appInputs{}
+			in.Started = before(12 * s)
+			in.Queue.Failed = "/data was removed or moved"
+		}, Severe, "The queue does not accept messages. /data was removed or moved."},
 		{"a long start", func(in *inputs) {
 			in.App = appInputs{}
 			in.Started = before(10 * min)
