@@ -149,7 +149,7 @@ var rooms = []room{
 			"internal/cloud", "internal/cloud/alarms", "internal/config", "internal/config/yamlfile",
 			"internal/cron/tasks", "internal/environment", "queue"}},
 	{"internal/cli/run", "Package run starts environments: up, serve and init.",
-		[]string{"internal/bundle", "internal/cli/base", "internal/cli/scaffold", "internal/config", "internal/environment",
+		[]string{"api", "internal/bundle", "internal/cli/base", "internal/cli/scaffold", "internal/config", "internal/environment",
 			"internal/observe/event", "internal/observe/logging", "internal/supervisor"}},
 	{"internal/cli/settings", "Package settings checks, explains and changes settings.",
 		[]string{"api", "internal/bundle", "internal/bundle/getconfig", "internal/bundle/machine", "internal/cli/base",

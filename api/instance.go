@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -169,9 +170,47 @@ func DataDirectories(stateFolder string) (dirs []string) {
 	folder := datadir.Of(stateFolder, "")
 	entries, _ := os.ReadDir(folder) // an unreadable folder counts as empty
 	for _, entry := range entries {
-		dirs = append(dirs, filepath.Join(folder, entry.Name()))
+		dir := filepath.Join(folder, entry.Name())
+		if real, err := os.Readlink(dir); err == nil && strings.HasPrefix(entry.Name(), elsewhere) {
+			dir = real
+		}
+		dirs = append(dirs, dir)
 	}
 	return append(dirs, stateFolder)
+}
+
+// elsewhere is the name prefix of links to data directories outside the state folder.
+const elsewhere = "elsewhere-"
+
+// Announce lets [DataDirectories] find a data directory outside the state folder, by a symbolic link. The returned
+// function removes the link unless an environment is running there. Links to removed directories are removed too.
+func Announce(stateFolder, dataDir string) (forget func(), err error) {
+	folder := datadir.Of(stateFolder, "")
+	dataDir, err = filepath.Abs(dataDir)
+	if err != nil || stateFolder == "" || filepath.Dir(dataDir) == filepath.Clean(folder) || dataDir == filepath.Clean(stateFolder) {
+		return func() {}, err
+	}
+	links, _ := filepath.Glob(filepath.Join(folder, elsewhere+"*")) // the pattern is valid
+	for _, link := range links {
+		if _, err := os.Stat(link); errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(link)
+		}
+	}
+
+	sum := sha256.Sum256([]byte(dataDir))
+	link := filepath.Join(folder, elsewhere+hex.EncodeToString(sum[:8]))
+	err = os.MkdirAll(folder, 0o700)
+	if err == nil {
+		err = os.Symlink(dataDir, link)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	return func() {
+		if _, err := ReadInstance(dataDir); err != nil {
+			_ = os.Remove(link)
+		}
+	}, err
 }
 
 // Found is an environment running on this machine, and its data directory.
@@ -191,7 +230,7 @@ func Running(dirs []string) (all []Found) {
 	slices.SortFunc(all, func(a, b Found) int {
 		return cmp.Or(cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.DataDir, b.DataDir))
 	})
-	return all
+	return slices.CompactFunc(all, func(a, b Found) bool { return a.DataDir == b.DataDir })
 }
 
 func notRunning(dataDir string) error {

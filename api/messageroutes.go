@@ -70,9 +70,13 @@ type DelayRequest struct {
 	Seconds int `json:"seconds"`
 }
 
+// MessageTaken is the state of a message that became visible and was delivered before the answer.
+const MessageTaken = "taken"
+
 // Placed is the new state of a message.
 type Placed struct {
-	ID    string `json:"id"`
+	ID string `json:"id"`
+	// State is as in [Message], or [MessageTaken].
 	State string `json:"state"`
 	// VisibleAt is zero for a visible message.
 	VisibleAt time.Time `json:"visible_at,omitzero"`

@@ -81,7 +81,7 @@ func (q *queueRoutes) reschedule(c *call, delay time.Duration) (api.Placed, erro
 	}
 	stored, err := q.broker.Message(c.ctx, name, id)
 	if gone := (&queue.Error{Code: queue.CodeResourceNotFound}); delay == 0 && errors.Is(err, gone) {
-		return api.Placed{ID: id, State: string(broker.Visible)}, nil // it became visible and was then delivered
+		return api.Placed{ID: id, State: api.MessageTaken}, nil
 	}
 	if err != nil {
 		return api.Placed{}, err

@@ -41,10 +41,17 @@ ports. Other commands use the environment of the working folder, else the only o
 		Args: cobra.NoArgs,
 	}
 
+	var name string
+	cmd.Flags().StringVarP(&name, "environment", "e", "", "List only this environment.")
 	base.Prints(c, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
 		all := []runningEnvironment{}
 		for _, found := range api.Running(knownDirectories(c)) {
-			all = append(all, describeEnvironment(ctx, &found))
+			if name == "" || name == found.Environment {
+				all = append(all, describeEnvironment(ctx, &found))
+			}
+		}
+		if name != "" && len(all) == 0 {
+			return nil, base.NotFoundf("environment %q not found", name).Hint("'tendril ps' lists the running ones")
 		}
 		return all, nil
 	}, environmentList.View(c, func(all []runningEnvironment) error {

@@ -241,13 +241,12 @@ func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err erro
 func newDeadList(c *base.CLI) *cobra.Command {
 	which := &selector{all: true}
 	cmd := &cobra.Command{
-		Use:     "list",
+		Use:     "list [QUEUE]",
 		Aliases: []string{"ls"},
 		Short:   "List dead letters, oldest first",
-		Args:    cobra.NoArgs,
 	}
 
-	w := target.AddQueue(cmd, target.AllDeadLetters)
+	w := target.AddQueueArgument(cmd, target.AllDeadLetters)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
 	cmd.Flags().StringVar(&which.match, "match", "", "List only dead letters whose body contains this text.")
 	addReason(cmd, which)
@@ -262,14 +261,18 @@ func newDeadList(c *base.CLI) *cobra.Command {
 		}
 		return dead.collect(ctx, which)
 	}, base.ViewOf(func(messages []api.Message) error {
-		return printDead(cmd.Context(), c, dead, messages)
+		return printDead(cmd.Context(), c, dead, messages, which)
 	}, messageIDs))
 	return cmd
 }
 
-func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages []api.Message) error {
+func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages []api.Message, which *selector) error {
 	if len(messages) == 0 {
-		c.PrintErrf("no dead letters in %s\n", dead.names())
+		text := "no dead letters in %s\n"
+		if which.narrow() {
+			text = "no dead letter in %s matches the filter\n"
+		}
+		c.PrintErrf(text, dead.names())
 		return nil
 	}
 
@@ -337,17 +340,16 @@ type queueReason struct {
 
 func newDeadReasons(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "reasons",
+		Use:   "reasons [QUEUE]",
 		Short: "Group dead letters by the reason of their last failure",
 		Long: `Groups the dead letters of each embedded queue by the status and the first line of the last
 answer, largest group first. # stands for a number, * for an id. Messages without a recorded
 attempt are counted under -.`,
 		Example: `  tendril dead reasons
   tendril dead redrive --reason 'HTTP 503 database is locked'`,
-		Args: cobra.NoArgs,
 	}
 
-	w := target.AddQueue(cmd, target.AllDeadLetters)
+	w := target.AddQueueArgument(cmd, target.AllDeadLetters)
 	var dead deadLetterQueues
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (groups []queueReason, err error) {
 		if dead, err = findDead(ctx, c, cmd, w, &selector{reason: new(string)}); err != nil {
@@ -408,7 +410,7 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 			return err
 		}
 		if err := base.PrintValue(c, *f, messages, base.ViewOf(func(messages []api.Message) error {
-			return printMessages(c, messages, true)
+			return printMessages(c, messages, true, false)
 		}, messageIDs)); err != nil {
 			return err
 		}

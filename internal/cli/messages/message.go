@@ -96,7 +96,7 @@ flight is delivered a second time. A dead letter stays where it is: see 'tendril
 			Hint("move it back with 'tendril dead redrive " + m.ID + " --queue " + m.Queue + "'")
 	}, func(ctx context.Context, client *api.Client, m *api.Message) error {
 		placed, err := client.Retry(ctx, m.Queue, m.ID)
-		return printPlaced(c, m, placed, err)
+		return printPlaced(c, m, placed, true, err)
 	})
 }
 
@@ -114,17 +114,22 @@ func newMessageDelay(c *base.CLI) *cobra.Command {
 	return onMessage(c, cmd, "hide message %s in %s", nil, func(ctx context.Context, client *api.Client,
 		m *api.Message) error {
 		placed, err := client.Delay(ctx, m.Queue, m.ID, delay)
-		return printPlaced(c, m, placed, err)
+		return printPlaced(c, m, placed, false, err)
 	})
 }
 
-func printPlaced(c *base.CLI, m *api.Message, p api.Placed, err error) error {
+func printPlaced(c *base.CLI, m *api.Message, p api.Placed, retried bool, err error) error {
 	if err != nil {
 		return err
 	}
-	if p.VisibleAt.IsZero() {
+	switch {
+	case p.State == api.MessageTaken:
+		c.PrintErrf("message %s in %s was delivered at once\n", p.ID, m.Queue)
+	case p.State == api.MessageInFlight && retried:
+		c.PrintErrf("message %s in %s is being delivered; see 'tendril message show %s'\n", p.ID, m.Queue, p.ID)
+	case p.VisibleAt.IsZero():
 		c.PrintErrf("message %s is visible in %s\n", p.ID, m.Queue)
-	} else {
+	default:
 		c.PrintErrf("message %s in %s is hidden until %s\n", p.ID, m.Queue, base.Moment(p.VisibleAt))
 	}
 	return nil

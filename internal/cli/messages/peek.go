@@ -34,17 +34,15 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 		Example: `  tendril peek
   tendril peek orders --match 4711 --full
   tendril peek -o json -n 100 | jq -r .[].body`,
-		Args: cobra.MaximumNArgs(1),
 	}
 
-	w := target.AddWhere(cmd)
+	w := target.AddQueueArgument(cmd, target.AllQueues)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 10, "Maximum messages to show, oldest first.")
 	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
 	cmd.Flags().StringVar(&state, "state", "", "Show only visible, delayed, in_flight or damaged messages (embedded queue only).")
 	cmd.Flags().BoolVar(&full, "full", false, "Show full bodies and attributes.")
 	base.Complete(cmd, "state", api.MessageVisible, api.MessageDelayed, api.MessageInFlight, api.MessageDamaged)
-	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) ([]api.Message, error) {
-		w.Queue = base.Argument(args)
+	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]api.Message, error) {
 		if err := base.CheckLimit(which.limit); err != nil {
 			return nil, err
 		}
@@ -69,7 +67,9 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 		}
 
 		return collectAll(ctx, sources, which)
-	}, base.ViewOf(func(messages []api.Message) error { return printMessages(c, messages, full) },
+	}, base.ViewOf(func(messages []api.Message) error {
+		return printMessages(c, messages, full, which.match != "" || state != "")
+	},
 		messageIDs))
 	return cmd
 }
@@ -129,17 +129,20 @@ const previewWidth = 60
 
 var messageIDs = base.Named(func(m *api.Message) string { return m.ID })
 
-func printMessages(c *base.CLI, messages []api.Message, full bool) error {
+func printMessages(c *base.CLI, messages []api.Message, full, filtered bool) error {
 	switch {
+	case len(messages) == 0 && filtered:
+		c.PrintErrln("no message matches the filter")
+		return nil
+	case len(messages) == 0:
+		c.PrintErrln("no messages")
+		return nil
 	case full:
 		for i := range messages {
 			if err := printMessage(c, &messages[i]); err != nil {
 				return err
 			}
 		}
-		return nil
-	case len(messages) == 0:
-		c.PrintErrln("no messages")
 		return nil
 	}
 

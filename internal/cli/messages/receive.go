@@ -36,10 +36,9 @@ line, which 'tendril send --ndjson' can send again.`,
 		Example: `  tendril receive orders
   tendril receive orders -n 100 --delete -o json >orders.ndjson
   tendril receive https://sqs.eu-west-1.amazonaws.com/123456789012/orders --wait 20s`,
-		Args: cobra.MaximumNArgs(1),
 	}
 
-	w := target.AddWhere(cmd)
+	w := target.AddQueueArgument(cmd, target.OnlyQueue)
 	cmd.Flags().IntVarP(&f.limit, "limit", "n", 1, "Maximum messages to receive.")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "Maximum wait for a message (0s-20s).")
 	cmd.Flags().DurationVar(&f.visibility, "visibility-timeout", -1,
@@ -47,8 +46,7 @@ line, which 'tendril send --ndjson' can send again.`,
 	cmd.Flags().Lookup("visibility-timeout").DefValue = ""
 	cmd.Flags().BoolVar(&f.delete, "delete", false, "Delete the messages after printing them.")
 	f.format = base.AddOutput(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		w.Queue = base.Argument(args)
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
 		if err := cmp.Or(base.CheckLimit(f.limit), f.check(cmd.Flags().Changed("visibility-timeout"))); err != nil {
 			return nil, err
 		}

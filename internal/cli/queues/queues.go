@@ -134,12 +134,10 @@ func newQueuesShow(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [QUEUE]",
 		Short: "Show a queue: attributes, counts, ledger",
-		Args:  cobra.MaximumNArgs(1),
 	}
 
-	w := target.AddWhere(cmd)
-	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (q api.Queue, err error) {
-		w.Queue = base.Argument(args)
+	w := target.AddQueueArgument(cmd, target.OnlyQueue)
+	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (q api.Queue, err error) {
 		p, err := target.Find(ctx, c, cmd, w)
 		switch {
 		case err != nil:
@@ -198,12 +196,10 @@ func newQueuesPurge(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge QUEUE",
 		Short: "Remove all messages of a queue permanently",
-		Args:  cobra.ExactArgs(1),
 	}
-	w := target.AddWhere(cmd)
+	w := target.AddQueueArgument(cmd, "")
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		w.Queue = args[0]
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
 		p, err := target.Find(ctx, c, cmd, w)
 		return base.PlanOf(func() ([]string, error) {
 			text, err := p.CountText(ctx)
@@ -260,15 +256,18 @@ paused, except the one that answers.`,
 	})
 }
 
-// actsOnReceiving makes cmd pause or resume the queue given as its argument, or all queues if it is "". The text
-// would precedes the queues' names. act returns a format for the environment's name and the queues.
+// actsOnReceiving makes cmd pause or resume the given queue, or all queues if there is none. The text would precedes the queues' names. act returns a format for the environment's name and the queues.
 func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would string, act func(context.Context,
 	*api.Client, string) (string, api.Paused, error)) *cobra.Command {
-	cmd.Args = cobra.MaximumNArgs(1)
+	var all bool
 	cmd.Flags().BoolVar(&where.This, "this", false, "Change one instance only, even with a fleet key.")
-	base.AddDataDir(cmd)
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		client, name, err := workedQueue(c, cmd, args)
+	cmd.Flags().BoolVar(&all, "all", false, "All queues (the default).")
+	w := target.AddReceivedQueue(cmd)
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
+		if all && w.Queue != "" {
+			return nil, base.Usagef("--all and queue %s exclude each other", w.Queue).Hint("use one of them")
+		}
+		client, name, err := workedQueue(c, cmd, w)
 		return base.PlanOf(func() ([]string, error) {
 			i := &client.Instance
 			if name != "" && i.Queue(name).Name != name {
@@ -292,9 +291,9 @@ func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would s
 	})
 }
 
-// workedQueue returns the running environment and the queue in the first argument. The default is the environment's
+// workedQueue returns the running environment and the name of the given queue. The default is the environment's
 // only queue, or "" if it has several.
-func workedQueue(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, string, error) {
+func workedQueue(c *base.CLI, cmd *cobra.Command, w *target.Flags) (*api.Client, string, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {
 		return nil, "", err
@@ -305,8 +304,8 @@ func workedQueue(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, s
 		name = client.Instance.Queues[0].Name
 	}
 
-	if len(args) > 0 {
-		ref, err := target.ParseQueue(args[0])
+	if w.Queue != "" {
+		ref, err := target.ParseQueue(w.Queue)
 		if err != nil {
 			return nil, "", err
 		}

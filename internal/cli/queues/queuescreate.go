@@ -41,10 +41,9 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
   tendril queues create mails --fifo --attribute ContentBasedDeduplication=true
   tendril queues create scratch --no-dead-letter-queue
   tendril queues create orders --backend sqs --attribute VisibilityTimeout=300`,
-		Args: cobra.ExactArgs(1),
 	}
 
-	w := target.AddWhere(cmd)
+	w := target.AddQueueArgument(cmd, "")
 	flags := cmd.Flags()
 	flags.BoolVar(&fifo, "fifo", false, "Create a FIFO queue and add .fifo to the name.")
 	flags.StringArrayVarP(&attributes, "attribute", "a", nil,
@@ -53,7 +52,7 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
 		"Dead-letter queue, created if missing (default: NAME-dead).")
 	flags.BoolVar(&noDeadLetter, "no-dead-letter-queue", false, "Do not create a dead-letter queue.")
 	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
 		for _, name := range []string{"dead-letter", "max-receives"} {
 			if noDeadLetter && flags.Changed(name) {
 				return nil, base.Usagef("--%s has no effect with --no-dead-letter-queue", name).
@@ -61,7 +60,7 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
 			}
 		}
 		n.byDefault = !flags.Changed("dead-letter") && !flags.Changed("max-receives")
-		if err := n.complete(args[0], fifo, noDeadLetter, attributes); err != nil {
+		if err := n.complete(w.Queue, fifo, noDeadLetter, attributes); err != nil {
 			return nil, err
 		}
 		m, err := openMaker(ctx, c, cmd, w)

@@ -28,15 +28,13 @@ and --yes alone is not enough.`,
 		Example: `  tendril queues delete scratch
   tendril queues delete scratch --yes
   tendril queues delete https://sqs.eu-west-1.amazonaws.com/123456789012/scratch --yes --untagged`,
-		Args: cobra.ExactArgs(1),
 	}
 
-	w := target.AddWhere(cmd)
+	w := target.AddQueueArgument(cmd, "")
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	cmd.Flags().BoolVar(&untagged, "untagged", false,
 		"With --yes: also delete a queue on Amazon SQS without an environment tag.")
-	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
-		w.Queue = args[0]
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (*base.Plan, error) {
 		p, err := target.Find(ctx, c, cmd, w)
 		if err == nil {
 			err = refuseNeeded(ctx, c, cmd, p)

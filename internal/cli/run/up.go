@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/config"
@@ -103,6 +104,11 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 		time.AfterFunc(startEnds, releaseStart)
 	}
 
+	forget, err := api.Announce(config.StateFolder(c.Environ, os.Geteuid() == 0), cfg.DataDir)
+	if err != nil {
+		log.Warn("environment not listed by 'tendril ps'", "component", "environment", "err", err)
+	}
+	defer forget()
 	env := environment.New(opts)
 	killed := watchSignals(env, stopNow, cancelNow, log)
 	err = env.Run(stop, now)

@@ -57,9 +57,51 @@ const (
 // AddQueue adds the flag --queue, whose default is described by unnamed.
 func AddQueue(cmd *cobra.Command, unnamed string) *Flags {
 	w := AddWhere(cmd)
-	cmd.Flags().StringVarP(&w.Queue, "queue", "q", "",
-		"Queue: a name, URL or ARN (default: "+unnamed+").")
+	w.addQueue(cmd, unnamed)
 	return w
+}
+
+// AddQueueArgument is like [AddQueue] for a command whose only object is a queue: it also takes it as its argument. If
+// unnamed is "", the queue is required.
+func AddQueueArgument(cmd *cobra.Command, unnamed string) *Flags {
+	w := AddQueue(cmd, unnamed)
+	w.takeArgument(cmd, unnamed == "")
+	return w
+}
+
+// AddReceivedQueue adds --queue and an argument for a queue that the running environment receives from.
+func AddReceivedQueue(cmd *cobra.Command) *Flags {
+	w := &Flags{}
+	base.AddDataDir(cmd)
+	w.addQueue(cmd, "all queues")
+	w.takeArgument(cmd, false)
+	return w
+}
+
+func (w *Flags) addQueue(cmd *cobra.Command, unnamed string) {
+	text := "Queue: a name, URL or ARN (default: " + unnamed + ")."
+	if unnamed == "" {
+		text = "Queue: a name, URL or ARN."
+	}
+	cmd.Flags().StringVarP(&w.Queue, "queue", "q", "", text)
+}
+
+// takeArgument makes cmd's argument another way to give --queue.
+func (w *Flags) takeArgument(cmd *cobra.Command, required bool) {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := cobra.MaximumNArgs(1)(cmd, args); err != nil {
+			return err
+		}
+		switch argument := base.Argument(args); {
+		case argument == "" && required && w.Queue == "":
+			return base.Usagef("no queue given").Hint("name one: " + cmd.CommandPath() + " QUEUE")
+		case argument != "" && w.Queue != "" && argument != w.Queue:
+			return base.Usagef("two queues given: %s and %s", argument, w.Queue).Hint("name one, as argument or with --queue")
+		case argument != "":
+			w.Queue = argument
+		}
+		return nil
+	}
 }
 
 // IsNamed reports whether the user named a queue, or must name one.
