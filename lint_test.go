@@ -68,7 +68,7 @@ var rooms = []room{
 	{"internal/supervisor", "Package supervisor runs the user's app and keeps it healthy.", []string{"internal/supervisor/procgroup", "internal/host/terminal"}},
 	{"internal/autoscale", "Package autoscale turns backlog and load into a desired size.", []string{"internal/observe/event"}},
 	{"internal/instances", "Package instances records every instance of an environment in the shared registry, and reads the records of the others.",
-		[]string{"queue", "internal/autoscale"}},
+		[]string{"queue", "internal/autoscale", "internal/observe/health"}},
 	{"internal/autoscale/fleet", "Package fleet makes this process a member of a group of instances that share a queue.",
 		[]string{"queue", "internal/autoscale", "internal/aws"}},
 	{"internal/observe/health", "Package health turns the reports of all parts into one status, one color and its causes.", []string{"internal/observe/event", "internal/observe/window"}},

@@ -97,6 +97,9 @@ type KnownInstance struct {
 	// time since the answering instance last saw it change; 0 without a record, or after the first read.
 	Unreachable      bool    `json:"unreachable,omitempty"`
 	RecordAgeSeconds float64 `json:"record_age_seconds,omitempty"`
+	// NotAuthenticated is true if this instance has a fleet key and the record is not signed with it, belongs elsewhere,
+	// or is older than one already read. The other fields may be false then, and nothing is decided by them.
+	NotAuthenticated bool `json:"not_authenticated,omitempty"`
 	// Unhealthy is true if the group considers the instance unhealthy. Protected is the scale-in protection, nil if
 	// unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`

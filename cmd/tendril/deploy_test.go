@@ -210,6 +210,21 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 			t.Errorf("%s: exit %d, printed %s: %v", status, code, out, err)
 		}
 	}
+	environment := health.EnvironmentOf([]health.InstanceHealth{{Name: "a", Status: health.Ok},
+		{Name: "b\x1b", Status: health.Severe, Causes: []health.Cause{{Status: health.Severe, Text: "b is down."}}}})
+	report = health.Report{Status: health.Ok, Color: health.Green, Environment: &environment}
+	const both = "environment: Degraded (Red): 1 of 2 instances Severe, 1 Ok\n        b is down. [b\\x1b]\nthis instance: Ok (Green)\n"
+	for _, args := range [][]string{{"health"}, {"health", "--fleet"}} {
+		out, _, code := s.tendril("", args...)
+		if want := 2 * (len(args) - 1); code != want || out != both {
+			t.Errorf("%v: exit %d, %q; want %d, %q", args, code, out, want, both)
+		}
+	}
+	alone := health.EnvironmentOf([]health.InstanceHealth{{Name: "a", Status: health.Ok}})
+	report.Environment = &alone
+	if out, _, code := s.tendril("", "health", "--fleet"); code != 0 || out != "Ok (Green)\n" {
+		t.Errorf("the only instance: exit %d, %q", code, out)
+	}
 	if _, _, code := s.tendril("", "health", "--data-dir", t.TempDir()); code != base.ExitNotFound {
 		t.Errorf("nothing runs: exit %d", code)
 	}

@@ -2,8 +2,10 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +47,29 @@ func TestProbes(t *testing.T) {
 	}
 	s = New(nil)
 	expect("/startupz", 200, "ok", 0)
+}
+
+func TestHealthOfTheEnvironmentNamesNoInstancesWithoutToken(t *testing.T) {
+	t.Parallel()
+	environment := health.EnvironmentOf([]health.InstanceHealth{{Name: "secret-host", Status: health.Severe,
+		Causes: []health.Cause{{Status: health.Severe, Text: "The app is down. It printed a password."}}}})
+	report := health.Report{Status: health.Ok, Environment: &environment}
+	s := New(&Options{Token: testToken, Views: Views{Health: func() health.Report { return report }}})
+	for _, withToken := range []bool{false, true} {
+		r := get("/api/v1/health")
+		if withToken {
+			r = with(r, "Authorization", "Bearer "+testToken)
+		}
+		code, body := exchange(t, s, r)
+		text := fmt.Sprint(body)
+		if code != 200 || !strings.Contains(text, "The app is down.") || strings.Contains(text, "secret-host") != withToken ||
+			strings.Contains(text, "password") != withToken {
+			t.Errorf("with the token %t: %d %s", withToken, code, text)
+		}
+	}
+	if environment.Causes[0].Instances == nil {
+		t.Error("the report itself was changed")
+	}
 }
 
 func TestHealthIsAReportAndNoProbe(t *testing.T) {

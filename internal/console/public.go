@@ -103,7 +103,8 @@ func withholdError(p *api.Progress) {
 	}
 }
 
-// publicHealth keeps only the first sentence of each cause. The rest may quote a hook, a command or a server.
+// publicHealth keeps only the first sentence of each cause, without the names of instances. The rest may quote a hook, a
+// command or a server.
 func publicHealth(r health.Report) health.Report {
 	r.Causes, r.Details = slices.Clone(r.Causes), slices.Clone(r.Details)
 	for i := range r.Causes {
@@ -111,6 +112,14 @@ func publicHealth(r health.Report) health.Report {
 	}
 	for i := range r.Details {
 		r.Details[i].Text = firstSentence(r.Details[i].Text)
+	}
+	if r.Environment != nil {
+		e := *r.Environment
+		e.Causes = slices.Clone(e.Causes)
+		for i := range e.Causes {
+			e.Causes[i].Text, e.Causes[i].Instances = firstSentence(e.Causes[i].Text), nil
+		}
+		r.Environment = &e
 	}
 	return r
 }

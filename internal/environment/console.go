@@ -54,7 +54,7 @@ func (e *Environment) startConsole(context.Context) error {
 		opts.Settings.PreviewChange = e.changes.previewChange
 		opts.Settings.ChangeSettings = e.changes.changeSettings
 		opts.Settings.ChangeScope = func(change api.SettingsChange) string { return scopeOf(change.Set) }
-		opts.Views.Health = e.observe.monitor.Report
+		opts.Views.Health = e.observe.report
 		opts.Views.Scale = e.scale.scale
 		opts.Views.ScaleDecisions = e.scale.scaleDecisions
 		opts.Tasks = e.cron.console()

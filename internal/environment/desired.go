@@ -22,11 +22,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-const (
-	desiredFile = "desired.json"
-	// desiredStart limits the read at startup.
-	desiredStart = 5 * time.Second
-)
+const desiredFile = "desired.json"
 
 // desired applies the state that operators set for all instances. It requires a fleet key and a shared registry;
 // otherwise, changes apply only to this instance.
@@ -81,7 +77,7 @@ func (d *desired) adopt(ctx context.Context) error {
 	}
 	d.state = state
 
-	ctx, cancel := context.WithTimeout(ctx, desiredStart)
+	ctx, cancel := context.WithTimeout(ctx, registryStart)
 	defer cancel()
 	if _, err := d.cron.election.Join(ctx); err != nil {
 		log.Warn("shared registry not available", "err", err)

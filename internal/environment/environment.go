@@ -57,10 +57,11 @@ func New(opts Options) *Environment {
 	e.members.desired = e.desired
 	e.changes.desired = e.desired
 	e.changes.registry.Store(opts.Registry)
-	e.cron.revision = e.desired.revision
+	e.cron.revision, e.cron.announce = e.desired.revision, e.members.announcement
 
 	// Set here because the constructors would otherwise depend on each other.
 	e.work.observe = e.observe
+	e.observe.members = e.members
 	e.cron.observe = e.observe
 	e.scale.members = e.members
 	e.scale.decided = e.observe.history.decided

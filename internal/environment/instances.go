@@ -44,9 +44,14 @@ func (k *knownInstances) list() api.Instances {
 	defer cancel()
 	out := api.Instances{Instances: []api.KnownInstance{self}}
 	others, err := k.members.others(ctx)
+	var refusals []string
 	for i := range others {
 		one := knownByRecord(&others[i].Record)
 		one.Unreachable = !others[i].Reachable()
+		if refused := others[i].Refused; refused != nil {
+			one.NotAuthenticated, one.Console = true, ""
+			refusals = append(refusals, "The record of "+one.Name+" is not used: "+refused.Error())
+		}
 		one.RecordAgeSeconds = others[i].Age.Seconds()
 		out.Instances = append(out.Instances, one)
 	}
@@ -67,6 +72,7 @@ func (k *knownInstances) list() api.Instances {
 	case !k.members.shared():
 		out.Notes = sharedNotes(members.Group, k.scale.settings.now().Leader == config.LeaderLocal, &leader)
 	}
+	out.Notes = append(out.Notes, refusals...)
 	if desired := k.members.desired; desired.state != nil {
 		out.Revision, out.Shared = desired.revision(), desired.shared()
 		if _, err := desired.state.Current(); err != nil {
@@ -80,7 +86,7 @@ func (k *knownInstances) list() api.Instances {
 func knownByRecord(r *instances.Record) api.KnownInstance {
 	inFlight := r.Load.InWork
 	return api.KnownInstance{Name: r.Name, Member: r.Member, Source: "registry", State: r.State, Version: r.Version,
-		AppVersion: r.AppVersion, StartedAt: r.StartedAt, Console: r.Console, Health: r.Health, Causes: r.Causes,
+		AppVersion: r.AppVersion, StartedAt: r.StartedAt, Console: r.Console, Health: string(r.Health), Causes: r.Causes,
 		InFlight: &inFlight, Slots: r.Load.Slots, LongestSeconds: r.Load.OldestDelivery, CPUPercent: known(r.Load.CPU),
 		PausedQueues: r.PausedQueues, Deploying: r.Deploying, Revision: r.Revision,
 		SettingsRevision: r.SettingsRevision, Rejected: r.Rejected}

@@ -11,9 +11,12 @@ import (
 	"tendril/internal/autoscale"
 	"tendril/internal/config"
 	"tendril/internal/instances"
+	"tendril/internal/observe/health"
 )
 
 const (
+	// registryStart limits each wait for the shared registry at startup.
+	registryStart = 5 * time.Second
 	// registrySeek is the interval between attempts to find the shared registry.
 	registrySeek = 15 * time.Second
 	// leaveTimeout limits the final write of this instance's record. If the write fails, the others drop the record a
@@ -37,6 +40,11 @@ type members struct {
 
 	gauge  *autoscale.Gauge           // for the list of instances; each consumer of CPU usage needs its own gauge
 	joined atomic.Pointer[membership] // nil until the registry is found
+	// missing is why the shared registry has not been found; nil if it was found, or if there is none.
+	missing atomic.Pointer[string]
+
+	judging sync.Mutex
+	judged  *health.Environment // nil unless this instance leads
 }
 
 // membership is this instance's record and its view of the others.
@@ -45,11 +53,17 @@ type membership struct {
 	others *instances.Watcher
 }
 
-// run joins the other instances in the background. Shutdown leaves them after everything started later has stopped.
-func (m *members) run(context.Context) error {
+// run takes part in the election, because the leader watches the records, and joins the other instances in the
+// background. Shutdown leaves them after everything started later has stopped.
+func (m *members) run(ctx context.Context) error {
 	m.gauge = m.scale.gauge(false)
 	set := m.settings.now()
 	if !set.AnyOnSQS() || set.Leader == config.LeaderLocal {
+		return nil
+	}
+	joining, cancel := context.WithTimeout(ctx, registryStart)
+	defer cancel()
+	if shared, err := m.cron.election.Join(joining); err == nil && !shared {
 		return nil
 	}
 
@@ -89,9 +103,12 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 			log.Warn("shared registry not available", "err", err)
 			failed = true
 		case err == nil && decided && leases == nil:
+			m.missing.Store(nil)
 			return // the environment has no shared registry
 		case leases != nil:
-			opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log}
+			m.missing.Store(nil)
+			opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log,
+				Key: instances.FleetKey(m.settings.now().FleetKey)}
 			gauge := m.scale.gauge(false)
 			joined := &membership{instances.NewMember(opts, m.record, func() instances.Load { return m.load(gauge) }),
 				instances.NewWatcher(opts)}
@@ -102,6 +119,11 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 			return
 		}
 
+		why := "its server does not answer"
+		if err != nil {
+			why = err.Error()
+		}
+		m.missing.Store(&why)
 		select {
 		case <-time.After(registrySeek):
 		case <-m.life.draining: // the periodic tasks close the registry
@@ -115,9 +137,93 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 // shared reports whether a shared registry is in use.
 func (m *members) shared() bool { return m.joined.Load() != nil }
 
+// mayShare reports whether a shared registry is in use or expected.
+func (m *members) mayShare() bool { return m.shared() || m.missing.Load() != nil }
+
 func (m *members) leads() bool {
 	_, leads := m.cron.election.Term()
 	return leads
+}
+
+// announcement tells the other instances where the leader's record is.
+func (m *members) announcement() string {
+	if joined := m.joined.Load(); joined != nil {
+		return joined.self.Announcement()
+	}
+	return ""
+}
+
+// environment returns the health of the environment, or nil without a shared registry. The leader derives it from all
+// records and writes it to its own, which the others read if its content is new.
+func (m *members) environment() *health.Environment {
+	joined := m.joined.Load()
+	if joined == nil {
+		if why := m.missing.Load(); why != nil {
+			return health.UnknownEnvironment("The shared registry is not available. Reason: " + *why + ".")
+		}
+		return nil
+	}
+
+	if judged := m.record().Environment; judged != nil {
+		return judged
+	}
+	switch leader := m.cron.election.Status(); {
+	case leader.Error != "":
+		return health.UnknownEnvironment("The shared registry is not available. Reason: " + leader.Error + ".")
+	case leader.Holder == "":
+		return health.UnknownEnvironment("No instance is the leader.")
+	}
+	announced, err := joined.others.Announced(context.Background(), m.cron.election.Announcement())
+	switch {
+	case err != nil:
+		return health.UnknownEnvironment("The leader's report is not available. Reason: " + err.Error() + ".")
+	case announced.Environment == nil:
+		return health.UnknownEnvironment("The leader has not reported the health of the environment yet.")
+	}
+	return announced.Environment
+}
+
+// judge derives the health of the environment from the records of all instances. It returns nil unless this instance
+// leads.
+func (m *members) judge(own *instances.Record) *health.Environment {
+	m.judging.Lock()
+	defer m.judging.Unlock()
+	joined := m.joined.Load()
+	if joined == nil || !m.leads() {
+		m.judged = nil
+		return nil
+	}
+
+	all, err := joined.others.Recent()
+	known, refused := []health.InstanceHealth{own.HealthStatus()}, []string(nil)
+	for i := range all {
+		switch one := &all[i]; {
+		case one.ID == joined.self.ID():
+		case one.Refused == nil:
+			known = append(known, one.HealthStatus())
+		case one.Reachable():
+			refused = append(refused, one.Name)
+		}
+	}
+
+	e := health.EnvironmentOf(known)
+	if err != nil {
+		e = *health.UnknownEnvironment("The records of the other instances are unknown. Reason: " + err.Error() + ".")
+	}
+	if refused != nil {
+		e.Inform("Records are not authenticated: their instances are not counted.", refused...)
+	}
+	if watched := joined.others.Leading(); watched < instances.FreshFor {
+		e.Inform(fmt.Sprintf("A new leader reads the records. It recognizes unreachable instances after %.0f seconds.",
+			instances.FreshFor.Seconds()))
+	}
+
+	e.Since = time.Now().UTC().Truncate(time.Second)
+	if m.judged != nil && m.judged.Status == e.Status {
+		e.Since = m.judged.Since
+	}
+	m.judged = &e
+	return &e
 }
 
 // record returns this instance's record without its load.
@@ -132,7 +238,7 @@ func (m *members) record() instances.Record {
 	}
 
 	report := m.observe.monitor.Report()
-	r.Health, r.Causes = string(report.Status), report.Causes
+	r.Health, r.Causes = report.Status, report.Explaining()
 	r.Deploying = m.scale.deploying()
 	if r.Follows, r.Revision = m.desired.state != nil, m.desired.revision(); r.Follows {
 		r.Applies = []string{instances.PartSettings}
@@ -144,6 +250,7 @@ func (m *members) record() instances.Record {
 			r.PausedQueues = append(r.PausedQueues, l.queue.name)
 		}
 	}
+	r.Environment = m.judge(&r)
 	return r
 }
 
@@ -173,7 +280,7 @@ func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) auto
 	all, _ := joined.others.Recent() // if a read fails, the last records remain and grow old
 	samples := []autoscale.Sample{sample}
 	for i := range all {
-		if one := &all[i]; one.Reachable() && one.ID != joined.self.ID() {
+		if one := &all[i]; one.Counts() && one.ID != joined.self.ID() {
 			samples = append(samples, one.Load.Sample)
 		}
 	}

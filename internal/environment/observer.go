@@ -27,6 +27,7 @@ type observer struct {
 	programs *programs
 	cron     *schedule
 	scale    *sizing
+	members  *members
 	instance *instance
 
 	telemetry *telemetry.Telemetry
@@ -80,11 +81,25 @@ func (o *observer) metricSources() telemetry.Sources {
 	return sources
 }
 
+// report returns the health of this instance and of the environment.
+func (o *observer) report() health.Report {
+	r := o.monitor.Report()
+	r.Environment = o.members.environment()
+	return r
+}
+
 // publicHealth returns the state to publish. The CPU utilization is measured since the host's previous reading.
 func (o *observer) publicHealth(host *health.Host) telemetry.Health {
 	r, cpu := o.monitor.Report(), host.Read().CPU
-	return telemetry.Health{Green: r.Color == health.Green, Code: r.Status.Code(),
+	h := telemetry.Health{Green: r.Color == health.Green, Code: r.Status.Code(), HasCode: true,
 		Periodic: o.cron.any(), Leads: o.cron.leads(), CPU: cpu.Value, HasCPU: cpu.Known}
+	if o.members.mayShare() {
+		environment := o.members.record().Environment
+		if h.HasCode = environment != nil; h.HasCode {
+			h.Code = environment.Status.Code()
+		}
+	}
+	return h
 }
 
 func (o *observer) newMonitor(host *health.Host) *health.Monitor {

@@ -30,7 +30,8 @@ type schedule struct {
 	tasks    *tasks.Manager   // nil before build and without workers
 	election *tasks.Election  // elects the leader, which also leads the fleet
 	wall     func() time.Time // set by tests; nil means the system clock
-	revision func() int64     // of the desired state; nil without a fleet key
+	revision func() int64     // of the desired state
+	announce func() string    // of this instance's record
 }
 
 // read reads the task file and checks everything that can be checked before anything is created.
@@ -58,7 +59,7 @@ func (s *schedule) build(ctx context.Context) error {
 	telemetry := s.observe.telemetry
 	opts := tasks.Options{
 		File: s.file, Required: set.Cron != "", Registry: at, Lease: set.Lease, Address: s.instance.address, Revision: s.revision,
-		HasWorker: func(queue string) bool { return s.queues.named(queue) != nil },
+		Announce: s.announce, HasWorker: func(queue string) bool { return s.queues.named(queue) != nil },
 		Observers: tasks.Observers{Scheduler: *telemetry.Periodic(), Leader: *telemetry.Leader(),
 			Reloaded: telemetry.Reloaded},
 		Stopping: s.life.draining, Wall: s.wall, Log: s.opts.Logger.Logger,

@@ -93,12 +93,14 @@ func (p SettingsProgress) Next(s *Settings) SettingsStep {
 	return RollBackSettings
 }
 
-// The errors of a stored state that an instance refuses.
+// The errors of a stored state or record that an instance refuses.
 var (
 	// ErrForged means that no fleet key of this instance made the signature.
 	ErrForged = errors.New("its signature is not made with this instance's fleet key: give all instances the same key")
-	// ErrReplayed means that this instance has already applied a later revision.
-	ErrReplayed = errors.New("it is older than the one this instance has applied")
+	// ErrReplayed means that this instance has already applied a later revision, or read a later version.
+	ErrReplayed = errors.New("it is older than the one this instance has seen")
+	// ErrUnsigned means that a record has no signature, although this instance has a fleet key.
+	ErrUnsigned = errors.New("it is not signed: give all instances this version and the same fleet key")
 )
 
 // signed is a stored [Desired] with its signature.
@@ -107,19 +109,32 @@ type signed struct {
 	Signature string          `json:"signature"`
 }
 
-// FleetKey signs the desired state with its first part and accepts signatures of all parts. Parts are separated by
-// commas, so that a key can be replaced while instances still use the previous one.
+// FleetKey signs the desired state and the instance records with its first part, and accepts signatures of all parts.
+// Parts are separated by commas, so that a key can be replaced while instances still use the previous one.
 type FleetKey string
 
-func (k FleetKey) sign(state []byte) string {
+// The kinds of signed texts. A signature of one kind is not valid for another.
+const (
+	desiredState   = "desired state"
+	instanceRecord = "instance record"
+)
+
+func (k FleetKey) sign(kind, text string) string {
 	first, _, _ := strings.Cut(string(k), ",")
-	return signature(first, state)
+	return signature(first, kind, text)
 }
 
-func signature(key string, state []byte) string {
+// signed reports whether a part of the key made the signature.
+func (k FleetKey) signed(kind, text, by string) (genuine bool) {
+	for key := range strings.SplitSeq(string(k), ",") {
+		genuine = genuine || hmac.Equal([]byte(signature(key, kind, text)), []byte(by))
+	}
+	return genuine
+}
+
+func signature(key, kind, text string) string {
 	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte("tendril desired state 1\n")) // keeps the key from signing anything else
-	mac.Write(state)
+	mac.Write([]byte("tendril " + kind + " 1\n" + text))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
@@ -131,21 +146,14 @@ func (k FleetKey) seal(d Desired) string {
 		_ = json.Unmarshal(state, &all)
 		state, _ = json.Marshal(all)
 	}
-	text, _ := json.Marshal(signed{state, k.sign(state)})
+	text, _ := json.Marshal(signed{state, k.sign(desiredState, string(state))})
 	return string(text)
 }
 
 // open verifies a stored text.
 func (k FleetKey) open(text, environment string) (d Desired, err error) {
 	var s signed
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return d, ErrForged
-	}
-	genuine := false
-	for key := range strings.SplitSeq(string(k), ",") {
-		genuine = genuine || hmac.Equal([]byte(signature(key, s.State)), []byte(s.Signature))
-	}
-	if !genuine {
+	if err := json.Unmarshal([]byte(text), &s); err != nil || !k.signed(desiredState, string(s.State), s.Signature) {
 		return d, ErrForged
 	}
 	if err := json.Unmarshal(s.State, &d); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"tendril/internal/autoscale"
+	"tendril/internal/observe/health"
 	"tendril/internal/registry"
 	"tendril/queue"
 )
@@ -46,6 +48,7 @@ func (n *network) Swap(ctx context.Context, name string, old, next queue.Lease) 
 // fleet contains instances that share a registry.
 type fleet struct {
 	store  Store
+	key    FleetKey
 	writes atomic.Int64
 	reads  atomic.Int64
 }
@@ -54,7 +57,7 @@ func newFleet() *fleet { return &fleet{store: registry.NewLeases(registry.NewMem
 
 func (f *fleet) options() (Options, *network) {
 	n := &network{Store: f.store, writes: &f.writes, reads: &f.reads}
-	return Options{Store: n, Environment: "jobs", Log: slog.New(slog.DiscardHandler)}, n
+	return Options{Store: n, Environment: "jobs", Key: f.key, Log: slog.New(slog.DiscardHandler)}, n
 }
 
 // process is a running member.
@@ -341,8 +344,16 @@ func TestRecordStaysSmall(t *testing.T) {
 	for i := range long {
 		long[i] = string(slices.Repeat([]byte("ü"), 1000))
 	}
+	var environment []health.InstanceHealth
 	r := Record{Name: long[0], Causes: long, PausedQueues: slices.Repeat([]string{string(slices.Repeat([]byte("q"), 80))}, 200)}
-	l := r.clip().lease("1")
+	for i := range 40 {
+		one := health.InstanceHealth{Name: long[0], Status: health.Severe}
+		one.Causes = []health.Cause{{Status: health.Severe, Text: strings.Repeat(string(rune('a'+i)), 1000)}}
+		environment = append(environment, one)
+	}
+	judged := health.EnvironmentOf(environment)
+	r.Environment = &judged
+	l := r.clip().lease("jobs/instances/0", "a/1", fleetKey)
 	if len(l.Data) > 16<<10 {
 		t.Errorf("%d bytes", len(l.Data))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"tendril/queue"
@@ -26,12 +27,14 @@ const (
 // errContended means that another instance changed the slot or the roster first.
 var errContended = errors.New("another instance changed the list at the same time")
 
-// Options configure a [Member] and a [Watcher]. All fields are required.
+// Options configure a [Member] and a [Watcher]. All fields but Key are required.
 type Options struct {
 	Store Store
 	// Environment is the name of the environment. All of its instances use the same name.
 	Environment string
-	Log         *slog.Logger
+	// Key signs and authenticates the records; "" accepts all.
+	Key FleetKey
+	Log *slog.Logger
 }
 
 // Member keeps this instance's record up to date. Its methods must be called by one goroutine, and [Member.Leave]
@@ -45,22 +48,33 @@ type Member struct {
 
 	slot    int    // -1 before joining
 	version string // of the stored record; "" if this instance has stored nothing
-	status  string // as last written
+	status  Record // as last written; the zero value after joining
 	written time.Time
 	next    time.Time // time of the next heartbeat
 	calls   int       // number of calls, for unique versions
 	retries int       // consecutive failed calls
+
+	announcement atomic.Pointer[string]
 }
 
 // NewMember returns a member that has not joined yet. report returns the current record without ID, Load and
 // WrittenAt. load is called once per write and can measure the time since the previous write.
 func NewMember(opts Options, report func() Record, load func() Load) *Member {
-	return &Member{directory: directory{opts.Store, opts.Environment}, log: opts.Log, report: report, load: load,
+	return &Member{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, report: report, load: load,
 		id: rand.Text()[:12], slot: -1}
 }
 
 // ID returns an ID that is new each time tendril starts.
 func (m *Member) ID() string { return m.id }
+
+// Announcement returns where the latest status of this instance is stored, for [Watcher.Announced]; "" before the first
+// write. It is safe for concurrent use.
+func (m *Member) Announcement() string {
+	if text := m.announcement.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
 
 // Run joins and reports until ctx ends. It retries failed calls indefinitely.
 func (m *Member) Run(ctx context.Context) {
@@ -100,8 +114,9 @@ func (m *Member) step(ctx context.Context) error {
 
 	r := m.report()
 	now := time.Now()
-	changed := r.status() != m.status && now.Sub(m.written) >= statusInterval
-	if m.version != "" && !changed && now.Before(m.next) {
+	changed := !r.sameStatus(m.status)
+	due := changed && now.Sub(m.written) >= statusInterval
+	if m.version != "" && !due && now.Before(m.next) {
 		return nil
 	}
 	if err := m.write(ctx, r); err != nil {
@@ -109,7 +124,11 @@ func (m *Member) step(ctx context.Context) error {
 	}
 
 	m.retries = 0
-	m.status, m.written = r.status(), now
+	m.status, m.written = r, now
+	if changed {
+		text := fmt.Sprintf("%d.%d", m.slot, m.calls)
+		m.announcement.Store(&text)
+	}
 	m.next = now.Add(Heartbeat - time.Duration(mathrand.Int64N(int64(Heartbeat/10))))
 	return nil
 }
@@ -136,7 +155,7 @@ func (m *Member) join(ctx context.Context) error {
 		return fmt.Errorf("joining the instances: %w", err)
 	}
 	m.slot, m.version, m.written = slot, left.Version, time.Time{}
-	m.status = ""
+	m.status = Record{}
 	return nil
 }
 
@@ -191,7 +210,7 @@ func (m *Member) Leave(ctx context.Context) error {
 // lease completes a record and returns it as the new content of the slot.
 func (m *Member) lease(r Record) queue.Lease {
 	r.ID, r.Load, r.WrittenAt = m.id, m.load(), time.Now().UTC().Truncate(time.Second)
-	return r.clip().lease(m.newVersion())
+	return r.clip().lease(m.slotName(m.slot), m.newVersion(), m.key)
 }
 
 func (m *Member) newVersion() string {

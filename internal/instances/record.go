@@ -3,10 +3,12 @@ package instances
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"tendril/internal/autoscale"
+	"tendril/internal/observe/health"
 	"tendril/queue"
 )
 
@@ -44,11 +46,10 @@ type Record struct {
 	Version    string    `json:"version"`
 	AppVersion string    `json:"app_version,omitempty"`
 	StartedAt  time.Time `json:"started_at"`
-	// State is one of the state constants of package api. Health is a color, and Causes has up to five causes of that
-	// color.
-	State  string   `json:"state"`
-	Health string   `json:"health,omitempty"`
-	Causes []string `json:"causes,omitempty"`
+	// State is one of the state constants of package api. Causes has up to five causes for the health.
+	State  string        `json:"state"`
+	Health health.Status `json:"health,omitempty"`
+	Causes []string      `json:"causes,omitempty"`
 	// PausedQueues contains the names of up to fifty queues whose receiving is paused.
 	PausedQueues []string `json:"paused_queues,omitempty"`
 	Deploying    bool     `json:"deploying,omitempty"`
@@ -60,6 +61,9 @@ type Record struct {
 	// SettingsRevision is the revision of the settings that it has applied, or rejected for the reason in Rejected.
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
+
+	// Environment is the health of all instances; nil unless this instance is the leader.
+	Environment *health.Environment `json:"environment,omitempty"`
 
 	Load Load `json:"load"`
 	// WrittenAt is the time on the writer's clock, which may be wrong.
@@ -101,18 +105,59 @@ func clipText(s string, most int) string {
 	return s[:most]
 }
 
-// status returns the part of a record whose changes are written promptly, in a comparable form. It excludes the texts
-// of causes, which contain constantly changing numbers.
-func (r Record) status() string {
-	r.Causes = nil
-	text, _ := json.Marshal(r) // cannot fail
-	return string(text)
+// sameStatus reports whether two records differ at most in what is not written promptly: the load, and the texts of
+// causes, which contain constantly changing numbers.
+func (r Record) sameStatus(other Record) bool {
+	status := func(r Record) string {
+		r.Causes, r.Environment = nil, nil
+		text, _ := json.Marshal(r) // cannot fail
+		return string(text)
+	}
+	return status(r) == status(other) && r.Environment.Same(other.Environment)
 }
 
-// lease returns the record as the content of its slot.
-func (r Record) lease(version string) queue.Lease {
-	text, _ := json.Marshal(r) // cannot fail
-	return queue.Lease{Owner: r.Name, Version: version, Duration: FreshFor, Data: string(text)}
+// signatureMark separates a record from its signature. The signature is a field of the record, so that earlier versions
+// and instances without a key can read it.
+const signatureMark = `,"signature":"`
+
+// lease returns the record as the content of its slot, signed if there is a key. The signature covers the name of the
+// slot, which contains the environment's, and the version.
+func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
+	data, _ := json.Marshal(r) // cannot fail
+	text := string(data)
+	if key != "" {
+		signature := key.sign(instanceRecord, signedText(slot, version, text))
+		text = strings.TrimSuffix(text, "}") + signatureMark + signature + `"}`
+	}
+	return queue.Lease{Owner: r.Name, Version: version, Duration: FreshFor, Data: text}
+}
+
+func signedText(slot, version, record string) string { return slot + "\n" + version + "\n" + record }
+
+// authenticate returns an error if the content of a slot is not signed with the key. Without a key, it accepts
+// everything.
+func (k FleetKey) authenticate(slot string, l queue.Lease) error {
+	if k == "" {
+		return nil
+	}
+	at := strings.LastIndex(l.Data, signatureMark)
+	if at < 0 {
+		return ErrUnsigned
+	}
+	record, signature := l.Data[:at]+"}", strings.TrimSuffix(l.Data[at+len(signatureMark):], `"}`)
+	if !k.signed(instanceRecord, signedText(slot, l.Version, record), signature) {
+		return ErrForged
+	}
+	return nil
+}
+
+// HealthStatus returns the health for [health.EnvironmentOf].
+func (r *Record) HealthStatus() health.InstanceHealth {
+	one := health.InstanceHealth{Name: r.Name, Status: r.Health}
+	for _, text := range r.Causes {
+		one.Causes = append(one.Causes, health.Cause{Status: r.Health, Text: text})
+	}
+	return one
 }
 
 // recordOf decodes the content of a slot.

@@ -84,6 +84,7 @@ func (d directory) change(ctx context.Context, version string, edit func(roster)
 type directory struct {
 	store       Store
 	environment string
+	key         FleetKey
 }
 
 func (d directory) rosterName() string { return d.environment + "/instances" }

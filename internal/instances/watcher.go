@@ -3,25 +3,46 @@ package instances
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"tendril/internal/observe/health"
 	"tendril/queue"
 )
 
-// parallelReads is the number of slots that are read concurrently.
-const parallelReads = 16
+const (
+	// parallelReads is the number of slots that are read concurrently.
+	parallelReads = 16
+	// announcedTimeout limits reading the leader's record, for which health checks wait.
+	announcedTimeout = time.Second
+)
 
 // Instance is an instance as seen by a reader.
 type Instance struct {
 	Record
 	// Age is the time since this reader last saw the record change.
 	Age time.Duration
+	// Refused is why the record is not authenticated. It is for display only then, and decides nothing.
+	Refused error
+}
+
+// Counts reports whether the record may be used for decisions.
+func (i *Instance) Counts() bool { return i.Refused == nil && i.Reachable() }
+
+// HealthStatus returns the health for [health.EnvironmentOf].
+func (i *Instance) HealthStatus() health.InstanceHealth {
+	if !i.Reachable() {
+		return health.Unreachable(i.Name, i.Age)
+	}
+	return i.Record.HealthStatus()
 }
 
 // Reachable reports whether the instance has reported recently.
@@ -32,31 +53,56 @@ type Watcher struct {
 	directory
 	log *slog.Logger
 
+	reading sync.Mutex // held during Read, so that no result is taken for a replay of an earlier one
+
 	mu      sync.Mutex
 	seen    map[int]observation
+	highest map[string]int // highest version seen, by instance ID
 	all     []Instance
 	readAt  time.Time // time of the last complete read; zero before the first one
 	err     error     // error of the last read
 	leading time.Time // when this instance started reading as the leader; zero if it does not lead
+
+	leader announced
+}
+
+// announced is the last result of [Watcher.Announced].
+type announced struct {
+	sync.Mutex
+	text   string
+	record Record
+	err    error
+	at     time.Time
 }
 
 // observation is the content of a slot and the time when it was first seen.
 type observation struct {
-	stored queue.Lease
-	since  time.Time
+	stored  queue.Lease
+	since   time.Time
+	refused error
 }
+
+// errUnread is the error before the first read.
+var errUnread = errors.New("they have not been read yet")
 
 // NewWatcher returns a watcher that has read nothing yet.
 func NewWatcher(opts Options) *Watcher {
-	return &Watcher{directory: directory{opts.Store, opts.Environment}, log: opts.Log, seen: map[int]observation{}}
+	return &Watcher{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, seen: map[int]observation{},
+		highest: map[string]int{}, err: errUnread}
 }
 
-// Run reads the records and frees the slots of lost instances, whenever this instance leads, until ctx ends.
+// Run reads the records and frees the slots of lost instances, whenever this instance leads, until ctx ends. A new
+// leader starts at once.
 func (w *Watcher) Run(ctx context.Context, leads func() bool) {
-	ticks := time.NewTicker(ReadInterval)
+	ticks := time.NewTicker(followInterval)
 	defer ticks.Stop()
+	var last time.Time
+	leading := false
 	for {
-		w.lead(ctx, leads())
+		if now := leads(); now != leading || time.Since(last) >= ReadInterval {
+			leading, last = now, time.Now()
+			w.lead(ctx, leading)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -74,7 +120,7 @@ func (w *Watcher) lead(ctx context.Context, leads bool) {
 	case !leads:
 		w.leading = time.Time{}
 	}
-	failing := w.err != nil
+	failing := w.err != nil && !errors.Is(w.err, errUnread)
 	w.mu.Unlock()
 	if !leads {
 		return
@@ -124,6 +170,8 @@ func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instanc
 // Read reads the records of all instances that have not stopped, ordered by slot. The age of an instance that is seen
 // for the first time is 0.
 func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
+	w.reading.Lock()
+	defer w.reading.Unlock()
 	slots, leases, err := w.readSlots(ctx)
 
 	w.mu.Lock()
@@ -136,23 +184,94 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	seen := map[int]observation{}
 	w.all, w.readAt = nil, now
 	for i, slot := range slots {
-		o := observation{leases[i], now}
-		if before, known := w.seen[slot]; known && before.stored.Version == o.stored.Version {
+		o := observation{stored: leases[i], since: now}
+		before, known := w.seen[slot]
+		if known && before.stored.Version == o.stored.Version {
 			o.since = before.since
 		}
-		seen[slot] = o
-		if o.stored.Version == "" || o.stored.Released {
-			continue
-		}
 		r, err := recordOf(slot, o.stored)
-		if err != nil {
+		exists := o.stored.Version != "" && !o.stored.Released
+		if exists {
+			o.refused = w.refuse(slot, before, o.stored)
+		}
+		seen[slot] = o
+		switch {
+		case !exists:
+			continue
+		case err != nil:
 			w.log.Debug("record of an instance ignored", "err", err)
 			continue
+		case o.refused != nil && !errors.Is(before.refused, o.refused):
+			w.log.Warn("instance record not authenticated, it is not used", "instance", r.Name, "slot", slot, "err", o.refused)
 		}
-		w.all = append(w.all, Instance{Record: r, Age: now.Sub(o.since)})
+		w.all = append(w.all, Instance{Record: r, Age: now.Sub(o.since), Refused: o.refused})
 	}
 	w.seen = seen
 	return slices.Clone(w.all), nil
+}
+
+// refuse returns why the new content of a slot is not authenticated, or nil. Each instance numbers its versions, so that
+// an earlier content is recognized, also after another instance took the slot.
+func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error {
+	if w.key == "" {
+		return nil
+	}
+	if err := w.key.authenticate(w.slotName(slot), stored); err != nil {
+		return err
+	}
+	if stored == before.stored {
+		return before.refused
+	}
+	id, number := parseVersion(stored.Version)
+	if number <= w.highest[id] {
+		return ErrReplayed
+	}
+	w.highest[id] = number
+	return nil
+}
+
+// parseVersion splits the version of a record into the instance's ID and the number of the write.
+func parseVersion(version string) (id string, number int) {
+	id, text, _ := strings.Cut(version, "/")
+	number, _ = strconv.Atoi(text)
+	return id, number
+}
+
+// Announced returns the record that the leader's [Member.Announcement] names. It calls the store only if the
+// announcement is new, or a while after an error.
+func (w *Watcher) Announced(ctx context.Context, announcement string) (Record, error) {
+	l := &w.leader
+	l.Lock()
+	defer l.Unlock()
+	if l.text == announcement && (l.err == nil || time.Since(l.at) < retryAfter) {
+		return l.record, l.err
+	}
+	l.record, l.err = w.readAnnounced(ctx, announcement)
+	l.text, l.at = announcement, time.Now()
+	return l.record, l.err
+}
+
+func (w *Watcher) readAnnounced(ctx context.Context, announcement string) (r Record, err error) {
+	var slot, number int
+	if _, err := fmt.Sscanf(announcement, "%d.%d", &slot, &number); err != nil {
+		return r, errors.New("the leader does not announce its record")
+	}
+	ctx, cancel := context.WithTimeout(ctx, announcedTimeout)
+	defer cancel()
+	stored, err := w.store.Read(ctx, w.slotName(slot))
+	if err == nil {
+		err = w.key.authenticate(w.slotName(slot), stored)
+	}
+	if _, found := parseVersion(stored.Version); err == nil && found < number {
+		err = ErrReplayed
+	}
+	if err == nil {
+		r, err = recordOf(slot, stored)
+	}
+	if err != nil {
+		return r, fmt.Errorf("reading the leader's record: %w", err)
+	}
+	return r, nil
 }
 
 func (w *Watcher) readSlots(ctx context.Context) (slots []int, leases []queue.Lease, err error) {

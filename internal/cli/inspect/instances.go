@@ -132,6 +132,9 @@ func instanceState(one *api.KnownInstance) string {
 	if one.Unreachable {
 		words = append(words, "unreachable")
 	}
+	if one.NotAuthenticated {
+		words = append(words, "not authenticated")
+	}
 	if one.Deploying {
 		words = append(words, "deploying")
 	}

@@ -360,15 +360,22 @@ func NewHealth(c *base.CLI) *cobra.Command {
 		Short: "Show the health of the environment, with its causes",
 		Long: `Shows the health with the names of Elastic Beanstalk (Ok, Info, Warning, Degraded, Severe,
 Pending or No Data), and its causes. The exit status suits monitoring systems: 0 for Ok and Info,
-1 for Warning, 2 for Degraded and Severe, 3 for unknown, 6 if no environment is running.`,
+1 for Warning, 2 for Degraded and Severe, 3 for unknown, 6 if no environment is running. If several
+instances share a registry, the health of all is shown first. The exit status is this instance's, or
+with --fleet the environment's.`,
 		Args: cobra.NoArgs,
 	}
 
 	var environment string
 	var status health.Status
+	var fleet bool
+	cmd.Flags().BoolVar(&fleet, "fleet", false, "The exit status is the environment's instead of this instance's")
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (health.Report, error) {
 		report, err := client.Health(ctx)
 		environment, status = client.Instance.Environment, report.Status
+		if fleet && report.Environment != nil {
+			status = report.Environment.Status
+		}
 		return report, err
 	}, base.ViewOf(func(report health.Report) error {
 		return printReport(c, "", &report)
@@ -384,21 +391,49 @@ Pending or No Data), and its causes. The exit status suits monitoring systems: 0
 }
 
 func reportText(r *health.Report) string {
-	text := fmt.Sprintf("%s (%s)", r.Status, r.Color)
-	if !r.Since.IsZero() {
-		text += " for " + base.Since(r.Since)
-	}
+	text := sinceText(r.Status, r.Color, r.Since)
 	for _, cause := range r.Causes {
 		text += "\n        " + base.Plain(cause)
 	}
 	return text
 }
 
+func sinceText(s health.Status, color health.Color, since time.Time) string {
+	text := fmt.Sprintf("%s (%s)", s, color)
+	if !since.IsZero() {
+		text += " for " + base.Since(since)
+	}
+	return text
+}
+
+// printReport prints the health of this instance, after the environment's if several instances share a registry.
 func printReport(c *base.CLI, prefix string, r *health.Report) error {
+	if e := r.Environment; e.IsShared() {
+		prefix = "this instance: "
+		cells := base.Cells{base.PlainText.Text("environment: "),
+			base.HealthStyle(e.Status).Text(sinceText(e.Status, e.Color, e.Since))}
+		if counts := e.Counts(); counts != "" {
+			cells = append(cells, base.PlainText.Text(": "+counts))
+		}
+		if err := base.PrintCells(c, cells); err != nil {
+			return err
+		}
+		for i := range e.Causes {
+			c.Println("        " + base.Plain(sharedText(&e.Causes[i])))
+		}
+	}
 	first, causes, _ := strings.Cut(reportText(r), "\n")
 	err := base.PrintCells(c, base.Cells{base.PlainText.Text(prefix), base.HealthStyle(r.Status).Text(first)})
 	if err == nil && causes != "" {
 		_, err = c.Println(causes)
 	}
 	return err
+}
+
+// sharedText returns a cause with the affected instances.
+func sharedText(cause *health.SharedCause) string {
+	if names := cause.Affected(); names != "" {
+		return cause.Text + " [" + names + "]"
+	}
+	return cause.Text
 }

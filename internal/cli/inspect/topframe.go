@@ -11,6 +11,7 @@ import (
 
 	"tendril/api"
 	"tendril/internal/cli/base"
+	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 )
 
@@ -70,7 +71,15 @@ func (f *topFrame) head(width int) []base.Cells {
 		}
 	}
 
-	first := base.Cells{base.Bold.Text(st.Environment), base.PlainText.Text("  "), tone.Text("● " + word)}
+	first := base.Cells{base.Bold.Text(st.Environment), base.PlainText.Text("  ")}
+	if e := f.environment(); e != nil {
+		shown := string(e.Status)
+		if n := e.Total(); n > 0 {
+			shown += fmt.Sprintf(" (%d instances)", n)
+		}
+		first = append(first, base.HealthStyle(e.Status).Text("● "+shown), base.PlainText.Text("  this instance "))
+	}
+	first = append(first, tone.Text("● "+word))
 	if paused := f.paused(); paused > 0 {
 		first = append(first, base.Yellow.Text("  "+base.Plural(paused, "queue")+" paused"))
 	}
@@ -101,6 +110,14 @@ func (f *topFrame) head(width int) []base.Cells {
 	}
 
 	return append(lines, nil)
+}
+
+// environment returns the environment's health if several instances share a registry.
+func (f *topFrame) environment() *health.Environment {
+	if h := f.status.Health; h != nil && h.Environment.IsShared() {
+		return h.Environment
+	}
+	return nil
 }
 
 func (f *topFrame) paused() (n int) {
@@ -195,6 +212,14 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 		lines = append(lines, rows.lines(width)...)
 	}
 
+	if e := f.environment(); e != nil {
+		lines = append(lines, base.Cells{base.Faint.Text("environment: " + e.Counts())})
+		for i := range e.Causes {
+			cause := &e.Causes[i]
+			lines = append(lines, base.Cells{base.HealthStyle(cause.Status).Text("▲ "), base.PlainText.Text(sharedText(cause))})
+		}
+		lines = append(lines, base.Cells{base.Faint.Text("this instance:")})
+	}
 	if h := f.status.Health; h != nil {
 		for _, cause := range h.Each() {
 			lines = append(lines, base.Cells{base.HealthStyle(cause.Status).Text("▲ "), base.PlainText.Text(cause.Text)})

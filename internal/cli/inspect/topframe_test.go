@@ -55,8 +55,12 @@ func topFrames() map[string]*topFrame {
 		Traffic: series.Traffic{In: points(1, 4, 9, 120.4, 130), Out: points(0, 2, 8, 9.8, 1)},
 		P95MS:   points(90, 110, 120, 1250, 9), OldestSeconds: points(1, 2, 3, 75, 76)},
 		Queues: map[string]series.Traffic{"jobs": {In: points(1, 120.4, 0), Out: points(1, 8.2, 0)}}}}
+	environment := health.EnvironmentOf([]health.InstanceHealth{{Name: "one (7)", Status: health.Ok},
+		{Name: "two (7)", Status: health.Ok}, health.Unreachable("three\x1b (7)", 95*time.Second)})
 	return map[string]*topFrame{
 		"busy": busy,
+		"fleet": {now: now, status: api.Status{Environment: "shop", State: api.StateRunning, Backend: api.BackendSQS,
+			Health: &health.Report{Status: health.Ok, Since: now.Add(-2 * time.Hour), Environment: &environment}}},
 		"calm": {now: now, status: api.Status{Environment: "shop", State: api.StateRunning,
 			Backend: api.BackendSQS, Health: &health.Report{Status: health.Ok, Since: now.Add(-2 * time.Hour)},
 			Queues: []api.Queue{{Name: "a-queue-whose-name-is-as-long-as-names-of-queues-may-become-on-amazon"}}}},

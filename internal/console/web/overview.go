@@ -31,12 +31,14 @@ var environmentActs = []act{
 type overview struct {
 	// Attention is what needs somebody, worst first; More is the rest of it.
 	Attention, More []attention
-	Since           time.Time
-	Range           string // of the charts
-	Ranges          []choice
-	Queues          []queueRow
-	Tasks           []api.Task // failing tasks first, then by next run
-	Problems        []api.Problem
+	// Environment is the health of all instances; nil unless several share a registry.
+	Environment *health.Environment
+	Since       time.Time
+	Range       string // of the charts
+	Ranges      []choice
+	Queues      []queueRow
+	Tasks       []api.Task // failing tasks first, then by next run
+	Problems    []api.Problem
 }
 
 // attention is a row about a cause of health, a dead-letter queue or a paused queue. One of the three is set.
@@ -91,6 +93,9 @@ func (v *visit) overview() (any, error) {
 	o.Range, o.Ranges = v.ranges()
 	if h := v.status.Health; h != nil {
 		o.Since = h.Since
+		if h.Environment.IsShared() {
+			o.Environment = h.Environment
+		}
 	}
 	o.Attention = v.attention(rows)
 	shown := min(len(o.Attention), shownAttention)

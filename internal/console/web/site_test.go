@@ -528,8 +528,9 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 				Back: "/dead?" + deadFilter{Match: body, Reason: reason, ByReason: true}.query(reason)}},
 			{"edit", &editPage{Message: api.Message{ID: reason, Queue: reason, Body: body, GroupID: reason},
 				AttributesText: body, Targets: []string{reason, body}, Target: reason, FIFO: true}},
-			{"overview", &overview{Attention: []attention{{Cause: &health.Cause{Status: health.Severe, Text: reason}}}, Problems: []api.Problem{{Reason: body, Queue: reason,
-				LastMessageID: reason}}, Queues: []queueRow{{Queue: api.Queue{Name: reason}, Reason: body}}}},
+			{"overview", &overview{Attention: []attention{{Cause: &health.Cause{Status: health.Severe, Text: reason}}},
+				Environment: &health.Environment{Causes: []health.SharedCause{{Cause: health.Cause{Text: reason}, Count: 1, Instances: []string{body}}}},
+				Problems:    []api.Problem{{Reason: body, Queue: reason, LastMessageID: reason}}, Queues: []queueRow{{Queue: api.Queue{Name: reason}, Reason: body}}}},
 			{"task", &taskPage{Task: api.Task{Name: reason, PauseReason: body, URL: body}, Runs: []api.TaskRun{
 				{Task: reason, Reason: body, Skipped: reason}}}},
 			{"error", problem{Message: body, Hint: reason}},

@@ -46,24 +46,30 @@ type rules struct {
 	margin        time.Duration
 	chance        func() float64 // returns a number from 0 to 1 that spreads calls
 	revision      func() int64   // may be nil
+	announce      func() string  // may be nil
 	firstBackoff  time.Duration
 	leaderBackoff time.Duration
 }
 
 func newCore(o Options) core {
 	return core{session: rand.Text(), rules: rules{owner: o.Owner, data: o.Data, lease: o.Lease, renew: o.Renew,
-		margin: o.Margin, chance: o.Random, revision: o.Revision, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
+		margin: o.Margin, chance: o.Random, revision: o.Revision, announce: o.Announce, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
 }
 
-// revisionMark separates the revision in a lease's version. The version carries it because every instance reads the
-// version already, and because stores and instances of earlier versions keep it unchanged.
-const revisionMark = "@"
+// announceMark and revisionMark separate the announcement and the revision in a lease's version. The version carries
+// them because every instance reads the version already, and because stores and instances of earlier versions keep it
+// unchanged.
+const (
+	announceMark = "#"
+	revisionMark = "@"
+)
 
-// revisionOf returns the [Options.Revision] of a lease's holder, or 0.
-func revisionOf(l queue.Lease) int64 {
-	_, text, _ := strings.Cut(l.Version, revisionMark)
-	revision, _ := strconv.ParseInt(text, 10, 64)
-	return revision
+// announcedBy returns the [Options.Announce] and the [Options.Revision] of a lease's holder, or "" and 0.
+func announcedBy(l queue.Lease) (announcement string, revision int64) {
+	version, text, _ := strings.Cut(l.Version, revisionMark)
+	_, announcement, _ = strings.Cut(version, announceMark)
+	revision, _ = strconv.ParseInt(text, 10, 64)
+	return announcement, revision
 }
 
 // attempt is a swap with one version token. It may be tried several times.
@@ -141,6 +147,9 @@ func (c *core) try(now time.Time, term int64) step {
 func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 	c.writes++
 	next.Version = fmt.Sprintf("%s-%d", c.session, c.writes)
+	if c.announce != nil {
+		next.Version += announceMark + c.announce()
+	}
 	if c.revision != nil {
 		next.Version += revisionMark + strconv.FormatInt(c.revision(), 10)
 	}

@@ -209,9 +209,11 @@ type Status struct {
 	// Leader is the owner of the lease; "" if the lease was never written, was released or has expired.
 	Leader     string
 	LeaderTerm int64
-	// LeaderData is the holder's [Options].Data, and LeaderRevision its latest [Options].Revision.
-	LeaderData     string
-	LeaderRevision int64
+	// LeaderData is the holder's [Options].Data. LeaderRevision and LeaderAnnounces are its latest [Options].Revision
+	// and [Options].Announce.
+	LeaderData      string
+	LeaderRevision  int64
+	LeaderAnnounces string
 	// Age is the time since this instance saw the last renewal.
 	Age time.Duration
 	// Err is the last error of the store, or nil after a success. While it is set, this instance cannot become the
@@ -232,6 +234,7 @@ func (e *Elector) Status() Status {
 			s.Leader = ""
 			s.LeaderData = ""
 			s.LeaderRevision = 0
+			s.LeaderAnnounces = ""
 		}
 	}
 	return s
@@ -246,10 +249,11 @@ func (e *Elector) publish() {
 	e.status.Leader = ""
 	e.status.LeaderData = ""
 	e.status.LeaderRevision = 0
+	e.status.LeaderAnnounces = ""
 	e.status.LeaderTerm = c.seen.Term
 	if held {
 		e.status.Leader, e.status.LeaderData = c.seen.Owner, c.seen.Data
-		e.status.LeaderRevision = revisionOf(c.seen)
+		e.status.LeaderAnnounces, e.status.LeaderRevision = announcedBy(c.seen)
 	}
 	if c.failures == 0 {
 		e.status.Err = nil

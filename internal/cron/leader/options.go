@@ -19,6 +19,9 @@ type Options struct {
 	Data string
 	// Revision returns a number that the other instances receive with each renewal; nil means 0.
 	Revision func() int64
+	// Announce returns a short text that the other instances receive with each renewal, without the characters # and @;
+	// nil means "".
+	Announce func() string
 	// Lease is the time after which a lease expires unless it is renewed; 0 means 15 s. A dead leader is replaced
 	// within Lease + Renew.
 	Lease time.Duration

@@ -111,6 +111,14 @@ func (e *Election) Revision() int64 {
 	return 0
 }
 
+// Announcement returns the leader's latest [Options.Announce]; "" without a leader.
+func (e *Election) Announcement() string {
+	if l := e.elector.Load(); l != nil {
+		return l.Status().LeaderAnnounces
+	}
+	return ""
+}
+
 // Status returns the state of the election.
 func (e *Election) Status() api.Leader {
 	l := e.elector.Load()

@@ -27,8 +27,9 @@ type Options struct {
 	// the console, for the other instances.
 	Lease   time.Duration
 	Address string
-	// Revision is leader.Options.Revision; may be nil.
+	// Revision and Announce are those of leader.Options; they may be nil.
 	Revision func() int64
+	Announce func() string
 	// HasWorker reports whether a worker of this environment receives from an embedded queue.
 	HasWorker func(queue string) bool
 	// Pauses stores the paused tasks if the registry cannot; nil means that they are only in memory.
@@ -84,7 +85,7 @@ func New(opts Options) *Manager {
 	events := leaderEvents(opts.Log.With("component", "leader"), opts.Observers.Leader, m.stopping)
 	m.election = &Election{registry: registryFinder, localTerm: time.Now().UnixNano(), made: make(chan struct{}),
 		opts: leader.Options{Name: registryFinder.leaseName(), Data: opts.Address, Revision: opts.Revision,
-			Lease: opts.Lease, Events: events}}
+			Announce: opts.Announce, Lease: opts.Lease, Events: events}}
 	registryFinder.lead = m.election
 	return m
 }

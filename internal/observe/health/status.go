@@ -70,7 +70,7 @@ func (s Status) Color() Color { return traits[s.rank()].color }
 // ExitCode returns 0 for Ok and Info, 1 for Warning, 2 for Degraded and Severe, and 3 for other statuses.
 func (s Status) ExitCode() int { return traits[s.rank()].exit }
 
-// Report is the health of an environment.
+// Report is the health of an instance.
 type Report struct {
 	Status Status `json:"status"`
 	Color  Color  `json:"color"`
@@ -78,6 +78,8 @@ type Report struct {
 	Causes  []string  `json:"causes"`
 	Details []Cause   `json:"details,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
+	// Environment is the health of all instances; nil without a shared registry. The other fields are this instance's.
+	Environment *Environment `json:"environment,omitempty"`
 
 	// certain is the rank of the worst status that does not depend on measurements. calm is the rank of the worst
 	// green status.
@@ -99,6 +101,16 @@ func (r *Report) Each() []Cause {
 	causes := make([]Cause, len(r.Causes))
 	for i, text := range r.Causes {
 		causes[i] = Cause{r.Status, text}
+	}
+	return causes
+}
+
+// Explaining returns the causes that alone would cause the report's status.
+func (r *Report) Explaining() (causes []string) {
+	for _, c := range r.Each() {
+		if c.Status.weight() >= r.Status.weight() {
+			causes = append(causes, c.Text)
+		}
 	}
 	return causes
 }

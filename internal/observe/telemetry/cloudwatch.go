@@ -39,8 +39,9 @@ type CloudWatchOptions struct {
 type Health struct {
 	Green bool
 	// Code is the value of the EnvironmentHealth metric: 0 for Ok to 25 for Severe, as in Elastic Beanstalk's
-	// enhanced health.
-	Code int
+	// enhanced health. Without HasCode it is not sent, because the leader sends it.
+	Code    int
+	HasCode bool
 	// Periodic reports whether there are periodic tasks; without them, the Leader metric is not sent. Leads reports
 	// whether this instance is the leader.
 	Periodic, Leads bool
@@ -61,7 +62,7 @@ type Health struct {
 //
 // If the environment has a name, its state goes to the namespace [HealthNamespace] with the dimension
 // EnvironmentName, as for an Elastic Beanstalk worker environment. Health is 1 for green and 0 for any other color,
-// and EnvironmentHealth is the status as a number. Leader is 1 from the leader of the periodic tasks and 0 from other
+// and EnvironmentHealth is the environment's status as a number. Leader is 1 from the leader of the periodic tasks and 0 from other
 // instances, so a Sum of 0 means that there is no leader. CPUUtilization comes from each instance, so the Average is the
 // environment's.
 type CloudWatch struct {
@@ -219,7 +220,10 @@ func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 			Dimension: "EnvironmentName", DimensionValue: c.opts.Environment}
 	}
 	h := c.opts.Health()
-	data := []aws.Datum{value("Health", "None", boolValue(h.Green)), value("EnvironmentHealth", "None", float64(h.Code))}
+	data := []aws.Datum{value("Health", "None", boolValue(h.Green))}
+	if h.HasCode {
+		data = append(data, value("EnvironmentHealth", "None", float64(h.Code)))
+	}
 	if h.Periodic {
 		data = append(data, value("Leader", "None", boolValue(h.Leads)))
 	}

@@ -1,0 +1,102 @@
+package environment
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tendril/internal/observe/health"
+)
+
+// Instances that share a registry agree on the health of their environment. An instance without the fleet key is listed
+// as not authenticated and not counted.
+func TestInstancesAgreeOnTheHealthOfTheEnvironment(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("fleet-key-0123456789\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
+	makeDead(t, server, 0)
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL_SQS": server.queues.endpoint, "AWS_ACCESS_KEY_ID": "test",
+		"AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1"} {
+		t.Setenv(name, value)
+	}
+	app, release := slowApp(t)
+	release()
+	up := func(more map[string]string) *running {
+		flags := map[string]string{"queue-url": server.queues.endpoint + "/000000000000/jobs", "target": app, "lease": "5s"}
+		for name, value := range more {
+			flags[name] = value
+		}
+		return run(t, flags, nil)
+	}
+
+	first := up(map[string]string{"fleet-key-file": key})
+	second := up(map[string]string{"fleet-key-file": key})
+	both := []*running{first, second}
+	for _, r := range both {
+		eventually(t, "both instances are counted", func() bool {
+			e := r.observe.report().Environment
+			return e.IsShared() && e.Total() == 2 && e.Instances[health.NoData] == 0
+		})
+	}
+	if first.members.leads() == second.members.leads() {
+		t.Error("not exactly one of them leads")
+	}
+	for _, r := range both {
+		if h := r.observe.publicHealth(health.NewHost("")); h.HasCode != r.members.leads() || h.HasCode && h.Code > health.Info.Code() {
+			t.Errorf("leads: %t, published: %+v", r.members.leads(), h)
+		}
+	}
+
+	third := up(nil)
+	leader := first
+	if second.members.leads() {
+		leader = second
+	}
+	eventually(t, "the record of the instance without the key is refused", func() bool {
+		list := (&knownInstances{leader.scale, leader.members, leader.instance}).list()
+		refused := 0
+		for _, one := range list.Instances {
+			if one.NotAuthenticated && one.Console == "" {
+				refused++
+			}
+		}
+		return refused == 1 && strings.Contains(strings.Join(list.Notes, " "), "is not used: it is not signed")
+	})
+	eventually(t, "it is not counted", func() bool {
+		e := leader.observe.report().Environment
+		var causes []string
+		for _, c := range e.Causes {
+			causes = append(causes, c.Text)
+		}
+		return e.Total() == 2 && strings.Contains(strings.Join(causes, " "), "Records are not authenticated")
+	})
+	eventually(t, "it sees all others", func() bool {
+		e := third.observe.report().Environment
+		return e != nil && e.Total() == 2
+	})
+
+	if err := server.end(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the lost registry is reported", func() bool {
+		return first.observe.report().Environment.Status == health.NoData
+	})
+	if own := first.observe.report(); own.Status == health.NoData {
+		t.Error("the instance's own health depends on the registry")
+	}
+}
+
+// An instance with an embedded queue has no other health than its own.
+func TestSingleInstanceHasNoEnvironmentHealth(t *testing.T) {
+	t.Parallel()
+	r := run(t, map[string]string{"queue": "jobs", "target": "http://127.0.0.1:1/"}, nil)
+	if got := r.observe.report(); got.Environment != nil {
+		t.Errorf("the environment is %+v", got.Environment)
+	}
+	if h := r.observe.publicHealth(health.NewHost("")); !h.HasCode {
+		t.Error("its health is not published")
+	}
+}

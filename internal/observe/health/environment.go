@@ -1,0 +1,197 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Environment is the health of an environment, derived from its instances.
+type Environment struct {
+	Status Status    `json:"status"`
+	Color  Color     `json:"color"`
+	Since  time.Time `json:"since,omitzero"`
+	// Instances is the number of instances with each status. Unreachable instances have the status No Data.
+	Instances map[Status]int `json:"instances,omitempty"`
+	// Causes are sentences, worst first. Each has the affected instances.
+	Causes []SharedCause `json:"causes,omitempty"`
+}
+
+// SharedCause is a cause that one or more instances report.
+type SharedCause struct {
+	Cause
+	// Count is the number of affected instances, and Instances has the names of up to five of them.
+	Count     int      `json:"count,omitempty"`
+	Instances []string `json:"instances,omitempty"`
+}
+
+// InstanceHealth is the health of one instance as known to the leader.
+type InstanceHealth struct {
+	Name   string
+	Status Status // No Data if the instance is unreachable
+	Causes []Cause
+}
+
+const (
+	maxShared     = 10
+	maxNames      = 5
+	maxName       = 64
+	maxSharedText = 300
+)
+
+// shares are the percentages of instances at which an environment has a status: its instances with that status or a worse
+// one. Elastic Beanstalk documents no thresholds, but examples that these fit: one Severe instance of five is a Warning
+// ("Impaired services on 1 out of 5 instances"), "most instances" passing is Ok, and "None of the instances are sending
+// data" is Severe (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
+var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
+
+// EnvironmentOf derives the health of an environment. Instances that start do not make it worse, as in Elastic Beanstalk
+// before the command timeout. Unreachable instances count as Severe.
+func EnvironmentOf(all []InstanceHealth) Environment {
+	e := Environment{Status: Ok, Instances: map[Status]int{}}
+	for _, one := range all {
+		e.Instances[one.Status]++
+	}
+	atLeast := func(s Status) (n int) {
+		for _, one := range all {
+			if one.Status.weight() >= s.weight() {
+				n++
+			}
+		}
+		return n
+	}
+
+	switch pending := e.Instances[Pending]; {
+	case len(all) == 0:
+		e.Status = NoData
+	case pending == len(all):
+		e.Status = Pending
+	case atLeast(Info) > 0 || pending > 0:
+		e.Status = Info
+	}
+	for _, l := range shares {
+		if n := atLeast(l.status); n > 0 && 100*float64(n) >= l.at*float64(len(all)) {
+			e.Status = l.status
+		}
+	}
+	e.Color = e.Status.Color()
+	e.Causes = shared(all)
+	return e
+}
+
+// Unreachable is the health of an instance that was last seen some time ago.
+func Unreachable(name string, age time.Duration) InstanceHealth {
+	return InstanceHealth{name, NoData, []Cause{{NoData, "No data. Last seen " + ago(age) + " ago."}}}
+}
+
+// Inform adds a cause that makes the status Info if it is Ok.
+func (e *Environment) Inform(text string, instances ...string) {
+	if e.Status == Ok {
+		e.Status = Info
+	}
+	e.Causes = append(e.Causes, SharedCause{Cause{Info, text}, len(instances), instances[:min(len(instances), maxNames)]})
+}
+
+// UnknownEnvironment is the health of an environment whose instances are unknown, with the reason.
+func UnknownEnvironment(reason string) *Environment {
+	return &Environment{Status: NoData, Color: Grey, Causes: []SharedCause{{Cause: Cause{NoData, reason}}}}
+}
+
+// weight is like rank, but No Data weighs as much as Severe.
+func (s Status) weight() int {
+	if s == NoData {
+		return Severe.rank()
+	}
+	return s.rank()
+}
+
+// shared lists each cause once, worst first, with the affected instances.
+func shared(all []InstanceHealth) (causes []SharedCause) {
+	listed := map[string]int{}
+	for _, one := range all {
+		for _, cause := range one.Causes {
+			key := withoutMeasurements(cause.Text)
+			i, known := listed[key]
+			if !known {
+				i = len(causes)
+				listed[key] = i
+				causes = append(causes, SharedCause{})
+			}
+			c := &causes[i]
+			if cause.Status.weight() > c.Status.weight() || !known {
+				c.Cause = Cause{cause.Status, clip(cause.Text, maxSharedText)}
+			}
+			if c.Count++; len(c.Instances) < maxNames {
+				c.Instances = append(c.Instances, clip(one.Name, maxName))
+			}
+		}
+	}
+	slices.SortStableFunc(causes, func(a, b SharedCause) int {
+		return cmp.Or(b.Status.weight()-a.Status.weight(), b.Count-a.Count)
+	})
+	return causes[:min(len(causes), maxShared)]
+}
+
+func clip(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
+
+// measurement matches a number and its unit.
+var measurement = regexp.MustCompile(`\d[\d.,]*( [a-z]+)?`)
+
+// withoutMeasurements returns what the texts of the same cause have in common on all instances.
+func withoutMeasurements(text string) string { return measurement.ReplaceAllString(text, "#") }
+
+// Total returns the number of instances.
+func (e *Environment) Total() (n int) {
+	for _, count := range e.Instances {
+		n += count
+	}
+	return n
+}
+
+// IsShared reports whether the environment has more to show than the health of one instance.
+func (e *Environment) IsShared() bool { return e != nil && (e.Total() > 1 || e.Status == NoData) }
+
+// Counts describes the number of instances with each status, worst first, such as "1 of 3 instances Severe, 2 Ok".
+func (e *Environment) Counts() string {
+	statuses := []Status{Severe, NoData, Degraded, Warning, Pending, Info, Ok}
+	var words []string
+	for _, s := range statuses {
+		n := e.Instances[s]
+		switch {
+		case n == 0:
+		case words == nil && n == e.Total():
+			return fmt.Sprintf("%s %s", count(int64(n), "instance"), s)
+		case words == nil:
+			words = append(words, fmt.Sprintf("%d of %s %s", n, count(int64(e.Total()), "instance"), s))
+		default:
+			words = append(words, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// Affected names the affected instances, or returns "" if the cause is not an instance's.
+func (c *SharedCause) Affected() string {
+	if c.Count == 0 {
+		return ""
+	}
+	names := strings.Join(c.Instances, ", ")
+	if more := c.Count - len(c.Instances); more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return names
+}
+
+// Same reports whether two reports differ at most in their times and measurements.
+func (e *Environment) Same(other *Environment) bool {
+	if e == nil || other == nil {
+		return e == other
+	}
+	return e.Status == other.Status && e.Counts() == other.Counts() &&
+		slices.EqualFunc(e.Causes, other.Causes, func(a, b SharedCause) bool {
+			return a.Status == b.Status && withoutMeasurements(a.Text) == withoutMeasurements(b.Text) && slices.Equal(a.Instances, b.Instances) && a.Count == b.Count
+		})
+}
