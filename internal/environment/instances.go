@@ -44,10 +44,11 @@ func (k *knownInstances) list() api.Instances {
 	defer cancel()
 	out := api.Instances{Instances: []api.KnownInstance{self}}
 	others, err := k.members.others(ctx)
+	unreachable := k.members.unreachable()
 	var refusals []string
 	for i := range others {
 		one := knownByRecord(&others[i].Record)
-		one.Unreachable = !others[i].Reachable()
+		one.Unreachable = !others[i].Reachable() || slices.Contains(unreachable, others[i].ID)
 		if refused := others[i].Refused; refused != nil {
 			one.NotAuthenticated, one.Console = true, ""
 			refusals = append(refusals, "The record of "+one.Name+" is not used: "+refused.Error())

@@ -2,6 +2,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -153,45 +154,60 @@ func (m *members) announcement() string {
 	return ""
 }
 
-// environment returns the health of the environment, or nil without a shared registry. The leader derives it from all
-// records and writes it to its own, which the others read if its content is new.
+// environment returns the health of the environment, or nil without a shared registry.
 func (m *members) environment() *health.Environment {
 	joined := m.joined.Load()
 	if joined == nil {
 		if why := m.missing.Load(); why != nil {
-			return health.UnknownEnvironment("The shared registry is not available. Reason: " + *why + ".")
+			return health.UnknownEnvironment("The shared registry is not available.", *why)
 		}
 		return nil
 	}
 
-	if judged := m.record().Environment; judged != nil {
-		return judged
+	report, err := m.leaderRecord(joined)
+	if err != nil {
+		return health.UnknownEnvironment("The leader's report is not available.", err.Error())
+	}
+	return report.Environment
+}
+
+// leaderRecord returns the record of the leader, which may be this instance. It has the health of the environment.
+func (m *members) leaderRecord(joined *membership) (r instances.Record, err error) {
+	if own := m.record(); own.Environment != nil {
+		return own, nil
 	}
 	switch leader := m.cron.election.Status(); {
 	case leader.Error != "":
-		return health.UnknownEnvironment("The shared registry is not available. Reason: " + leader.Error + ".")
+		return r, errors.New(leader.Error)
 	case leader.Holder == "":
-		return health.UnknownEnvironment("No instance is the leader.")
+		return r, errors.New("no instance is the leader")
 	}
-	announced, err := joined.others.Announced(context.Background(), m.cron.election.Announcement())
-	switch {
-	case err != nil:
-		return health.UnknownEnvironment("The leader's report is not available. Reason: " + err.Error() + ".")
-	case announced.Environment == nil:
-		return health.UnknownEnvironment("The leader has not reported the health of the environment yet.")
+	r, err = joined.others.Announced(context.Background(), m.cron.election.Announcement())
+	if err == nil && r.Environment == nil {
+		err = errors.New("it does not have the health of the environment yet")
 	}
-	return announced.Environment
+	return r, err
 }
 
-// judge derives the health of the environment from the records of all instances. It returns nil unless this instance
-// leads.
-func (m *members) judge(own *instances.Record) *health.Environment {
+// unreachable returns the IDs of instances that the leader cannot see. It has watched the records for longer than an
+// instance that reads them for the first time.
+func (m *members) unreachable() []string {
+	if joined := m.joined.Load(); joined != nil {
+		report, _ := m.leaderRecord(joined) // the reason is part of the health
+		return report.Unreachable
+	}
+	return nil
+}
+
+// judge derives the health of the environment from the records of all instances, and adds it to this instance's record.
+// It does nothing unless this instance leads.
+func (m *members) judge(own *instances.Record) {
 	m.judging.Lock()
 	defer m.judging.Unlock()
 	joined := m.joined.Load()
 	if joined == nil || !m.leads() {
 		m.judged = nil
-		return nil
+		return
 	}
 
 	all, err := joined.others.Recent()
@@ -201,6 +217,9 @@ func (m *members) judge(own *instances.Record) *health.Environment {
 		case one.ID == joined.self.ID():
 		case one.Refused == nil:
 			known = append(known, one.HealthStatus())
+			if !one.Reachable() {
+				own.Unreachable = append(own.Unreachable, one.ID)
+			}
 		case one.Reachable():
 			refused = append(refused, one.Name)
 		}
@@ -208,7 +227,7 @@ func (m *members) judge(own *instances.Record) *health.Environment {
 
 	e := health.EnvironmentOf(known)
 	if err != nil {
-		e = *health.UnknownEnvironment("The records of the other instances are unknown. Reason: " + err.Error() + ".")
+		e = *health.UnknownEnvironment("The records of the other instances are unknown.", err.Error())
 	}
 	if refused != nil {
 		e.Inform("Records are not authenticated: their instances are not counted.", refused...)
@@ -222,8 +241,7 @@ func (m *members) judge(own *instances.Record) *health.Environment {
 	if m.judged != nil && m.judged.Status == e.Status {
 		e.Since = m.judged.Since
 	}
-	m.judged = &e
-	return &e
+	m.judged, own.Environment = &e, &e
 }
 
 // record returns this instance's record without its load.
@@ -250,7 +268,7 @@ func (m *members) record() instances.Record {
 			r.PausedQueues = append(r.PausedQueues, l.queue.name)
 		}
 	}
-	r.Environment = m.judge(&r)
+	m.judge(&r)
 	return r
 }
 

@@ -152,7 +152,7 @@ func TestChangeKeepsUnknownFields(t *testing.T) {
 	d := newDesired(t, fleetKey)
 	pauseQueue(t, d, store, "a")
 	state := []byte(`{"environment":"jobs","revision":7,"pauses":{},"later":{"version":[3]}}`)
-	text, err := json.Marshal(signed{state, FleetKey(fleetKey).sign(state)})
+	text, err := json.Marshal(signed{state, FleetKey(fleetKey).sign(desiredState, string(state))})
 	if err != nil {
 		t.Fatal(err)
 	}

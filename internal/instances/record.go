@@ -27,10 +27,11 @@ const (
 
 // These limits keep a record within 16 KiB, and usually within one write unit of DynamoDB.
 const (
-	maxCauses = 5
-	maxCause  = 300
-	maxQueues = 50
-	maxText   = 512
+	maxCauses      = 5
+	maxCause       = 300
+	maxQueues      = 50
+	maxUnreachable = 50
+	maxText        = 512
 )
 
 // Record describes an instance. Readers ignore fields that they do not know.
@@ -62,8 +63,10 @@ type Record struct {
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
 
-	// Environment is the health of all instances; nil unless this instance is the leader.
+	// Environment is the health of all instances, and Unreachable has the IDs of up to fifty that the leader cannot see.
+	// Both are empty unless this instance is the leader.
 	Environment *health.Environment `json:"environment,omitempty"`
+	Unreachable []string            `json:"unreachable,omitempty"`
 
 	Load Load `json:"load"`
 	// WrittenAt is the time on the writer's clock, which may be wrong.
@@ -84,6 +87,7 @@ type Load struct {
 func (r Record) clip() Record {
 	r.Causes = r.Causes[:min(len(r.Causes), maxCauses)]
 	r.PausedQueues = r.PausedQueues[:min(len(r.PausedQueues), maxQueues)]
+	r.Unreachable = r.Unreachable[:min(len(r.Unreachable), maxUnreachable)]
 	causes := make([]string, len(r.Causes))
 	for i, cause := range r.Causes {
 		causes[i] = clipText(cause, maxCause)

@@ -95,9 +95,13 @@ func (e *Environment) Inform(text string, instances ...string) {
 	e.Causes = append(e.Causes, SharedCause{Cause{Info, text}, len(instances), instances[:min(len(instances), maxNames)]})
 }
 
-// UnknownEnvironment is the health of an environment whose instances are unknown, with the reason.
-func UnknownEnvironment(reason string) *Environment {
-	return &Environment{Status: NoData, Color: Grey, Causes: []SharedCause{{Cause: Cause{NoData, reason}}}}
+// UnknownEnvironment is the health of an environment whose instances are unknown. text says why, and reason adds to it
+// unless it is "".
+func UnknownEnvironment(text, reason string) *Environment {
+	if reason != "" {
+		text += " Reason: " + strings.TrimRight(reason, ".") + "."
+	}
+	return &Environment{Status: NoData, Color: Grey, Causes: []SharedCause{{Cause: Cause{NoData, text}}}}
 }
 
 // weight is like rank, but No Data weighs as much as Severe.
