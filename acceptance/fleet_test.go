@@ -138,3 +138,73 @@ func TestPauseAppliesToAllInstances(t *testing.T) {
 		}
 	}
 }
+
+// Settings with a fleet key apply to all instances: an option of deliveries at once, one of the app's processes by
+// restarting them. A variable overrides them on its instance, an instance that starts later has them, and a change that
+// one instance rejects is rolled back on all.
+func TestSettingsApplyToAllInstances(t *testing.T) {
+	long(t)
+	t.Parallel()
+	f := newSharedQueue(t)
+	app := writeBundle(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1")})
+	up := func(env []string, args ...string) *member {
+		dir := t.TempDir()
+		p, _ := startWith(t, append(env, f.env...), append([]string{"up", app, "--queue-url", f.queue.url, "--data-dir", dir,
+			"--console", "127.0.0.1:0", "--lease", "5s", "--registry-insecure"}, args...)...)
+		p.await(t, "its app is ready, on the next free port", func(e event) bool { return e.Msg == "process ready" })
+		return &member{p, dir}
+	}
+	limited := up(nil, "--backoff-max", "1m")
+	all := []*member{limited, up([]string{"TENDRIL_MIME_TYPE=text/plain"}), up(nil)}
+	overriding, other := all[1], all[2]
+	isSet := func(t *testing.T, when, option string, want ...string) {
+		t.Helper()
+		for i, m := range all {
+			var shown api.Configuration
+			if err := json.Unmarshal([]byte(m.tendril(t, "config", "show", option, "-o", "json")), &shown); err != nil {
+				t.Fatal(err)
+			}
+			if o := shown.Options[0]; o.Value != want[min(i, len(want)-1)] || (o.Overridden != "") != (m == overriding && option == "mime-type") {
+				t.Errorf("%s: instance %d has %s %q, overridden here by %q", when, i, option, o.Value, o.Overridden)
+			}
+		}
+	}
+	eventually(t, "all instances are known", func() bool {
+		return strings.Count(limited.tendril(t, "instances"), "running") == len(all)
+	})
+
+	out := other.tendril(t, "config", "set", "http-path=/all", "mime-type=text/csv", "app-grace=3s", "--yes")
+	if !strings.Contains(out, "applied by 3 instances") {
+		t.Errorf("the change printed %q", out)
+	}
+	isSet(t, "after a change", "http-path", "/all")
+	isSet(t, "after a change", "mime-type", "text/csv", "text/plain", "text/csv")
+	isSet(t, "after a change", "app-grace", "3s")
+	for i, m := range all {
+		if n := m.count(func(e event) bool { return e.Msg == "process restarted" }); n != 1 {
+			t.Errorf("instance %d restarted %d processes", i, n)
+		}
+	}
+
+	rejected, err := program(t, "config", "set", "http-path=/wrong", "backoff-min=2m", "--yes", "--data-dir", other.dir).CombinedOutput()
+	if err == nil || !strings.Contains(string(rejected), "rolled back on all instances") || !strings.Contains(string(rejected), "backoff-max 60s is shorter") {
+		t.Errorf("the change that one instance rejects printed %q, %v", rejected, err)
+	}
+	eventually(t, "all instances have rolled back", func() bool {
+		return !slices.ContainsFunc(all, func(m *member) bool {
+			return m.count(func(e event) bool { return e.Msg == "settings for all instances rolled back" }) != 1
+		})
+	})
+	isSet(t, "after the rollback", "http-path", "/all")
+
+	all = append(all, up(nil))
+	isSet(t, "with an instance that starts later", "http-path", "/all")
+	f.queue.put(t, "waits")
+	eventually(t, "the message is posted to the new path", func() bool {
+		return slices.ContainsFunc(all, func(m *member) bool {
+			return m.count(func(e event) bool {
+				return e.Msg == "settled" && e.Outcome == "done" && strings.Contains(e.raw, "/all")
+			}) > 0
+		})
+	})
+}

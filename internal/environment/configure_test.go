@@ -234,7 +234,7 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	}
 }
 
-// readInForce returns everything in workers and deliveries that a change of settings can affect.
+// readInForce returns everything in workers, deliveries and the attributes of queues that a change of settings can affect.
 func readInForce(t *testing.T, s *config.Settings) []any {
 	t.Helper()
 	q := queueWith(*s, s.Queues...)
@@ -242,7 +242,8 @@ func readInForce(t *testing.T, s *config.Settings) []any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []any{tuningOf(s, q.settings()), *opts, q.filter() == nil}
+	receives := s.MaxRetries // the other settings in attributes are in the tuning
+	return []any{tuningOf(s, q.settings()), *opts, q.filter() == nil, receives}
 }
 
 func another(o config.Option) string {
