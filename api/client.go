@@ -211,6 +211,31 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 	return list.Deliveries, err
 }
 
+// Gone returns the error for a message that is in no queue. It says what is known of its last delivery, or how far back
+// the history goes.
+func (c *Client) Gone(ctx context.Context, id string) error {
+	d, found, err := c.Outcome(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	gone := &Error{Status: http.StatusNotFound, Message: "message " + id + " not found in any queue"}
+	at := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+	switch {
+	case found && d.Done():
+		gone.Message += fmt.Sprintf(": completed by %s at %s, attempt %d", d.Queue, at(d.At), d.Attempt)
+		gone.Hint = "a completed message is not kept"
+	case found:
+		gone.Message += fmt.Sprintf(": its last attempt in %s ended %s at %s: %s", d.Queue, d.Outcome, at(d.At), d.Reason)
+		gone.Hint = "it was deleted or has expired since; 'tendril events' shows who deletes messages"
+	default:
+		gone.Hint = "it was deleted or has expired"
+		if list, err := GetDeliveries.get(ctx, c, limitQuery(1)); err == nil && !list.Since.IsZero() {
+			gone.Hint += ", or was delivered before " + at(list.Since) + ", where the history of deliveries starts"
+		}
+	}
+	return gone
+}
+
 // Outcome returns the latest delivery of a message, waiting up to wait for the first one to finish, or else the
 // delivery in progress, if any.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {

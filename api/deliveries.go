@@ -34,6 +34,8 @@ type Delivery struct {
 // DeliveryList is the answer of /api/v1/deliveries.
 type DeliveryList struct {
 	Deliveries []Delivery `json:"deliveries"`
+	// Since is the start of the history: earlier deliveries are forgotten.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // InWork is the outcome of a delivery in progress. Its DurationMS is the time since its start.

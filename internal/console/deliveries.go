@@ -147,6 +147,16 @@ func (ds *Deliveries) Recent(limit int) []api.Delivery {
 	return out
 }
 
+// Since returns the time from which all deliveries are remembered, or zero if none was forgotten yet.
+func (ds *Deliveries) Since() time.Time {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.total <= len(ds.ring) {
+		return time.Time{}
+	}
+	return ds.before(len(ds.ring) - 1).at
+}
+
 // Problems groups the remembered failures by queue and reason, latest failure first.
 func (ds *Deliveries) Problems() []api.Problem {
 	ds.mu.Lock()

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -152,7 +153,8 @@ func (e *environmentRoutes) getDeliveries(c *call) (api.DeliveryList, error) {
 	if err != nil {
 		return api.DeliveryList{}, err
 	}
-	return api.DeliveryList{Deliveries: e.opts.Deliveries.Recent(limit)}, nil
+	return api.DeliveryList{Deliveries: e.opts.Deliveries.Recent(limit),
+		Since: cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)}, nil
 }
 
 // getOutcome returns the latest delivery of a message. With ?wait it waits for one to finish, else returns one in

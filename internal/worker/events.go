@@ -76,6 +76,7 @@ type Duplicate struct {
 // Settled is the result of one delivery.
 type Settled struct {
 	ID, GroupID  string
+	Task         string // the periodic task of a scheduled run, or ""
 	ReceiveCount int
 	// Attempt is ReceiveCount minus the receives before a redrive and those whose messages never reached the app, if
 	// known.

@@ -66,8 +66,7 @@ func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target
 		}
 	}
 
-	return nil, m, base.NotFoundf("message %s not found in any queue", id).
-		Hint("it was delivered or deleted, or has expired; 'tendril peek QUEUE' shows the messages of a queue")
+	return nil, m, client.Gone(ctx, id)
 }
 
 func newMessageShow(c *base.CLI) *cobra.Command {

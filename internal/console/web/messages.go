@@ -234,7 +234,10 @@ func lastAttempt(all []api.Attempt) *attempt {
 // findMessage finds a message in a queue, or in any queue if name is "".
 func (v *visit) findMessage(name, id string) (m api.Message, err error) {
 	if name != "" {
-		return v.api.Message(v.ctx, name, id)
+		m, err = v.api.Message(v.ctx, name, id)
+		if gone := (*api.Error)(nil); !errors.As(err, &gone) || gone.Status != http.StatusNotFound {
+			return m, err
+		}
 	}
 	for _, q := range v.status.Queues {
 		m, err = v.api.Message(v.ctx, q.Name, id)
@@ -243,6 +246,5 @@ func (v *visit) findMessage(name, id string) (m api.Message, err error) {
 			return m, err
 		}
 	}
-	return m, &api.Error{Status: http.StatusNotFound, Message: "message " + id + " not found",
-		Hint: "it was delivered, deleted or has expired"}
+	return m, v.api.Gone(v.ctx, id)
 }

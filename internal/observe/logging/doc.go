@@ -4,7 +4,7 @@
 // output ([Logger.AppOutput]) and the startup banner ([Logger.Banner]).
 //
 //	12:00:00 · receiving started  queue=jobs
-//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500 "no such order"; again in 5m0s
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  jobs  attempt 2: status 500 "no such order"; next in 5m0s
 //	12:00:02 ! changing the visibility failed  queue=jobs message_id=4f0c2b1e-... err="..."
 //	web.1 | listening on port 8080
 //

@@ -37,7 +37,7 @@ func TestObserverGetsWhatIsPrinted(t *testing.T) {
 		want := []string{`WARN   breaker open  target=app\x1b[2J trial_in=5s`,
 			"breaker: breaker open map[target:app\x1b[2J trial_in:5s]",
 			`INFO   task paused  task=tidy`, `pause: task paused map[task:tidy]`, `INFO web.1 stdout ready`,
-			`WARN   ✗ 500      1s  message-1  attempt 2: HTTP 500`}
+			`WARN   ✗ 500      1s  message-1  jobs  attempt 2: HTTP 500`}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%+v: observed\n%s\nwant\n%s", opts, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}

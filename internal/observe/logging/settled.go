@@ -55,7 +55,7 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 
 	if o := l.observer.Load(); o != nil {
 		var b bytes.Buffer
-		l.settledText(&printer{}, &b, s, next, now)
+		l.settledText(&printer{}, &b, name, s, next, now)
 		o.lines(&Record{At: now, Level: levelOf(s.Outcome), Text: b.String()})
 	}
 
@@ -66,7 +66,7 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 		l.printer.print(func(b *bytes.Buffer) {
 			l.printer.paint(b, dim, now.Format(time.TimeOnly))
 			b.WriteByte(' ')
-			l.settledText(l.printer, b, s, next, now)
+			l.settledText(l.printer, b, name, s, next, now)
 		})
 	default:
 		l.settledEvent(name, target, s, next)
@@ -86,6 +86,7 @@ func (l *Logger) settledEvent(name, target string, s *worker.Settled, next Redel
 	}
 
 	last := next.DeadLetterQueue != ""
+	add(s.Task != "", slog.String("task", s.Task))
 	add(s.Status != 0, slog.Int("status", s.Status))
 	add(s.Reason != "", slog.String("reason", s.Reason))
 	add(s.Answer != "" && !l.quiet(), slog.String("answer", s.Answer))
@@ -105,11 +106,11 @@ func (l *Logger) appendAnswer(b *bytes.Buffer, s *worker.Settled) {
 
 // settledText appends the rest of a line after the time, such as
 //
-//	12:00:01 ✓ 200   12ms  4f0c2b1e-...
-//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500 "no such order"; again in 5m0s
-//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead in 5m0s
-//	12:00:01 ✗ 422   12ms  4f0c2b1e-...  attempt 1: status 422 "no such user"; goes to jobs-dead now
-func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, next Redelivery, now time.Time) {
+//	12:00:01 ✓ 200   12ms  4f0c2b1e-...  jobs task tidy
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  jobs  attempt 2: status 500 "no such order"; next in 5m0s
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  jobs  attempt 3: status 500; last of 3, moving to jobs-dead in 5m0s
+//	12:00:01 ✗ 422   12ms  4f0c2b1e-...  jobs  attempt 1: status 422 "no such user"; moving to jobs-dead now
+func (l *Logger) settledText(p *printer, b *bytes.Buffer, name string, s *worker.Settled, next Redelivery, now time.Time) {
 	mark, color := "✓ ", green
 	if s.Outcome != queue.Done {
 		mark, color = "✗ ", red
@@ -122,6 +123,10 @@ func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, nex
 
 	fmt.Fprintf(b, "%s %7s  ", status, short(s.Duration))
 	p.paint(b, dim, s.ID)
+	fmt.Fprintf(b, "  %s", terminal.Plain(name, false))
+	if s.Task != "" {
+		fmt.Fprintf(b, " task %s", terminal.Plain(s.Task, false))
+	}
 	switch {
 	case s.Outcome == queue.Done && s.Instruction == queue.Drop:
 		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
@@ -134,7 +139,7 @@ func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, nex
 	default:
 		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
 		l.appendAnswer(b, s)
-		in := short(max(s.NextRetry.Sub(now), 0))
+		in := max(s.NextRetry.Sub(now), 0).Round(time.Second)
 		switch {
 		case s.DeadLettering && s.Instruction.DeadLetters():
 			fmt.Fprintf(b, "; moving to %s now", next.DeadLetterQueue)

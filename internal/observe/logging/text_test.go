@@ -116,7 +116,7 @@ func TestLastAttemptIsNamed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := worker.Settled{ID: "m1", Status: 500, Reason: "HTTP 500", Attempt: 3, Answer: "no such order",
-		NextRetry: now.Add(5 * time.Minute)}
+		Task: "tidy", NextRetry: now.Add(5*time.Minute - time.Millisecond)}
 	last := Redelivery{Known: true, MaxReceives: 3, DeadLetterQueue: "jobs-dead"}
 	for _, tt := range []struct {
 		next  Redelivery
@@ -125,7 +125,7 @@ func TestLastAttemptIsNamed(t *testing.T) {
 		level slog.Level
 		want  string
 	}{
-		{Redelivery{Known: true}, false, 0, 0, `attempt 3: HTTP 500 "no such order"; next in 5m0s`},
+		{Redelivery{Known: true}, false, 0, 0, `m1  jobs task tidy  attempt 3: HTTP 500 "no such order"; next in 5m0s`},
 		{last, false, 0, 0, `attempt 3: HTTP 500 "no such order"; last of 3, moving to jobs-dead in 5m0s`},
 		{last, true, 0, 0, `attempt 3: HTTP 500 "no such order"; last of 3, moving to jobs-dead now`},
 		{Redelivery{DeadLetterQueue: "jobs-dead"}, true, queue.TerminalStatus, 0,
@@ -134,7 +134,7 @@ func TestLastAttemptIsNamed(t *testing.T) {
 	} {
 		var b bytes.Buffer
 		s.DeadLettering, s.Instruction = tt.now, tt.says
-		New(Options{Level: tt.level}).settledText(&printer{}, &b, &s, tt.next, now)
+		New(Options{Level: tt.level}).settledText(&printer{}, &b, "jobs", &s, tt.next, now)
 		if !strings.HasSuffix(b.String(), tt.want) {
 			t.Errorf("%+v: got %q, want %q", tt.next, b.String(), tt.want)
 		}
@@ -152,11 +152,11 @@ func TestJSONHasTheKeysThatProgramsRead(t *testing.T) {
 	}{
 		{func() {
 			l.Settled("jobs", "http://app/", &worker.Settled{ID: "m1", Outcome: queue.Failed, Attempt: 3, ReceiveCount: 4,
-				Status: 500, Reason: "HTTP 500", Answer: "no", Late: true, Err: errors.New("broken"),
+				Status: 500, Reason: "HTTP 500", Answer: "no", Task: "tidy", Late: true, Err: errors.New("broken"),
 				Duration: time.Second, Wait: time.Minute}, Redelivery{DeadLetterQueue: "jobs-dead"})
 		}, map[string]any{"level": "WARN", "msg": "settled", "component": "worker", "queue": "jobs", "message_id": "m1",
 			"target": "http://app/", "attempt": 3.0, "receive_count": 4.0, "outcome": "failed", "duration_ms": 1000.0,
-			"wait_ms": 60000.0, "status": 500.0, "reason": "HTTP 500", "answer": "no", "last_attempt": true,
+			"wait_ms": 60000.0, "status": 500.0, "reason": "HTTP 500", "answer": "no", "task": "tidy", "last_attempt": true,
 			"dead_letter_queue": "jobs-dead", "late": true, "err": "broken"}},
 		{func() { l.SDK(slog.LevelDebug, "attempt 2"); l.SDK(slog.LevelWarn, "failed to close") },
 			map[string]any{"level": "WARN", "msg": "AWS SDK message", "component": "aws", "text": "failed to close"}},
