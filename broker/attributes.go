@@ -72,6 +72,7 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	return err
 }
 
+// reconfigured puts changed settings into effect. A different retention applies to existing messages too.
 func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, set settings, now int64) {
 	if set.fifo && old.delay != set.delay {
 		defer q.reload()

@@ -31,6 +31,7 @@ type transferItem struct {
 	moved  bool
 }
 
+// apply copies each message that still exists to its new queue, with its attempts, and deletes the original.
 func (t *transfer) apply(x *tx) error {
 	for _, it := range t.items {
 		it.moved = false
@@ -110,6 +111,8 @@ func (x *tx) copyRow(key int64, r *record) error {
 	return err
 }
 
+// onCommit removes moved messages from the index of the source and adds them to those of their new queues. The other
+// messages become available again.
 func (t *transfer) onCommit(err error) error {
 	q := t.from
 	q.broker.queues.moving.Lock()

@@ -18,6 +18,8 @@ func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.expired })
 }
 
+// remove deletes the messages of the receipts, and counts them in the counter that account selects. Deleting a message
+// that no longer exists is not an error.
 func (q *Queue) remove(ctx context.Context, receipts []string, account func(*counters) *int64) []error {
 	live, err := q.live(ctx, len(receipts))
 	if err != nil {
@@ -143,6 +145,7 @@ type removal struct {
 
 func (r *removal) departed() int { return r.counted }
 
+// apply deletes the messages that still exist. A claimed message is not in memory, so its row is read first.
 func (r *removal) apply(t *tx) error {
 	r.counted, r.dues = 0, nil
 	if t.gone(r.q) {

@@ -48,6 +48,7 @@ type condition struct {
 	reason           string
 }
 
+// condition translates a filter to SQL as far as possible. Its other fields hold what must be checked for each row.
 func (b *Broker) condition(f *Filter) (c condition) {
 	and := func(text string, arg any) { c.text, c.args = c.text+` AND `+text, append(c.args, arg) }
 	if f.IDs != nil {

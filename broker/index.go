@@ -263,6 +263,7 @@ func (x *index) countFresh() {
 	x.window.size = n
 }
 
+// arrive adds a new message to memory if the window covers it. Otherwise a later fill reads it.
 func (x *index) arrive(r *record) {
 	w := &x.window
 	covered, last := w.cursor == w.tail, w.tail
@@ -439,6 +440,7 @@ func (f *fill) read(c *conn, number int64) (err error) {
 	return err
 }
 
+// merge adds the messages that a fill has read, and advances the window past them.
 func (x *index) merge(f *fill) (added int) {
 	w := &x.window
 	w.stale = false

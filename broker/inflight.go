@@ -55,6 +55,7 @@ func decodeMark(text []byte, epoch uint32) (m mark, ok bool) {
 	return m, m.key != 0 && m.encode(epoch) == [markSize]byte(text)
 }
 
+// open maps the file of marks into memory. It returns the marks that an earlier process left.
 func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, marksName))
 	if err != nil {

@@ -56,6 +56,7 @@ func (m *maintenance) run() {
 	}
 }
 
+// cleanUp does a small part of the maintenance, less while the writer is busy, and returns how long to pause.
 func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	s := m.b.store.Load()
 	if err := s.synchronous(false); err != nil {

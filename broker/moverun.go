@@ -235,6 +235,8 @@ func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	return err
 }
 
+// loadMoves reads the move tasks and updates those in memory. A task without a row fails, because its queue was
+// deleted.
 func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {

@@ -145,6 +145,8 @@ func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]
 	return err
 }
 
+// createQueue creates a queue. If it exists, its attributes must be the same. With waits, the name of a deleted queue
+// cannot be reused for a minute.
 func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[string]string, waits bool) error {
 	attrs = canonicalAttributes(attrs)
 	fifo, err := checkName(name, attrs)

@@ -184,6 +184,8 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	return err
 }
 
+// look repeats an earlier attempt of the receive, or takes messages. If there are none, the result has an event to
+// wait for.
 func (r *receive) look() error {
 	q := r.q
 	q.lock()

@@ -7,6 +7,7 @@ import (
 	"tendril/queue"
 )
 
+// restore reopens the store after a failure. It replaces the failed one if it accepts a write.
 func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
 		return err // opening a missing file would create an empty store at the path
@@ -47,6 +48,7 @@ func (s *store) probe() error {
 	return err
 }
 
+// reconcile makes the queues in memory match the reopened store.
 func (b *Broker) reconcile(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {

@@ -107,6 +107,7 @@ type rescheduling struct {
 	sent       int64 // new sent time of a scheduled message; 0 for other messages
 }
 
+// apply changes when the message becomes visible, if it still exists.
 func (r *rescheduling) apply(t *tx) error {
 	r.found = false
 	r.to = 0

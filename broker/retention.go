@@ -55,6 +55,7 @@ type sweptRow struct {
 	moved    bool // the message came from another queue
 }
 
+// apply deletes a portion of the expired messages: those sent to the queue, those moved to it, and scheduled ones.
 func (s *sweep) apply(t *tx) error {
 	q := s.q
 	q.mu.Lock()
@@ -184,6 +185,7 @@ func (s *sweep) release() {
 	s.rows = nil
 }
 
+// onCommit removes the deleted messages from the index, and schedules the next sweep.
 func (s *sweep) onCommit(err error) error {
 	q := s.q
 	q.mu.Lock()

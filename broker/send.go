@@ -91,6 +91,8 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	return s, nil
 }
 
+// apply assigns keys and inserts the messages. A duplicate on a FIFO queue is not inserted: its first is the key of
+// the earlier message.
 func (s *sending) apply(t *tx) error {
 	for i := range s.items {
 		s.items[i].first = 0
@@ -152,6 +154,7 @@ func (s *sending) answer() {
 	}
 }
 
+// onCommit adds the inserted messages to the index and wakes receives.
 func (s *sending) onCommit(err error) error {
 	q := s.q
 	if err != nil {

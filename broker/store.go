@@ -218,6 +218,7 @@ func recordCreation(dir string) error {
 	return datadir.Replace(path, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600)
 }
 
+// openStore opens the database, or creates it, with one connection for writing and several for reading.
 func openStore(dir, vfs string, cache int64) (*store, error) {
 	path := filepath.Join(dir, databaseName)
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {

@@ -147,6 +147,7 @@ func insertTexts(names string, columns int) (texts [queue.MaxBatch + 1]string) {
 
 func repeated(sql string, n int) string { return strings.Join(slices.Repeat([]string{sql}, n), `,`) }
 
+// flushInserts inserts up to ten rows with one statement. Plain rows need fewer columns.
 func (t *tx) flushInserts() error {
 	for rest := t.inserts; len(rest) > 0; {
 		plain, n := rest[0].plain(), 1
@@ -208,6 +209,7 @@ func (t *tx) deleteRows(table, text string, keys ...any) error {
 	return t.c.query(func(row row) { t.countReason(row.int(0), row.text(1), row.int(2), -1) }, text, keys...)
 }
 
+// flushDeletes deletes runs of consecutive keys as ranges, and the other keys as lists.
 func (t *tx) flushDeletes(table string, keys []int64) error {
 	texts := deleteTexts[table]
 	slices.Sort(keys)

@@ -138,6 +138,7 @@ func (w *writer) close() {
 	<-w.done
 }
 
+// run commits groups of requests until the writer is closed. Maintenance runs in between.
 func (w *writer) run() {
 	defer close(w.done)
 	defer w.upkeep.timer.Stop()
@@ -260,6 +261,7 @@ func (w *writer) fail(group []pendingRequest, cause error) {
 	w.reopen()
 }
 
+// reopen reopens the store after a failure. It retries until it succeeds or the writer is closed.
 func (w *writer) reopen() {
 	_ = w.b.disk.closing()
 	_ = w.b.store.Load().close() // ignore the error: the store has already failed

@@ -18,7 +18,6 @@ import (
 type Poster struct {
 	// URL is the destination of ordinary messages.
 	URL     string
-	name    string
 	http    *deliver.Client
 	deliver worker.Deliverer
 	last    *api.Exchange
@@ -35,7 +34,7 @@ func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, add
 	opts.Path = cmp.Or(path, opts.Path)
 	opts.Version = version
 	opts.Trace = telemetry.Propagate
-	p := &Poster{URL: address + opts.Path, name: name}
+	p := &Poster{URL: address + opts.Path}
 	opts.Events.Record = func(m *queue.Message) func(*deliver.Exchange) {
 		return func(x *deliver.Exchange) {
 			shown := exchangeOf(x, name, address, m.ID)

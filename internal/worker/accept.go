@@ -18,6 +18,8 @@ func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.
 	}
 }
 
+// acceptNew holds a received message. It deletes the message if it is already done, filtered out or past its
+// retention.
 func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Duration, began, now time.Time) {
 	h := &held{msg: *m}
 	h.received(m, began, now, visibility)

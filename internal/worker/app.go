@@ -177,6 +177,7 @@ func (a *appMonitor) stopProbing() {
 	}
 }
 
+// prober probes the app until it responds or ctx ends.
 func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 	var first time.Time
 	for failures := 1; ; failures++ {

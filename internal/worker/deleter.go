@@ -33,6 +33,7 @@ func (d *deleter) put(h *held, now time.Time) {
 
 func (d *deleter) failing() bool { return d.pending.fails > 0 }
 
+// answered applies the results of a batch of deletes. Receiving stops while the queue permanently rejects deletes.
 func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) {
 	d.core.stats.counts.DeleteCalls++
 	var deleted, conclusive int

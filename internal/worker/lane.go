@@ -394,6 +394,7 @@ func (l *lane) expectedDue() time.Time {
 	return l.nextCheck
 }
 
+// answered updates the estimated backlog after a receive.
 func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	switch n := len(msgs); {
 	case n > 0:

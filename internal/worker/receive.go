@@ -122,6 +122,7 @@ func (w *Worker) startOwnReceives(now time.Time) {
 	}
 }
 
+// receive makes receive calls one after the other, for as long as messages are wanted.
 func (w *Worker) receive(o *openReceive) {
 	req := queue.ReceiveRequest{CountAtPost: w.core.opts.UncountedReturns}
 	for o != nil {
@@ -296,6 +297,7 @@ func (p *poller) failedReceive(o *openReceive, err error, now time.Time) {
 		PollFailed{Err: err, Failures: p.fails, Permanent: class == refused, RetryIn: wait})
 }
 
+// answered learns from the size and duration of a receive, and reports it.
 func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	took := now.Sub(o.start)
 	o.waited = p.waited(o, msgs, now)

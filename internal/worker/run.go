@@ -117,6 +117,8 @@ func (w *Worker) round(now time.Time) time.Time {
 	return w.core.sleepUntil
 }
 
+// stop drains the worker, and aborts its deliveries when work ends. The error counts aborted deliveries and messages
+// that are done but not deleted.
 func (w *Worker) stop(work context.Context) error {
 	w.enter(draining)
 	select {

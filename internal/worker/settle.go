@@ -123,6 +123,7 @@ func newSettled(h *held, res *queue.Result, batch int, aborted bool, now time.Ti
 		Batch: batch, Duration: now.Sub(h.startedAt), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt)}
 }
 
+// apply carries out the decision about a settled message.
 func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	if act.verb != giveUp && !e.Aborted && (e.Outcome == queue.Unreached || e.Outcome == queue.Throttled) {
 		s.messages.countUnposted(h, true)

@@ -64,6 +64,7 @@ func (v *visibilityChanger) queueReturns(now time.Time) {
 	v.returning = v.returning[:0]
 }
 
+// answered applies the results of a batch of visibility changes.
 func (v *visibilityChanger) answered(batch []pending, errs []error, start, now time.Time) {
 	v.core.stats.counts.ChangeCalls++
 	var extended, returned, conclusive int

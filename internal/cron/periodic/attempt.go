@@ -146,7 +146,7 @@ func (s *Scheduler) enqueued(a attempt) {
 	s.history.add(Run{Task: f.Task, ScheduledAt: f.ScheduledAt, ID: f.ID, Manual: f.Manual,
 		EnqueuedAt: a.start.Add(a.took), Lateness: late, MessageID: a.answer.Sent.ID, Resent: a.answer.Resent})
 	call(s.opts.Events.Enqueued, Enqueued{Task: f.Task, ID: f.ID, Queue: f.Queue, MessageID: a.answer.Sent.ID,
-		ScheduledAt: f.ScheduledAt, Lateness: late, Took: a.took, Manual: f.Manual, Resent: a.answer.Resent})
+		ScheduledAt: f.ScheduledAt, Lateness: late, Manual: f.Manual, Resent: a.answer.Resent})
 }
 
 // leftOut reports skipped runs, merging adjacent ones with the same reason. Runs with a record may have been

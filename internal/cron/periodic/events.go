@@ -31,7 +31,7 @@ type Led struct{ Term int64 }
 type Enqueued struct {
 	Task, ID, Queue, MessageID string
 	ScheduledAt                time.Time
-	Lateness, Took             time.Duration
+	Lateness                   time.Duration
 	// Resent means that there may be two messages.
 	Manual, Resent bool
 }

@@ -86,10 +86,9 @@ func (d *dialer) config() *tls.Config {
 func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	var first error
 	for _, address := range d.target.dials {
-		start := time.Now()
 		raw, err := d.open(ctx, d.target.network, address)
 		if d.event != nil {
-			d.event(Connected{Address: address, Duration: time.Since(start), Err: err})
+			d.event(Connected{Address: address, Err: err})
 		}
 		if err == nil {
 			return raw, nil

@@ -83,9 +83,8 @@ type Events struct {
 // Connected is one attempt to connect.
 type Connected struct {
 	// Address is host and port, or the path of a socket.
-	Address  string
-	Duration time.Duration
-	Err      error
+	Address string
+	Err     error
 }
 
 // CertificateRead reports a change or the approaching expiry of the certificates in [TLSFiles].
