@@ -53,16 +53,7 @@ func (b *Broker) open() error {
 	}
 
 	b.store.Store(s)
-	err = b.beginEpoch(s)
-	if err == nil {
-		err = recordCreation(b.dir)
-	}
-
-	if err == nil {
-		err = b.load(s.write)
-	}
-
-	if err != nil {
+	if err := b.start(s); err != nil {
 		return errors.Join(explain(filepath.Join(b.dir, databaseName), err), b.marks.close(), s.close())
 	}
 
@@ -73,6 +64,16 @@ func (b *Broker) open() error {
 	b.resumeQueues()
 	b.resumeMoves()
 	return nil
+}
+
+func (b *Broker) start(s *store) error {
+	if err := b.beginEpoch(s); err != nil {
+		return err
+	}
+	if err := recordCreation(b.dir); err != nil {
+		return err
+	}
+	return b.load(s.write)
 }
 
 // beginEpoch reads or creates the secret, stores the receives that the previous epoch left unstored, and starts a new

@@ -17,20 +17,7 @@ func (b *Broker) restore() error {
 		return err
 	}
 
-	// Check the whole file: a damaged file may accept this write and reject the next.
-	if isCorrupt(b.writer.failed()) {
-		err = s.write.check("quick_check")
-	}
-
-	if err == nil {
-		err = s.probe()
-	}
-
-	if err == nil {
-		err = b.reconcile(s.write)
-	}
-
-	if err != nil {
+	if err := b.resume(s); err != nil {
 		_ = s.close() // ignore the error: the first one is more useful
 		return explain(filepath.Join(b.dir, databaseName), err)
 	}
@@ -38,6 +25,20 @@ func (b *Broker) restore() error {
 	b.store.Store(s)
 	b.disk.opened()
 	return nil
+}
+
+// resume checks that the store accepts writes, and makes the queues in memory match it.
+func (b *Broker) resume(s *store) error {
+	// Check the whole file: a damaged file may accept this write and reject the next.
+	if isCorrupt(b.writer.failed()) {
+		if err := s.write.check("quick_check"); err != nil {
+			return err
+		}
+	}
+	if err := s.probe(); err != nil {
+		return err
+	}
+	return b.reconcile(s.write)
 }
 
 func (s *store) probe() error {

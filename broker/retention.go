@@ -70,16 +70,13 @@ func (s *sweep) apply(t *tx) error {
 	}
 
 	low := makeKey(q.index.number, q.disk.floor)
-	err := s.findOwn(t.c, max(low, q.retention.sweptTo))
-	if err == nil {
-		err = s.findMoved(t.c, low)
+	if err := s.findOwn(t.c, max(low, q.retention.sweptTo)); err != nil {
+		return err
 	}
-
-	if err == nil {
-		err = s.findScheduled(t.c, low)
+	if err := s.findMoved(t.c, low); err != nil {
+		return err
 	}
-
-	if err != nil {
+	if err := s.findScheduled(t.c, low); err != nil {
 		return err
 	}
 

@@ -107,13 +107,13 @@ func replaceFiles(dir, from string, names []string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(path), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(path, text, 0o644)
-		}
 		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return err
 		}
 	}
@@ -143,20 +143,7 @@ func (a *App) importVersion(source string, change func(dir string) error) (v ver
 	if err != nil {
 		return version{}, Refused(err)
 	}
-	if change != nil {
-		err = change(dir)
-	}
-	if err == nil {
-		err = Share(a.opts.Settings(), dir, isArchive) // a copy keeps the permissions of its source folder
-	}
-	if err == nil {
-		archive := ""
-		if isArchive {
-			archive = source
-		}
-		v, err = a.open(dir, archive)
-	}
-	if err != nil {
+	if v, err = a.openCopy(dir, source, isArchive, change); err != nil {
 		a.removeCopy(dir)
 		return version{}, err
 	}
@@ -164,6 +151,22 @@ func (a *App) importVersion(source string, change func(dir string) error) (v ver
 	v.unpacked = true
 	v.copied = copied
 	return v, nil
+}
+
+func (a *App) openCopy(dir, source string, isArchive bool, change func(dir string) error) (version, error) {
+	if change != nil {
+		if err := change(dir); err != nil {
+			return version{}, err
+		}
+	}
+	// A copy keeps the permissions of its source folder.
+	if err := Share(a.opts.Settings(), dir, isArchive); err != nil {
+		return version{}, err
+	}
+	if !isArchive {
+		return a.open(dir, "")
+	}
+	return a.open(dir, source)
 }
 
 // SourceFolder returns the folder that the serving version runs in or was copied from. It returns "" if there isn't
