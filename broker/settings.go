@@ -217,6 +217,7 @@ func differing(current, wanted map[string]string) string {
 	return ""
 }
 
+// sameValue reports whether two attributes are equal, as text or as JSON.
 func sameValue(a, b string) bool {
 	var x, y any
 	if a == b || json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {

@@ -28,23 +28,21 @@ func (s *alarmSource) list(ctx context.Context) (all []Resource, err error) {
 		return nil, err
 	}
 
+	const foreign = "not created by 'tendril alarms apply'"
 	for i := range found.Alarms {
 		all = append(all, Resource{Kind: kindAlarm, Name: found.Alarms[i].Name, ARN: found.Alarms[i].ARN, Owned: true})
 	}
-
 	for i := range found.Foreign {
-		all = append(all, Resource{Kind: kindAlarm, Name: found.Foreign[i].Name, ARN: found.Foreign[i].ARN,
-			Note: "not created by 'tendril alarms apply'"})
+		all = append(all, Resource{Kind: kindAlarm, Name: found.Foreign[i].Name, ARN: found.Foreign[i].ARN, Note: foreign})
 	}
 
-	if dashboard := (Resource{Kind: kindDashboard, Name: alarms.DashboardName(s.environment)}); found.ForeignDashboard {
-		dashboard.Note = "not created by 'tendril alarms apply'"
-		all = append(all, dashboard)
-	} else if found.Dashboard != "" {
-		dashboard.Owned = true
-		all = append(all, dashboard)
+	dashboard := alarms.DashboardName(s.environment)
+	switch {
+	case found.ForeignDashboard:
+		all = append(all, Resource{Kind: kindDashboard, Name: dashboard, Note: foreign})
+	case found.Dashboard != "":
+		all = append(all, Resource{Kind: kindDashboard, Name: dashboard, Owned: true})
 	}
-
 	return all, nil
 }
 

@@ -49,7 +49,7 @@ func (q *queues) openBroker(events *broker.Events) error {
 	})
 	switch {
 	case errors.Is(err, broker.ErrInUse):
-		return q.alreadyRuns(err)
+		return q.inUse(err)
 	case errors.Is(err, broker.ErrUnsafe):
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	case err != nil:
@@ -60,10 +60,11 @@ func (q *queues) openBroker(events *broker.Events) error {
 	return nil
 }
 
-func (q *queues) alreadyRuns(err error) error {
+// inUse explains that another environment uses the data directory.
+func (q *queues) inUse(err error) error {
 	s := q.settings.now()
-	i, unknown := api.ReadInstance(s.DataDir)
-	if unknown != nil || q.opts.Config.IsSet("data-dir") {
+	i, readErr := api.ReadInstance(s.DataDir)
+	if readErr != nil || q.opts.Config.IsSet("data-dir") {
 		return conflict{fmt.Errorf("%w; a second environment needs its own --data-dir", err)}
 	}
 	return conflict{fmt.Errorf("environment %q is already running: process %d, started in %s; stop it, or choose "+

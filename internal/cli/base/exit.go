@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -152,16 +151,11 @@ func NoticesOf(err error) (all []Notice) {
 		return all
 	}
 
-	var said *api.Error
-	if errors.As(err, &said) {
-		for _, d := range said.Details {
+	var apiError *api.Error
+	if errors.As(err, &apiError) {
+		for _, d := range apiError.Details {
 			all = append(all, NoticeOf(yamlfile.Problem{Text: d.Text, Hint: d.Hint}))
 		}
-	}
-
-	var hints []string
-	if coded := (*ExitError)(nil); errors.As(err, &coded) {
-		hints = coded.Hints
 	}
 
 	for line := range strings.Lines(err.Error()) {
@@ -174,11 +168,15 @@ func NoticesOf(err error) (all []Notice) {
 		all = append(all, NoticeOf(yamlfile.Problem{Text: line}))
 	}
 
-	hints = slices.DeleteFunc(slices.Clone(hints), func(hint string) bool { return hint == "" })
-	if len(all) > 0 {
-		all[len(all)-1].Hints = append(all[len(all)-1].Hints, hints...)
+	var exitError *ExitError
+	if errors.As(err, &exitError) && len(all) > 0 {
+		last := &all[len(all)-1]
+		for _, hint := range exitError.Hints {
+			if hint != "" {
+				last.Hints = append(last.Hints, hint)
+			}
+		}
 	}
-
 	return all
 }
 
