@@ -82,7 +82,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 
 	b.attempts.sync(ctx, b)
 	sel := q.broker.condition(&req.Filter)
-	for begun := time.Now(); ; {
+	for start := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
 			return nil, "", err
 		}
@@ -103,7 +103,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 		switch at = last; {
 		case last == 0:
 			return page, "", nil
-		case len(page) == req.Limit || req.Within > 0 && time.Since(begun) > req.Within:
+		case len(page) == req.Limit || req.Within > 0 && time.Since(start) > req.Within:
 			return page, strconv.FormatInt(keySeq(at), 10), nil
 		}
 	}

@@ -183,7 +183,7 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 
 	q.b.attempts.sync(ctx, q.b)
 	sel := q.b.condition(&f)
-	for begun := time.Now(); ; {
+	for start := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
 			return 0, false, err
 		}
@@ -197,7 +197,7 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 			return n, err == nil, err
 		}
 		at = last
-		if time.Since(begun) > within {
+		if time.Since(start) > within {
 			return n, false, nil
 		}
 	}

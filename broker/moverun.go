@@ -32,13 +32,13 @@ func (b *Broker) runMove(t *moveTask) {
 	m := &mover{b: b, task: t, meant: b.condition(&t.Filter), cursor: makeKey(t.source.index.number, 0),
 		behind: map[string]bool{}}
 	for b.moves.snapshot(t).Status == MoveRunning {
-		begun := time.Now()
+		start := time.Now()
 		n, err := m.step()
 		wait := moveRetry
 		if err == nil {
 			wait = 0
 			if t.Rate > 0 {
-				wait = time.Duration(n)*time.Second/time.Duration(t.Rate) - time.Since(begun)
+				wait = time.Duration(n)*time.Second/time.Duration(t.Rate) - time.Since(start)
 			}
 		}
 

@@ -141,10 +141,10 @@ const maxReason = 200
 // failureReason returns the reason that an attempt is grouped by. Similar failures get the same reason because it has
 // no numbers and IDs.
 func failureReason(a *Attempt) string {
-	said := withoutIDs(headline(a.Answer))
-	text := withoutIDs(a.Reason) + " " + said
+	message := withoutIDs(headline(a.Answer))
+	text := withoutIDs(a.Reason) + " " + message
 	if a.Status >= 300 {
-		text = fmt.Sprintf("HTTP %d %s", a.Status, said)
+		text = fmt.Sprintf("HTTP %d %s", a.Status, message)
 	}
 	return cutText(strings.Join(strings.FieldsFunc(text, notInReason), " "), maxReason)
 }
@@ -154,8 +154,8 @@ func notInReason(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r)
 func headline(answer string) string {
 	var object map[string]any
 	if json.Unmarshal([]byte(answer), &object) == nil {
-		if said := errorText(object); said != "" {
-			return said
+		if message := errorText(object); message != "" {
+			return message
 		}
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(answer), "\n")
@@ -164,13 +164,13 @@ func headline(answer string) string {
 
 func errorText(object map[string]any) string {
 	for _, name := range []string{"message", "error", "detail", "title", "errorMessage", "reason"} {
-		switch said := object[name].(type) {
+		switch value := object[name].(type) {
 		case string:
-			if said != "" {
-				return said
+			if value != "" {
+				return value
 			}
 		case map[string]any:
-			if inner := errorText(said); inner != "" {
+			if inner := errorText(value); inner != "" {
 				return inner
 			}
 		}

@@ -51,13 +51,13 @@ func (c *Caller) Authorize(action, arn string, p *Policy) error {
 	everything := !c.sendOnly && len(c.queues) == 0
 	granted := everything || (len(c.queues) == 0 || slices.Contains(c.queues, name)) &&
 		(!c.sendOnly || arn != "" && slices.Contains(sendActions, action))
-	said, by := p.decide(request{principal, account, action, arn, c.TLS, c.Address})
+	decision, by := p.decide(request{principal, account, action, arn, c.TLS, c.Address})
 	switch {
 	case everything && slices.Contains(repairActions, action):
 		return nil
-	case said == denied && granted:
+	case decision == denied && granted:
 		return denial(action, name, by.Condition)
-	case said == allowed || said == silent && granted:
+	case decision == allowed || decision == silent && granted:
 		return nil
 	}
 	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to call %s here.", action)

@@ -203,9 +203,9 @@ func (a *App) Stop(context.Context) error {
 
 // awaitSteps waits for running hooks, which could leave more processes behind.
 func (a *App) awaitSteps() {
-	over := make(chan struct{})
-	go func() { a.background.Wait(); close(over) }()
-	for _, end := range []<-chan struct{}{over, a.opts.Changing} {
+	done := make(chan struct{})
+	go func() { a.background.Wait(); close(done) }()
+	for _, end := range []<-chan struct{}{done, a.opts.Changing} {
 		select {
 		case <-end:
 		case <-a.opts.Hurry.Done():

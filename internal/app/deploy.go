@@ -293,9 +293,9 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 	a.prune(v)
 
 	// The caller's context may be done by now, and an abort has no effect after the switch.
-	after, over := a.untilStop(context.WithoutCancel(ctx))
-	defer over(nil)
-	a.deployments.setAbort(over)
+	after, cancelAfter := a.untilStop(context.WithoutCancel(ctx))
+	defer cancelAfter(nil)
+	a.deployments.setAbort(cancelAfter)
 	a.quarantine.stopUnused()
 	if err := a.finish(after, v); err != nil {
 		return api.DeployResult{}, err

@@ -79,7 +79,7 @@ func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {
 	d.mu.Lock()
 	last := d.last()
 	abort := d.abort
-	over := d.over
+	ended := d.over
 	if last == nil || last.Over() {
 		d.mu.Unlock()
 		return api.Deployment{}, &api.Error{Status: http.StatusConflict, Message: "no deployment is in progress",
@@ -89,7 +89,7 @@ func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {
 
 	abort(fmt.Errorf("%w by %s", errAborted, deployedBy(ctx)))
 	select {
-	case <-over:
+	case <-ended:
 	case <-ctx.Done():
 		return api.Deployment{}, ctx.Err()
 	}

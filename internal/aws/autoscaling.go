@@ -257,9 +257,9 @@ func (a *AutoScaling) explain(ctx context.Context, action, what string, err erro
 func scalingCode(refused *refusal) string {
 	switch refused.shape {
 	case "ValidationError":
-		said := strings.ToLower(refused.message)
-		if strings.Contains(said, "not found") || strings.Contains(said, "does not exist") ||
-			strings.Contains(said, "no active lifecycle action") {
+		message := strings.ToLower(refused.message)
+		if strings.Contains(message, "not found") || strings.Contains(message, "does not exist") ||
+			strings.Contains(message, "no active lifecycle action") {
 			return queue.CodeResourceNotFound
 		}
 		return queue.CodeInvalidParameterValue

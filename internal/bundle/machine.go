@@ -293,8 +293,8 @@ func (d *document) services(section yamlfile.Pair) (all []Service) {
 				}
 			}
 			e.each(p, keys{
-				"enabled":       func(v yamlfile.Pair) { is := e.flag(v); s.Enabled = &is },
-				"ensureRunning": func(v yamlfile.Pair) { is := e.flag(v); s.Running = &is },
+				"enabled":       func(v yamlfile.Pair) { on := e.flag(v); s.Enabled = &on },
+				"ensureRunning": func(v yamlfile.Pair) { on := e.flag(v); s.Running = &on },
 				"files":         restartFor, "sources": restartFor, "commands": restartFor,
 				"packages": func(v yamlfile.Pair) {
 					for _, of := range v.Value.Pairs {

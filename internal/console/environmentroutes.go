@@ -129,14 +129,14 @@ func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) 
 		if !c.query.Has("verbose") {
 			checks = slices.DeleteFunc(checks, func(c health.Check) bool { return c.OK })
 		}
-		said := probed{Status: "ok", Checks: checks, failed: !passed}
+		answer := probed{Status: "ok", Checks: checks, failed: !passed}
 		if !passed {
-			said.Status = "failed"
+			answer.Status = "failed"
 		}
 		if isReady {
-			said.Status, said.Ready = "", &passed
+			answer.Status, answer.Ready = "", &passed
 		}
-		return said, nil
+		return answer, nil
 	}
 }
 

@@ -89,7 +89,7 @@ func (q *queueRoutes) messages(c *call) (api.MessagePage, error) {
 	}
 
 	page := api.MessagePage{Messages: []api.Message{}, Next: req.After}
-	begun := time.Now()
+	start := time.Now()
 	for size, left, chunk := 0, req.Limit, firstChunk; size < pageBytes && left > 0; chunk = nextChunk {
 		req.After, req.Limit = page.Next, min(left, chunk)
 		stored, next, err := q.broker.Browse(c.ctx, c.name, req)
@@ -105,7 +105,7 @@ func (q *queueRoutes) messages(c *call) (api.MessagePage, error) {
 		}
 		left -= len(stored)
 		page.Next = next
-		if next == "" || req.Within > 0 && time.Since(begun) > req.Within {
+		if next == "" || req.Within > 0 && time.Since(start) > req.Within {
 			break
 		}
 	}

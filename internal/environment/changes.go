@@ -273,7 +273,7 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 // refusal returns why a console request was rejected. It returns "" if the request was started, because its failure
 // is logged separately.
 func refusal(err error) string {
-	if begun := (*api.DeployError)(nil); err == nil || errors.As(err, &begun) {
+	if deployError := (*api.DeployError)(nil); err == nil || errors.As(err, &deployError) {
 		return ""
 	}
 	return strings.ReplaceAll(err.Error(), "\n  ", "; ") // put the hints, which are on their own lines, on one line

@@ -112,8 +112,8 @@ func (e *Environment) Run(stop, now context.Context) error {
 		e.observe.history.totals.reason = err.Error()
 	}
 
-	ctx, over := e.beginShutdown(now)
-	defer over()
+	ctx, cancel := e.beginShutdown(now)
+	defer cancel()
 	return errors.Join(err, e.Stop(ctx))
 }
 

@@ -240,7 +240,7 @@ func (j *Journal) write(r record, durable bool) error {
 	}
 	j.written++
 
-	for mine := j.written; durable && j.err == nil && j.syncedTo < mine; {
+	for end := j.written; durable && j.err == nil && j.syncedTo < end; {
 		if j.syncing {
 			j.synced.Wait()
 			continue

@@ -64,6 +64,6 @@ func (h *Handler) Anonymous(r *http.Request) bool {
 
 // overSocket reports whether a request came over a Unix socket, which web pages cannot reach.
 func overSocket(r *http.Request) bool {
-	_, is := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr)
-	return is
+	_, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr)
+	return ok
 }

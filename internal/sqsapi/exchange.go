@@ -75,9 +75,9 @@ func (x *exchange) readBody(in *bytes.Buffer) error {
 		_, err = in.ReadFrom(body)
 	}
 
-	var over *http.MaxBytesError
+	var tooLong *http.MaxBytesError
 	switch {
-	case errors.As(err, &over):
+	case errors.As(err, &tooLong):
 		return tooLarge()
 	case asQueueError(err) != nil:
 		x.w.Header().Set("Connection", "close")

@@ -347,12 +347,12 @@ func (c *RegistryClient) refusal(status int, answer []byte) error {
 		Type    string `json:"__type"`
 		Message string `json:"message"`
 	}
-	ours := json.Unmarshal(answer, &wire, decodeOptions) == nil
+	isOurs := json.Unmarshal(answer, &wire, decodeOptions) == nil
 	_, code, named := strings.Cut(wire.Type, "#")
 	f, known := faults[code]
-	ours = ours && named && known && f.status == status && code != codeUnknownOperation
+	isOurs = isOurs && named && known && f.status == status && code != codeUnknownOperation
 	switch {
-	case ours:
+	case isOurs:
 		return &queue.Error{Code: code, Message: wire.Message}
 	case status >= 500 && status != http.StatusNotImplemented:
 		return queue.Errorf(queue.CodeUnreachable, "The registry at %s could not answer: status %d.", c.shown(), status)

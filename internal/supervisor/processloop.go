@@ -92,13 +92,13 @@ func (l *processLoop) answer(err error) {
 
 // requestRestart asks the loop for a restart and returns the result of the start. over is closed when the loop has
 // ended.
-func (l *processLoop) requestRestart(ctx context.Context, over <-chan struct{}) error {
+func (l *processLoop) requestRestart(ctx context.Context, ended <-chan struct{}) error {
 	started := make(chan error, 1)
 	select {
 	case l.asked <- started:
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-over:
+	case <-ended:
 		return errStopped
 	}
 	select {
@@ -106,7 +106,7 @@ func (l *processLoop) requestRestart(ctx context.Context, over <-chan struct{}) 
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-over:
+	case <-ended:
 		return errStopped
 	}
 }

@@ -194,8 +194,8 @@ func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 		probing, cancel := context.WithTimeout(ctx, probeTimeout)
 		err := a.app.Probe(probing)
 		cancel()
-		var over bool
-		if wait, over = a.probed(ctx, err, failures, began, first); over {
+		var ended bool
+		if wait, ended = a.probed(ctx, err, failures, began, first); ended {
 			return
 		}
 	}

@@ -121,8 +121,8 @@ func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 		if l.granted == 0 {
 			continue
 		}
-		if over := l.granted - l.usableSlots(now); over > 0 {
-			p.grant(l, -over)
+		if excess := l.granted - l.usableSlots(now); excess > 0 {
+			p.grant(l, -excess)
 			if l.limitedToGranted(now) {
 				p.keepTurn(l)
 			}

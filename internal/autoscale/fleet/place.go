@@ -61,7 +61,7 @@ func findGroup(ctx context.Context, connection *aws.Options) (p Place, err error
 	}
 
 	if named := os.Getenv("TENDRIL_INSTANCE_ID"); named == "" {
-		if is, err := machine.InGroup(asking); err != nil || !is {
+		if isMember, err := machine.InGroup(asking); err != nil || !isMember {
 			return p, err
 		}
 	}

@@ -109,8 +109,8 @@ func (a *Applier) command(ctx context.Context, c *bundle.Command) (Outcome, erro
 
 func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
 	if entry, ok := a.query(ctx, "getent", "group", g.Name); ok {
-		if is := field(entry, 2); g.GID != "" && g.GID != is {
-			return unchanged, fmt.Errorf("group %s exists with the gid %s, not %s", g.Name, is, g.GID)
+		if current := field(entry, 2); g.GID != "" && g.GID != current {
+			return unchanged, fmt.Errorf("group %s exists with the gid %s, not %s", g.Name, current, g.GID)
 		}
 		return unchanged, nil
 	}
@@ -124,8 +124,8 @@ func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
 // user creates a system user that cannot log in, as cfn-init does.
 func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	if entry, ok := a.query(ctx, "getent", "passwd", u.Name); ok {
-		if is := field(entry, 2); u.UID != "" && u.UID != is {
-			return unchanged, fmt.Errorf("user %s exists with the uid %s, not %s", u.Name, is, u.UID)
+		if current := field(entry, 2); u.UID != "" && u.UID != current {
+			return unchanged, fmt.Errorf("user %s exists with the uid %s, not %s", u.Name, current, u.UID)
 		}
 		return a.join(ctx, u)
 	}

@@ -68,7 +68,7 @@ func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version str
 // installDebian installs a package with apt. It updates apt's package lists once, before the first installation.
 func (a *Applier) installDebian(ctx context.Context, name, version string) (did bool, err error) {
 	found, ok := a.query(ctx, "dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name)
-	if is, installed := strings.CutPrefix(found, "installed "); ok && installed && (version == "" || version == is) {
+	if current, installed := strings.CutPrefix(found, "installed "); ok && installed && (version == "" || version == current) {
 		return false, nil
 	}
 

@@ -289,7 +289,7 @@ func (u *unpacking) link(name, to string) error {
 	if filepath.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to)) {
 		return fmt.Errorf("the link %q leads out of the folder", name)
 	}
-	if is, err := u.root.Readlink(name); err == nil && is == to {
+	if current, err := u.root.Readlink(name); err == nil && current == to {
 		return nil
 	}
 	u.did = true
@@ -340,10 +340,10 @@ func (u *unpacking) equal(name string, staged *os.File) (bool, error) {
 	if _, err := staged.Seek(0, io.SeekStart); err != nil {
 		return false, err
 	}
-	is, err := u.root.Open(name)
+	existing, err := u.root.Open(name)
 	if err != nil {
 		return false, err
 	}
-	defer is.Close()
-	return sameContent(is, staged)
+	defer existing.Close()
+	return sameContent(existing, staged)
 }

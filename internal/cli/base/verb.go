@@ -113,18 +113,18 @@ func CheckShown(limit int) error {
 // Explained adds an exit status and hints to errors from the console and from queues.
 func Explained(err error) error {
 	var reported *ExitError
-	var said *api.Error
+	var apiError *api.Error
 	var refused *queue.Error
 	switch {
 	case err == nil || errors.As(err, &reported):
 		return err
 	case errors.Is(err, api.ErrNotRunning):
-		errors.As(err, &said)
-		return Fail(ExitNotFound, err, said.Hint)
+		errors.As(err, &apiError)
+		return Fail(ExitNotFound, err, apiError.Hint)
 	case errors.Is(err, queue.ErrNoQueue):
 		return Fail(ExitNotFound, err, "'tendril queues list' lists the queues")
-	case errors.As(err, &said):
-		return Fail(consoleExit(said), err, cmp.Or(said.Hint, refusedHint(said.Code, said.Message)))
+	case errors.As(err, &apiError):
+		return Fail(consoleExit(apiError), err, cmp.Or(apiError.Hint, refusedHint(apiError.Code, apiError.Message)))
 	case errors.As(err, &refused):
 		return Fail(queueExit(refused.Code), err, refusedHint(refused.Code, refused.Message))
 	}
@@ -144,17 +144,17 @@ func refusedHint(code, message string) string {
 	return ""
 }
 
-func consoleExit(said *api.Error) int {
-	if said.Code != "" {
-		return queueExit(said.Code)
+func consoleExit(apiError *api.Error) int {
+	if apiError.Code != "" {
+		return queueExit(apiError.Code)
 	}
 	exits := map[int]int{http.StatusNotFound: ExitNotFound, http.StatusConflict: ExitConflict,
 		http.StatusUnauthorized: ExitUnreachable, http.StatusForbidden: ExitUnreachable,
 		http.StatusBadRequest: ExitUsage, http.StatusRequestEntityTooLarge: ExitUsage}
-	if errors.Is(said, api.ErrOff) {
+	if errors.Is(apiError, api.ErrOff) {
 		return ExitUnreachable
 	}
-	return cmp.Or(exits[said.Status], ExitFailed)
+	return cmp.Or(exits[apiError.Status], ExitFailed)
 }
 
 func queueExit(code string) int {

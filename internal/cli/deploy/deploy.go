@@ -201,17 +201,17 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 		result api.DeployResult
 		err    error
 	}
-	over := make(chan outcome, 1)
+	done := make(chan outcome, 1)
 	go func() {
 		result, err := begin(ctx)
-		over <- outcome{result, err}
+		done <- outcome{result, err}
 	}()
 	tick := time.NewTicker(deployTick)
 	defer tick.Stop()
 	reported := ""
 	for {
 		select {
-		case o := <-over:
+		case o := <-done:
 			return o.result, o.err
 		case <-tick.C:
 			// Ignore errors; the result of the deployment arrives separately.

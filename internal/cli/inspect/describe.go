@@ -95,8 +95,8 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	}
 
 	hint := ""
-	if said := (*api.Error)(nil); errors.As(err, &said) {
-		hint = said.Hint
+	if apiError := (*api.Error)(nil); errors.As(err, &apiError) {
+		hint = apiError.Hint
 	}
 
 	c.PrintWarnings(yamlfile.Problem{Text: "cannot query the running environment: " + err.Error() + "; " + instead, Hint: hint})
@@ -289,9 +289,9 @@ func TakesEffect(o api.OptionChange) string {
 
 // ExplanationOf returns an explanation of an option, based on the running process's description.
 func ExplanationOf(o config.Option, d *api.Description) *config.Explanation {
-	said, _ := d.Option(o.Name)
-	e := &config.Explanation{Option: o, Value: said.Value, From: base.OriginOf(said.OptionValue)}
-	for _, set := range said.SetBy {
+	option, _ := d.Option(o.Name)
+	e := &config.Explanation{Option: o, Value: option.Value, From: base.OriginOf(option.OptionValue)}
+	for _, set := range option.SetBy {
 		e.Chain = append(e.Chain, config.Setting{Origin: base.OriginOf(set), Value: set.Value})
 	}
 

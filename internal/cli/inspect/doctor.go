@@ -102,8 +102,8 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 
 // otherProgram returns the path of an environment's executable if it differs from this one; "" if equal or unknown.
 func otherProgram(theirs api.Program) string {
-	ours := api.ThisProgram()
-	if ours.ID == "" || ours.ID == theirs.ID {
+	program := api.ThisProgram()
+	if program.ID == "" || program.ID == theirs.ID {
 		return ""
 	}
 	return theirs.Path

@@ -52,9 +52,9 @@ queue. A copy has no reason.`,
 		case whole && which.isTask() && g.queue.Remote == nil:
 			return redriveTask(ctx, c, g, which, to, n)
 		case whole && which.isEverything() && g.queue.Remote != nil && to == "":
-			var over bool
+			var ended bool
 			var err error
-			if moved, over, err = redriveOnSQS(ctx, c, g, n); over || err != nil {
+			if moved, ended, err = redriveOnSQS(ctx, c, g, n); ended || err != nil {
 				return moved, err
 			}
 		}

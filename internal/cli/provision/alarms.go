@@ -239,12 +239,12 @@ func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 		if s.Action == alarms.Update {
 			row.Changes = s.Changes
 		}
-		if is := there[s.Name]; is != nil {
-			row.Alarm = is.Alarm
-			row.State = is.State
-			row.Reason = is.Reason
-			row.Since = is.Since
-			row.ARN = is.ARN
+		if existing := there[s.Name]; existing != nil {
+			row.Alarm = existing.Alarm
+			row.State = existing.State
+			row.Reason = existing.Reason
+			row.Since = existing.Since
+			row.ARN = existing.ARN
 		} else {
 			row.Alarm = *described[s.Name]
 		}
@@ -252,10 +252,10 @@ func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 	}
 
 	for i := range found.Foreign {
-		is := &found.Foreign[i]
+		foreign := &found.Foreign[i]
 		for j := range shown.Alarms {
-			if shown.Alarms[j].Name == is.Name {
-				shown.Alarms[j] = shownAlarm{Alarm: is.Alarm, State: is.State, Reason: is.Reason, Since: is.Since, ARN: is.ARN, Status: "foreign"}
+			if shown.Alarms[j].Name == foreign.Name {
+				shown.Alarms[j] = shownAlarm{Alarm: foreign.Alarm, State: foreign.State, Reason: foreign.Reason, Since: foreign.Since, ARN: foreign.ARN, Status: "foreign"}
 			}
 		}
 	}

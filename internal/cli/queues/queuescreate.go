@@ -194,10 +194,10 @@ func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue)
 }
 
 func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []string, err error) {
-	is, err := m.attributes(ctx, n.name)
+	current, err := m.attributes(ctx, n.name)
 	if err == nil {
 		for name, value := range n.attributes {
-			if now, known := is[name]; known && now != value {
+			if now, known := current[name]; known && now != value {
 				return nil, base.Conflictf("queue %s exists with %s=%s", n.name, name, now)
 			}
 		}

@@ -60,8 +60,8 @@ func (e *embeddedEnd) item(s *broker.Stored) migrate.Item {
 // that has one or no room for it.
 func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 	m := queue.Outgoing{Body: s.Body, Attributes: s.Attributes, GroupID: s.GroupID, TraceHeader: s.TraceHeader}
-	_, said := queue.CutReason(s.Attributes)
-	if s.DeadLetterSource == "" || said != nil {
+	_, reason := queue.CutReason(s.Attributes)
+	if s.DeadLetterSource == "" || reason != nil {
 		return m
 	}
 	dead := queue.DeadLetter{Message: &s.Message, Failure: e.failureOf(s)}

@@ -124,13 +124,13 @@ func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 	}
 
 	for _, a := range want.Alarms {
-		is := have[a.Name]
-		if is != nil && a.Actions == nil {
-			a.Actions = is.Actions // set by an earlier 'alarms apply'
+		existing := have[a.Name]
+		if existing != nil && a.Actions == nil {
+			a.Actions = existing.Actions // set by an earlier 'alarms apply'
 		}
 		step := Step{Action: Create, Kind: "alarm", Name: a.Name, Changes: []string{Condition(&a)}, alarm: a}
-		if is != nil {
-			step.Action, step.Changes = Update, differences(&is.Alarm, &a)
+		if existing != nil {
+			step.Action, step.Changes = Update, differences(&existing.Alarm, &a)
 			if len(step.Changes) == 0 {
 				step.Action = Keep
 			}
@@ -243,8 +243,8 @@ func normal(a *aws.Alarm) aws.Alarm {
 	return n
 }
 
-func differences(is, want *aws.Alarm) (changes []string) {
-	a, b := normal(is), normal(want)
+func differences(current, want *aws.Alarm) (changes []string) {
+	a, b := normal(current), normal(want)
 	from, to := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range from.NumField() {
 		name, _, _ := strings.Cut(from.Type().Field(i).Tag.Get("json"), ",")

@@ -132,7 +132,7 @@ func percent(share float64) string {
 
 func size(count any) string {
 	n, _ := count.(int64)
-	if small, is := count.(int); is {
+	if small, ok := count.(int); ok {
 		n = int64(small)
 	}
 	switch {

@@ -37,11 +37,11 @@ func (m *Manager) KeepHistory(ctx context.Context) {
 	tick := time.NewTicker(historyInterval)
 	defer tick.Stop()
 	written, failing := int64(0), false
-	for over := false; !over; {
+	for ended := false; !ended; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			over = true
+			ended = true
 		}
 
 		s := m.current.Load()

@@ -90,13 +90,13 @@ func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	over := make(chan struct{})
-	defer close(over)
+	stopped := make(chan struct{})
+	defer close(stopped)
 	go func() {
 		select {
 		case <-m.opts.Stopping:
 		case <-m.run.Done():
-		case <-over:
+		case <-stopped:
 		}
 		cancel()
 	}()

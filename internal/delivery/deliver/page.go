@@ -49,13 +49,13 @@ func pageText(page []byte) string {
 
 	title := printable(parts[atom.Title].String())
 	heading := printable(parts[atom.H1].String())
-	said := []string{title, firstLine(parts[atom.Pre].String()), heading, printable(all.String())}
-	for _, text := range said {
+	candidates := []string{title, firstLine(parts[atom.Pre].String()), heading, printable(all.String())}
+	for _, text := range candidates {
 		if text != "" && !namesStatus(text) {
 			return text
 		}
 	}
-	return cmp.Or(said...)
+	return cmp.Or(candidates...)
 }
 
 // statusNames contains texts that are no more informative than a status code.

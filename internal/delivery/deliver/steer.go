@@ -165,25 +165,25 @@ func (c *conn) applyOutcome(values []string, final, success bool) steering {
 }
 
 // result applies the app's instruction to a result.
-func (s *steering) result(status string, said queue.Result) queue.Result {
+func (s *steering) result(status string, result queue.Result) queue.Result {
 	if s.reason != "" {
-		said.Answer, said.Excerpt = s.reason, ""
+		result.Answer, result.Excerpt = s.reason, ""
 	}
 
 	switch s.wish {
 	case wishDrop:
-		said.Outcome, said.Instruction = queue.Done, queue.Drop
-		said.Reason = status + " (app says drop)"
+		result.Outcome, result.Instruction = queue.Done, queue.Drop
+		result.Reason = status + " (app says drop)"
 	case wishDeadLetter:
-		said.Outcome, said.Instruction = queue.Failed, queue.DeadLetterNow
-		said.Reason = status + " (app says dead-letter)"
+		result.Outcome, result.Instruction = queue.Failed, queue.DeadLetterNow
+		result.Reason = status + " (app says dead-letter)"
 	case wishRetry:
-		said.Outcome, said.Reason = queue.Failed, status+" (app says retry)"
+		result.Outcome, result.Reason = queue.Failed, status+" (app says retry)"
 		if s.timed {
-			said.Instruction, said.RetryAfter = queue.Retry, s.time
-			said.Reason = status + " (app says retry in " + s.time.String() + ")"
+			result.Instruction, result.RetryAfter = queue.Retry, s.time
+			result.Reason = status + " (app says retry in " + s.time.String() + ")"
 		}
 	}
 
-	return said
+	return result
 }

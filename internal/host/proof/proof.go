@@ -111,11 +111,11 @@ func exchange(conn net.Conn, request *http.Request) (string, error) {
 		return "", err
 	}
 	defer answer.Body.Close()
-	said := answer.Header.Get(header)
-	if said != refused && (answer.StatusCode != http.StatusNoContent || answer.Close || reader.Buffered() > 0) {
+	proof := answer.Header.Get(header)
+	if proof != refused && (answer.StatusCode != http.StatusNoContent || answer.Close || reader.Buffered() > 0) {
 		return "", nil
 	}
-	return said, nil
+	return proof, nil
 }
 
 // Answer responds to a challenge. It returns false if the request is not a challenge.
