@@ -102,7 +102,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// usage is the use of resources at one moment, in the order of usageNames.
+// usage holds the resources in use at one moment, in the order of usageNames.
 type usage [5]float64
 
 var usageNames = [len(usage{})]string{"heap", "goroutines", "descriptors", "resident memory", "data directory"}

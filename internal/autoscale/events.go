@@ -100,6 +100,7 @@ type caller struct {
 	failures map[string]int
 }
 
+// newCaller returns a caller that limits each call to timeout; 0 means 10 s.
 func newCaller(timeout time.Duration, failed func(Failed)) caller {
 	return caller{timeout, failed, map[string]int{}}
 }

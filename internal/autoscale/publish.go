@@ -1,7 +1,6 @@
 package autoscale
 
 import (
-	"cmp"
 	"context"
 	"time"
 )
@@ -32,17 +31,15 @@ type Reporter struct {
 	Publish func(ctx context.Context, metrics []Metric) error
 	// Instances returns the number of instances that share the queue.
 	Instances func(ctx context.Context) (int, error)
-	// Every is the interval; 0 means 60 s.
-	Every time.Duration
 	// IsLeader reports whether this instance is the leader. Only the leader publishes.
 	IsLeader func() bool
 	Events   Events
 }
 
-// Run publishes the metrics until ctx ends, and reports failures.
+// Run publishes the metrics every minute until ctx ends, and reports failures.
 func (r *Reporter) Run(ctx context.Context) {
 	calls := newCaller(0, r.Events.Failed)
-	every(ctx, cmp.Or(r.Every, time.Minute), func() bool {
+	every(ctx, time.Minute, func() bool {
 		if r.IsLeader() {
 			_ = calls.do(ctx, "publishing the load", r.publish) // reported already
 		}

@@ -25,13 +25,12 @@ type Termination struct {
 	// Drain returns when no work is in flight or ctx ends.
 	Drain func(ctx context.Context) error
 	// Poll is the interval between two calls of Chosen; 0 means 5 s.
-	Poll time.Duration
-	// Beat is the interval between two heartbeats; 0 means 15 s, half of the shortest heartbeat timeout.
-	Beat time.Duration
-	// CallTimeout limits each call; 0 means 10 s.
-	CallTimeout time.Duration
-	Events      Events
+	Poll   time.Duration
+	Events Events
 }
+
+// heartbeatInterval is half of the shortest heartbeat timeout.
+const heartbeatInterval = 15 * time.Second
 
 // completionAttempts are made with delays of 1 s, 2 s, 4 s and so on.
 const completionAttempts = 6
@@ -50,7 +49,7 @@ func (d *Termination) Run(ctx context.Context) {
 
 // wait waits until this instance is chosen. It returns false if ctx ends first.
 func (d *Termination) wait(ctx context.Context) bool {
-	chosen, calls := false, newCaller(d.CallTimeout, d.Events.Failed)
+	chosen, calls := false, newCaller(0, d.Events.Failed)
 	every(ctx, cmp.Or(d.Poll, 5*time.Second), func() bool {
 		_ = calls.do(ctx, "checking for termination", func(ctx context.Context) (err error) { // reported already
 			chosen, err = d.Chosen(ctx)
@@ -67,8 +66,8 @@ func (d *Termination) drain(ctx context.Context) error {
 	heartbeats, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() {
-		begun, calls := false, newCaller(d.CallTimeout, d.Events.Failed)
-		every(heartbeats, cmp.Or(d.Beat, 15*time.Second), func() bool {
+		begun, calls := false, newCaller(0, d.Events.Failed)
+		every(heartbeats, heartbeatInterval, func() bool {
 			if begun { // skips the first tick, because the hook's timeout has just started
 				_ = calls.do(heartbeats, "sending the lifecycle heartbeat", d.Hook.Heartbeat) // reported already
 			}
@@ -84,7 +83,7 @@ func (d *Termination) drain(ctx context.Context) error {
 
 // complete completes the lifecycle action. It retries, without delays once ctx has ended.
 func (d *Termination) complete(ctx context.Context) error {
-	calls := newCaller(d.CallTimeout, d.Events.Failed)
+	calls := newCaller(0, d.Events.Failed)
 	for attempt := range completionAttempts - 1 {
 		if calls.do(context.WithoutCancel(ctx), "completing the lifecycle hook", d.Hook.Complete) == nil {
 			return nil

@@ -72,7 +72,7 @@ func bind[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*ca
 		query: row.Query, takes: reflect.TypeFor[Body](), gives: reflect.TypeFor[Answer]()}
 }
 
-// do returns a route whose handler takes a body.
+// do returns a route whose request has a body, which the handler gets decoded.
 func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call, Body) (Answer, error)) route {
 	return bind(k, row, func(c *call) (any, error) {
 		var body Body

@@ -30,7 +30,7 @@ func (h *holder) read(ctx context.Context) error {
 	return nil
 }
 
-// try makes one try of an attempt, without recording the outcome.
+// try calls the store once for an attempt. The caller records the outcome.
 func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
 	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
 	defer cancel()
