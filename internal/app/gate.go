@@ -16,6 +16,8 @@ type gate struct {
 	timer *time.Timer
 }
 
+// change opens or closes the gate. Once the app has been ready, the gate closes only if it stays unready for
+// notReadyWait.
 func (g *gate) change(open bool, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

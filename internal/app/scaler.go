@@ -69,6 +69,8 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 	return nil
 }
 
+// change changes the number of replicas to the wanted one, which may change meanwhile. After a failure, it pauses
+// further changes.
 func (s *Scaler) change() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -71,6 +71,7 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	return nil
 }
 
+// runOne runs one step with a time limit. A failure is an error unless the step ignores errors.
 func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) error {
 	s.logStarted(string(step.Phase), step.Name, step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)

@@ -97,6 +97,7 @@ func (l *Loop) Run(ctx context.Context) {
 	every(ctx, l.opts.Interval, func() bool { l.decideOnce(ctx); return true })
 }
 
+// decideOnce reads the inputs, decides, and applies the decision. It does nothing if the size cannot be read.
 func (l *Loop) decideOnce(ctx context.Context) {
 	mayApply, err := l.readSize(ctx)
 	if err != nil {

@@ -107,6 +107,7 @@ func (p Policy) Complete() (Policy, error) {
 	return c, errors.Join(errs...)
 }
 
+// complete sets the defaults of zero fields.
 func (p Policy) complete() Policy {
 	p.MinSize = cmp.Or(p.MinSize, 1)
 	p.MaxSize = cmp.Or(p.MaxSize, max(4, p.MinSize))

@@ -27,6 +27,8 @@ type recommendation struct {
 	why   string
 }
 
+// track decides by the busy slots and the backlog. It scales out once all recent recommendations are larger, and in to
+// the largest of a longer period, but at most by half.
 func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	v, ok := p.recommend(in, d.At)
 	if !ok {

@@ -93,6 +93,7 @@ func (l *listing) ReadAt(p []byte, at int64) (int, error) {
 	return l.from.ReadAt(p, at)
 }
 
+// admit checks an entry of the archive. It reports a problem and returns false if the entry is not allowed.
 func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
 	e = entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
 	refuse := func(hint, text string) (entry, bool) {
@@ -174,6 +175,8 @@ type place struct {
 	named bool
 }
 
+// add records the name of an entry and its parent folders. It returns how the name conflicts with an earlier one, or
+// "".
 func (n *names) add(name string, kind entryKind) string {
 	key := fold(name)
 	before, taken := n.places[key]

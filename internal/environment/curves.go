@@ -115,6 +115,7 @@ func (p *pipeline) atMost(n int) int {
 	return min(n, cmp.Or(st.SlowStart, st.Limit, n))
 }
 
+// mark adds finished deployments and changes of the leader to the curves.
 func (c *curves) mark(now time.Time) {
 	if a := c.programs.app; a != nil {
 		for _, d := range slices.Backward(a.Deployments()) { // oldest first

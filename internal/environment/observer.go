@@ -198,6 +198,7 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 		})
 }
 
+// settled passes the result of a delivery to the history, the attempts of the queue, health and the log.
 func (o *observer) settled(l *pipeline, s *worker.Settled) {
 	w := l.queue
 	next := o.work.afterFailure(w, s)

@@ -52,6 +52,7 @@ func (p *problems) watch(ctx context.Context) {
 	}
 }
 
+// look logs the problems that are new, and those that no longer exist.
 func (p *problems) look() {
 	p.looking.Lock()
 	defer p.looking.Unlock()

@@ -137,6 +137,8 @@ const (
 	poll    = time.Second
 )
 
+// loop moves messages until the source is empty. It gives up after Options.Wait without progress, for example if
+// messages stay in flight.
 func (r *run) loop(ctx context.Context) error {
 	n := perCall * max(1, r.options.Concurrency)
 	idleSince, empty := time.Now(), 0

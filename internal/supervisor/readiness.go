@@ -35,6 +35,7 @@ type readyStep struct {
 	wait  time.Duration
 }
 
+// next processes the result of a check, and returns when to check again and what has changed.
 func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	step := readyStep{after: now.Sub(r.since)}
 	switch {

@@ -86,6 +86,7 @@ func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	return err
 }
 
+// settle records and reports the outcome of an attempt to enqueue a run.
 func (s *Scheduler) settle(e *entry, a attempt) {
 	var retry time.Duration
 	s.mu.Lock()

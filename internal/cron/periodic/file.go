@@ -54,6 +54,7 @@ func tasksWithoutKey(data []byte) int {
 	return 1 + bytes.Count(data[:at[1]], []byte("\n"))
 }
 
+// walk reads the top level of the file.
 func (r *reader) walk(root *yamlfile.Node) []Task {
 	seen := map[string]int{}
 	var list *yamlfile.Pair

@@ -227,6 +227,7 @@ func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
 	})
 }
 
+// answered processes the registry's answer to the question up to which time each task was enqueued.
 func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known map[string]queue.TaskTimes, err error) {
 	var failed *Failed
 	s.mu.Lock()

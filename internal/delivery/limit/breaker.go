@@ -90,6 +90,7 @@ func (b *breaker) acquire(now time.Time) (generation uint32) {
 	return b.generation
 }
 
+// release records the result of a delivery. A delivery that started in an earlier state of the breaker does not count.
 func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	if b == nil || generation != b.generation {
 		return

@@ -11,6 +11,7 @@ import (
 	"tendril/queue"
 )
 
+// cleanUp removes an instance whose process has exited, and answers its invocation.
 func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	p.mu.Lock()
 	inst.disarm()
