@@ -168,7 +168,9 @@ func (c *depthCounter) ask(ctx context.Context, q countedQueue) {
 	if r.deadLetterQueue != "" {
 		dead := q.remote.Sibling(r.deadLetterQueue)
 		letters, err := askDepth(ctx, dead)
-		r.deadLetters, r.deadLettered, r.hasDeadLetters = letters.visible, letters.visible, err == nil
+		r.deadLetters = letters.visible
+		r.deadLettered = letters.visible
+		r.hasDeadLetters = err == nil
 		r.deadLetterURL, r.deadLetterQueueMissing = dead.URL(), errors.Is(err, queue.ErrNoQueue)
 	}
 	c.mu.Lock()

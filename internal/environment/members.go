@@ -258,7 +258,8 @@ func (m *members) record() instances.Record {
 	report := m.observe.monitor.Report()
 	r.Health, r.Causes = report.Status, report.Explaining()
 	r.Deploying = m.scale.deploying()
-	if r.Follows, r.Revision = m.desired.state != nil, m.desired.revision(); r.Follows {
+	r.Follows, r.Revision = m.desired.state != nil, m.desired.revision()
+	if r.Follows {
 		r.Applies = []string{instances.PartSettings}
 		progress := m.desired.settingsProgress()
 		r.SettingsRevision, r.Rejected = max(progress.Applied, progress.Rejected), progress.Reason

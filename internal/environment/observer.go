@@ -95,7 +95,8 @@ func (o *observer) publicHealth(host *health.Host) telemetry.Health {
 		Periodic: o.cron.any(), Leads: o.cron.leads(), CPU: cpu.Value, HasCPU: cpu.Known}
 	if o.members.mayShare() {
 		environment := o.members.record().Environment
-		if h.HasCode = environment != nil; h.HasCode {
+		h.HasCode = environment != nil
+		if h.HasCode {
 			h.Code = environment.Status.Code()
 		}
 	}

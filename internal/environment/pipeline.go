@@ -87,7 +87,9 @@ func (p *pipeline) status() api.Worker {
 		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare,
 		LimitedBy: st.LimitedBy,
 	}
-	w.LongestDeliverySeconds, w.LongestMessageID, w.LongestGroup = st.LongestDelivery.Seconds(), st.LongestID, st.LongestGroup
+	w.LongestDeliverySeconds = st.LongestDelivery.Seconds()
+	w.LongestMessageID = st.LongestID
+	w.LongestGroup = st.LongestGroup
 	if st.Limit < st.Concurrency {
 		w.Limit = st.Limit
 	}
@@ -95,7 +97,10 @@ func (p *pipeline) status() api.Worker {
 	for _, r := range st.Reasons {
 		if r.Block == worker.Paused {
 			pause := p.pause()
-			w.Paused, w.PauseReason, w.PausedBy, w.PausedAt = true, pause.Reason, pause.By, pause.At
+			w.Paused = true
+			w.PauseReason = pause.Reason
+			w.PausedBy = pause.By
+			w.PausedAt = pause.At
 		}
 		w.GateReasons = append(w.GateReasons, r.Text)
 	}

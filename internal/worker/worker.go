@@ -210,7 +210,9 @@ func (w *Worker) Status() Status {
 			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
 		}
 		if took := now.Sub(h.startedAt); h.stage == posting && took >= s.LongestDelivery {
-			s.LongestDelivery, s.LongestID, s.LongestGroup = took, h.msg.ID, h.msg.GroupID
+			s.LongestDelivery = took
+			s.LongestID = h.msg.ID
+			s.LongestGroup = h.msg.GroupID
 		}
 	}
 	for b := range w.core.stats.recent.Recent(now) {

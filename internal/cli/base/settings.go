@@ -87,7 +87,9 @@ func (c *CLI) ReadSettings(cmd *cobra.Command, src config.Sources) (*config.Conf
 			src.Flags[f.Name] = f.Value.String()
 		}
 	})
-	src.Environ, src.Root, src.Free = c.Environ, os.Geteuid() == 0, c.Free
+	src.Environ = c.Environ
+	src.Root = os.Geteuid() == 0
+	src.Free = c.Free
 	return config.Load(src)
 }
 

@@ -204,7 +204,8 @@ func coloured(line string) template.HTML {
 	}
 	for _, m := range colours.FindAllStringSubmatchIndex(line, -1) {
 		write(line[at:m[0]])
-		if at = m[1]; m[2] >= 0 {
+		at = m[1]
+		if m[2] >= 0 {
 			class = colourAfter(class, line[m[2]:m[3]])
 		}
 	}

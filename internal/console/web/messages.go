@@ -152,7 +152,8 @@ func sendCommand(queue, body string) string {
 func (p *messagePage) chooseForm(v *visit) {
 	p.Form = v.query("as")
 	shown := p.Body
-	if p.Cut = len(shown) > maxShownBody; p.Cut {
+	p.Cut = len(shown) > maxShownBody
+	if p.Cut {
 		shown = shown[:maxShownBody]
 	}
 	p.Download = strings.Replace(v.with("as", ""), "/messages/"+url.PathEscape(p.ID), "/messages/"+url.PathEscape(p.ID)+"/body", 1)

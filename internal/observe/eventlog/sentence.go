@@ -69,7 +69,9 @@ func actionSentence(who, action, subject, messages string, rejected bool) string
 		}
 		return text
 	}
-	verb, object, rest := strings.Trim(words[at], ","), strings.Join(words[:at], " "), words[at+1:]
+	verb := strings.Trim(words[at], ",")
+	object := strings.Join(words[:at], " ")
+	rest := words[at+1:]
 	if object == "messages" && messages != "" {
 		object, messages = counted(messages), ""
 	}
