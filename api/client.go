@@ -218,6 +218,7 @@ func (c *Client) Gone(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+
 	gone := &Error{Status: http.StatusNotFound, Message: "message " + id + " not found in any queue"}
 	at := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 	switch {
@@ -233,6 +234,7 @@ func (c *Client) Gone(ctx context.Context, id string) error {
 			gone.Hint += ", or was delivered before " + at(list.Since) + ", where the history of deliveries starts"
 		}
 	}
+
 	return gone
 }
 

@@ -58,6 +58,7 @@ func (h *history) acted(a console.Act) {
 	if a.Refused != "" {
 		text, fields["reason"] = "console action rejected", a.Refused
 	}
+
 	h.Happened(event.Event{Kind: kind, Text: text, Fields: fields})
 }
 

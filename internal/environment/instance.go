@@ -257,10 +257,12 @@ func (i *instance) reportReady(running context.Context) {
 		i.greetReady()
 		return
 	}
+
 	states := []<-chan struct{}{i.life.receiving}
 	if i.opts.HasApp() {
 		states = append(states, i.life.ready)
 	}
+
 	go func() {
 		for _, state := range states {
 			select {

@@ -165,6 +165,7 @@ func (d *desired) applySettings(ctx context.Context, s *instances.Settings) {
 		event.Deploy.Log(d.log(), slog.LevelInfo, "settings for all instances applied", "revision", s.Revision, "by", s.By)
 		progress = instances.SettingsProgress{Applied: s.Revision}
 	}
+
 	d.progress.Store(&progress)
 }
 

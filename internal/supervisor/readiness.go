@@ -185,6 +185,7 @@ func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 	if changed && !ready && after == 0 { // the process was ready until it exited
 		l.status.LastReady = time.Now()
 	}
+
 	l.mu.Unlock()
 	if !changed {
 		return
@@ -192,6 +193,7 @@ func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 	if ready { // before the gate opens, which ends the environment's startup
 		call(l.opts.Events.Ready, Ready{Process: l.proc.Name, After: after})
 	}
+
 	l.gate()
 	if !ready {
 		call(l.opts.Events.NotReady, NotReady{Process: l.proc.Name, Reason: reason})

@@ -280,6 +280,7 @@ func paceText(w *api.Worker) string {
 	if w.LongestWaitSeconds >= 1 {
 		words = append(words, "waited up to "+base.Seconds(w.LongestWaitSeconds)+" in the last minute")
 	}
+
 	return strings.Join(words, ", ")
 }
 
@@ -422,11 +423,13 @@ func printReport(c *base.CLI, prefix string, r *health.Report) error {
 			c.Println("        " + base.Plain(sharedText(&e.Causes[i])))
 		}
 	}
+
 	first, causes, _ := strings.Cut(reportText(r), "\n")
 	err := base.PrintCells(c, base.Cells{base.PlainText.Text(prefix), base.HealthStyle(r.Status).Text(first)})
 	if err == nil && causes != "" {
 		_, err = c.Println(causes)
 	}
+
 	return err
 }
 

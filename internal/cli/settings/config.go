@@ -146,6 +146,7 @@ func showOptions(c *base.CLI, title string, options []api.ConfigOption) error {
 	if len(options) == 0 {
 		return nil
 	}
+
 	rows := [][]string{{strings.ToUpper(title), "VALUE", "DEFAULT", "SET BY", "A CHANGE TAKES EFFECT"}}
 	for i := range options {
 		o := &options[i]
@@ -159,6 +160,7 @@ func showOptions(c *base.CLI, title string, options []api.ConfigOption) error {
 		}
 		rows = append(rows, []string{o.Name, o.Value, o.Default, base.OriginOf(o.OptionValue).String(), effect})
 	}
+
 	fmt.Fprintln(c.Out)
 	return c.PrintTable(rows)
 }
@@ -314,6 +316,7 @@ func printEffect(c *base.CLI, p *api.SettingsPreview) {
 		c.PrintErrf("set for all instances in revision %d\n", p.Revision)
 		return
 	}
+
 	var now, later []string
 	for _, o := range p.Changes {
 		if o.Restart {
@@ -322,6 +325,7 @@ func printEffect(c *base.CLI, p *api.SettingsPreview) {
 			now = append(now, o.Name)
 		}
 	}
+
 	c.PrintErrf("wrote %s\n", base.Plain(p.File))
 	if len(now) > 0 {
 		c.PrintErrf("changed, in force now: %s\n", base.Plain(strings.Join(now, ", ")))

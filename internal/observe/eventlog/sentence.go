@@ -69,12 +69,14 @@ func actionSentence(who, action, subject, messages string, rejected bool) string
 		}
 		return text
 	}
+
 	verb := strings.Trim(words[at], ",")
 	object := strings.Join(words[:at], " ")
 	rest := words[at+1:]
 	if object == "messages" && messages != "" {
 		object, messages = counted(messages), ""
 	}
+
 	if subject != "" {
 		switch words[0] {
 		case "queue", "task", "process", "message":
@@ -83,10 +85,12 @@ func actionSentence(who, action, subject, messages string, rejected bool) string
 			object += " " + cmp.Or(prepositions[verb], "in") + " " + subject
 		}
 	}
+
 	text := strings.Join(append([]string{who, verb, object}, rest...), " ")
 	if messages != "" && words[0] != "message" {
 		text += " (" + counted(messages) + ")"
 	}
+
 	return text
 }
 

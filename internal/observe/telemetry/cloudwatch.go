@@ -215,10 +215,12 @@ func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
 	}
+
 	value := func(name, unit string, v float64) aws.Datum {
 		return aws.Datum{Name: name, Unit: unit, At: now, Samples: 1, Sum: v, Minimum: v, Maximum: v,
 			Dimension: "EnvironmentName", DimensionValue: c.opts.Environment}
 	}
+
 	h := c.opts.Health()
 	data := []aws.Datum{value("Health", "None", boolValue(h.Green))}
 	if h.HasCode {
@@ -230,6 +232,7 @@ func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if h.HasCPU {
 		data = append(data, value("CPUUtilization", "Percent", h.CPU))
 	}
+
 	c.health.recordResult(c.send(ctx, HealthNamespace, data))
 }
 
