@@ -242,8 +242,8 @@ func readInForce(t *testing.T, s *config.Settings) []any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	receives := s.MaxRetries // the other settings in attributes are in the tuning
-	return []any{tuningOf(s, q.settings()), *opts, q.filter() == nil, receives}
+	_, attributes := ownAttributes(s, q.settings())
+	return []any{tuningOf(s, q.settings()), *opts, q.filter() == nil, attributes}
 }
 
 func another(o config.Option) string {

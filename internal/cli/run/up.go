@@ -110,7 +110,8 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 	}
 	defer forget()
 	env := environment.New(opts)
-	killed := watchSignals(env, stopNow, cancelNow, log)
+	killed, unwatch := watchSignals(env, stopNow, cancelNow, log)
+	defer unwatch() // another environment may follow
 	err = env.Run(stop, now)
 	select {
 	case sig := <-killed:
@@ -181,9 +182,9 @@ const sameSignal = 250 * time.Millisecond
 
 // watchSignals starts a drain at the first SIGTERM or SIGINT; at the second, it stops immediately and sends the
 // signal to the returned channel. SIGHUP reloads the app's folder; errors are logged and change nothing. SIGHUP does
-// not stop the process, so that no work is lost when a terminal is closed. SIGUSR2 logs the state.
+// not stop the process, so that no work is lost when a terminal is closed. SIGUSR2 logs the state. unwatch ends this.
 func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
-	log *logging.Logger) <-chan syscall.Signal {
+	log *logging.Logger) (second <-chan syscall.Signal, unwatch func()) {
 	signals := make(chan os.Signal, 4)
 	// These signals toggle a pause of all queues. A terminal sends SIGTSTP for Ctrl-Z, and other daemons use it the
 	// same way.
@@ -222,7 +223,10 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 		}
 	}()
 
-	return killed
+	return killed, func() {
+		signal.Stop(signals)
+		close(signals)
+	}
 }
 
 func setQuiet(env *environment.Environment, name string, log *logging.Logger) {
