@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/testing/testpeer"
 )
 
 // sharedQueue is a queue and registry of 'tendril serve', from which the instances of an environment receive.
@@ -43,10 +44,13 @@ type member struct {
 	dir string
 }
 
-func (f *sharedQueue) up(t *testing.T, dir, endpoint string) *member {
+func (f *sharedQueue) up(t *testing.T, dir, endpoint string, app ...string) *member {
 	t.Helper()
-	p, _ := startWith(t, f.env, "up", "--queue-url", strings.Replace(f.queue.url, f.endpoint, endpoint, 1), "--target", f.app.URL,
-		"--data-dir", dir, "--console", "127.0.0.1:0", "--lease", "5s", "--registry-insecure")
+	if app == nil {
+		app = []string{"--target", f.app.URL}
+	}
+	p, _ := startWith(t, f.env, append([]string{"up", "--queue-url", strings.Replace(f.queue.url, f.endpoint, endpoint, 1),
+		"--data-dir", dir, "--console", "127.0.0.1:0", "--lease", "5s", "--registry-insecure"}, app...)...)
 	return &member{p, dir}
 }
 
@@ -207,4 +211,90 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 			}) > 0
 		})
 	})
+}
+
+// leader returns the member that leads, by its own log, and the others.
+func leaderOf(all []*member) (leader *member, others []*member) {
+	for _, m := range all {
+		if m.count(func(e event) bool { return e.Msg == "leadership acquired" }) > m.count(func(e event) bool { return e.Msg == "leadership lost" }) {
+			leader = m
+		} else {
+			others = append(others, m)
+		}
+	}
+	return leader, others
+}
+
+// running returns the version that each reachable instance runs, as known by the member.
+func (m *member) running(t *testing.T) (versions []int) {
+	t.Helper()
+	var all api.Instances
+	if err := json.Unmarshal([]byte(m.tendril(t, "instances", "-o", "json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all.Instances {
+		if one.TakesVersions && !one.Unreachable {
+			versions = append(versions, one.AppNumber)
+		}
+	}
+	return versions
+}
+
+// A deployment reaches all instances in batches: also one that starts midway, and although the leader is killed. A
+// version that does not start is rolled back everywhere, and a rollback restores the first version.
+func TestDeploymentReachesAllInstances(t *testing.T) {
+	long(t)
+	t.Parallel()
+	f, journal := newSharedQueue(t), filepath.Join(t.TempDir(), "journal")
+	version := func(name string) string { return writeBundle(t, map[string]string{"Procfile": appLine(journal, name)}) }
+	first := version("1")
+	up := func() *member {
+		return f.up(t, t.TempDir(), f.endpoint, "--name", "jobs", "--port", testpeer.FreePort(t), "--rollout-policy", "Rolling",
+			"--rollout-batch-size-type", "Fixed", "--rollout-batch-size", "1", "--rollout-ignore-health", first)
+	}
+	all := []*member{up(), up(), up()}
+	runAll := func(m *member, number, instances int) func() bool {
+		return func() bool { return slices.Equal(m.running(t), slices.Repeat([]int{number}, instances)) }
+	}
+	eventually(t, "all instances run version 1", runAll(all[0], 1, 3))
+	f.queue.put(t, "first")
+	leader, others := (*member)(nil), []*member(nil)
+	eventually(t, "one leads", func() bool { leader, others = leaderOf(all); return leader != nil })
+
+	deploying := program(t, "deploy", version("2"), "--data-dir", others[0].dir)
+	if err := deploying.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first batch runs version 2", func() bool { return slices.Contains(others[0].running(t), 2) })
+	leader.kill()
+	others = append(others, up())
+	if err := deploying.Wait(); err != nil {
+		t.Errorf("the deployment: %v\n%s", err, others[0].tendril(t, "versions"))
+	}
+	eventually(t, "all run version 2", func() bool {
+		return !slices.ContainsFunc(others, func(m *member) bool {
+			return !strings.Contains(m.tendril(t, "versions"), "2        live")
+		})
+	})
+
+	out, err := program(t, "deploy", writeBundle(t, map[string]string{"Procfile": "web: exit 3\n"}), "--data-dir", others[1].dir).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "version 3 was rolled back on all instances: ") {
+		t.Errorf("deploying a broken version: %v, %s", err, out)
+	}
+	if got := others[2].tendril(t, "rollback"); !strings.Contains(got, "now runs version 4 ") {
+		t.Errorf("the rollback: %s", got)
+	}
+	eventually(t, "all run version 4", runAll(others[0], 4, 3)) // the killed one is unreachable by now
+	f.queue.put(t, "last")
+	eventually(t, "the messages are done by version 1", func() bool {
+		_, versions := readJournal(t, journal)
+		return versions["1"] == 2
+	})
+
+	again := up() // takes the current version, not the one on its command line
+	again.await(t, "it runs version 4", func(e event) bool { return e.Msg == "started" })
+	eventually(t, "the new instance runs version 4", runAll(others[0], 4, 4))
+	if out := again.tendril(t, "versions"); !strings.Contains(out, "4 (1 again)  live") || !strings.Contains(out, "3            failed") {
+		t.Errorf("the versions are\n%s", out)
+	}
 }

@@ -93,6 +93,10 @@ type KnownInstance struct {
 	// Rejected.
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
+	// TakesVersions is true if the instance takes the app's version of all instances. AppNumber is the number of that
+	// version; 0 for one of this instance only.
+	TakesVersions bool `json:"takes_versions,omitempty"`
+	AppNumber     int  `json:"app_number,omitempty"`
 	// Unreachable is true if the instance's record in the registry has not changed for 90 s. RecordAgeSeconds is the
 	// time since the answering instance last saw it change; 0 without a record, or after the first read.
 	Unreachable      bool    `json:"unreachable,omitempty"`
@@ -113,7 +117,7 @@ type KnownInstance struct {
 func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 	var kept []string
 	for _, v := range all {
-		if v.State == VersionKept && v.Folder != "" && !v.InPlace {
+		if v.State == VersionKept && (v.Folder != "" && !v.InPlace || v.Digest != "") {
 			kept = append(kept, fmt.Sprint(v.Number))
 			if wanted == 0 || wanted == v.Number {
 				return v, nil

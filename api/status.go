@@ -298,9 +298,11 @@ type Limit struct {
 
 // States of an [AppVersion].
 const (
-	VersionLive   = "live"
-	VersionKept   = "kept"   // served earlier; available for rollback
-	VersionFailed = "failed" // its deployment failed and its files were removed
+	VersionLive = "live"
+	VersionKept = "kept" // served earlier; available for rollback
+	// VersionDeploying is a version that is being deployed to all instances.
+	VersionDeploying = "deploying"
+	VersionFailed    = "failed" // its deployment failed and its files were removed
 	// VersionInPlace is a version that served earlier, in place, and is not available for rollback.
 	VersionInPlace = "in place"
 )
@@ -314,6 +316,8 @@ type AppVersion struct {
 	Source  string `json:"source"`
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`
+	// Digest is the SHA-256 digest of the archive of a version of all instances; "" if it cannot be restored.
+	Digest string `json:"digest,omitempty"`
 	// Of is the number of the version that a rollback restored; 0 for a deployment.
 	Of int `json:"of,omitempty"`
 	// Replaced are the numbers of the versions previously in Folder, newest last.
@@ -336,6 +340,8 @@ type DeployResult struct {
 	Of int `json:"of,omitempty"`
 	// Later names changed settings that take effect at the next start.
 	Later []string `json:"later,omitempty"`
+	// Rollout is the number of the version that is now being deployed to all instances; 0 if the deployment is complete.
+	Rollout int `json:"rollout,omitempty"`
 }
 
 // DeployError is the failure of a started deployment.

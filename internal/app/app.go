@@ -17,7 +17,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Options configure an [App]. All fields except Bundle and Command are required.
+// Options configure an [App]. All fields except Bundle, Command and Shared are required.
 type Options struct {
 	// Settings returns the current settings.
 	Settings func() *config.Settings
@@ -25,6 +25,8 @@ type Options struct {
 	// the bundle's Procfile defines the command.
 	Bundle  *bundle.Bundle
 	Command []string
+	// Shared identifies the first version if it is deployed to all instances.
+	Shared SharedVersion
 	// Environ returns the environment of a version's process; see [Environ].
 	Environ func(b *bundle.Bundle, port int) []string
 	Log     *slog.Logger
@@ -157,7 +159,8 @@ func (a *App) Route(open func(address string) (*deliver.Client, error), fifo boo
 // readiness. Stop must be called even after an error.
 func (a *App) Start(ctx context.Context, replicas int) error {
 	a.versions.open()
-	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command, origin: firstOrigin(a.opts)}
+	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command, origin: firstOrigin(a.opts),
+		shared: a.opts.Shared}
 	if v.bundle != nil {
 		v.read = readFiles(v.bundle.Dir)
 	}

@@ -44,6 +44,9 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	}
 	v.number = a.numbers.next()
 	v.restart = restart
+	if path == "" {
+		v.shared = old.shared
+	}
 	v.origin.by = deployedBy(ctx)
 	return a.deploy(ctx, old, v)
 }
@@ -60,7 +63,7 @@ func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool
 	if err != nil {
 		return result, true, err
 	}
-	next.number, next.origin.by = a.numbers.next(), deployedBy(ctx)
+	next.number, next.origin.by, next.shared = a.numbers.next(), deployedBy(ctx), v.shared
 	if next.configOnly && a.isSameApp(v, next) {
 		result, err = a.configure(ctx, v, next)
 		return result, true, err

@@ -197,7 +197,7 @@ func firstOrigin(o *Options) origin {
 	if o.Bundle != nil {
 		from.source, from.isCopy = o.Bundle.Dir, o.Bundle.Archive != ""
 		if from.isCopy {
-			from.source = o.Bundle.Archive
+			from.source = cmp.Or(o.Shared.Name, o.Bundle.Archive)
 		}
 	}
 	return from

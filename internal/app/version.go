@@ -37,10 +37,14 @@ type version struct {
 	unpacked bool
 	restart  bool
 	change   config.Change
+	shared   SharedVersion
 }
 
 // String returns a version's name for display.
 func (v version) String() string {
+	if v.shared.Number != 0 {
+		return fmt.Sprintf("version %d (%s)", v.shared.Number, v.shared.Name)
+	}
 	if v.bundle == nil {
 		return fmt.Sprintf("version %d", v.number)
 	}

@@ -17,6 +17,7 @@ const (
 	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment" // the app's variables; the default namespace
 	NamespaceGroup       = "aws:autoscaling:asg"                          // scaling limits: MinSize, MaxSize, Cooldown
 	NamespaceTrigger     = "aws:autoscaling:trigger"                      // scaling measure and thresholds
+	NamespaceCommand     = "aws:elasticbeanstalk:command"                 // deployments to all instances
 	NamespaceHealth      = "aws:elasticbeanstalk:healthreporting:system"  // health reporting
 	namespacePython      = "aws:elasticbeanstalk:container:python"        // how to start an app without a Procfile
 )
@@ -236,7 +237,7 @@ func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 // NoEffect explains why settings of a namespace have no effect; may be "".
 func NoEffect(namespace string) string {
 	switch namespace {
-	case NamespaceWorker, NamespaceEnvironment, NamespaceGroup, NamespaceTrigger, NamespaceHealth, namespacePython:
+	case NamespaceWorker, NamespaceEnvironment, NamespaceGroup, NamespaceTrigger, NamespaceHealth, NamespaceCommand, namespacePython:
 		return ""
 	}
 
@@ -251,7 +252,6 @@ func NoEffect(namespace string) string {
 		{"aws:elasticbeanstalk:environment:process:", noBalancer},
 		{"aws:elasticbeanstalk:environment:proxy", noProxy},
 		{"aws:elasticbeanstalk:environment", noInstances},
-		{"aws:elasticbeanstalk:command", "deployments change this machine only, not a fleet in batches"},
 		{"aws:elasticbeanstalk:managedactions", "the platform is not updated: update this machine yourself"},
 		{"aws:elasticbeanstalk:cloudwatch:logs",
 			"no logs are sent to CloudWatch: they go to standard output, where a log collector can read them"},

@@ -73,7 +73,7 @@ func takeSetting(l *loader, s bundle.Setting) {
 	}
 
 	switch s.Namespace {
-	case bundle.NamespaceWorker, bundle.NamespaceGroup, bundle.NamespaceTrigger:
+	case bundle.NamespaceWorker, bundle.NamespaceGroup, bundle.NamespaceTrigger, bundle.NamespaceCommand:
 		unknownSetting(l, origin, s)
 	}
 }

@@ -167,9 +167,9 @@ func TestBeanstalkOptions(t *testing.T) {
 	}
 }
 
-// Names, defaults and ranges match aws:autoscaling:asg and aws:autoscaling:trigger, except for the documented
-// differences.
-func TestScalingOptions(t *testing.T) {
+// Names, defaults and ranges match aws:autoscaling:asg, aws:autoscaling:trigger and aws:elasticbeanstalk:command, except
+// for the documented differences.
+func TestOptionsOfOtherNamespaces(t *testing.T) {
 	t.Parallel()
 	want := map[string][4]string{
 		"MinSize":     {bundle.NamespaceGroup, "scale_min_size", "1", "1 to 10000"},
@@ -187,6 +187,12 @@ func TestScalingOptions(t *testing.T) {
 		"EvaluationPeriods":         {bundle.NamespaceTrigger, "scale_evaluation_periods", "1", "1 to 600"},
 		// 5 minutes in Elastic Beanstalk
 		"BreachDuration": {bundle.NamespaceTrigger, "scale_breach_duration", "0s", "0s to 36000s"},
+		"DeploymentPolicy": {bundle.NamespaceCommand, "rollout_policy", "AllAtOnce",
+			"AllAtOnce or Rolling; other Elastic Beanstalk policies are not supported"},
+		"BatchSizeType":     {bundle.NamespaceCommand, "rollout_batch_size_type", "Percentage", "Percentage or Fixed"},
+		"BatchSize":         {bundle.NamespaceCommand, "rollout_batch_size", "100", "1 to 10000"},
+		"Timeout":           {bundle.NamespaceCommand, "rollout_timeout", "600s", "1s to 3600s"},
+		"IgnoreHealthCheck": {bundle.NamespaceCommand, "rollout_ignore_health", "false", "true or false"},
 	}
 	got := map[string][4]string{}
 	for _, o := range Options() {

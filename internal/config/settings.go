@@ -30,6 +30,22 @@ const (
 	LeaderLocal = "local" // this instance, which must be the only one
 )
 
+// Values of RolloutPolicy and RolloutBatchSizeType, as in Elastic Beanstalk.
+const (
+	// RolloutAllAtOnce deploys to all instances at once, RolloutRolling in batches.
+	RolloutAllAtOnce = "AllAtOnce"
+
+	RolloutRolling = "Rolling"
+	// RolloutPercentage measures batches in percent of the instances.
+	RolloutPercentage = "Percentage"
+	rolloutFixed      = "Fixed"
+)
+
+// foreignPolicies are Elastic Beanstalk's deployment policies that need new instances or a load balancer.
+func foreignPolicies() []string {
+	return []string{"RollingWithAdditionalBatch", "Immutable", "TrafficSplitting"}
+}
+
 // Values of PeriodicTrust, which selects the messages accepted as runs of periodic tasks.
 const (
 	trustAll      = "all"      // every message with a periodic task's attributes, as in aws-sqsd
@@ -182,6 +198,13 @@ type Settings struct {
 	// is the file that it was read from; may be "".
 	FleetKey     string
 	FleetKeyFile string
+	// Versions is a folder that all instances share; "" means the tendril that serves the queue.
+	Versions             string
+	RolloutPolicy        string // RolloutAllAtOnce, RolloutRolling or another policy of Elastic Beanstalk, which is not supported
+	RolloutBatchSizeType string // RolloutPercentage or rolloutFixed
+	RolloutBatchSize     int
+	RolloutTimeout       time.Duration
+	RolloutIgnoreHealth  bool
 	// RegistryToken authenticates access to the registry of an embedded queue, in this process or in the tendril that
 	// serves the queue; "" means a generated token. It is secret.
 	RegistryToken     string

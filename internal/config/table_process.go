@@ -157,6 +157,34 @@ func periodicOptions(s *Settings) []Option {
 			"changes apply to one instance.",
 		value: checked(&s.FleetKey, "16 to 256 printable ASCII characters without spaces", fleetKey),
 	}, {
+		Name: "versions", Example: "/mnt/tendril/versions", DefaultNote: "the tendril that serves the queue",
+		Help:   "Folder that all instances share, for archives deployed to all of them.",
+		Detail: "Only with a fleet key. With --registry-table and without this, deployments apply to one instance.",
+		value:  checked(&s.Versions, "a path of a folder", filePath),
+	}, {
+		Name: "rollout-policy", Namespace: bundle.NamespaceCommand, Beanstalk: "DeploymentPolicy", Default: RolloutAllAtOnce,
+		Help: "How a deployment reaches all instances: AllAtOnce, or Rolling in batches.",
+		value: anyCase(&s.RolloutPolicy, "AllAtOnce or Rolling; other Elastic Beanstalk policies are not supported",
+			[]string{RolloutAllAtOnce, RolloutRolling}, foreignPolicies()...),
+	}, {
+		Name: "rollout-batch-size-type", Namespace: bundle.NamespaceCommand, Beanstalk: "BatchSizeType", Default: RolloutPercentage,
+		Help:  "Unit of rollout-batch-size.",
+		value: choice(&s.RolloutBatchSizeType, RolloutPercentage, rolloutFixed),
+	}, {
+		Name: "rollout-batch-size", Namespace: bundle.NamespaceCommand, Beanstalk: "BatchSize", Default: "100",
+		Help:   "Size of a batch of a rolling deployment, in percent of the instances or as their number.",
+		Detail: "A percentage is rounded down, and a batch has at least one instance.",
+		value:  integer(&s.RolloutBatchSize, 1, maxSize),
+	}, {
+		Name: "rollout-timeout", Namespace: bundle.NamespaceCommand, Beanstalk: "Timeout", Default: "600s",
+		Help:   "Maximum time until a batch runs a new version and is healthy.",
+		Detail: "Then the deployment is rolled back on all instances.",
+		value:  duration(&s.RolloutTimeout, time.Second, time.Hour),
+	}, {
+		Name: "rollout-ignore-health", Namespace: bundle.NamespaceCommand, Beanstalk: "IgnoreHealthCheck", Default: "false",
+		Help:  "Continue a rolling deployment although instances of a batch are unhealthy.",
+		value: onOff(&s.RolloutIgnoreHealth),
+	}, {
 		Name: "registry-insecure", Default: "false",
 		Help: "Send the registry token to a server that cannot prove that it knows it.",
 		Detail: "Any program that takes over the port of a stopped server then gets the token. Needed for older " +

@@ -144,6 +144,8 @@ func TestBounds(t *testing.T) {
 		"breaker-delay":                      {"1", "3600", "0", "3601"},
 		"metrics-interval":                   {"1", "3600", "0", "3601"},
 		"log-sample":                         {"0", "100000", "-1", "100001"},
+		"rollout-timeout":                    {"1", "3600", "0", "3601"},
+		"rollout-batch-size":                 {"1", "10000", "0", "10001"},
 		"deploy-timeout":                     {"1", "43200", "0", "43201"},
 		"processes-min":                      {"1", "64", "0", "65"},
 		"processes-max":                      {"1", "64", "0", "65"},

@@ -17,10 +17,26 @@ func warn(l *loader) {
 	warnLimits(l)
 	warnOrder(l)
 	warnScaling(l)
+	warnRollout(l)
 	warnReadableSecrets(l)
 	for i, queue := range l.queues {
 		warnTimes(queue)
 		warnQueue(queue, &l.cfg.Queues[i])
+	}
+}
+
+// warnRollout warns about options of deployments to all instances that have no effect.
+func warnRollout(l *loader) {
+	if l.s.FleetKey == "" {
+		for _, name := range []string{"versions", "rollout-policy", "rollout-batch-size-type", "rollout-batch-size",
+			"rollout-timeout", "rollout-ignore-health"} {
+			l.idle(name, ": without a fleet key, a deployment changes only one instance", "add --fleet-key-file")
+		}
+		return
+	}
+	if slices.Contains(foreignPolicies(), l.s.RolloutPolicy) {
+		l.about("rollout-policy", "use AllAtOnce or Rolling", "deployment policy %s is not supported: batches are used, as with Rolling",
+			l.s.RolloutPolicy)
 	}
 }
 

@@ -28,6 +28,7 @@ type changes struct {
 	cron     *schedule
 	desired  *desired
 	changing chan struct{}
+	rollouts *rollouts
 	registry atomic.Pointer[config.File] // settings for all instances that are in force; nil if there are none
 }
 
@@ -38,12 +39,34 @@ func (c *changes) sources(b *bundle.Bundle) config.Sources {
 
 // DeployPath implements [console.Options].Deploy.
 func (c *changes) DeployPath(ctx context.Context, path string) (api.DeployResult, error) {
+	if c.rollouts.takes() {
+		return c.rollouts.deploy(ctx, path)
+	}
 	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.Deploy(ctx, path) })
 }
 
 // rollBack implements [console.VersionOptions].Rollback.
 func (c *changes) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
+	if c.rollouts.takes() {
+		return c.rollouts.rollBack(ctx, number)
+	}
 	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.RollBack(ctx, number) })
+}
+
+// abort implements [console.VersionOptions].AbortDeploy.
+func (c *changes) abort(ctx context.Context) (api.Deployment, error) {
+	if c.rollouts.takes() {
+		return c.rollouts.abort(ctx)
+	}
+	return c.programs.app.Abort(ctx)
+}
+
+// versions implements [console.VersionOptions].Versions.
+func (c *changes) versions() []api.AppVersion {
+	if c.rollouts.takes() {
+		return c.rollouts.versions()
+	}
+	return c.programs.app.Versions()
 }
 
 // restart implements [console.VersionOptions].RestartProcess.

@@ -63,8 +63,8 @@ func (e *Environment) startConsole(context.Context) error {
 
 	if e.opts.HasApp() {
 		opts.Deploy = e.changes.DeployPath
-		opts.Versions = console.VersionOptions{Versions: e.programs.app.Versions, Rollback: e.changes.rollBack,
-			AbortDeploy: e.programs.app.Abort, RestartProcess: e.changes.restart}
+		opts.Versions = console.VersionOptions{Versions: e.changes.versions, Rollback: e.changes.rollBack,
+			AbortDeploy: e.changes.abort, RestartProcess: e.changes.restart}
 	}
 
 	var server *console.Server

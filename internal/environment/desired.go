@@ -33,6 +33,7 @@ type desired struct {
 	cron     *schedule
 	members  *members
 	changes  *changes
+	rollouts *rollouts
 
 	progress atomic.Pointer[instances.SettingsProgress]
 	due      chan struct{} // has a value when the settings may have changed
@@ -76,17 +77,20 @@ func (d *desired) adopt(ctx context.Context) error {
 	}
 	d.state = state
 
-	ctx, cancel := context.WithTimeout(ctx, registryStart)
+	reading, cancel := context.WithTimeout(ctx, registryStart)
 	defer cancel()
-	if _, err := d.cron.election.Join(ctx); err != nil {
+	if _, err := d.cron.election.Join(reading); err != nil {
 		log.Warn("shared registry not available", "err", err)
 	}
-	if leases, _, err := d.cron.election.Leases(ctx); err == nil && leases != nil {
-		if _, err := state.Refresh(ctx, leases); err != nil {
+	if leases, _, err := d.cron.election.Leases(reading); err == nil && leases != nil {
+		if _, err := state.Refresh(reading, leases); err != nil {
 			d.failed(err)
 		}
 	}
 	d.apply()
+	if err := d.rollouts.adopt(ctx); err != nil { // the version may have other settings of its own
+		return err
+	}
 	return d.adoptSettings()
 }
 
@@ -124,6 +128,7 @@ func (d *desired) apply() {
 				"by", pause.By, "reason", pause.Reason, "revision", now.Revision)
 		}
 	}
+	d.rollouts.apply()
 }
 
 // pause pauses a queue, or all queues if name is "": on all instances, or on this one if there is no desired state or

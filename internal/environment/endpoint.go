@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"tendril/internal/access"
+	"tendril/internal/archives"
 	"tendril/internal/config"
 	"tendril/internal/console"
 	"tendril/internal/cron/tasks"
@@ -41,9 +43,11 @@ func (q *queues) serveBroker(context.Context) error {
 
 	shares := sharesOf(q.opts.Memory)
 	bodies := httplimit.NewBodies(shares.endpoint, sqsapi.MaxBody)
-	opts := &sqsapi.Options{Keys: keys, RegistryToken: token, Failed: func(action, requestID string, err error) {
-		q.opts.Logger.Error("request failed", "component", "the queue endpoint", "action", action, "request_id", requestID, "err", err)
-	}}
+	opts := &sqsapi.Options{Keys: keys, RegistryToken: token,
+		Archives: archives.ServedFolder(filepath.Join(q.settings.now().DataDir, servedFolder)),
+		Failed: func(action, requestID string, err error) {
+			q.opts.Logger.Error("request failed", "component", "the queue endpoint", "action", action, "request_id", requestID, "err", err)
+		}}
 	if q.opts.Memory > 0 {
 		opts.Memory = bodies
 	}

@@ -28,6 +28,7 @@ type Environment struct {
 	scale    *sizing
 	members  *members
 	desired  *desired
+	rollouts *rollouts
 	observe  *observer
 	instance *instance
 	systemd  *serviceManager
@@ -57,6 +58,9 @@ func New(opts Options) *Environment {
 	e.members.desired = e.desired
 	e.changes.desired = e.desired
 	e.changes.registry.Store(opts.Registry)
+	e.rollouts = &rollouts{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
+		changes: e.changes, members: e.members, desired: e.desired, wake: make(chan struct{}, 1)}
+	e.members.rollouts, e.desired.rollouts, e.changes.rollouts = e.rollouts, e.rollouts, e.rollouts
 	e.cron.revision, e.cron.announce = e.desired.revision, e.members.announcement
 
 	// Set here because the constructors would otherwise depend on each other.
@@ -106,6 +110,10 @@ func (e *Environment) Run(stop, now context.Context) error {
 		case err = <-e.life.fatal:
 			e.observe.history.totals.reason = err.Error()
 		}
+	case errors.As(err, new(*DesiredVersion)), errors.As(err, new(*NewSettings)): // the caller starts again
+		err = errors.Join(err, e.Stop(now))
+		e.observe.history.totals.final = nil
+		return err
 	case errors.Is(err, errStartAbandoned):
 		e.observe.history.totals.reason, err = err.Error(), nil
 	default:

@@ -89,7 +89,7 @@ func knownByRecord(r *instances.Record) api.KnownInstance {
 	return api.KnownInstance{Name: r.Name, Member: r.Member, Source: "registry", State: r.State, Version: r.Version,
 		AppVersion: r.AppVersion, StartedAt: r.StartedAt, Console: r.Console, Health: string(r.Health), Causes: r.Causes,
 		InFlight: &inFlight, Slots: r.Load.Slots, LongestSeconds: r.Load.OldestDelivery, CPUPercent: known(r.Load.CPU),
-		PausedQueues: r.PausedQueues, Deploying: r.Deploying, Revision: r.Revision,
+		PausedQueues: r.PausedQueues, Deploying: r.Deploying, Revision: r.Revision, TakesVersions: r.App.Takes, AppNumber: r.App.Number,
 		SettingsRevision: r.SettingsRevision, Rejected: r.Rejected}
 }
 

@@ -38,6 +38,7 @@ type members struct {
 	observe  *observer
 	instance *instance
 	desired  *desired
+	rollouts *rollouts
 
 	gauge  *autoscale.Gauge           // for the list of instances; each consumer of CPU usage needs its own gauge
 	joined atomic.Pointer[membership] // nil until the registry is found
@@ -116,6 +117,7 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 			m.joined.Store(joined)
 			running.Go(func() { joined.others.Run(ctx, m.leads) })
 			running.Go(func() { m.desired.follow(ctx, leases, m.leads) })
+			running.Go(func() { m.rollouts.run(ctx, leases, joined) })
 			joined.self.Run(ctx)
 			return
 		}
@@ -263,6 +265,9 @@ func (m *members) record() instances.Record {
 		r.Applies = []string{instances.PartSettings}
 		progress := m.desired.settingsProgress()
 		r.SettingsRevision, r.Rejected = max(progress.Applied, progress.Rejected), progress.Reason
+	}
+	if r.App = m.rollouts.report(); m.rollouts.supports() {
+		r.Applies = append(r.Applies, instances.PartApp)
 	}
 	for _, l := range m.work.all {
 		if isPaused(l.worker.Status()) {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 
+	"tendril/internal/app"
 	"tendril/internal/aws"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
@@ -21,6 +22,8 @@ type Options struct {
 	Command []string
 	// Announced is called when other commands can find this environment. It may be nil.
 	Announced func()
+	// Shared identifies the version in Bundle if it is deployed to all instances; see [DesiredVersion].
+	Shared app.SharedVersion
 	// Folder is the absolute path of the app's folder, or of the working folder at startup.
 	Folder string
 	// Registry holds the settings for all instances in Config; nil if none are known yet.

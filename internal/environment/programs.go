@@ -39,7 +39,7 @@ func (p *programs) build(c *changes, cron *schedule) {
 	counters := *p.counters
 	counters.LinesDropped = p.linesDropped
 	p.app = app.New(&app.Options{
-		Settings: p.settings.now, Bundle: p.opts.Bundle, Command: p.opts.Command, Environ: p.environ,
+		Settings: p.settings.now, Bundle: p.opts.Bundle, Command: p.opts.Command, Shared: p.opts.Shared, Environ: p.environ,
 		Log: p.opts.Logger.With("component", "app"), Output: p.output, Counters: counters,
 		Hurry: p.life.urgent, Draining: p.life.draining, Ready: p.life.ready, Changing: c.changing, Gate: p.work.gate,
 		Failed:       func(err error) { p.life.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },

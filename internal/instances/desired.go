@@ -26,6 +26,8 @@ type Desired struct {
 	Pauses map[string]Pause `json:"pauses,omitempty"`
 	// Settings are options for all instances.
 	Settings Settings `json:"settings,omitzero"`
+	// App is the version of the app, nil before the first one. It is replaced, never modified.
+	App *App `json:"app,omitempty"`
 
 	unknown map[string]json.RawMessage // fields of later versions, which a change keeps
 }
@@ -160,7 +162,7 @@ func (k FleetKey) open(text, environment string) (d Desired, err error) {
 		return d, err
 	}
 	_ = json.Unmarshal(s.State, &d.unknown)
-	for _, known := range []string{"environment", "revision", "pauses", "settings"} {
+	for _, known := range []string{"environment", "revision", "pauses", "settings", "app"} {
 		delete(d.unknown, known)
 	}
 	if d.Environment != environment {

@@ -62,6 +62,8 @@ type Record struct {
 	// SettingsRevision is the revision of the settings that it has applied, or rejected for the reason in Rejected.
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
+	// App is about the desired version of the app.
+	App AppReport `json:"app,omitzero"`
 
 	// Environment is the health of all instances, and Unreachable has the IDs of up to fifty that the leader cannot see.
 	// Both are empty unless this instance is the leader.
@@ -73,8 +75,13 @@ type Record struct {
 	WrittenAt time.Time `json:"written_at"`
 }
 
-// PartSettings is the part of the desired state that sets options.
-const PartSettings = "settings"
+// The parts of the desired state that an instance applies besides pauses.
+const (
+	// PartSettings sets options.
+	PartSettings = "settings"
+	// PartApp is the version of the app.
+	PartApp = "app"
+)
 
 // Load is the part of a record that changes constantly. It is written with each heartbeat.
 type Load struct {
@@ -93,7 +100,7 @@ func (r Record) clip() Record {
 		causes[i] = clipText(cause, maxCause)
 	}
 	r.Causes = causes
-	for _, text := range []*string{&r.Name, &r.Member, &r.Console, &r.Version, &r.AppVersion, &r.Rejected} {
+	for _, text := range []*string{&r.Name, &r.Member, &r.Console, &r.Version, &r.AppVersion, &r.Rejected, &r.App.Error} {
 		*text = clipText(*text, maxText)
 	}
 	return r

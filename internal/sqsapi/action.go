@@ -57,6 +57,8 @@ type actionCall struct {
 	// stopped is closed when receives must stop waiting.
 	stopped <-chan struct{}
 	room    answerRoom
+	// archives is nil if this server stores none.
+	archives Archives
 }
 
 func (x *actionCall) queueURL(name string) string { return x.base + "/" + x.account + "/" + name }

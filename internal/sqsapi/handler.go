@@ -24,6 +24,8 @@ type Options struct {
 	Keys *access.Keyring
 	// RegistryToken is the token that registry requests must carry if Keys is nil; "" means that none is required.
 	RegistryToken string
+	// Archives stores archives for the instances that share the registry; nil refuses them.
+	Archives Archives
 	// Memory limits the memory of receives; nil means no limit. The limit must be at least 4 MiB.
 	Memory Memory
 	// Failed is called with the cause of an internal error, which the client does not see; may be nil.
@@ -37,6 +39,7 @@ type Handler struct {
 	guard   guard
 	keys    *access.Keyring
 	token   string // for registry requests
+	store   Archives
 	memory  Memory
 	failed  func(action, requestID string, err error)
 	actions map[string]*action // by X-Amz-Target header
@@ -56,6 +59,7 @@ func New(b *broker.Broker, opts *Options) *Handler {
 		guard:   guard{signed: opts.Keys != nil},
 		keys:    opts.Keys,
 		token:   opts.RegistryToken,
+		store:   opts.Archives,
 		memory:  opts.Memory,
 		failed:  opts.Failed,
 		actions: actions(),

@@ -1,6 +1,7 @@
 package sqsapi
 
 import (
+	"context"
 	"time"
 
 	"tendril/internal/registry"
@@ -139,6 +140,44 @@ type (
 	pausedResponse    struct{ Paused map[string]string }
 )
 
+type writeArchiveRequest struct {
+	Name, Upload string
+	Offset, Size int64
+	Data         []byte
+}
+
+type readArchiveRequest struct {
+	Name   string
+	Offset int64
+}
+
+type readArchiveResponse struct {
+	Size int64
+	Data []byte
+}
+
+type (
+	deleteArchiveRequest struct{ Name string }
+	archiveResponse      struct{ Done bool }
+)
+
+// Archives stores archives for the instances that share the registry, in chunks. The package archives describes the
+// methods.
+type Archives interface {
+	WriteArchive(ctx context.Context, name, upload string, offset, size int64, data []byte) error
+	ReadArchive(ctx context.Context, name string, offset int64) (data []byte, size int64, err error)
+	DeleteArchive(ctx context.Context, name string) error
+}
+
+var errNoArchives = queue.Errorf(queue.CodeUnsupportedOperation, "This server stores no archives.")
+
+func archivesOf(x *actionCall) (Archives, error) {
+	if x.archives == nil {
+		return nil, errNoArchives
+	}
+	return x.archives, nil
+}
+
 // registryActions returns the registry's actions by name. For compatibility, scheduled runs are "fires" on the wire.
 func registryActions() map[string]action {
 	return map[string]action{
@@ -238,6 +277,28 @@ func registryActions() map[string]action {
 				return nil, missing("Paused")
 			}
 			return &setPausedResponse{*in.Paused}, allRuns(x).SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
+		}),
+		"WriteArchive": typed(func(x *actionCall, in *writeArchiveRequest) (*archiveResponse, error) {
+			all, err := archivesOf(x)
+			if err == nil {
+				err = all.WriteArchive(x.ctx, in.Name, in.Upload, in.Offset, in.Size, in.Data)
+			}
+			return &archiveResponse{true}, err
+		}),
+		"ReadArchive": typed(func(x *actionCall, in *readArchiveRequest) (*readArchiveResponse, error) {
+			all, err := archivesOf(x)
+			if err != nil {
+				return nil, err
+			}
+			data, size, err := all.ReadArchive(x.ctx, in.Name, in.Offset)
+			return &readArchiveResponse{size, data}, err
+		}),
+		"DeleteArchive": typed(func(x *actionCall, in *deleteArchiveRequest) (*archiveResponse, error) {
+			all, err := archivesOf(x)
+			if err == nil {
+				err = all.DeleteArchive(x.ctx, in.Name)
+			}
+			return &archiveResponse{true}, err
 		}),
 		"Paused": typed(func(x *actionCall, _ *struct{}) (*pausedResponse, error) {
 			reasons, err := allRuns(x).Paused(x.ctx)

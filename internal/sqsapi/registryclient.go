@@ -213,6 +213,24 @@ func (c *RegistryClient) Paused(ctx context.Context) (map[string]string, error) 
 	return reasons, nil
 }
 
+// WriteArchive implements [Archives].
+func (c *RegistryClient) WriteArchive(ctx context.Context, name, upload string, offset, size int64, data []byte) error {
+	_, err := ask[archiveResponse](ctx, c, "WriteArchive", writeArchiveRequest{name, upload, offset, size, data})
+	return err
+}
+
+// ReadArchive implements [Archives].
+func (c *RegistryClient) ReadArchive(ctx context.Context, name string, offset int64) (data []byte, size int64, err error) {
+	out, err := ask[readArchiveResponse](ctx, c, "ReadArchive", readArchiveRequest{name, offset})
+	return out.Data, out.Size, err
+}
+
+// DeleteArchive implements [Archives].
+func (c *RegistryClient) DeleteArchive(ctx context.Context, name string) error {
+	_, err := ask[archiveResponse](ctx, c, "DeleteArchive", deleteArchiveRequest{name})
+	return err
+}
+
 func messageWire(m *queue.Outgoing) (*outgoing, error) {
 	o := &outgoing{MessageBody: m.Body}
 	if m.GroupID != "" {

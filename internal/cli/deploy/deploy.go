@@ -34,7 +34,10 @@ the running app is deployed again.
 --abort cancels the deployment in progress and waits until its processes and hooks have
 exited; the previous version keeps serving. Once the new version has the messages, --abort only
 stops the remaining hooks; 'tendril rollback' then restores the previous version, also while it
-still finishes its work.`,
+still finishes its work.
+
+With a fleet key (--fleet-key-file of 'tendril up') the version is deployed to all instances of the
+environment, according to --rollout-policy, and --abort returns all of them to the previous version.`,
 		Example: "  tendril deploy examples/thumbnails\n  tendril deploy thumbnails-v2.zip\n  tendril deploy --abort",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -85,6 +88,10 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 		return nil, err
 	}
 	st, err := client.Status(ctx)
+	if next := versionInState(all, api.VersionDeploying); err == nil && next != nil {
+		return all, base.Conflictf("version %d is being deployed to all instances", next.Number).
+			Hint("wait until it is complete, or type 'tendril deploy --abort'")
+	}
 	if err == nil && st.Deployment != nil && !st.Deployment.Over() {
 		err = base.Conflictf("a deployment of %s is in progress", base.Plain(st.Deployment.To)).
 			Hint("'tendril status' shows its progress")
@@ -94,12 +101,19 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 
 // replacedVersionText returns the part of a plan's sentence that names the version to be replaced, or "".
 func replacedVersionText(all []api.AppVersion) string {
-	for i := range all {
-		if all[i].State == api.VersionLive {
-			return fmt.Sprintf(" in place of version %d, %s", all[i].Number, sourceText(&all[i]))
-		}
+	live := versionInState(all, api.VersionLive)
+	if live == nil {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf(" in place of version %d, %s", live.Number, sourceText(live))
+}
+
+// versionInState returns the newest version in a state, or nil.
+func versionInState(all []api.AppVersion, state string) *api.AppVersion {
+	if i := slices.IndexFunc(all, func(v api.AppVersion) bool { return v.State == state }); i >= 0 {
+		return &all[i]
+	}
+	return nil
 }
 
 // ownFolder returns the working directory if the environment was started there and it contains a runnable app, or "".
@@ -117,6 +131,12 @@ func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) 
 
 func planAbort(ctx context.Context, c *base.CLI, client *api.Client, f base.Format) *base.Plan {
 	return base.PlanOf(func() ([]string, error) {
+		if all, err := client.Versions(ctx); err != nil {
+			return nil, err
+		} else if next := versionInState(all, api.VersionDeploying); next != nil {
+			return []string{fmt.Sprintf("return all instances from version %d, %s%s", next.Number, sourceText(next),
+				strings.Replace(replacedVersionText(all), " in place of", " to", 1))}, nil
+		}
 		st, err := client.Status(ctx)
 		if err == nil && (st.Deployment == nil || st.Deployment.Over()) {
 			err = base.Conflictf("no deployment is in progress").Hint("'tendril status' shows the last deployment")
@@ -149,7 +169,16 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	case err != nil:
 		return explainRefusal(c, err)
 	}
+	if done.Rollout != 0 {
+		if err := awaitRollout(ctx, c, client, done.Rollout); err != nil {
+			return err
+		}
+	}
 	return f.Print(c, done, []string{done.To}, func() error {
+		if done.Rollout != 0 {
+			c.PrintErrf("environment %q now runs %s on all instances\n", client.Instance.Environment, base.Plain(done.To))
+			return nil
+		}
 		c.PrintErrln(deployedText(client.Instance.Environment, &done))
 		if len(done.Later) > 0 {
 			c.PrintErrln(laterText(done.Later))

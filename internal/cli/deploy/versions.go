@@ -23,7 +23,9 @@ func NewVersions(c *base.CLI) *cobra.Command {
   kept    served before; 'tendril rollback' restores it
   failed  never became ready; not kept
 
-The last five archives are kept. A folder runs in place, so its row shows its most recent deployment.`,
+The last five archives are kept. A folder runs in place, so its row shows its most recent deployment.
+
+With a fleet key, these are the versions of all instances; "deploying" is the one that is being deployed.`,
 		Args: cobra.NoArgs,
 	}
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) ([]api.AppVersion, error) {
@@ -74,7 +76,10 @@ func NewRollback(c *base.CLI) *cobra.Command {
 gets the messages once it is ready. If it does not become ready, nothing changes and the exit status is
 1. VERSION is a number of 'tendril versions'; the default is the last version that served before the
 current one. It gets a new number. A version from a folder runs in place, with the folder's current
-content.`,
+content.
+
+With a fleet key, all instances go back at once. They start no more deliveries on the current version, so
+they pause until the restored version is ready.`,
 		Example: "  tendril rollback\n  tendril rollback 12",
 		Args:    cobra.MaximumNArgs(1),
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -44,13 +45,39 @@ five versions are kept.`,
 	return cmd
 }
 
+// runUp runs the app on the command line or, if all instances run another version of it, that version.
 func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
-	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) { return base.OpenApp(c, cmd, path) })
+	var desired *environment.DesiredVersion
+	for {
+		if err := runVersion(c, cmd, args, desired); !errors.As(err, &desired) {
+			return err
+		}
+	}
+}
+
+// runVersion runs the app on the command line or, if desired is not nil, that version of it.
+func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environment.DesiredVersion) error {
+	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
+		if desired == nil {
+			return base.OpenApp(c, cmd, path)
+		}
+		b, err := base.OpenApp(c, cmd, desired.Archive)
+		if given, absErr := filepath.Abs(path); err == nil && absErr == nil {
+			b.Called = bundle.ArchiveName(given) // the environment keeps its name
+		}
+		return b, err
+	})
 	if err == nil {
 		err = base.TakeFreePorts(c, cmd, &opts)
 	}
 	if err != nil {
 		return err
+	}
+	if opts.Announced != nil {
+		defer opts.Announced() // lets others choose ports if the environment ends before it announces itself
+	}
+	if desired != nil {
+		opts.Shared = desired.SharedVersion
 	}
 	opts.Load = func(src config.Sources) (*config.Config, error) { return c.ReadSettings(cmd, src) }
 	err = runEnvironment(c, opts.Config, opts)

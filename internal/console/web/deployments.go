@@ -41,6 +41,9 @@ const deployPatience = 400 * time.Millisecond
 func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
 	return v.patiently("The deployment is in progress.", func(ctx context.Context) (string, error) {
 		done, err := begin(ctx)
+		if done.Rollout != 0 {
+			return "The deployment of " + done.To + " to all instances is in progress.", err
+		}
 		return "The environment runs " + done.To + " now.", err
 	})
 }

@@ -1,0 +1,50 @@
+package app
+
+import (
+	"context"
+
+	"tendril/api"
+)
+
+// SharedVersion identifies a version that is deployed to all instances of the environment. The zero value is a version
+// of this instance only.
+type SharedVersion struct {
+	// Number and Name are the same on all instances. Of is the number of the version that a rollback restores, or 0.
+	Number int
+	Name   string
+	Of     int
+	By     string
+}
+
+// DeployShared replaces the serving version with the one in an archive, which is deployed to all instances.
+func (a *App) DeployShared(ctx context.Context, archive string, shared SharedVersion) (api.DeployResult, error) {
+	if a.opts.stopping() {
+		return api.DeployResult{}, ErrStopped
+	}
+	v, err := a.importVersion(archive, nil)
+	if err != nil {
+		return api.DeployResult{}, err
+	}
+	v.number, v.shared = a.numbers.next(), shared
+	v.origin.source, v.origin.by = shared.Name, shared.By
+	return a.deploy(ctx, a.replicas.current(), v)
+}
+
+// Examine returns why a folder or archive cannot be deployed, without running anything in it.
+func (a *App) Examine(path string) error {
+	v, err := a.importVersion(path, nil)
+	if err == nil {
+		a.removeCopy(v.dir())
+	}
+	return err
+}
+
+// SharedNumber returns the number of the serving version, or of the first one before the app starts. It is 0 if that
+// version is not deployed to all instances.
+func (a *App) SharedNumber() int {
+	v := a.replicas.current()
+	if v.number == 0 {
+		return a.opts.Shared.Number
+	}
+	return v.shared.Number
+}

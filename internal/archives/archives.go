@@ -1,0 +1,160 @@
+package archives
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// MaxSize is the maximum size of an archive in bytes, as in Elastic Beanstalk.
+const MaxSize = 512 << 20
+
+// Store is a location that all instances share. Its methods are safe for concurrent use.
+type Store interface {
+	// Put stores an archive of size bytes, completely or not at all. It may replace an archive of that name.
+	Put(ctx context.Context, name string, archive io.ReaderAt, size int64) error
+	// Get writes an archive to w. The error wraps [fs.ErrNotExist] if there is no archive of that name.
+	Get(ctx context.Context, name string, w io.Writer) error
+	// Delete removes an archive, if it exists.
+	Delete(ctx context.Context, name string) error
+}
+
+// Name returns the name of an environment's archive with the given digest.
+func Name(environment, digest string) string {
+	safe := strings.Map(func(c rune) rune {
+		if c < 0x80 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.", c)) {
+			return c
+		}
+		return '-'
+	}, strings.TrimLeft(environment, "."))
+	return safe + "-" + digest + ".zip"
+}
+
+// Digest returns the SHA-256 digest of a file in hexadecimal, and its size.
+func Digest(path string) (digest string, size int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	size, err = io.Copy(sum, file)
+	if err == nil && size > MaxSize {
+		err = fmt.Errorf("the archive has %d bytes, more than %d: exclude files that the app does not need to run", size, MaxSize)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), size, err
+}
+
+// Fetch makes path an archive with the given digest and size. It downloads the archive unless path already is it.
+func Fetch(ctx context.Context, from Store, name, digest string, size int64, path string) error {
+	if have, _, err := Digest(path); err == nil && have == digest {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".fetching-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) // fails after the rename
+
+	to := &verifier{to: file, left: size, sum: sha256.New()}
+	if err = from.Get(ctx, name, to); err == nil {
+		err = to.check(digest)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// ErrOtherContent means that a stored archive is not the wanted one.
+var ErrOtherContent = errors.New("the stored archive does not have the digest of the version: it was changed or is incomplete")
+
+// verifier writes at most left bytes and computes their digest.
+type verifier struct {
+	to   io.Writer
+	left int64
+	sum  hash.Hash
+}
+
+// Write implements [io.Writer].
+func (v *verifier) Write(p []byte) (int, error) {
+	if v.left -= int64(len(p)); v.left < 0 {
+		return 0, ErrOtherContent
+	}
+	v.sum.Write(p)
+	return v.to.Write(p)
+}
+
+func (v *verifier) check(digest string) error {
+	if v.left != 0 || hex.EncodeToString(v.sum.Sum(nil)) != digest {
+		return ErrOtherContent
+	}
+	return nil
+}
+
+// Folder is a store in a folder, for example of a network file system.
+type Folder string
+
+// Put implements [Store].
+func (f Folder) Put(ctx context.Context, name string, archive io.ReaderAt, size int64) error {
+	if err := os.MkdirAll(string(f), 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(string(f), ".storing-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) // fails after the rename
+	_, err = io.Copy(file, &untilDone{ctx, io.NewSectionReader(archive, 0, size)})
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), filepath.Join(string(f), name))
+}
+
+// Get implements [Store].
+func (f Folder) Get(ctx context.Context, name string, w io.Writer) error {
+	file, err := os.Open(filepath.Join(string(f), name))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(w, &untilDone{ctx, file})
+	return err
+}
+
+// Delete implements [Store].
+func (f Folder) Delete(_ context.Context, name string) error {
+	if err := os.Remove(filepath.Join(string(f), name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// untilDone is a reader that fails once its context is done.
+type untilDone struct {
+	ctx context.Context
+	io.Reader
+}
+
+// Read implements [io.Reader].
+func (r *untilDone) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}

@@ -1,0 +1,175 @@
+package archives
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/broker"
+	"tendril/internal/registry"
+	"tendril/internal/sqsapi"
+)
+
+func TestFoldersAndServersStoreArchives(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]Store{
+		"folder": Folder(filepath.Join(t.TempDir(), "shared")),
+		"server": Server{clientOf(t, ServedFolder(filepath.Join(t.TempDir(), "archives")))},
+	} {
+		t.Run(name, func(t *testing.T) { conform(t, store) })
+	}
+}
+
+// clientOf returns a client of a server that stores archives.
+func clientOf(t *testing.T, archives sqsapi.Archives) *sqsapi.RegistryClient {
+	t.Helper()
+	b, err := broker.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(sqsapi.New(b, &sqsapi.Options{Archives: archives}))
+	t.Cleanup(func() { server.Close(); b.Close() })
+	return sqsapi.NewRegistryClient(server.URL, registry.Scope{}, sqsapi.Identity{}, server.Client())
+}
+
+func TestServersWithoutArchivesSaySo(t *testing.T) {
+	t.Parallel()
+	err := Server{clientOf(t, nil)}.Put(t.Context(), "x", strings.NewReader("x"), 1)
+	if err == nil || !strings.Contains(err.Error(), "stores no archives") {
+		t.Errorf("storing: %v", err)
+	}
+}
+
+// conform checks a store. TestBucketsStoreArchives in package environment does the same with a bucket.
+func conform(t *testing.T, store Store) {
+	t.Helper()
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "cache", "app.zip")
+	for _, size := range []int{1, chunkSize, 2*chunkSize + 7} {
+		content := make([]byte, size)
+		rand.NewChaCha8([32]byte{byte(size)}).Read(content)
+		given := filepath.Join(t.TempDir(), "given.zip")
+		if err := os.WriteFile(given, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		digest, length, err := Digest(given)
+		if err != nil || length != int64(size) {
+			t.Fatalf("digest of %d bytes: %d, %v", size, length, err)
+		}
+		name := Name("periodic:jobs", digest)
+		for range 2 { // a repeated upload changes nothing
+			if err := store.Put(ctx, name, bytes.NewReader(content), length); err != nil {
+				t.Fatalf("storing %d bytes: %v", size, err)
+			}
+		}
+		if err := Fetch(ctx, store, name, digest, length, path); err != nil {
+			t.Fatalf("fetching %d bytes: %v", size, err)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("fetched %d bytes instead of %d: %v", len(got), size, err)
+		}
+
+		other := strings.Repeat("0", 64)
+		for what, err := range map[string]error{
+			"another digest": Fetch(ctx, store, name, other, length, path+".other"),
+			"a smaller size": Fetch(ctx, store, name, other, length-1, path+".other"),
+			"a larger size":  Fetch(ctx, store, name, digest, length+1, path+".other"),
+		} {
+			if !errors.Is(err, ErrOtherContent) {
+				t.Errorf("with %s: %v", what, err)
+			}
+		}
+		for range 2 {
+			if err := store.Delete(ctx, name); err != nil {
+				t.Errorf("deleting: %v", err)
+			}
+		}
+		if err := Fetch(ctx, store, name, other, length, path+".other"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a deleted archive: %v", err)
+		}
+		if err := Fetch(ctx, store, name, digest, length, path); err != nil {
+			t.Errorf("an archive that was fetched before: %v", err)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("the cache contains %v: %v", left, err)
+	}
+}
+
+func TestServersRefuseInvalidChunks(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "archives")
+	f := ServedFolder(dir)
+	for what, write := range map[string]func(context.Context) error{
+		"name":   func(ctx context.Context) error { return f.WriteArchive(ctx, "../x", "up", 0, 1, []byte("x")) },
+		"upload": func(ctx context.Context) error { return f.WriteArchive(ctx, "x", "a/b", 0, 1, []byte("x")) },
+		"size":   func(ctx context.Context) error { return f.WriteArchive(ctx, "x", "up", 0, MaxSize+1, []byte("x")) },
+		"offset": func(ctx context.Context) error { return f.WriteArchive(ctx, "x", "up", 1, 1, []byte("x")) },
+		"chunk": func(ctx context.Context) error {
+			return f.WriteArchive(ctx, "x", "up", 0, MaxSize, make([]byte, chunkSize+1))
+		},
+		"name to read":   func(ctx context.Context) error { _, _, err := f.ReadArchive(ctx, "../x", 0); return err },
+		"name to delete": func(ctx context.Context) error { return f.DeleteArchive(ctx, ".part-x") },
+	} {
+		if write(t.Context()) == nil {
+			t.Errorf("an invalid %s is accepted", what)
+		}
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("an invalid chunk created the folder")
+	}
+}
+
+func TestServersDeleteAbandonedUploadsAndLimitArchives(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f, ctx := ServedFolder(dir), t.Context()
+	if err := f.WriteArchive(ctx, "x", "abandoned", 0, 2, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.WriteArchive(ctx, "x", "recent", 0, 2, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-2 * staleUpload)
+	if err := os.Chtimes(filepath.Join(dir, ".part-abandoned"), long, long); err != nil {
+		t.Fatal(err)
+	}
+	store, err := Server{f}, error(nil)
+	for i := 0; err == nil && i <= maxArchives; i++ {
+		err = store.Put(ctx, Name("jobs", strings.Repeat("a", i)), strings.NewReader("x"), 1)
+	}
+	left, _ := os.ReadDir(dir)
+	if err == nil || len(left) != maxArchives {
+		t.Errorf("%d files are stored: %v", len(left), err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".part-abandoned")); err == nil {
+		t.Error("the abandoned upload was not deleted")
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".part-recent")); err != nil {
+		t.Error("the recent upload was deleted")
+	}
+}
+
+func TestFetchKeepsNothingOfAFailedDownload(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	err := Fetch(t.Context(), broken{}, "x", "", 100, filepath.Join(dir, "app.zip"))
+	if left, _ := os.ReadDir(dir); !errors.Is(err, io.ErrUnexpectedEOF) || len(left) > 0 {
+		t.Errorf("the folder contains %v: %v", left, err)
+	}
+}
+
+type broken struct{ Store }
+
+func (broken) Get(_ context.Context, _ string, w io.Writer) error {
+	w.Write([]byte("half"))
+	return io.ErrUnexpectedEOF
+}

@@ -1,0 +1,183 @@
+package archives
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+// chunkSize is the number of bytes in one call of a [Server].
+const chunkSize = 1 << 20
+
+// Chunks are the calls with which the tendril that serves a queue stores archives.
+type Chunks interface {
+	// WriteArchive writes a chunk of an archive of size bytes. All chunks of an upload have the same upload ID; the
+	// archive exists after the last one.
+	WriteArchive(ctx context.Context, name, upload string, offset, size int64, data []byte) error
+	// ReadArchive returns the chunk at offset and the size of the archive. The error has the code
+	// queue.CodeResourceNotFound if it does not exist.
+	ReadArchive(ctx context.Context, name string, offset int64) (data []byte, size int64, err error)
+	// DeleteArchive removes an archive, if it exists.
+	DeleteArchive(ctx context.Context, name string) error
+}
+
+// Server is a store on the tendril that serves the queue.
+type Server struct{ Chunks Chunks }
+
+// Put implements [Store].
+func (s Server) Put(ctx context.Context, name string, archive io.ReaderAt, size int64) error {
+	upload := rand.Text()
+	buffer := make([]byte, min(chunkSize, size))
+	for offset := int64(0); offset < size; {
+		chunk := buffer[:min(chunkSize, size-offset)]
+		if _, err := archive.ReadAt(chunk, offset); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if err := s.Chunks.WriteArchive(ctx, name, upload, offset, size, chunk); err != nil {
+			return err
+		}
+		offset += int64(len(chunk))
+	}
+	return nil
+}
+
+// Get implements [Store].
+func (s Server) Get(ctx context.Context, name string, w io.Writer) error {
+	for offset, size := int64(0), int64(1); offset < size; {
+		data, all, err := s.Chunks.ReadArchive(ctx, name, offset)
+		if err != nil {
+			return notFound(err)
+		}
+		if len(data) == 0 && offset < all {
+			return ErrOtherContent
+		}
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+		offset, size = offset+int64(len(data)), all
+	}
+	return nil
+}
+
+// Delete implements [Store].
+func (s Server) Delete(ctx context.Context, name string) error {
+	return s.Chunks.DeleteArchive(ctx, name)
+}
+
+// notFound makes an error of a missing archive wrap [os.ErrNotExist].
+func notFound(err error) error {
+	if own := (*queue.Error)(nil); errors.As(err, &own) && own.Code == queue.CodeResourceNotFound {
+		return fmt.Errorf("%w: %w", os.ErrNotExist, err)
+	}
+	return err
+}
+
+const (
+	// maxArchives limits the archives that a server stores.
+	maxArchives = 100
+	// staleUpload is the age after which an incomplete upload is deleted.
+	staleUpload = time.Hour
+	partPrefix  = ".part-"
+)
+
+// nameForm is the form of names and upload IDs, which become file names.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$`)
+
+// ServedFolder is the folder in which a tendril that serves a queue stores archives. It implements [Chunks].
+type ServedFolder string
+
+// WriteArchive implements [Chunks].
+func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offset, size int64, data []byte) (err error) {
+	if !nameForm.MatchString(name) || !nameForm.MatchString(upload) || offset < 0 || size <= 0 || size > MaxSize ||
+		len(data) == 0 || int64(len(data)) > chunkSize || offset+int64(len(data)) > size {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "The chunk of the archive is invalid: an archive has at most %d "+
+			"bytes, a chunk at most %d.", MaxSize, chunkSize)
+	}
+	if offset == 0 {
+		if err := f.admit(); err != nil {
+			return err
+		}
+	}
+
+	part := filepath.Join(string(f), partPrefix+upload)
+	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(data, offset)
+	last := offset+int64(len(data)) == size
+	if err == nil && last {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil || !last {
+		return err
+	}
+	return os.Rename(part, filepath.Join(string(f), name))
+}
+
+// admit makes room for an upload: it deletes incomplete uploads that were abandoned.
+func (f ServedFolder) admit() error {
+	if err := os.MkdirAll(string(f), 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(string(f))
+	if err != nil {
+		return err
+	}
+	count := 0
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), partPrefix) && time.Since(info.ModTime()) > staleUpload {
+			_ = os.Remove(filepath.Join(string(f), e.Name())) // the next upload tries again
+			continue
+		}
+		count++
+	}
+	if count >= maxArchives {
+		return queue.Errorf(queue.CodeOverLimit, "This server already stores %d archives: delete files in %s that no environment "+
+			"uses.", count, string(f))
+	}
+	return nil
+}
+
+// ReadArchive implements [Chunks].
+func (f ServedFolder) ReadArchive(_ context.Context, name string, offset int64) (data []byte, size int64, err error) {
+	if !nameForm.MatchString(name) || offset < 0 {
+		return nil, 0, queue.Errorf(queue.CodeInvalidParameterValue, "The name or the offset of the archive is invalid.")
+	}
+	file, err := os.Open(filepath.Join(string(f), name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, 0, queue.Errorf(queue.CodeResourceNotFound, "There is no archive %s.", name)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	data = make([]byte, min(chunkSize, max(info.Size()-offset, 0)))
+	_, err = file.ReadAt(data, offset)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return data, info.Size(), err
+}
+
+// DeleteArchive implements [Chunks].
+func (f ServedFolder) DeleteArchive(ctx context.Context, name string) error {
+	if !nameForm.MatchString(name) {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "The name of the archive is invalid.")
+	}
+	return Folder(f).Delete(ctx, name)
+}

@@ -1,0 +1,83 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+)
+
+// rolloutTick is how often a command looks at a deployment to all instances.
+const rolloutTick = 2 * time.Second
+
+// awaitRollout waits until a version is deployed to all instances, and reports the progress. It returns an error if the
+// version was rolled back.
+func awaitRollout(ctx context.Context, c *base.CLI, client *api.Client, number int) error {
+	reported := ""
+	for {
+		versions, err := client.Versions(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(versions, func(v api.AppVersion) bool { return v.Number == number })
+		if i < 0 {
+			return base.Conflictf("version %d was replaced by a later deployment", number).Hint("'tendril versions' lists the versions")
+		}
+		all, err := client.Instances(ctx)
+		if err != nil {
+			return err
+		}
+		text, unreachable := rolloutText(all.Instances, number)
+		switch versions[i].State {
+		case api.VersionFailed:
+			return base.Conflictf("version %d was rolled back on all instances: %s", number, base.Plain(versions[i].Error)).
+				Hint("fix the problem and deploy again; 'tendril instances' shows when all have returned")
+		case api.VersionDeploying:
+			if text != reported {
+				c.PrintErrln(text)
+				reported = text
+			}
+		default:
+			for _, name := range unreachable {
+				c.PrintErrf("%s is unreachable: it deploys version %d once it reaches the registry\n", base.Plain(name), number)
+			}
+			return nil
+		}
+
+		select {
+		case <-ctx.Done():
+			return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment continues"),
+				"'tendril versions' shows its state, 'tendril deploy --abort' ends it")
+		case <-time.After(rolloutTick):
+		}
+	}
+}
+
+// rolloutText describes which instances run a version, and returns the names of those that cannot be reached.
+func rolloutText(all []api.KnownInstance, number int) (text string, unreachable []string) {
+	var waiting []string
+	running := 0
+	for i := range all {
+		switch one := &all[i]; {
+		case !one.TakesVersions:
+		case one.Unreachable:
+			unreachable = append(unreachable, one.Name)
+		case one.AppNumber == number:
+			running++
+		default:
+			waiting = append(waiting, one.Name)
+		}
+	}
+	text = fmt.Sprintf("version %d runs on %d of %s", number, running, base.Plural(running+len(waiting), "instance"))
+	const shown = 5
+	if len(waiting) > 0 && len(waiting) <= shown {
+		text += ", not yet on " + base.Plain(strings.Join(waiting, ", "))
+	}
+	return text, unreachable
+}

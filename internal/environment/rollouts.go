@@ -1,0 +1,671 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"tendril/api"
+	"tendril/internal/app"
+	"tendril/internal/archives"
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/instances"
+	"tendril/internal/observe/event"
+	"tendril/internal/observe/health"
+)
+
+const (
+	// rolloutTick is how often an instance compares its version with the desired one, and the leader looks at a rollout.
+	rolloutTick = 2 * time.Second
+	// rolloutRecords is the maximum age of the records that the leader looks at.
+	rolloutRecords = 5 * time.Second
+	// rolloutRetry is the time between two attempts to return to the current version.
+	rolloutRetry = 30 * time.Second
+	// archivesFolder is the folder in the data directory with the archives that this instance has fetched, servedFolder
+	// that with those of the instances that use its queue.
+	archivesFolder = "archives"
+	servedFolder   = "served-archives"
+)
+
+// DesiredVersion is returned by [Environment.Run] if all instances run another version of the app than the given one.
+// The environment must be started again with its archive.
+type DesiredVersion struct {
+	app.SharedVersion
+	// Archive is the path of the archive.
+	Archive string
+}
+
+// Error implements error.
+func (d *DesiredVersion) Error() string {
+	return fmt.Sprintf("the current version of the app is version %d (%s)", d.Number, d.Name)
+}
+
+// rollouts keeps the app of this instance at the version that operators want on all instances, and advances rollouts
+// on the leader. Without a fleet key or a location for archives, deployments apply only to this instance.
+type rollouts struct {
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	work     *pipelines
+	programs *programs
+	cron     *schedule
+	changes  *changes
+	members  *members
+	desired  *desired
+
+	conductor instances.Conductor // used by run
+	wake      chan struct{}
+	deploys   sync.WaitGroup
+
+	holding sync.Mutex // an older decision about receiving is never applied after a newer one
+
+	mu        sync.Mutex
+	unknown   bool      // the current version is not known, because the registry has not answered
+	switching int       // the version that is being deployed here, or 0
+	failed    int       // the version whose last deployment here failed, or 0
+	reason    string    // why it failed
+	failedAt  time.Time // when it failed
+}
+
+// takes reports whether this instance takes the desired version: it runs an app from a folder or an archive.
+func (r *rollouts) takes() bool {
+	set := r.settings.now()
+	return r.desired.state != nil && r.opts.Bundle != nil && len(r.opts.Command) == 0 && r.opts.HasApp() &&
+		(set.Versions != "" || set.RegistryTable == "")
+}
+
+// supports reports whether this instance applies the desired version, or has no app that could.
+func (r *rollouts) supports() bool {
+	return r.desired.state != nil && (r.takes() || !r.opts.HasApp())
+}
+
+// store returns the location of the archives.
+func (r *rollouts) store(ctx context.Context) (archives.Store, error) {
+	if folder := r.settings.now().Versions; folder != "" {
+		return archives.Folder(folder), nil
+	}
+	leases, err := r.leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	server, ok := leases.(archives.Chunks)
+	if !ok {
+		return nil, errors.New("the registry stores no archives: name a folder that all instances share with --versions")
+	}
+	return archives.Server{Chunks: server}, nil
+}
+
+func (r *rollouts) leases(ctx context.Context) (instances.Store, error) {
+	leases, _, err := r.cron.election.Leases(ctx)
+	if err == nil && leases == nil {
+		err = errors.New("its server does not answer")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the shared registry: %w", err)
+	}
+	return leases, nil
+}
+
+func (r *rollouts) archiveName(v *instances.AppVersion) string {
+	return archives.Name(r.cron.election.Name(), v.Digest)
+}
+
+// path returns where this instance keeps the archive of a version. Its name becomes that of the version's folder.
+func (r *rollouts) path(v *instances.AppVersion) string {
+	return filepath.Join(r.settings.now().DataDir, archivesFolder, v.Digest, bundle.ArchiveName(v.Name)+".zip")
+}
+
+func (r *rollouts) fetch(ctx context.Context, v *instances.AppVersion) (path string, err error) {
+	path = r.path(v)
+	if have, _, err := archives.Digest(path); err == nil && have == v.Digest {
+		return path, nil
+	}
+	store, err := r.store(ctx)
+	if err == nil {
+		err = archives.Fetch(ctx, store, r.archiveName(v), v.Digest, v.Size, path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("fetching the archive of version %d: %w", v.Number, err)
+	}
+	return path, nil
+}
+
+func shared(v *instances.AppVersion) app.SharedVersion {
+	return app.SharedVersion{Number: v.Number, Name: v.Name, Of: v.Of, By: v.By}
+}
+
+// adopt returns a [*DesiredVersion] if this instance was not started with the current version. An app on the command
+// line becomes the first version if the registry has none.
+func (r *rollouts) adopt(ctx context.Context) error {
+	if !r.takes() {
+		return nil
+	}
+	now, err := r.desired.state.Current()
+	if now.App == nil {
+		if now, err = r.seed(ctx); err != nil {
+			r.log().Warn("current version of the app not known", "err", err)
+			r.unknown = true
+			r.hold()
+			return nil
+		}
+	}
+	wanted := now.App.Wanted("")
+	if r.opts.Shared.Number == wanted.Number {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, api.MaxDeploy)
+	defer cancel()
+	path, err := r.fetch(ctx, &wanted)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrAppFailed, err)
+	}
+	return &DesiredVersion{shared(&wanted), path}
+}
+
+// seed makes the app of this instance the first version, unless there is one.
+func (r *rollouts) seed(ctx context.Context) (instances.Desired, error) {
+	leases, err := r.leases(ctx)
+	if err != nil {
+		return instances.Desired{}, err
+	}
+	if now, err := r.desired.state.Refresh(ctx, leases); err != nil || now.App != nil {
+		return now, err
+	}
+	source := r.opts.Bundle.Dir
+	if isArchive, _ := bundle.IsArchive(r.opts.Bundle.Archive); isArchive {
+		source = r.opts.Bundle.Archive
+	}
+	v, err := r.upload(ctx, source, r.opts.Bundle.Name())
+	if err != nil {
+		return instances.Desired{}, err
+	}
+	v.By = "start"
+	return r.desired.state.Change(ctx, leases, func(now *instances.Desired) (err error) {
+		if now.App == nil {
+			_, err = now.BeginRollout(v, instances.Rollout{})
+		}
+		return err
+	})
+}
+
+// upload stores a folder or an archive in the shared location, and keeps it here. name replaces a folder's name.
+func (r *rollouts) upload(ctx context.Context, source, name string) (v instances.AppVersion, err error) {
+	isArchive, err := bundle.IsArchive(source)
+	if err != nil {
+		return v, err
+	}
+	v = instances.AppVersion{Name: filepath.Base(source), At: time.Now().UTC().Truncate(time.Second)}
+	dir := filepath.Join(r.settings.now().DataDir, archivesFolder)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return v, err
+	}
+	file, err := os.CreateTemp(dir, ".uploading-*")
+	if err != nil {
+		return v, err
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if isArchive {
+		err = copyFile(file, source)
+	} else {
+		v.Name = name
+		err = bundle.Pack(file, source, r.settings.now().DataDir)
+	}
+	if err == nil {
+		v.Digest, v.Size, err = archives.Digest(file.Name())
+	}
+	if err != nil {
+		return v, err
+	}
+
+	store, err := r.store(ctx)
+	if err == nil {
+		err = store.Put(ctx, r.archiveName(&v), file, v.Size)
+	}
+	if err != nil {
+		return v, fmt.Errorf("storing the archive for the other instances: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(r.path(&v)), 0o700); err != nil {
+		return v, err
+	}
+	return v, os.Rename(file.Name(), r.path(&v))
+}
+
+func copyFile(to *os.File, path string) error {
+	from, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	_, err = to.ReadFrom(from)
+	return err
+}
+
+func (r *rollouts) log() *slog.Logger { return r.opts.Logger.With("component", "rollout") }
+
+// notify makes run look at a changed state at once.
+func (r *rollouts) notify() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run follows the desired version, and advances the rollout whenever this instance leads, until ctx ends.
+func (r *rollouts) run(ctx context.Context, leases instances.Store, joined *membership) {
+	if !r.takes() {
+		return
+	}
+	defer r.deploys.Wait()
+	tick := time.NewTicker(rolloutTick)
+	defer tick.Stop()
+	for {
+		if !r.life.stopping() && r.life.running() {
+			if r.members.leads() {
+				r.lead(ctx, leases, joined)
+			}
+			r.follow(ctx, leases, joined.self.ID())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-r.wake:
+		}
+	}
+}
+
+// lead advances the rollout in progress.
+func (r *rollouts) lead(ctx context.Context, leases instances.Store, joined *membership) {
+	now, _ := r.desired.state.Current()
+	if now.App == nil || now.App.Next == nil {
+		return
+	}
+	all, err := joined.others.ReadOnce(ctx, rolloutRecords)
+	if err != nil {
+		return // the watcher has logged it
+	}
+	self := r.members.record()
+	self.ID = joined.self.ID()
+	all = slices.DeleteFunc(all, func(one instances.Instance) bool { return one.ID == self.ID })
+	before := *now.App
+	next, changed := r.conductor.Next(before, append(all, instances.Instance{Record: self}), time.Now(), func(one *instances.Record) bool {
+		color := health.Status(one.Health).Color()
+		return one.State == api.StateRunning && (color == health.Green || color == health.Yellow)
+	})
+	if !changed {
+		return
+	}
+	_, err = r.desired.state.Change(ctx, leases, func(d *instances.Desired) error {
+		if d.App == nil || d.App.Next == nil || d.App.Next.Number != before.Next.Number || d.App.Until != before.Until {
+			return instances.ErrNoRollout // it was aborted
+		}
+		d.App = &next
+		return nil
+	})
+	if err != nil {
+		if !errors.Is(err, instances.ErrNoRollout) && ctx.Err() == nil {
+			r.log().Warn("rollout not continued", "version", before.Next.Number, "err", err)
+		}
+		return
+	}
+	r.desired.apply()
+	if next.Next == nil {
+		r.finished(ctx, &next, before.Next)
+	}
+}
+
+// finished logs the end of a rollout and deletes archives that are no longer needed.
+func (r *rollouts) finished(ctx context.Context, now *instances.App, v *instances.AppVersion) {
+	if now.Current.Number == v.Number {
+		event.Deploy.Log(r.log(), slog.LevelInfo, "deployed to all instances", "version", v.Number)
+	} else {
+		event.Deploy.Log(r.log(), slog.LevelError, "deployment rolled back on all instances", "version", v.Number,
+			"current", now.Current.Number, "err", now.Earlier[0].Error)
+	}
+	store, err := r.store(ctx)
+	if err != nil {
+		return
+	}
+	needed := neededDigests(now)
+	for i := range now.Earlier {
+		if old := &now.Earlier[i]; !slices.Contains(needed, old.Digest) {
+			if err := store.Delete(ctx, r.archiveName(old)); err != nil {
+				r.log().Debug("archive of an old version not deleted", "version", old.Number, "err", err)
+			}
+		}
+	}
+}
+
+func neededDigests(now *instances.App) (digests []string) {
+	for _, v := range append(now.Restorable(), now.Current, *cmp.Or(now.Next, &now.Current)) {
+		digests = append(digests, v.Digest)
+	}
+	return digests
+}
+
+// hold stops receiving while this instance must not start deliveries on its version.
+func (r *rollouts) hold() {
+	r.holding.Lock()
+	defer r.holding.Unlock()
+	r.mu.Lock()
+	unknown := r.unknown
+	r.mu.Unlock()
+	reason, running := "", r.programs.app.SharedNumber()
+	now, _ := r.desired.state.Current()
+	switch {
+	case unknown:
+		reason = "the registry has not answered yet, which has the current version of the app"
+	case now.App != nil && now.App.Withdrawn(running):
+		reason = fmt.Sprintf("version %d of the app is rolled back", running)
+	}
+	for _, l := range r.work.all {
+		if l.queue.settings().ToOwnApp() && l.setPause(byRollout, instances.Pause{Reason: reason}) {
+			text := "receiving resumed"
+			if reason != "" {
+				text = "receiving stopped"
+			}
+			event.Deploy.Log(r.log(), slog.LevelInfo, text, "queue", l.queue.name, "reason", reason)
+		}
+	}
+}
+
+// apply reacts to a changed state: it stops receiving at once if this instance's version was withdrawn.
+func (r *rollouts) apply() {
+	if r.takes() {
+		r.hold()
+		r.notify()
+	}
+}
+
+// follow starts the deployment of the desired version on this instance, or aborts one that is no longer desired.
+func (r *rollouts) follow(ctx context.Context, leases instances.Store, id string) {
+	r.find(ctx, leases)
+	r.hold()
+	now, _ := r.desired.state.Current()
+	if now.App == nil {
+		return
+	}
+	wanted, running := now.App.Wanted(id), r.programs.app.SharedNumber()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	isRollout := now.App.Next != nil && wanted.Number == now.App.Next.Number
+	switch {
+	case r.switching != 0:
+		if r.switching != wanted.Number {
+			r.deploys.Go(func() { r.programs.app.Abort(ctx) }) // fails if the deployment has ended
+		}
+	case wanted.Number == running:
+	case wanted.Number == r.failed && (isRollout || time.Since(r.failedAt) < rolloutRetry):
+	default:
+		r.switching = wanted.Number
+		r.deploys.Go(func() { r.deployHere(ctx, &wanted) })
+	}
+}
+
+// find reads the registry until it has answered.
+func (r *rollouts) find(ctx context.Context, leases instances.Store) {
+	r.mu.Lock()
+	unknown := r.unknown
+	r.mu.Unlock()
+	if !unknown {
+		return
+	}
+	if now, err := r.desired.state.Refresh(ctx, leases); err == nil {
+		r.mu.Lock()
+		r.unknown = now.App != nil && now.App.Current.Number != r.programs.app.SharedNumber()
+		r.mu.Unlock()
+	}
+}
+
+// deployHere deploys the desired version on this instance.
+func (r *rollouts) deployHere(ctx context.Context, v *instances.AppVersion) {
+	limited, cancel := context.WithTimeout(ctx, api.MaxDeploy)
+	defer cancel()
+	path, err := r.fetch(limited, v)
+	mayPass := err != nil && !errors.Is(err, archives.ErrOtherContent) && !errors.Is(err, fs.ErrNotExist)
+	if err == nil {
+		_, err = r.changes.deploy(limited, func() (api.DeployResult, error) {
+			return r.programs.app.DeployShared(limited, path, shared(v))
+		})
+		mayPass = errors.Is(err, app.ErrBusy)
+	}
+	failure := (*api.DeployError)(nil)
+	aborted := errors.Is(err, app.ErrStopped) || errors.As(err, &failure) && (failure.Aborted || failure.Stopped)
+
+	r.mu.Lock()
+	r.switching = 0
+	switch {
+	case err == nil:
+		r.failed, r.reason = 0, ""
+	case !aborted && !mayPass:
+		r.failed, r.reason, r.failedAt = v.Number, err.Error(), time.Now()
+	}
+	r.mu.Unlock()
+	if err != nil && !aborted {
+		r.log().Warn("version not deployed on this instance", "version", v.Number, "err", err)
+	}
+	if mayPass {
+		select {
+		case <-time.After(rolloutTick):
+		case <-ctx.Done():
+		}
+	}
+	r.prune()
+	r.notify()
+}
+
+// prune deletes the archives on this instance that are no longer needed.
+func (r *rollouts) prune() {
+	now, _ := r.desired.state.Current()
+	if now.App == nil {
+		return
+	}
+	needed := neededDigests(now.App)
+	dir := filepath.Join(r.settings.now().DataDir, archivesFolder)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if e.IsDir() && !slices.Contains(needed, e.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err != nil {
+		r.log().Debug("archives of old versions not deleted", "err", err)
+	}
+}
+
+// report returns this instance's part of the records.
+func (r *rollouts) report() instances.AppReport {
+	if !r.takes() || !r.life.running() || r.life.stopping() {
+		return instances.AppReport{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return instances.AppReport{Takes: true, Number: r.programs.app.SharedNumber(), Failed: r.failed, Error: r.reason}
+}
+
+// deploy starts the deployment of a folder or an archive to all instances; "" means the current version again.
+func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, error) {
+	if err := r.changes.awaitStart(ctx); err != nil {
+		return api.DeployResult{}, err
+	}
+	return r.begin(ctx, func(current *instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
+		if path == "" {
+			v = *current
+			v.Of = 0
+			return v, r.policy(), nil
+		}
+		if err := r.programs.app.Examine(path); err != nil {
+			return v, how, err
+		}
+		v, err = r.upload(ctx, path, filepath.Base(path))
+		return v, r.policy(), err
+	})
+}
+
+// rollBack starts the deployment of an earlier version to all instances, at once. They start no delivery on the current
+// version anymore.
+func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
+	if err := r.changes.awaitStart(ctx); err != nil {
+		return api.DeployResult{}, err
+	}
+	to, err := api.ChooseVersion(r.versions(), number)
+	if err != nil {
+		return api.DeployResult{}, err
+	}
+	return r.begin(ctx, func(*instances.AppVersion) (instances.AppVersion, instances.Rollout, error) {
+		now, _ := r.desired.state.Current()
+		for _, v := range now.App.Restorable() {
+			if v.Number == to.Number {
+				v.Of = cmp.Or(v.Of, v.Number)
+				return v, instances.Rollout{Timeout: r.settings.now().RolloutTimeout}, nil
+			}
+		}
+		return instances.AppVersion{}, instances.Rollout{}, &api.Error{Status: http.StatusNotFound,
+			Message: fmt.Sprintf("version %d is no longer kept", to.Number)}
+	})
+}
+
+// policy returns how the settings roll out a version.
+func (r *rollouts) policy() instances.Rollout {
+	s := r.settings.now()
+	how := instances.Rollout{Timeout: s.RolloutTimeout, IgnoreHealth: s.RolloutIgnoreHealth}
+	switch { // policies that are not supported deploy in batches
+	case s.RolloutPolicy == config.RolloutAllAtOnce:
+	case s.RolloutBatchSizeType == config.RolloutPercentage:
+		how.BatchPercent = min(s.RolloutBatchSize, 100)
+	default:
+		how.BatchSize = s.RolloutBatchSize
+	}
+	return how
+}
+
+// begin starts the rollout of the version that choose returns, given the current one.
+func (r *rollouts) begin(ctx context.Context, choose func(current *instances.AppVersion) (instances.AppVersion, instances.Rollout,
+	error)) (done api.DeployResult, err error) {
+	leases, err := r.leases(ctx)
+	if err == nil {
+		err = r.desired.allFollow(ctx, func(one *instances.Instance) bool {
+			return one.Follows && slices.Contains(one.Applies, instances.PartApp)
+		})
+	}
+	if own := (*api.Error)(nil); errors.As(err, &own) {
+		own.Hint = "give them this version, the same --fleet-key-file and the same options"
+	}
+	if err != nil {
+		return done, notDeployed(err)
+	}
+	now, err := r.desired.state.Refresh(ctx, leases)
+	if err == nil && now.App == nil {
+		now, err = r.seed(ctx)
+	}
+	if err != nil {
+		return done, notDeployed(err)
+	}
+	if now.App.Next != nil {
+		return done, inProgress(now.App.Next)
+	}
+	current := now.App.Current
+	v, how, err := choose(&current)
+	if err != nil {
+		return done, notDeployed(err)
+	}
+	v.By, v.At = api.CallerName(ctx), time.Now().UTC().Truncate(time.Second)
+	v.Withdrawn, v.Error = false, ""
+
+	_, err = r.desired.state.Change(ctx, leases, func(d *instances.Desired) (err error) {
+		v, err = d.BeginRollout(v, how)
+		return err
+	})
+	if errors.Is(err, instances.ErrRolloutInProgress) {
+		return done, inProgress(&v)
+	}
+	if err != nil {
+		return done, notDeployed(err)
+	}
+	event.Deploy.Log(r.log(), slog.LevelInfo, "deployment to all instances started", "version", v.Number, "previous", current.Number,
+		"by", v.By)
+	r.desired.apply()
+	return api.DeployResult{From: current.String(), To: v.String(), Of: v.Of, Rollout: v.Number}, nil
+}
+
+func inProgress(v *instances.AppVersion) error {
+	return &api.Error{Status: http.StatusConflict, Message: "version " + fmt.Sprint(v.Number) + " is being deployed to all instances",
+		Hint: "wait until it is complete, or type 'tendril deploy --abort'"}
+}
+
+func notDeployed(err error) error {
+	if own := (*api.Error)(nil); errors.As(err, &own) {
+		return err
+	}
+	return &api.Error{Status: http.StatusServiceUnavailable, Message: "nothing was deployed: " + err.Error(),
+		Hint: "'tendril instances' shows whether the registry can be read"}
+}
+
+// abort ends the rollout in progress: all instances return to the current version.
+func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
+	leases, err := r.leases(ctx)
+	if err != nil {
+		return api.Deployment{}, notDeployed(err)
+	}
+	reason := "aborted by " + cmp.Or(api.CallerName(ctx), "an operator")
+	now, err := r.desired.state.Change(ctx, leases, func(d *instances.Desired) error { return d.AbortRollout(reason) })
+	if errors.Is(err, instances.ErrNoRollout) {
+		return api.Deployment{}, &api.Error{Status: http.StatusConflict, Message: err.Error(),
+			Hint: "'tendril versions' lists the deployed versions"}
+	}
+	if err != nil {
+		return api.Deployment{}, notDeployed(err)
+	}
+	r.desired.apply()
+	aborted := &now.App.Earlier[0]
+	event.Deploy.Log(r.log(), slog.LevelWarn, "deployment to all instances aborted", "version", aborted.Number, "reason", reason)
+	return api.Deployment{State: api.DeployRolledBack, From: now.App.Current.String(), To: aborted.String(), Since: aborted.At,
+		Ended: time.Now(), Error: reason, Aborted: true}, nil
+}
+
+// versions lists the versions of all instances, newest first.
+func (r *rollouts) versions() (all []api.AppVersion) {
+	now, _ := r.desired.state.Current()
+	if now.App == nil {
+		return r.programs.app.Versions()
+	}
+	kept := now.App.Restorable()
+	list := append([]instances.AppVersion{now.App.Current}, now.App.Earlier...)
+	if now.App.Next != nil {
+		list = append([]instances.AppVersion{*now.App.Next}, list...)
+	}
+	for _, v := range list {
+		one := api.AppVersion{Number: v.Number, Of: v.Of, Source: v.Name, Digest: v.Digest, DeployedAt: v.At, By: v.By, Size: v.Size,
+			Error: v.Error}
+		switch {
+		case v.Error != "":
+			one.State, one.Digest = api.VersionFailed, ""
+		case v.Number == now.App.Current.Number:
+			one.State = api.VersionLive
+		case now.App.Next != nil && v.Number == now.App.Next.Number:
+			one.State = api.VersionDeploying
+		case slices.ContainsFunc(kept, func(k instances.AppVersion) bool { return k.Number == v.Number }):
+			one.State = api.VersionKept
+		default:
+			continue // its archive was deleted
+		}
+		all = append(all, one)
+	}
+	return all
+}

@@ -1,0 +1,260 @@
+package instances
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// App is the desired version of the app. All instances run Current, except those to which Next has been rolled out.
+type App struct {
+	Current AppVersion `json:"current"`
+	// Next is the version that is being rolled out, in batches: to the instances with an ID up to Until, none if it is
+	// "". Next is nil if no rollout is in progress.
+	Next    *AppVersion `json:"next,omitempty"`
+	Until   string      `json:"until,omitempty"`
+	Rollout Rollout     `json:"rollout,omitzero"`
+	// Earlier are former and failed versions, newest first.
+	Earlier []AppVersion `json:"earlier,omitempty"`
+}
+
+// AppVersion is a deployed version of the app.
+type AppVersion struct {
+	// Number rises with each deployment. Of is the number of the version that a rollback restores; 0 for a deployment.
+	Number int `json:"number"`
+	Of     int `json:"of,omitempty"`
+	// Digest is the SHA-256 digest of the archive in hexadecimal, Size the archive's size in bytes, and Name its file
+	// name.
+	Digest string    `json:"digest"`
+	Size   int64     `json:"size"`
+	Name   string    `json:"name,omitempty"`
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at"`
+	// Withdrawn means that an instance starts no delivery on this version once it knows. Error says why the version's
+	// rollout failed; "" if it did not.
+	Withdrawn bool   `json:"withdrawn,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+// String returns the version's name for display.
+func (v AppVersion) String() string { return fmt.Sprintf("version %d (%s)", v.Number, v.Name) }
+
+// Rollout says how a version is rolled out.
+type Rollout struct {
+	// BatchPercent and BatchSize limit a batch, by the share or the number of the instances. Without a limit, all
+	// instances are one batch.
+	BatchPercent int `json:"batch_percent,omitempty"`
+	BatchSize    int `json:"batch_size,omitempty"`
+	// Timeout is the maximum time until all instances of a batch run the version and are healthy. IgnoreHealth continues
+	// with unhealthy ones.
+	Timeout      time.Duration `json:"timeout"`
+	IgnoreHealth bool          `json:"ignore_health,omitempty"`
+}
+
+const (
+	// KeptVersions is the number of earlier versions whose archives are kept for a rollback.
+	KeptVersions = 5
+	// listedVersions limits the earlier versions, so that the desired state stays below the registry's 16 KiB.
+	listedVersions   = 10
+	maxVersionText   = 120
+	maxVersionReason = 300
+	// settleTime is how long all instances of a batch must stay healthy. It covers two reports.
+	settleTime = 20 * time.Second
+)
+
+// Wanted returns the version that the instance with this ID should run; the ID is "" before the instance has joined.
+func (a *App) Wanted(id string) AppVersion {
+	if a.Next != nil && (id != "" && id <= a.Until || a.Current.Withdrawn) {
+		return *a.Next
+	}
+	return a.Current
+}
+
+// Withdrawn reports whether no delivery may start on a version.
+func (a *App) Withdrawn(number int) bool {
+	if number == a.Current.Number {
+		return a.Current.Withdrawn
+	}
+	return slices.ContainsFunc(a.Earlier, func(v AppVersion) bool { return v.Number == number && v.Withdrawn })
+}
+
+// Restorable returns the earlier versions that can be restored, newest first.
+func (a *App) Restorable() (kept []AppVersion) {
+	for _, v := range a.Earlier {
+		if v.Error == "" && len(kept) < KeptVersions {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// begin starts the rollout of a version and returns it with its number. Without a current version it becomes the
+// current one. A rollback withdraws the current version.
+func (a App) begin(v AppVersion, how Rollout) App {
+	v.Name, v.By = clipText(v.Name, maxVersionText), clipText(v.By, maxVersionText)
+	v.Number = a.Current.Number + 1
+	for _, old := range a.Earlier {
+		v.Number = max(v.Number, old.Number+1)
+	}
+	if a.Current.Number == 0 {
+		return App{Current: v}
+	}
+	a.Next, a.Until, a.Rollout = &v, "", how
+	a.Current.Withdrawn = v.Of != 0
+	return a
+}
+
+// finish makes the next version the current one.
+func (a App) finish() App {
+	a.Earlier = listed(a.Current, a.Earlier)
+	a.Current, a.Next, a.Until, a.Rollout = *a.Next, nil, "", Rollout{}
+	return a
+}
+
+// fail withdraws the next version, so that all instances return to the current one.
+func (a App) fail(reason string) App {
+	failed := *a.Next
+	failed.Withdrawn, failed.Error = true, clipText(reason, maxVersionReason)
+	a.Earlier = listed(failed, a.Earlier)
+	a.Current.Withdrawn = false
+	a.Next, a.Until, a.Rollout = nil, "", Rollout{}
+	return a
+}
+
+func listed(newest AppVersion, earlier []AppVersion) []AppVersion {
+	all := append([]AppVersion{newest}, earlier...)
+	return all[:min(len(all), listedVersions)]
+}
+
+// ErrRolloutInProgress means that a version is being rolled out, ErrNoRollout that it is not.
+var (
+	ErrRolloutInProgress = errors.New("another version is being deployed")
+	ErrNoRollout         = errors.New("no deployment is in progress")
+)
+
+// BeginRollout starts the rollout of a version and returns it with its number, during a [DesiredState.Change].
+func (d *Desired) BeginRollout(v AppVersion, how Rollout) (AppVersion, error) {
+	app := App{}
+	if d.App != nil {
+		app = *d.App
+	}
+	if app.Next != nil {
+		return *app.Next, ErrRolloutInProgress
+	}
+	app = app.begin(v, how)
+	d.App = &app
+	if app.Next != nil {
+		v = *app.Next
+	} else {
+		v = app.Current
+	}
+	return v, nil
+}
+
+// AbortRollout ends the rollout in progress, so that all instances return to the current version.
+func (d *Desired) AbortRollout(reason string) error {
+	if d.App == nil || d.App.Next == nil {
+		return ErrNoRollout
+	}
+	app := d.App.fail(reason)
+	d.App = &app
+	return nil
+}
+
+// AppReport is the part of a record about the app's version.
+type AppReport struct {
+	// Takes is true while the instance takes part in rollouts. Number is the version it runs; 0 for one that was not
+	// deployed to all instances.
+	Takes  bool `json:"takes,omitempty"`
+	Number int  `json:"number,omitempty"`
+	// Failed is the version that could not be started here, and Error says why.
+	Failed int    `json:"failed,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Conductor advances a rollout on the leader. It keeps only times, on the leader's monotonic clock: everything else is
+// in the desired state and in the records, so that any successor continues. The zero value is ready to use.
+type Conductor struct {
+	number  int
+	until   string
+	since   time.Time // when this leader first saw the batch
+	healthy time.Time // since when the whole batch is healthy; zero if it is not
+}
+
+// Next returns the next state of a rollout. changed is false if there is nothing to change yet. healthy decides about
+// the health of an instance's record.
+func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*Record) bool) (next App, changed bool) {
+	if app.Next == nil {
+		return app, false
+	}
+	if c.number != app.Next.Number || c.until != app.Until {
+		*c = Conductor{number: app.Next.Number, until: app.Until, since: now}
+	}
+	switched, rest := members(app.Until, all)
+
+	var waiting []string
+	for i := range switched {
+		one := &switched[i]
+		switch {
+		case one.App.Failed == c.number:
+			return app.fail(one.Name + ": " + one.App.Error), true
+		case one.App.Number != c.number:
+			waiting = append(waiting, one.Name+" does not run the version")
+		case !app.Rollout.IgnoreHealth && !healthy(&one.Record):
+			waiting = append(waiting, strings.TrimSpace(fmt.Sprintf("%s is %s: %s", one.Name, cmp.Or(one.Health, "of unknown health"),
+				strings.Join(one.Causes[:min(len(one.Causes), 1)], ""))))
+		}
+	}
+	if len(switched) == 0 && len(rest) == 0 {
+		waiting = []string{"no instance is reachable"}
+	}
+	if waiting != nil {
+		c.healthy = time.Time{}
+		if now.Sub(c.since) >= app.Rollout.Timeout {
+			return app.fail(fmt.Sprintf("not complete after %s: %s", app.Rollout.Timeout, strings.Join(waiting, "; "))), true
+		}
+		return app, false
+	}
+
+	if c.healthy.IsZero() {
+		c.healthy = now
+	}
+	if app.Until != "" && !app.Rollout.IgnoreHealth && now.Sub(c.healthy) < settleTime {
+		return app, false
+	}
+	if len(rest) == 0 {
+		return app.finish(), true
+	}
+	app.Until = rest[min(app.Rollout.batch(len(switched)+len(rest)), len(rest))-1].ID
+	return app, true
+}
+
+// members returns the reachable instances that take part in a rollout, with authenticated records: those with an ID up to
+// until, and the others ordered by ID.
+func members(until string, all []Instance) (switched, rest []Instance) {
+	for i := range all {
+		switch one := &all[i]; {
+		case !one.App.Takes || !one.Counts():
+		case until != "" && one.ID <= until:
+			switched = append(switched, *one)
+		default:
+			rest = append(rest, *one)
+		}
+	}
+	slices.SortFunc(rest, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
+	return switched, rest
+}
+
+// batch returns the size of a batch of so many instances.
+func (r Rollout) batch(all int) int {
+	switch {
+	case r.BatchSize > 0:
+		return r.BatchSize
+	case r.BatchPercent > 0:
+		return max(1, all*r.BatchPercent/100)
+	}
+	return all
+}
