@@ -80,9 +80,9 @@ func controlledByOthers(b *bundle.Bundle) *trust.Error {
 func changeableByOthers(b *bundle.Bundle) error {
 	if b == nil {
 		dir, err := os.Getwd()
-		return cmp.Or(err, trust.File(dir), trust.Folder(dir, "."))
+		return cmp.Or(err, trust.Folder(dir, "."))
 	}
-	return cmp.Or(b.Trusted(), trust.File(b.Dir), trust.Folder(b.Dir, "."))
+	return cmp.Or(b.Trusted(), trust.Folder(b.Dir, "."))
 }
 
 var (
