@@ -29,8 +29,8 @@ var consoleScreens = []struct{ name, path, text string }{
 	{"deployments", "/deployments", "three.zip"},
 	{"scaling", "/scaling", "Busy slots"},
 	{"instances", "/instances", "This is the only instance"},
-	{"events", "/events", "environment started"},
-	{"logs", "/logs", "receiving started"},
+	{"events", "/events", "environment shop started"},
+	{"logs", "/logs?match=receiving+started", "receiving started"},
 	{"configuration", "/configuration", "Error visibility timeout"},
 	{"configuration-all", "/configuration?match=e", "The weight is a queue's share of free slots."},
 }

@@ -65,7 +65,7 @@ func actionSentence(who, action, subject, messages string, rejected bool) string
 			text += ", " + subject
 		}
 		if rejected {
-			text += ", was rejected"
+			text += ", failed"
 		}
 		return text
 	}

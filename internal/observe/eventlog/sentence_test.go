@@ -28,7 +28,7 @@ func TestSentencesHaveASubject(t *testing.T) {
 		{act("message read, with request and answer", "5a90", "1"), "owner read message 5a90 with request and answer"},
 		{act("message edited and sent again", "5a90", "1"), "owner edited message 5a90 and sent again"},
 		{act("app deployed", "", ""), "owner deployed app"},
-		{rejected, "owner: queue paused, payments, was rejected: this needs act"},
+		{rejected, "owner: queue paused, payments, failed: this needs act"},
 		{Event{Kind: "pause", Text: "queue paused", Fields: map[string]string{"queue": "jobs", "reason": "incident 12"}},
 			"queue jobs paused: incident 12"},
 		{Event{Kind: "dead-letter", Text: "messages dead-lettered", Fields: map[string]string{"queue": "jobs",

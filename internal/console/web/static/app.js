@@ -229,7 +229,7 @@
       const axis = { stroke: colour('muted'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '12px system-ui' };
       const whole = this.unit ? undefined : [1, 2, 5].flatMap((n) => [1, 10, 100, 1000, 10000].map((by) => n * by)).sort((a, b) => a - b);
       this.plot = new uPlot({
-        width: this.box.clientWidth, height: 160, cursor: { y: false }, legend: { show: false },
+        width: this.box.clientWidth, height: 160, padding: [8, 28, 0, 0], cursor: { y: false }, legend: { show: false },
         scales: { y: { range: (u, min, max) => [0, Math.max(max * 1.1, 1)] } },
         axes: [{ ...axis, size: 28, space: 70, values: (u, all, i, space, step) => all.map((at) => clock(at, step < 60)) },
           { ...axis, size: 64, incrs: whole, values: (u, all) => all.map((v) => amount(v, this.unit)) }],
@@ -273,7 +273,7 @@
       const answer = trim(await response.json()), marks = $('#marks');
       charts.forEach((chart) => chart.update(answer));
       marks.hidden = answer.marks.length === 0;
-      marks.textContent = 'Dashed lines: ' + answer.marks.slice(-5).map((mark) => clock(mark.at, false) + ' ' + mark.text).join(' · ');
+      marks.textContent = 'Dashed lines: ' + answer.marks.slice(-5).map((mark) => clock(mark.at, false) + ' ' + mark.text.replace(/ \(.*?\)/, '')).join(' · ');
     } catch { /* the bar at the bottom tells it */ }
   }
 
