@@ -88,7 +88,7 @@ func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operatio
 	if d.Aborted { // an aborted deployment neither completed nor failed
 		return o, last
 	}
-	last = health.Deployment{Version: d.To, Ended: d.Ended, Took: d.Ended.Sub(d.Since)}
+	last = health.Deployment{Version: d.To, Ended: d.Ended}
 	if d.State == api.DeployRolledBack {
 		last.Failed = d.Error
 	}

@@ -84,7 +84,7 @@ func TestDeploymentsAsHealthSeesThem(t *testing.T) {
 		{"under way", &api.Deployment{State: api.DeployStarting, To: "version 2", Since: now},
 			health.Operation{Name: "application deployment", Since: now, Limit: time.Hour}, health.Deployment{}},
 		{"done", &api.Deployment{State: api.DeployDone, To: "version 2", Since: now, Ended: now.Add(time.Minute)},
-			health.Operation{}, health.Deployment{Version: "version 2", Ended: now.Add(time.Minute), Took: time.Minute}},
+			health.Operation{}, health.Deployment{Version: "version 2", Ended: now.Add(time.Minute)}},
 		{"rolled back", &api.Deployment{State: api.DeployRolledBack, To: "version 2", Since: now, Ended: now,
 			Error: "it ends"},
 			health.Operation{}, health.Deployment{Version: "version 2", Ended: now, Failed: "it ends"}},

@@ -410,7 +410,7 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 			return err
 		}
 		if err := base.PrintValue(c, *f, messages, base.ViewOf(func(messages []api.Message) error {
-			return printMessages(c, messages, true, false)
+			return printMessages(c, messages, true)
 		}, messageIDs)); err != nil {
 			return err
 		}

@@ -68,7 +68,15 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 
 		return collectAll(ctx, sources, which)
 	}, base.ViewOf(func(messages []api.Message) error {
-		return printMessages(c, messages, full, which.match != "" || state != "")
+		switch {
+		case len(messages) == 0 && (which.match != "" || state != ""):
+			c.PrintErrln("no message matches the filter")
+		case len(messages) == 0:
+			c.PrintErrln("no messages")
+		default:
+			return printMessages(c, messages, full)
+		}
+		return nil
 	},
 		messageIDs))
 	return cmd
@@ -129,15 +137,8 @@ const previewWidth = 60
 
 var messageIDs = base.Named(func(m *api.Message) string { return m.ID })
 
-func printMessages(c *base.CLI, messages []api.Message, full, filtered bool) error {
-	switch {
-	case len(messages) == 0 && filtered:
-		c.PrintErrln("no message matches the filter")
-		return nil
-	case len(messages) == 0:
-		c.PrintErrln("no messages")
-		return nil
-	case full:
+func printMessages(c *base.CLI, messages []api.Message, full bool) error {
+	if full {
 		for i := range messages {
 			if err := printMessage(c, &messages[i]); err != nil {
 				return err

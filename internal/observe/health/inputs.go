@@ -67,7 +67,6 @@ type Operation struct {
 type Deployment struct {
 	Version string // "" if there was no deployment
 	Ended   time.Time
-	Took    time.Duration
 	Failed  string // why it was rolled back; "" if it succeeded
 }
 
@@ -79,8 +78,10 @@ type queueInputs struct {
 	// NewDeadLetters and Expired cover the last five minutes. Expired counts messages deleted at the end of their
 	// retention period.
 	Backlog, DeadLetters, NewDeadLetters, Expired int64
-	// Oldest is the age of the oldest message, and Retention its maximum age. They are 0 if unknown.
+	// Oldest is the age of the oldest message, in the queue OldestIn, and Retention its maximum age. They are zero if
+	// unknown.
 	Oldest, Retention time.Duration
+	OldestIn          string
 	// Failed is the reason why an embedded queue accepts no messages. DeletesRefused is the reason why messages
 	// cannot be deleted.
 	Failed, DeletesRefused string

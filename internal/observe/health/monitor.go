@@ -375,7 +375,7 @@ func (m *Monitor) addQueues(sum *queueInputs, queues []QueueState, now time.Time
 			sum.Taken = q.Taken
 		}
 		if share := q.Oldest.Seconds() / q.Retention.Seconds(); share > nearest {
-			nearest, sum.Oldest, sum.Retention = share, q.Oldest, q.Retention
+			nearest, sum.Oldest, sum.Retention, sum.OldestIn = share, q.Oldest, q.Retention, q.Name
 		}
 	}
 

@@ -144,18 +144,12 @@ func operationRule(in *inputs) []finding {
 
 func deploymentRule(in *inputs) []finding {
 	d := in.Deployment
-	since := in.Now.Sub(d.Ended)
-	switch {
-	case d.Version == "":
-		return nil
-	case d.Failed != "":
-		// This finding remains until a deployment succeeds.
-		return certain(Warning, "The deployment of %s failed %s ago; the previous version is still running.%s", d.Version,
-			ago(since), in.because(d.Failed))
-	case since < recent:
-		return certain(Ok, "The deployment of %s completed %s ago and took %s.", d.Version, ago(since), ago(d.Took))
+	if d.Failed == "" {
+		return nil // a completed deployment is an event, not a cause
 	}
-	return nil
+	// This finding remains until a deployment succeeds.
+	return certain(Warning, "The deployment of %s failed %s ago; the previous version is still running.%s", d.Version,
+		ago(in.Now.Sub(d.Ended)), in.because(d.Failed))
 }
 
 func stopRule(in *inputs) []finding {
@@ -249,11 +243,19 @@ func ageRule(in *inputs) []finding {
 		return nil
 	}
 	if q.Retention > 0 && q.Oldest >= q.Retention*8/10 {
-		return measured(Severe, "The oldest message has waited for %s; it is deleted after %s.", ago(q.Oldest),
+		return measured(Severe, "The oldest message%s has waited for %s; it is deleted after %s.", of(q.OldestIn), ago(q.Oldest),
 			ago(q.Retention))
 	}
 	return measured(reach(q.Oldest.Minutes(), level{5, Warning}, level{30, Degraded}),
-		"The oldest message has waited for %s.", ago(q.Oldest))
+		"The oldest message%s has waited for %s.", of(q.OldestIn), ago(q.Oldest))
+}
+
+// of returns a phrase that names a queue, or "".
+func of(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " in " + name
 }
 
 func backlogRule(in *inputs) []finding {
@@ -429,7 +431,7 @@ func diskRule(in *inputs) []finding {
 	}
 	refused := ""
 	if free < min(noFree, h.Disk/16) {
-		refused = " An embedded queue rejects sends."
+		refused = " Sends to embedded queues are refused. Free space on that disk outside the data directory."
 	}
 	return measured(status, "%.0f %% of the disk of %s is in use, %.0f MiB are free.%s", used, h.Path, free/(1<<20), refused)
 }

@@ -62,7 +62,7 @@ func TestRules(t *testing.T) {
 		}, Warning, "; the previous version is still running. web-2 was not ready within 14s."},
 		{"a disk of which sends are refused", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 1<<30, known(50<<20)
-		}, Severe, "50 MiB are free. An embedded queue rejects sends."},
+		}, Severe, "50 MiB are free. Sends to embedded queues are refused. Free space on that disk outside the data directory."},
 		{"a small disk with more than its reserve", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 300<<20, known(24<<20)
 		}, Severe, "24 MiB are free."},
@@ -125,10 +125,10 @@ func TestRules(t *testing.T) {
 		{"a long operation", func(in *inputs) {
 			in.Operation = Operation{Name: "deployment", Since: before(10 * min)}
 		}, Warning, "Still performing"},
-		{"a deployment", func(in *inputs) {
-			in.Deployment = Deployment{Version: "v2", Ended: before(23 * s), Took: 26 * s}
-		}, Ok, "The deployment of v2 completed 23 seconds ago and took 26 seconds."},
-		{"an old deployment", func(in *inputs) { in.Deployment = Deployment{Version: "v2", Ended: before(5 * min)} }, Ok, ""},
+		{"a completed deployment", func(in *inputs) { in.Deployment = Deployment{Version: "v2", Ended: before(23 * s)} }, Ok, ""},
+		{"an old message of a queue", func(in *inputs) {
+			in.Queue = queueInputs{Known: true, Oldest: 6 * min, OldestIn: "mail"}
+		}, Warning, "The oldest message in mail has waited for 6 minutes."},
 		{"a deployment that failed", func(in *inputs) {
 			in.Deployment = Deployment{Version: "v2", Ended: before(9 * h), Failed: "it was not ready in 60s"}
 		}, Warning, "failed 9 hours ago; the previous version is still running. It was not ready in 60s."},
