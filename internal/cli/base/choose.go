@@ -53,7 +53,12 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 		return chooseNamed(name, api.DataDirectories(state))
 	}
 
+	// An environment with a data directory elsewhere is chosen by name, or if none runs in the state folder.
 	running := api.Running(api.DataDirectories(state))
+	own := slices.DeleteFunc(slices.Clone(running), func(f api.Found) bool { return !strings.HasPrefix(f.DataDir, state) })
+	if len(own) > 0 {
+		running = own
+	}
 	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
 		// No environment is running, so use the name in the settings of the working directory, if they are valid.
 		if b, err := OpenBundle("."); err == nil {
