@@ -34,7 +34,11 @@ func generated(t *testing.T, args ...string) string {
 		args[i] = strings.Replace(args[i], "/srv/orders", app, 1)
 	}
 	var out, talk bytes.Buffer
-	c := &base.CLI{Version: version, In: strings.NewReader(""), Out: &out, Err: &talk, Args: args, Environ: []string{"HOME=" + dir}}
+	environ := []string{"HOME=" + dir}
+	if args[0] != "generate" {
+		environ, args = append(environ, args[0]), args[1:]
+	}
+	c := &base.CLI{Version: version, In: strings.NewReader(""), Out: &out, Err: &talk, Args: args, Environ: environ}
 	root := cli.NewRoot(c)
 	root.SetArgs(args)
 	if err := root.ExecuteContext(t.Context()); err != nil {
@@ -49,9 +53,10 @@ func TestDeployFilesAreGenerated(t *testing.T) {
 	const queues = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
 	for file, args := range map[string][]string{
 		"../../deploy/kubernetes/sidecar.yaml": {"kubernetes", "--name=orders", "--queue-url=" + queues + "orders",
-			"--target=http://127.0.0.1:8080/", "--shutdown-timeout=90s", "--image=app:1"},
+			"--registry-table=orders-registry", "--registry-create", "--target=http://127.0.0.1:8080/", "--shutdown-timeout=90s",
+			"--image=app:1"},
 		"../../deploy/kubernetes/worker.yaml": {"kubernetes", "--name=reports", "--queue-url=" + queues + "reports",
-			"--shutdown-timeout=300s", "../../examples/reports"},
+			"--registry-table=reports-registry", "--registry-create", "--shutdown-timeout=300s", "../../examples/reports"},
 		"../../deploy/kubernetes/keda.yaml": {"keda", "--name=orders", "--queue-url=" + queues + "orders",
 			"--target=http://127.0.0.1:8080/"},
 		"../../deploy/docker/compose.yaml": {"compose", "--name=orders", "--target=http://127.0.0.1:8080/",
@@ -59,7 +64,11 @@ func TestDeployFilesAreGenerated(t *testing.T) {
 		"testdata/generate/orders.service":    {"systemd", "/srv/orders"},
 		"testdata/generate/orders.Dockerfile": {"docker", "/srv/orders"},
 	} {
-		got := generated(t, append([]string{"generate"}, args...)...)
+		args = append([]string{"generate"}, args...)
+		if strings.Contains(file, "kubernetes") {
+			args = append([]string{"TENDRIL_FLEET_KEY=a-key-of-the-fleet"}, args...)
+		}
+		got := generated(t, args...)
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 				t.Fatal(err)

@@ -163,7 +163,7 @@ func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 		acts[i].At, acts[i].RequestID = time.Time{}, ""
 	}
 	read := Act{Who: "owner", Remote: "192.0.2.1:1234", Method: "GET", Path: list, Text: "bodies read",
-		Subject: "jobs", Count: 1, Status: 200}
+		Subject: "jobs", Read: true, Count: 1, Status: 200}
 	readOne := read
 	readOne.Path, readOne.Text, readOne.Subject = one, "message read", id
 	if diff := cmp.Diff([]Act{read, readOne, read}, acts); diff != "" {

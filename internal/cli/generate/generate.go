@@ -79,7 +79,7 @@ func (p *Plan) StartDelay() time.Duration { return p.AppReadyTimeout + 3*margin/
 // Values that are not in the settings.
 const (
 	appFolder   = "/srv/app"
-	replicas    = 2
+	replicas    = 3
 	maxReplicas = 20
 )
 
