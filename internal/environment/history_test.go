@@ -167,6 +167,24 @@ func TestPausesAreKeptInAFile(t *testing.T) {
 	holds("changes that were refused", want)
 }
 
+func TestPausesOfAnEarlierVersionAreAdopted(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), pausedFile)
+	text := `{"queues": {"jobs": "lunch", "mails": ""}, "tasks": {"tidy": "audit"}}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := &safeBuffer{}
+	stored := openPauses(path, []string{"jobs", "mails", "more"}, nil, logging.New(logging.Options{Out: lines}).Logger).stored
+	mails, paused := stored.Queues["mails"]
+	if len(stored.Queues) != 2 || stored.Queues["jobs"].Reason != "lunch" || !paused || stored.Tasks["tidy"] != "audit" {
+		t.Errorf("paused: %+v", stored)
+	}
+	if mails.At.IsZero() || lines.String() != "" {
+		t.Errorf("paused since %v; the log: %s", mails.At, lines.String())
+	}
+}
+
 // If the file is unreadable, it is unknown what was paused. Resumed queues and tasks are written to the file.
 func TestUnreadablePausesPauseEverything(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"tendril/api"
 	"tendril/internal/config"
@@ -99,6 +100,12 @@ func (p *pauseFile) read() error {
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &p.stored)
+	}
+	for name, pause := range p.stored.Queues {
+		if pause.At.IsZero() { // the file of an earlier version
+			pause.At = time.Now().UTC().Truncate(time.Second)
+			p.stored.Queues[name] = pause
+		}
 	}
 	return err
 }

@@ -39,6 +39,15 @@ type Pause struct {
 	At     time.Time `json:"at"`
 }
 
+// UnmarshalJSON also accepts a text, the reason, which is all that earlier versions kept of a pause.
+func (p *Pause) UnmarshalJSON(text []byte) error {
+	if json.Unmarshal(text, &p.Reason) == nil {
+		return nil
+	}
+	type pause Pause // without this method
+	return json.Unmarshal(text, (*pause)(p))
+}
+
 // Settings are options for all instances. The zero value sets none.
 type Settings struct {
 	// Revision is the revision of the state that set them.
