@@ -49,7 +49,7 @@ func TestSuggestions(t *testing.T) {
 		"send --ndjson=maybe":        "write --ndjson alone for true, or --ndjson=false",
 		"status orders":              "to choose an environment, type: tendril status -e orders",
 		"version x":                  "usage: tendril version [flags]",
-		"queues purge":               "usage: tendril queues purge QUEUE [flags]",
+		"queues purge":               "name one: tendril queues purge QUEUE",
 		"--queue-ur x --target http": "did you mean --queue-url?",
 	} {
 		var out, talk bytes.Buffer

@@ -379,7 +379,7 @@ func TestQueuesVerbs(t *testing.T) {
 		"1 to 1000":         {"queues", "create", "x", "--dead-letter", "y", "--max-receives", "0"},
 		"has no effect":     {"queues", "create", "x", "--no-dead-letter-queue", "--max-receives", "3"},
 		"unknown command":   {"queues", "destroy"},
-		"accepts 1 arg":     {"queues", "purge"},
+		"no queue given":    {"queues", "purge"},
 		"unknown flag":      {"queues", "list", "--everything"},
 		"invalid queue":     {"queues", "pause", "a b"},
 		"Unknown Attribute": {"queues", "create", "x", "-a", "Nonsense=1"},

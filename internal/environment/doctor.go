@@ -86,28 +86,28 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	return x.examine(ctx)
 }
 
-func (x *examiner) addRunningQueues(ctx context.Context, e *Environment) {
-	for _, l := range e.work.all {
+func (e *examiner) addRunningQueues(ctx context.Context, of *Environment) {
+	for _, l := range of.work.all {
 		described := api.DescribedQueue{Name: l.queue.name, URL: l.queue.url}
 		if l.queue.embedded {
-			described, _ = e.queues.describeQueue(ctx, l) // there are no attributes if the queue was deleted
+			described, _ = of.queues.describeQueue(ctx, l) // there are no attributes if the queue was deleted
 		}
-		x.addQueue(l.queue.settings(), &described)
-		last := &x.facts.Queues[len(x.facts.Queues)-1]
+		e.addQueue(l.queue.settings(), &described)
+		last := &e.facts.Queues[len(e.facts.Queues)-1]
 		last.Missing = l.queue.embedded && last.Attributes == nil
 	}
 }
 
-func (x *examiner) addProcesses(ctx context.Context, processes []api.Process) {
+func (e *examiner) addProcesses(ctx context.Context, processes []api.Process) {
 	for _, p := range processes {
 		if p.Port != 0 {
-			x.probePort(ctx, "app", net.JoinHostPort("localhost", strconv.Itoa(p.Port)))
+			e.probePort(ctx, "app", net.JoinHostPort("localhost", strconv.Itoa(p.Port)))
 		}
 		app := doctor.App{Own: true, Target: p.Name}
 		if !p.Ready {
 			app.Problem, app.Remedy = cmp.Or(p.NotReady, p.LastExit, p.State), "tendril logs "+p.Name
 		}
-		x.facts.Apps = append(x.facts.Apps, app)
+		e.facts.Apps = append(e.facts.Apps, app)
 	}
 }
 

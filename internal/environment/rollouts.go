@@ -150,8 +150,9 @@ func (r *rollouts) adopt(ctx context.Context) error {
 	if !r.takes() {
 		return nil
 	}
-	now, err := r.desired.state.Current()
+	now, _ := r.desired.state.Current()
 	if now.App == nil {
+		var err error
 		if now, err = r.seed(ctx); err != nil {
 			r.log().Warn("current version of the app not known", "err", err)
 			r.unknown = true

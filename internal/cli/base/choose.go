@@ -53,12 +53,14 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 		return chooseNamed(name, api.DataDirectories(state))
 	}
 
-	// An environment with a data directory elsewhere is chosen by name, or if none runs in the state folder.
-	running := api.Running(api.DataDirectories(state))
-	own := slices.DeleteFunc(slices.Clone(running), func(f api.Found) bool { return !strings.HasPrefix(f.DataDir, state) })
-	if len(own) > 0 {
-		running = own
+	here, err := os.Getwd()
+	if err != nil {
+		here = ""
 	}
+	// From other folders, an environment with a data directory elsewhere must be named.
+	running := slices.DeleteFunc(api.Running(api.DataDirectories(state)), func(f api.Found) bool {
+		return !Within(f.DataDir, state) && !Within(here, f.Folder)
+	})
 	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
 		// No environment is running, so use the name in the settings of the working directory, if they are valid.
 		if b, err := OpenBundle("."); err == nil {
@@ -66,11 +68,6 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 				cfg = ofFolder
 			}
 		}
-	}
-
-	here, err := os.Getwd()
-	if err != nil {
-		here = ""
 	}
 
 	return chooseRunning(cfg, here, running)
