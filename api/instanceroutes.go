@@ -56,6 +56,50 @@ type Instances struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
+// Applied counts the instances that have applied a change for all instances, and names the reachable ones that have not,
+// and the unreachable ones.
+func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, unreachable []string) {
+	for i := range all.Instances {
+		switch one := &all.Instances[i]; {
+		case has(one):
+			done++
+		case one.Unreachable:
+			unreachable = append(unreachable, one.Name)
+		case one.This || one.Source == "registry":
+			behind = append(behind, one.Name)
+		}
+	}
+	return done, behind, unreachable
+}
+
+// Rollout describes which instances run a version, and returns the names of those that cannot be reached.
+func (all *Instances) Rollout(number int) (text string, unreachable []string) {
+	var waiting []string
+	running := 0
+	for i := range all.Instances {
+		switch one := &all.Instances[i]; {
+		case !one.TakesVersions:
+		case one.Unreachable:
+			unreachable = append(unreachable, one.Name)
+		case one.AppNumber == number:
+			running++
+		default:
+			waiting = append(waiting, one.Name)
+		}
+	}
+
+	noun := "instances"
+	if running+len(waiting) == 1 {
+		noun = "instance"
+	}
+	text = fmt.Sprintf("version %d runs on %d of %d %s", number, running, running+len(waiting), noun)
+	const shown = 5
+	if len(waiting) > 0 && len(waiting) <= shown {
+		text += ", not yet on " + strings.Join(waiting, ", ")
+	}
+	return text, unreachable
+}
+
 // KnownInstance describes an instance. Unknown values are omitted.
 type KnownInstance struct {
 	// Name is the host and process ID, or the ID in the Auto Scaling group.

@@ -1,6 +1,7 @@
 package base
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -18,21 +19,14 @@ func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int
 		if err != nil {
 			return err
 		}
-		var behind, unreachable []string
-		done := 0
-		for i := range all.Instances {
-			one := &all.Instances[i]
+		var failed error
+		done, behind, unreachable := all.Applied(func(one *api.KnownInstance) bool {
 			reached, err := applied(&all, one)
-			switch {
-			case err != nil:
-				return err
-			case reached >= revision:
-				done++
-			case one.Unreachable:
-				unreachable = append(unreachable, one.Name)
-			case one.This || one.Source == "registry":
-				behind = append(behind, one.Name)
-			}
+			failed = cmp.Or(failed, err)
+			return reached >= revision
+		})
+		if failed != nil {
+			return failed
 		}
 
 		if behind == nil {

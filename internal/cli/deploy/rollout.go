@@ -3,9 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -33,14 +31,14 @@ func awaitRollout(ctx context.Context, c *base.CLI, client *api.Client, number i
 		if err != nil {
 			return err
 		}
-		text, unreachable := rolloutText(all.Instances, number)
+		text, unreachable := all.Rollout(number)
 		switch versions[i].State {
 		case api.VersionFailed:
 			return base.Conflictf("version %d was rolled back on all instances: %s", number, base.Plain(versions[i].Error)).
 				Hint("fix the problem and deploy again; 'tendril instances' shows when all have returned")
 		case api.VersionDeploying:
 			if text != reported {
-				c.PrintErrln(text)
+				c.PrintErrln(base.Plain(text))
 				reported = text
 			}
 		default:
@@ -57,27 +55,4 @@ func awaitRollout(ctx context.Context, c *base.CLI, client *api.Client, number i
 		case <-time.After(rolloutTick):
 		}
 	}
-}
-
-// rolloutText describes which instances run a version, and returns the names of those that cannot be reached.
-func rolloutText(all []api.KnownInstance, number int) (text string, unreachable []string) {
-	var waiting []string
-	running := 0
-	for i := range all {
-		switch one := &all[i]; {
-		case !one.TakesVersions:
-		case one.Unreachable:
-			unreachable = append(unreachable, one.Name)
-		case one.AppNumber == number:
-			running++
-		default:
-			waiting = append(waiting, one.Name)
-		}
-	}
-	text = fmt.Sprintf("version %d runs on %d of %s", number, running, base.Plural(running+len(waiting), "instance"))
-	const shown = 5
-	if len(waiting) > 0 && len(waiting) <= shown {
-		text += ", not yet on " + base.Plain(strings.Join(waiting, ", "))
-	}
-	return text, unreachable
 }

@@ -12,6 +12,7 @@ import (
 	"tendril/api"
 	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
+	"tendril/internal/observe/health"
 )
 
 func TestAppShowsProcessesAndTheirLines(t *testing.T) {
@@ -105,6 +106,34 @@ func TestDeploymentsAreListedAndRolledBack(t *testing.T) {
 		"version &#34;two&#34; is not a whole number")
 }
 
+func TestADeploymentToAllInstancesShowsWhoHasIt(t *testing.T) {
+	s := newSite(t)
+	s.versions = []api.AppVersion{{Number: 3, State: api.VersionDeploying, Source: "three.zip"},
+		{Number: 2, State: api.VersionLive, Source: "two.zip", Digest: "b"},
+		{Number: 1, State: api.VersionKept, Source: "one.zip", Digest: "a"}}
+	s.instances = api.Instances{Instances: []api.KnownInstance{{Name: "a (1)", TakesVersions: true, AppNumber: 3},
+		{Name: "b (2)", TakesVersions: true, AppNumber: 2}}}
+	wantText(t, s.get("/deployments"), "version 3 runs on 1 of 2 instances, not yet on b (2)", `action="/deployments/abort"`,
+		`<input type="hidden" name="version" value="1">`)
+
+	s.versions = s.versions[1:]
+	if page := s.get("/deployments"); strings.Contains(page, "runs on") || strings.Contains(page, "/deployments/abort") {
+		t.Errorf("without a deployment:\n%s", page)
+	}
+}
+
+func TestTheHeaderShowsTheHealthOfTheEnvironment(t *testing.T) {
+	s := newSite(t)
+	const header = `<strong class="environment">shop</strong>
+  <span class="state ok">Ok</span>`
+	s.health.Status = health.Severe
+	if strings.Contains(s.get("/events"), header) {
+		t.Error("the header of a single instance does not show its health")
+	}
+	s.health.Environment = &health.Environment{Status: health.Ok, Instances: map[health.Status]int{health.Ok: 2, health.Severe: 1}}
+	wantText(t, s.get("/events"), header)
+}
+
 // The deployment continues in the background, and the page shows its progress.
 func TestFormsDoNotWaitForADeployment(t *testing.T) {
 	s := newSite(t)
@@ -173,10 +202,13 @@ func TestInstancesShowWhatIsKnownAndWhyNotMore(t *testing.T) {
 		Notes: []string{"others are not known"}, Revision: 4, Instances: []api.KnownInstance{
 			{Name: "a (1)", This: true, Source: "process", State: "running", Version: "1.2.3", InFlight: &none,
 				Protected: &off, Revision: 3, CPUPercent: &cpu},
+			{Name: "b (2)", Source: "registry", Revision: 4},
+			{Name: "c (3)", Source: "registry", State: "running", Revision: 3, Unreachable: true},
 			{Name: hostile, Source: "lease", Leads: true, Term: 3, LeaseAgeSeconds: 2}}}
 	page := s.get("/instances")
-	wantText(t, page, "this one", "not protected from scale-in", "behind: applied revision 3 of 4", ">CPU 42 %", "term 3, lease seen 2 s ago", "others are not known",
-		"&lt;script&gt;", "elected by a lease in the DynamoDB table registry", `data-label="Load">0 <`)
+	wantText(t, page, "this one", "not protected from scale-in", "behind: applied revision 3 of 4",
+		"Revision 4 of the environment is applied by 1 of 2 reachable instances, not yet by a (1); unreachable: c (3).", ">CPU 42 %", "term 3, lease seen 2 s ago", "others are not known",
+		`unreachable</span> <span class="why">last reported:</span> <span class="state ok">running`, "&lt;script&gt;", "elected by a lease in the DynamoDB table registry", `data-label="Load">0 <`)
 }
 
 func TestScreensOfTheAppNeedARight(t *testing.T) {

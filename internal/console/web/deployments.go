@@ -76,6 +76,7 @@ type deploymentsPage struct {
 	Versions []api.AppVersion
 	Live     *api.AppVersion
 	Latest   *api.Deployment
+	Rollout  string // which instances run the version that is being deployed to all of them, or ""
 	Events   []eventRow
 }
 
@@ -92,6 +93,13 @@ func (v *visit) deployments() (any, error) {
 	for i := range page.Versions {
 		if page.Versions[i].State == api.VersionLive {
 			page.Live = &page.Versions[i]
+		}
+		if page.Versions[i].State == api.VersionDeploying {
+			all, err := v.api.Instances(v.ctx)
+			if err != nil {
+				return nil, err
+			}
+			page.Rollout, _ = all.Rollout(page.Versions[i].Number)
 		}
 	}
 

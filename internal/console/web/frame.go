@@ -77,6 +77,9 @@ func (v *visit) frame() *frame {
 
 	if v.status.Health != nil {
 		f.Health = v.status.Health.Status
+		if all := v.status.Health.Environment; all.IsShared() {
+			f.Health = all.Status
+		}
 	}
 
 	dead := deadLetterQueues(v.status.Queues)

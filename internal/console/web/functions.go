@@ -18,7 +18,7 @@ var functions = template.FuncMap{
 	"age": age, "seconds": seconds, "ms": milliseconds, "percent": percent, "bytes": size, "plural": plural,
 	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
-	"measured": measured, "sizes": sizes, "protection": protection, "coloured": coloured, "clock": clock,
+	"measured": measured, "sizes": sizes, "protection": protection, "applied": applied, "coloured": coloured, "clock": clock,
 	"before": before, "words": words, "exactcount": exactCount, "queuename": queueName,
 	"shell": terminal.ShellWord, "lastattempt": lastAttempt, "shortid": shortID, "persecond": perSecond,
 }

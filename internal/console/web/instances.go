@@ -1,7 +1,32 @@
 package web
 
+import (
+	"fmt"
+	"strings"
+
+	"tendril/api"
+)
+
 var instanceScreens = []screen{{path: "/instances", entry: "Instances", view: "instances",
 	load: func(v *visit) (any, error) { return v.api.Instances(v.ctx) }}}
+
+// applied describes which instances have applied the latest change for all instances; "" without a fleet key.
+func applied(all api.Instances) string {
+	if all.Revision == 0 {
+		return ""
+	}
+
+	done, behind, unreachable := all.Applied(func(one *api.KnownInstance) bool { return one.Revision >= all.Revision })
+	text := fmt.Sprintf("Revision %d of the environment is applied by %d of %s", all.Revision, done,
+		plural(done+len(behind), "reachable instance"))
+	if behind != nil {
+		text += ", not yet by " + strings.Join(behind, ", ")
+	}
+	if unreachable != nil {
+		text += "; unreachable: " + strings.Join(unreachable, ", ")
+	}
+	return text + "."
+}
 
 // protection describes scale-in protection; "" if unknown.
 func protection(on *bool) string {

@@ -19,7 +19,7 @@ func scope(answer api.Paused) string {
 	if answer.Revision == 0 {
 		return ""
 	}
-	return " on all instances, which the page Instances shows within half a minute"
+	return " on this instance, and on the others within half a minute; Instances shows which have applied it"
 }
 
 var queueActs = []act{

@@ -46,6 +46,7 @@ type site struct {
 	versions  []api.AppVersion
 	decisions api.ScaleDecisions
 	instances api.Instances
+	health    health.Report
 	// answer to pausing and resuming
 	pauseAnswer api.Paused
 	deployed    []string
@@ -70,7 +71,7 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
-	s := &site{T: t, broker: b, paused: map[string]string{}}
+	s := &site{T: t, broker: b, paused: map[string]string{}, health: health.Report{Status: health.Ok}}
 	s.history.Events = eventlog.Open(t.TempDir(), func(err error) { t.Error(err) })
 	s.history.Lines = eventlog.NewLines()
 	t.Cleanup(func() { s.history.Events.Close() })
@@ -97,7 +98,7 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 			},
 		},
 		Views: console.Views{
-			Health: func() health.Report { return health.Report{Status: health.Ok} },
+			Health: func() health.Report { return s.health },
 			Scale: func() autoscale.Scale {
 				return autoscale.Scale{QueueLoad: autoscale.QueueLoad{Backlog: 7, OldestSeconds: 65}, Desired: 2}
 			},
@@ -322,7 +323,7 @@ func TestFormsCallTheAPI(t *testing.T) {
 		t.Errorf("the environment was asked to pause %v", s.paused)
 	}
 	s.pauseAnswer = api.Paused{Revision: 4}
-	wantText(t, s.post("/queues/jobs/resume", url.Values{"back": {"/queues/jobs"}}), "jobs is received from again on all instances")
+	wantText(t, s.post("/queues/jobs/resume", url.Values{"back": {"/queues/jobs"}}), "jobs is received from again on this instance, and on the others")
 	if len(s.paused) != 0 {
 		t.Errorf("paused after resume: %v", s.paused)
 	}
