@@ -79,7 +79,7 @@ func TestRollbackOverThePage(t *testing.T) {
 	b.click("#process-web-2 .acts button")
 	b.await("the process in its place",
 		"document.querySelector('#process-web') && !document.querySelector('#process-web-2')")
-	if out := e.run(t, "events", "--kind", "act"); !strings.Contains(out, "/restart") {
+	if out := e.run(t, "events", "--kind", "act"); !strings.Contains(out, "restarted process web-2") {
 		t.Errorf("the restart left no event:\n%s", out)
 	}
 

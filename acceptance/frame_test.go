@@ -94,7 +94,7 @@ func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 			"delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))"},
 	} {
 		b.do(chromedp.Evaluate[chromedp.Void](c.begin))
-		id := e.run(t, "send", "--queue", "jobs", "--delay", "15m", "sent while there is a "+c.what)
+		id := shortID(e.run(t, "send", "--queue", "jobs", "--delay", "15m", "sent while there is a "+c.what))
 		b.stays("the page changed while there was a "+c.what, fmt.Sprintf("!document.body.innerText.includes(%q)", id))
 		b.do(chromedp.Evaluate[chromedp.Void](c.end))
 		b.awaitText(id)

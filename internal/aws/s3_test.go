@@ -75,7 +75,7 @@ func TestFetch(t *testing.T) {
 	wantCode(t, err, codeObjectTooLarge, `object "a b/ü?.json" in bucket payloads is larger than the 4 bytes allowed`)
 	for _, names := range [][2]string{{"", "k"}, {"b", ""}} {
 		_, err = s.Fetch(t.Context(), names[0], names[1], 5)
-		wantCode(t, err, queue.CodeInvalidParameterValue, "one of them is empty")
+		wantCode(t, err, queue.CodeInvalidParameterValue, "the bucket or the key of the object is empty")
 	}
 	if calls.Load() != 2 {
 		t.Errorf("%d calls", calls.Load())
