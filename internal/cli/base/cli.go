@@ -32,6 +32,8 @@ type CLI struct {
 	// Free maps options to free addresses and ports; see [environment.Options.FreePorts].
 	Free    map[string]string
 	buffers []*lineBuffer
+	// direct is Out and Err without the buffers.
+	direct [2]io.Writer
 	// closers are called in reverse order at the end of the command.
 	closers []func()
 }
@@ -106,9 +108,15 @@ func (c *CLI) Progress(total int, what string, shown bool) *progressbar.Progress
 }
 
 // Buffer decouples output from its reader, so that printing does not block and a closed pipe does not kill the
-// process. It is for commands that process messages. Text is written immediately, JSON in batches.
+// process. It is for commands that process messages. Text is written immediately, JSON in batches. Buffers of an
+// environment that has ended are replaced: behind others, the last lines would be lost.
 func (c *CLI) Buffer(text bool) {
 	OutliveReader()
+	if len(c.buffers) > 0 {
+		c.CloseBuffers()
+		c.buffers, c.Out, c.Err = nil, c.direct[0], c.direct[1]
+	}
+	c.direct = [2]io.Writer{c.Out, c.Err}
 	delay, report := lineBufferDelay, reportJSON
 	if text {
 		delay, report = 0, reportPlain

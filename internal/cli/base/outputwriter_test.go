@@ -204,6 +204,38 @@ func TestEndsDoNotWaitForReaders(t *testing.T) {
 	})
 }
 
+// slow is a reader that takes a while for each write.
+type slow struct{ bytes.Buffer }
+
+func (s *slow) Write(lines []byte) (int, error) {
+	time.Sleep(lineBufferPatience / 10)
+	return s.Buffer.Write(lines)
+}
+
+// An environment that starts again, with the version or the settings of all instances, buffers again.
+func TestTheLastLinesOfAThirdEnvironmentAreWritten(t *testing.T) {
+	OutliveReader() // outside the bubble, because it starts a goroutine of the process
+	for _, text := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out, err slow
+			c := &CLI{Out: &out, Err: &err}
+			for _, run := range []string{"first", "second", "third"} {
+				c.Buffer(text)
+				fmt.Fprintln(c.Out, run, "line")
+				fmt.Fprintln(c.Err, run, "error")
+				if run != "third" {
+					time.Sleep(time.Second) // until its lines are written
+				}
+			}
+			c.CloseBuffers()
+			if o, e := out.String(), err.String(); o != "first line\nsecond line\nthird line\n" ||
+				e != "first error\nsecond error\nthird error\n" {
+				t.Errorf("text %t: %q and %q were written", text, o, e)
+			}
+		})
+	}
+}
+
 func TestLeftOutLinesAreReportedInTheFormatOfTheOthers(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -57,6 +57,7 @@ func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 
 // runVersion runs the app on the command line or, if desired is not nil, that version of it.
 func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environment.DesiredVersion) error {
+	c.Free = nil // from another version's start; TakeFreePorts chooses again, from the default ports
 	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
 		if desired == nil {
 			return base.OpenApp(c, cmd, path)
