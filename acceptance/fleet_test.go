@@ -147,7 +147,7 @@ func TestPauseAppliesToAllInstances(t *testing.T) {
 // restarting them. A variable overrides them on its instance, an instance that starts later has them, and a change that
 // one instance rejects is rolled back on all.
 func TestSettingsApplyToAllInstances(t *testing.T) {
-	long(t)
+	minutes(t)
 	t.Parallel()
 	f := newSharedQueue(t)
 	app := writeBundle(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1")})
@@ -243,7 +243,7 @@ func (m *member) running(t *testing.T) (versions []int) {
 // A deployment reaches all instances in batches: also one that starts midway, and although the leader is killed. A
 // version that does not start is rolled back everywhere, and a rollback restores the first version.
 func TestDeploymentReachesAllInstances(t *testing.T) {
-	long(t)
+	minutes(t)
 	t.Parallel()
 	f, journal := newSharedQueue(t), filepath.Join(t.TempDir(), "journal")
 	version := func(name string) string { return writeBundle(t, map[string]string{"Procfile": appLine(journal, name)}) }

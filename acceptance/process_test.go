@@ -135,6 +135,14 @@ func long(t *testing.T) {
 	}
 }
 
+// minutes skips a test that takes minutes, except in .ci/run: "go test ./..." ends a package after ten minutes.
+func minutes(t *testing.T) {
+	t.Helper()
+	if long(t); os.Getenv("TENDRIL_REQUIRE_PEERS") != "1" {
+		t.Skip("this takes minutes: set TENDRIL_REQUIRE_PEERS=1 for it, as .ci/run does")
+	}
+}
+
 func startWith(t *testing.T, env []string, args ...string) (*process, event) {
 	t.Helper()
 	p := launchWith(t, env, args...)
