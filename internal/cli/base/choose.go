@@ -57,9 +57,9 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if err != nil {
 		here = ""
 	}
-	// From other folders, an environment with a data directory elsewhere must be named.
+	// An environment with a data directory elsewhere must be named: it would make the choice ambiguous, or a surprise.
 	running := slices.DeleteFunc(api.Running(api.DataDirectories(state)), func(f api.Found) bool {
-		return !Within(f.DataDir, state) && !Within(here, f.Folder)
+		return !Within(f.DataDir, state)
 	})
 	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
 		// No environment is running, so use the name in the settings of the working directory, if they are valid.
