@@ -20,7 +20,7 @@ import (
 // Exactly those messages that crash the app are dead-lettered. Once they are identified, they do not slow down the
 // good messages. TENDRIL_POISON sets the number of messages; one in a hundred is poison.
 func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
-	long(t)
+	minutes(t)
 	t.Parallel()
 	resume(t)
 	messages := testpeer.Size(2_000, 10_000)
