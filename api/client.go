@@ -211,8 +211,8 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 	return list.Deliveries, err
 }
 
-// Gone returns the error for a message that is in no queue. It says what is known of its last delivery, or how far back
-// the history goes.
+// Gone returns the error for a message that is in no queue. The error describes the message's last delivery, or says
+// how far back the history goes.
 func (c *Client) Gone(ctx context.Context, id string) error {
 	d, found, err := c.Outcome(ctx, id, 0)
 	if err != nil {

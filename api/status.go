@@ -118,7 +118,7 @@ type Queue struct {
 	// DeadLetterSources are the queues that use this one as dead-letter queue. Like Attributes, it is not set in
 	// lists.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
-	// Progress is that of this environment's worker.
+	// Progress describes this environment's worker.
 	Progress
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
@@ -147,9 +147,9 @@ type Worker struct {
 	Concurrency int `json:"concurrency"`
 	Limit       int `json:"limit,omitempty"`
 	Slots       int `json:"slots,omitempty"`
-	// InWork counts deliveries in progress, Waiting the messages waiting for delivery, without delayed ones, and
-	// Prefetched those of them that are received. InFlight counts messages hidden from receives, including those that
-	// wait for their next attempt.
+	// InWork counts deliveries in progress. Waiting counts messages that wait for delivery, without delayed ones, and
+	// Prefetched counts those that the worker has already received. InFlight counts messages hidden from receives,
+	// including failed ones whose retry is not due.
 	InWork     int   `json:"in_work"`
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`

@@ -111,8 +111,8 @@ func (x *tx) copyRow(key int64, r *record) error {
 	return err
 }
 
-// onCommit removes moved messages from the index of the source and adds them to those of their new queues. The other
-// messages become available again.
+// onCommit moves committed messages from the source's index to the indexes of their new queues. The others become
+// available again.
 func (t *transfer) onCommit(err error) error {
 	q := t.from
 	q.broker.queues.moving.Lock()

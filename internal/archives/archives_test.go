@@ -49,7 +49,7 @@ func TestServersWithoutArchivesSaySo(t *testing.T) {
 	}
 }
 
-// conform checks a store. TestBucketsStoreArchives in package environment does the same with a bucket.
+// conform checks a store.
 func conform(t *testing.T, store Store) {
 	t.Helper()
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "cache", "app.zip")
