@@ -60,14 +60,16 @@ func survivors(mark string) (pids []string) {
 	return pids
 }
 
+// portFree waits, because a process that is being killed loses its environment, which survivors reads, before its files.
 func portFree(t *testing.T, port string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:"+port)
-	if err != nil {
-		t.Errorf("the app's port is not free: %v", err)
-		return
-	}
-	l.Close()
+	eventually(t, "the app's port is free", func() bool {
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			l.Close()
+		}
+		return err == nil
+	})
 }
 
 func TestStopDuringWork(t *testing.T) {

@@ -3,14 +3,10 @@ package testpeer
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 )
 
@@ -119,25 +115,4 @@ func NodeModules(t testing.TB, packages ...string) (path string) {
 		}
 	}
 	return path
-}
-
-const first, count = 10_000, 10_000
-
-// The first port is random, so that test packages that run in parallel rarely collide.
-var begin, looked = rand.Int64N(count), new(atomic.Int64)
-
-// FreePort returns a free port between 10000 and 19999. This range is below the ephemeral ports and does not overlap
-// with the ports of package supervisor. A process gets each port only once.
-func FreePort(t testing.TB) string {
-	t.Helper()
-	for range count {
-		port := strconv.FormatInt(first+(begin+looked.Add(1))%count, 10)
-		l, err := net.Listen("tcp", "127.0.0.1:"+port)
-		if err == nil {
-			l.Close()
-			return port
-		}
-	}
-	t.Fatalf("each of %d ports from %d on is in use", count, first)
-	return ""
 }

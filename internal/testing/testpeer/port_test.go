@@ -1,29 +1,41 @@
 package testpeer
 
 import (
-	"net"
 	"strconv"
 	"testing"
 )
 
 func TestFreePortGivesNoneTwice(t *testing.T) {
 	t.Parallel()
-	last, err := strconv.Atoi(FreePort(t))
+	previous, err := strconv.Atoi(FreePort(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken := strconv.Itoa(first + (last+1-first)%count)
-	l, err := net.Listen("tcp", "127.0.0.1:"+taken)
+	taken, err := listen(previous + 1)
 	if err != nil {
-		t.Skipf("port %s is somebody's: %v", taken, err)
+		t.Skipf("port %d belongs to another program: %v", previous+1, err)
 	}
-	defer l.Close()
-	seen := map[string]bool{strconv.Itoa(last): true, taken: true}
-	for range 100 {
-		port := FreePort(t)
-		if n, err := strconv.Atoi(port); err != nil || n < first || n >= first+count || seen[port] {
-			t.Errorf("port %s is out of range, taken, or given twice", port)
+	defer taken.Close()
+	seen := map[int]bool{previous: true, previous + 1: true}
+	for range 3 * blockSize {
+		port, err := strconv.Atoi(FreePort(t))
+		if err != nil || port < firstPort || port > lastPort || seen[port] {
+			t.Errorf("port %d is out of range, taken, or given twice", port)
 		}
 		seen[port] = true
+	}
+}
+
+// Another process that looks for a block does not get the one of this process.
+func TestBlocksBelongToOneProcess(t *testing.T) {
+	t.Parallel()
+	port, err := strconv.Atoi(FreePort(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := port - (port-firstPort)%blockSize
+	if l, err := listen(block); err == nil {
+		l.Close()
+		t.Errorf("another process can claim the ports from %d on, although this one uses port %d", block, port)
 	}
 }

@@ -1,0 +1,62 @@
+package testpeer
+
+import (
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// The ports of [FreePort] are below the ephemeral ports and do not overlap with those of package supervisor. Browsers
+// refuse some ports below 11000, such as 10080.
+const (
+	firstPort = 11_000
+	lastPort  = 19_999
+	blockSize = 100
+)
+
+// ports are the block of ports that belongs to this process. Listening on the first port of a block until the process
+// ends keeps the test processes that run in parallel out of it.
+var ports struct {
+	sync.Mutex
+	next, end int
+	claims    []net.Listener // kept, because the garbage collector closes a listener without references
+}
+
+// FreePort returns a free port between 11000 and 19999. A process gets each port only once, and no other process that
+// calls FreePort gets it while this one runs.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	ports.Lock()
+	defer ports.Unlock()
+	for {
+		if ports.next == ports.end {
+			claimBlock(t)
+		}
+
+		port := ports.next
+		ports.next++
+		if l, err := listen(port); err == nil {
+			l.Close()
+			return strconv.Itoa(port)
+		}
+	}
+}
+
+func claimBlock(t testing.TB) {
+	t.Helper()
+	blocks := (lastPort + 1 - firstPort) / blockSize
+	for _, block := range rand.Perm(blocks) {
+		begin := firstPort + block*blockSize
+		if claim, err := listen(begin); err == nil {
+			ports.next, ports.end, ports.claims = begin+1, begin+blockSize, append(ports.claims, claim)
+			return
+		}
+	}
+	t.Fatalf("each of the %d blocks of ports from %d to %d is in use", blocks, firstPort, lastPort)
+}
+
+func listen(port int) (net.Listener, error) {
+	return net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+}
