@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -32,6 +33,7 @@ type Client struct {
 	transport Transport
 	dataDir   string // "" for clients from [NewClient]
 	onlyReads bool
+	instance  string // ID of the instance to read from; "" for the answering one
 }
 
 // Dial returns a client for the environment running on dataDir. It only reads files; the first request contacts the
@@ -107,12 +109,34 @@ func (r Route[Body, Answer]) send(ctx context.Context, c *Client, body Body, nam
 // ErrOnlyReads is returned for calls that would change something after [Client.OnlyRead].
 var ErrOnlyReads = errors.New("this client only reads")
 
+// On returns a client that reads from another instance of the environment, by its ID in [KnownInstance], through the
+// console that c calls. "" means the answering instance.
+func (c *Client) On(id string) *Client {
+	on := *c
+	on.instance, on.onlyReads = id, c.onlyReads || id != ""
+	return &on
+}
+
+// of adds the client's instance to a request.
+func (c *Client) of(r *Request) *Request {
+	if c.instance == "" {
+		return r
+	}
+	on := *r
+	on.Query = maps.Clone(r.Query)
+	if on.Query == nil {
+		on.Query = url.Values{}
+	}
+	on.Query.Set("instance", c.instance)
+	return &on
+}
+
 func (c *Client) answer(ctx context.Context, r *Request, into any) error {
 	isRead := strings.HasPrefix(r.Pattern, http.MethodGet) || r.Pattern == PreviewSettings.Pattern
 	if c.onlyReads && !isRead {
 		return fmt.Errorf("%s: %w", r.Pattern, ErrOnlyReads)
 	}
-	return c.transport.Answer(ctx, r, into)
+	return c.transport.Answer(ctx, c.of(r), into)
 }
 
 // Filter selects messages to list. The zero value selects all.
@@ -146,7 +170,7 @@ func (c *Client) Close() {
 // Status returns the state of the environment. The error wraps [ErrNotRunning] if a different process answers.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	st, err := GetStatus.get(ctx, c, nil)
-	if err == nil && st.PID != c.Instance.PID {
+	if err == nil && st.PID != c.Instance.PID && c.instance == "" {
 		return Status{}, notRunning(c.dataDir)
 	}
 	return st, err

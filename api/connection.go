@@ -27,20 +27,63 @@ const maxAnswer = 256 << 20
 // connection is the [Transport] over HTTP.
 type connection struct {
 	instance       Instance
-	dataDir, token string
+	dataDir, token string       // "" for a [Peer]
 	quick, slow    *http.Client // slow is for routes with their own time limit
+	most           int64        // maximum bytes of an answer
 }
+
+// Peer is a connection to the console of another instance, which may only be read from.
+type Peer struct{ *connection }
+
+const (
+	// peerPatience limits the wait for the headers of a peer's answer.
+	peerPatience = 2 * time.Second
+	// maxPeerAnswer limits the size of a peer's answer.
+	maxPeerAnswer = 8 << 20
+)
+
+// NewPeer returns a connection to an instance at its Console address. It trusts only the instance's ConsoleCertificate,
+// or uses plain HTTP if that is "". In both cases, the instance must prove that it knows the secret.
+func NewPeer(instance Instance, secret string) *Peer {
+	c := &connection{instance: instance, most: maxPeerAnswer}
+	c.quick = c.client(peerPatience, secret)
+	c.slow = c.quick
+	return &Peer{c}
+}
+
+// Follow sends a request for a stream and calls each for every line of it.
+func (p *Peer) Follow(ctx context.Context, r *Request, each func(line []byte) error) error {
+	return p.stream(ctx, r, each)
+}
+
+// Close closes idle connections.
+func (p *Peer) Close() { p.quick.CloseIdleConnections() }
+
+// Unproved reports whether an error means that another service answers at an instance's address, which has received
+// nothing but a challenge.
+func Unproved(err error) bool {
+	var unproved *proof.Error
+	return errors.Is(err, errCertificate) || errors.As(err, &unproved)
+}
+
+// errCertificate is the cause of an error about a certificate that is not the expected one.
+var errCertificate = errors.New("unexpected certificate")
 
 // newConnection returns a connection that trusts only the instance's certificate and follows no redirects.
 func newConnection(instance Instance, dataDir, token string) *connection {
-	c := &connection{instance: instance, dataDir: dataDir, token: token}
-	c.quick = c.client(2 * MaxWait)
-	c.slow = c.client(MaxDeploy + MaxWait)
+	c := &connection{instance: instance, dataDir: dataDir, token: token, most: maxAnswer}
+	secret := ""
+	if instance.ConsoleCertificate == "" {
+		secret = token
+	}
+	c.quick = c.client(2*MaxWait, secret)
+	c.slow = c.client(MaxDeploy+MaxWait, secret)
 	return c
 }
 
-// client returns an HTTP client that waits for response headers for up to patience.
-func (c *connection) client(patience time.Duration) *http.Client {
+// client returns an HTTP client that waits for response headers for up to patience, from servers that know the secret,
+// if there is one.
+func (c *connection) client(patience time.Duration, secret string) *http.Client {
 	transport := &http.Transport{
 		// Exactly one certificate is trusted, regardless of its name and issuer.
 		TLSClientConfig:       &tls.Config{InsecureSkipVerify: true, VerifyConnection: c.checkCertificate},
@@ -48,8 +91,8 @@ func (c *connection) client(patience time.Duration) *http.Client {
 		ResponseHeaderTimeout: patience,
 		IdleConnTimeout:       10 * time.Second,
 	}
-	if c.token != "" && c.instance.ConsoleCertificate == "" {
-		transport = proof.Require(transport, c.token)
+	if secret != "" {
+		transport = proof.Require(transport, secret)
 	}
 	return &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -61,6 +104,9 @@ func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	shown := CertificateFingerprint(s.PeerCertificates[0].Raw)
 	if shown == c.instance.ConsoleCertificate {
 		return nil
+	}
+	if c.dataDir == "" {
+		return fmt.Errorf("%w: it has the fingerprint %s", errCertificate, shown)
 	}
 	if i, err := ReadInstance(c.dataDir); err == nil && shown == i.ConsoleCertificate {
 		return nil
@@ -77,7 +123,7 @@ func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
 		return err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, c.most))
 	if err != nil {
 		return c.unanswered(err)
 	}
@@ -85,7 +131,7 @@ func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
 }
 
 func (c *connection) send(ctx context.Context, r *Request, accept string) (*http.Response, error) {
-	if r.Body != nil && c.token == "" { // the server's identity cannot be verified without a token
+	if r.Body != nil && c.token == "" { // a peer may only be read from, and the server's identity cannot be verified without a token
 		return nil, c.unauthorized(NewError(http.StatusUnauthorized, "this needs the console's token", ""))
 	}
 	var payload io.Reader
@@ -131,39 +177,49 @@ func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) erro
 	if !ok {
 		return errors.ErrUnsupported
 	}
-	resp, err := conn.send(ctx, r, "text/event-stream")
+	return conn.stream(ctx, c.of(r), func(line []byte) error {
+		data, ok := bytes.CutPrefix(line, []byte("data: "))
+		if !ok {
+			return nil
+		}
+		var event T
+		if err := json.Unmarshal(data, &event); err != nil {
+			return fmt.Errorf("decoding the stream of the console at %s: %w", conn.instance.Console, err)
+		}
+		return each(event)
+	})
+}
+
+// stream calls each for every line of a stream.
+func (c *connection) stream(ctx context.Context, r *Request, each func(line []byte) error) error {
+	resp, err := c.send(ctx, r, "text/event-stream")
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		data, _ := io.ReadAll(io.LimitReader(resp.Body, MaxBody))
-		return conn.decode(resp.StatusCode, data, nil)
+		return c.decode(resp.StatusCode, data, nil)
 	}
 
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, MaxBody)
 	for lines.Scan() {
-		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
-		if !ok {
-			continue
-		}
-		var event T
-		if err := json.Unmarshal(data, &event); err != nil {
-			return fmt.Errorf("decoding the stream of the console at %s: %w", conn.instance.Console, err)
-		}
-		if err := each(event); err != nil {
+		if err := each(lines.Bytes()); err != nil {
 			return err
 		}
 	}
 	if err := lines.Err(); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return conn.unanswered(err)
+		return c.unanswered(err)
 	}
 	return ctx.Err()
 }
 
 // unanswered explains why there was no answer.
 func (c *connection) unanswered(err error) error {
+	if c.dataDir == "" {
+		return fmt.Errorf("reading from the console at %s: %w", c.instance.Console, err)
+	}
 	if _, gone := ReadInstance(c.dataDir); errors.Is(err, syscall.ECONNREFUSED) || errors.Is(gone, ErrNotRunning) {
 		return notRunning(c.dataDir)
 	}
@@ -199,7 +255,7 @@ func (c *connection) decode(status int, data []byte, into any) error {
 	if json.Unmarshal(data, refusal) != nil || refusal.Message == "" {
 		refusal.Message = fmt.Sprintf("the console at %s answered %d %s", c.instance.Console, status, http.StatusText(status))
 	}
-	if status == http.StatusUnauthorized {
+	if status == http.StatusUnauthorized && c.dataDir != "" {
 		return c.unauthorized(refusal)
 	}
 	return refusal

@@ -102,6 +102,10 @@ func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 
 // KnownInstance describes an instance. Unknown values are omitted.
 type KnownInstance struct {
+	// ID is new each time the instance starts. It is "" if the instance has no record in a registry. See [Client.On].
+	ID string `json:"id,omitempty"`
+	// NoDetails is why the answering instance cannot read from this one; "" if it can.
+	NoDetails string `json:"no_details,omitempty"`
 	// Name is the host and process ID, or the ID in the Auto Scaling group.
 	Name string `json:"name"`
 	// Member is the ID in the Auto Scaling group; "" if unknown.

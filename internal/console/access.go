@@ -70,6 +70,8 @@ type caller struct {
 	bearer bool
 	// keyless is true if a request has a session's cookie but not its key; see [api.SessionKeyHeader].
 	keyless bool
+	// peer is true if the caller is another instance of the environment.
+	peer bool
 	// exposed is true if others on the network could have read the request.
 	exposed           bool
 	remote, requestID string
@@ -103,6 +105,10 @@ func (s *Server) authenticate(r *http.Request) caller {
 		return caller{}
 	}
 
+	if fromPeer(r) {
+		return caller{who: "another instance", scopes: []string{api.ScopeRead}, bearer: true, peer: true}
+	}
+
 	for _, cookie := range r.CookiesNamed(s.cookieName(r)) {
 		if g, ok := s.sessions.find(cookie.Value); ok {
 			key := sha256.Sum256([]byte(r.Header.Get(api.SessionKeyHeader)))
@@ -119,7 +125,7 @@ func (s *Server) authenticate(r *http.Request) caller {
 
 // Anonymous reports whether a request has no valid credentials.
 func (s *Server) Anonymous(r *http.Request) bool {
-	return s.authenticate(r).who == "" && !proof.Knows(r, s.opts.Token)
+	return s.authenticate(r).who == "" && !proof.Knows(r, s.opts.Token) && s.peerSecret(r) == ""
 }
 
 // IsProbe reports whether a request must be answered even under load: a probe, or a login link. These answers are
@@ -135,6 +141,8 @@ func (s *service) permit(c *call) *api.Error {
 	const hint = "send the header Authorization: Bearer TOKEN with the content of " + api.TokenFile +
 		" in the data directory, or open the link that 'tendril open' prints"
 	switch {
+	case c.caller.peer && !c.route.perInstance:
+		return api.NewError(http.StatusForbidden, "another instance may only read the state of this one", "")
 	case scope == "":
 		return nil
 	case c.caller.exposed:

@@ -42,12 +42,26 @@ type Options struct {
 	Tasks      *TaskOptions
 	Deliveries *Deliveries // may be nil
 	History    History
+	// Peers are the other instances of the environment. It may be nil.
+	Peers Peers
 	// InWork returns the delivery of a message in progress, if any. It may be nil.
 	InWork func(id string) (api.Delivery, bool)
 	// Token is the owner's bearer token, see [api.NewToken]. If it is "", protected routes answer 401.
 	Token  string
 	Access Access
 	Logger *slog.Logger // logs every action; may be nil
+}
+
+// Peers are the other instances of the environment. Requests with their ID are passed on to them, and they may read from
+// this one.
+type Peers interface {
+	// ID returns this instance's ID; "" if there are no others.
+	ID() string
+	// Secrets returns the secrets with which others prove themselves to this instance.
+	Secrets() []string
+	// Answer sends a request to an instance and stores the answer in into. Follow calls each for every line of a stream.
+	Answer(ctx context.Context, id string, r *api.Request, into any) error
+	Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error
 }
 
 // Receiving pauses and resumes queues. Its errors are passed to the caller.

@@ -41,8 +41,10 @@ type route struct {
 	kind    kind
 	act     string        // as in [api.Route].Act
 	limit   time.Duration // maximum duration of a request if more than 25 s, else 0
-	need    *need
-	handle  func(*call) (any, error)
+	// perInstance is true if the route can be read from other instances.
+	perInstance bool
+	need        *need
+	handle      func(*call) (any, error)
 
 	summary, query string
 	takes, gives   reflect.Type
@@ -133,8 +135,6 @@ func routes(opts *Options, closed context.Context) []route {
 		do(hook, quietHook, e.hookQuiet),
 
 		show(open, api.GetCaller, e.getCaller),
-		show(open, api.GetStatus, e.getStatus),
-		show(open, api.GetDeliveries, e.getDeliveries),
 		show(open, api.GetOutcome, e.getOutcome),
 		show(bodies, api.GetExchange, e.getExchange),
 		do(act, api.RecordExchanges, e.recordExchanges),
@@ -143,7 +143,10 @@ func routes(opts *Options, closed context.Context) []route {
 		do(act, api.PauseAll, e.pause),
 		do(act, api.ResumeAll, e.resume),
 		do(act, api.Drain, e.drain),
-	}, where(set(opts.Reload != nil), "nothing to reload: this process only serves queues", askUp,
+	}, perInstance(
+		show(open, api.GetStatus, e.getStatus),
+		show(open, api.GetDeliveries, e.getDeliveries),
+	), where(set(opts.Reload != nil), "nothing to reload: this process only serves queues", askUp,
 		show(deployHook, reloadHook, e.reload),
 		show(deploys, api.Reload, e.reload),
 	), where(set(opts.Settings.Describe != nil), "no environment to describe: this process only serves queues", askUp,
@@ -156,23 +159,23 @@ func routes(opts *Options, closed context.Context) []route {
 		do(produce, api.PreviewSettings, e.previewChange),
 		do(act, api.ChangeSettings, e.changeSettings),
 	), where(set(opts.Views.Health != nil), "this process has no health monitor: it only serves queues", "ask /readyz",
-		show(open, api.GetHealth, e.getHealth),
+		perInstance(show(open, api.GetHealth, e.getHealth))...,
 	), where(set(opts.Views.Scale != nil), noScale, askUp,
-		show(open, api.GetScale, e.getScale),
+		perInstance(show(open, api.GetScale, e.getScale))...,
 	), where(set(opts.Views.ScaleDecisions != nil), noScale, askUp,
-		show(private, api.GetScaleDecisions, e.scaleDecisions),
+		perInstance(show(private, api.GetScaleDecisions, e.scaleDecisions))...,
 	), where(set(opts.Views.Instances != nil), "this process has no list of instances", askAny,
 		show(private, api.GetInstances, e.instances),
 	), where(set(opts.Views.Series != nil), "this process keeps no curves", askAny,
-		show(open, api.GetSeries, e.getSeries),
+		perInstance(show(open, api.GetSeries, e.getSeries))...,
 	), where(set(h.Events != nil), "this environment keeps no events: it has no data directory",
 		"start it with an embedded queue",
-		bind(private, api.GetEvents, h.events),
+		perInstance(bind(private, api.GetEvents, h.events))...,
 	), where(set(h.Lines != nil), "this process keeps no lines of its log", askAny,
-		bind(private, api.GetLogs, h.logs),
+		perInstance(bind(private, api.GetLogs, h.logs))...,
 	), where(set(opts.Versions.Versions != nil), "this environment runs no app that has versions",
 		"start it with 'tendril up DIR'",
-		show(private, api.GetVersions, e.versions),
+		perInstance(show(private, api.GetVersions, e.versions))...,
 	), where(set(opts.Deploy != nil), "this environment runs no app whose version could change", "start it with 'tendril up DIR'",
 		do(deploys, api.Deploy, e.deploy),
 	), where(set(opts.Versions.AbortDeploy != nil), "this environment runs no app whose version could change",

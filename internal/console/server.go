@@ -15,7 +15,6 @@ import (
 
 	"tendril/api"
 	"tendril/internal/console/tokens"
-	"tendril/internal/host/proof"
 )
 
 // Server is the console's HTTP handler. It checks the origin and sender of every request.
@@ -65,7 +64,7 @@ func (s *Server) routes() []route {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if proof.Answer(w, r, s.opts.Token) {
+	if s.answerProof(w, r) {
 		return
 	}
 	secure(w.Header())
@@ -168,6 +167,7 @@ func HTTPServer(h http.Handler) *http.Server {
 		WriteTimeout:      2 * api.MaxWait,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		ConnContext:       markable,
 	}
 }
 

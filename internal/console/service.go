@@ -82,6 +82,9 @@ func (s *service) handle(c *call) (any, error) {
 	if err := c.body.accept(c.route); err != nil {
 		return nil, err
 	}
+	if id := c.query.Get(instanceQuery); id != "" && (s.opts.Peers == nil || id != s.opts.Peers.ID()) {
+		return s.readPeer(c, id)
+	}
 	if need := c.route.need; need != nil && !need.has() {
 		return nil, api.NewError(http.StatusConflict, need.message, need.hint)
 	}

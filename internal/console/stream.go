@@ -3,10 +3,12 @@ package console
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -28,11 +30,16 @@ type entry struct {
 	body any
 }
 
+// errStreamClosed means that the reader of a stream is gone.
+var errStreamClosed = errors.New("the stream is closed")
+
 // stream is an endless answer: entries after an ID, as server-sent events.
 type stream struct {
 	after   int64
 	changed func() <-chan struct{}
 	read    func(eventlog.Range) ([]entry, error)
+	// relay passes on the lines of another instance's stream. The other fields are unused then.
+	relay func(ctx context.Context, each func(line []byte) error) error
 }
 
 func isStream(r *http.Request) bool {
@@ -82,6 +89,25 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 		_ = rc.SetWriteDeadline(time.Now().Add(streamWait))
 		_, err := w.Write(data)
 		return errors.Join(err, rc.Flush()) == nil
+	}
+
+	if s.relay != nil {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		go func() {
+			select {
+			case <-ended:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		_ = s.relay(ctx, func(line []byte) error { // the end of the stream tells the caller
+			if !write(append(slices.Clip(line), '\n')) {
+				return errStreamClosed
+			}
+			return nil
+		})
+		return
 	}
 
 	silence := time.NewTicker(streamSilence)

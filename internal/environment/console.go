@@ -48,6 +48,7 @@ func (e *Environment) startConsole(context.Context) error {
 	}
 	opts.Settings.Describe = e.Describe
 	opts.Settings.Examine = func(ctx context.Context) doctor.Examination { return examineRunning(ctx, e) }
+	opts.Peers = e.members
 	opts.Views.Instances = (&knownInstances{e.scale, e.members, e.instance}).list
 	if !e.opts.QueuesOnly {
 		opts.Settings.Configuration = e.changes.configuration

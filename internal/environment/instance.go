@@ -34,6 +34,7 @@ type instance struct {
 	began   time.Time
 	program api.Program // the executable at startup
 	address string      // local address of the console; "" if off
+	public  string      // address of the console for other machines, the local one if they cannot reach it
 	token   string      // token of the console; "" if off
 	// login returns the path of a login link for a browser. It is nil if the console is off.
 	login func(scopes ...string) string
@@ -99,6 +100,7 @@ func (i *instance) listen() (net.Listener, error) {
 		return nil, err
 	}
 	i.address = listen.Local(l)
+	i.public = listen.Public(l)
 	i.token = cmp.Or(s.ConsoleToken, api.NewToken())
 	if s.ConsoleTLSCert == "" {
 		return l, nil
@@ -116,6 +118,13 @@ func (i *instance) listen() (net.Listener, error) {
 	}
 	i.certificate = certificate.Fingerprint()
 	return tls.NewListener(l, certificate.TLSConfig()), nil
+}
+
+// reachable returns the console's address for other instances, and the fingerprint of its certificate.
+func (i *instance) reachable() (address, certificate string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.public, i.certificate
 }
 
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }

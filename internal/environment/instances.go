@@ -27,14 +27,14 @@ const recordsTimeout = 3 * time.Second
 func (k *knownInstances) list() api.Instances {
 	if !k.scale.life.running() || k.scale.opts.QueuesOnly {
 		self := api.KnownInstance{Name: processName(), This: true, Source: "process", State: k.scale.life.state(),
-			Version: k.scale.opts.Version, StartedAt: k.self.began, Console: k.self.address}
+			Version: k.scale.opts.Version, StartedAt: k.self.began, Console: k.self.public}
 		return api.Instances{Instances: []api.KnownInstance{self}, Notes: k.soleInstanceNotes()}
 	}
 
 	record := k.members.record()
 	record.Load = k.members.load(k.members.gauge)
 	self := knownByRecord(&record)
-	self.This, self.Source = true, "process"
+	self.This, self.Source, self.ID = true, "process", k.members.ID()
 	if protection := k.scale.protection.text(); protection != "" {
 		on := protection == "on"
 		self.Protected = &on
@@ -54,6 +54,7 @@ func (k *knownInstances) list() api.Instances {
 			refusals = append(refusals, "The record of "+one.Name+" is not used: "+refused.Error())
 		}
 		one.RecordAgeSeconds = others[i].Age.Seconds()
+		one.NoDetails = k.members.joined.Load().peers.NoDetails(&others[i])
 		out.Instances = append(out.Instances, one)
 	}
 
@@ -86,7 +87,7 @@ func (k *knownInstances) list() api.Instances {
 // knownByRecord converts a registry record to a list entry.
 func knownByRecord(r *instances.Record) api.KnownInstance {
 	inFlight := r.Load.InWork
-	return api.KnownInstance{Name: r.Name, Member: r.Member, Source: "registry", State: r.State, Version: r.Version,
+	return api.KnownInstance{ID: r.ID, Name: r.Name, Member: r.Member, Source: "registry", State: r.State, Version: r.Version,
 		AppVersion: r.AppVersion, StartedAt: r.StartedAt, Console: r.Console, Health: string(r.Health), Causes: r.Causes,
 		InFlight: &inFlight, Slots: r.Load.Slots, LongestSeconds: r.Load.OldestDelivery, CPUPercent: known(r.Load.CPU),
 		PausedQueues: r.PausedQueues, Deploying: r.Deploying, Revision: r.Revision, TakesVersions: r.App.Takes, AppNumber: r.App.Number,

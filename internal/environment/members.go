@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/autoscale"
 	"tendril/internal/config"
 	"tendril/internal/instances"
 	"tendril/internal/observe/health"
+	"tendril/internal/peers"
 )
 
 const (
@@ -53,6 +56,7 @@ type members struct {
 type membership struct {
 	self   *instances.Member
 	others *instances.Watcher
+	peers  *peers.Peers
 }
 
 // run takes part in the election, because the leader watches the records, and joins the other instances in the
@@ -79,6 +83,7 @@ func (m *members) run(ctx context.Context) error {
 		if joined == nil {
 			return nil
 		}
+		joined.peers.Close()
 		ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 		defer cancel()
 		if err := joined.self.Leave(ctx); err != nil {
@@ -112,8 +117,10 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 			opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log,
 				Key: instances.FleetKey(m.settings.now().FleetKey)}
 			gauge := m.scale.gauge(false)
-			joined := &membership{instances.NewMember(opts, m.record, func() instances.Load { return m.load(gauge) }),
-				instances.NewWatcher(opts)}
+			joined := &membership{self: instances.NewMember(opts, m.record, func() instances.Load { return m.load(gauge) }),
+				others: instances.NewWatcher(opts)}
+			joined.peers = peers.New(peers.Options{Environment: opts.Environment, ID: joined.self.ID(), Host: peers.Host(),
+				Key: opts.Key, List: m.others, Log: log})
 			m.joined.Store(joined)
 			running.Go(func() { joined.others.Run(ctx, m.leads) })
 			running.Go(func() { m.desired.follow(ctx, leases, m.leads) })
@@ -248,8 +255,11 @@ func (m *members) judge(own *instances.Record) {
 
 // record returns this instance's record without its load.
 func (m *members) record() instances.Record {
-	r := instances.Record{Name: processName(), Console: m.instance.address, Version: m.opts.Version,
-		StartedAt: m.instance.began.UTC(), State: m.life.state()}
+	r := instances.Record{Name: processName(), Version: m.opts.Version, StartedAt: m.instance.began.UTC(), State: m.life.state()}
+	r.Console, r.Certificate = m.instance.reachable()
+	if m.settings.now().FleetKey != "" {
+		r.Host = peers.Host()
+	}
 	if m.life.running() {
 		r.Member = m.scale.fleet.Members().Self
 	}
@@ -319,4 +329,41 @@ func (m *members) others(ctx context.Context) (all []instances.Instance, err err
 	}
 	all, err = joined.others.ReadOnce(ctx, 2*time.Second)
 	return slices.DeleteFunc(all, func(one instances.Instance) bool { return one.ID == joined.self.ID() }), err
+}
+
+// ID implements [console.Peers].
+func (m *members) ID() string {
+	if joined := m.joined.Load(); joined != nil {
+		return joined.peers.ID()
+	}
+	return ""
+}
+
+// Secrets implements [console.Peers].
+func (m *members) Secrets() []string {
+	if joined := m.joined.Load(); joined != nil {
+		return joined.peers.Secrets()
+	}
+	return nil
+}
+
+// Answer implements [console.Peers].
+func (m *members) Answer(ctx context.Context, id string, r *api.Request, into any) error {
+	if joined := m.joined.Load(); joined != nil {
+		return joined.peers.Answer(ctx, id, r, into)
+	}
+	return errNoPeers(id)
+}
+
+// Follow implements [console.Peers].
+func (m *members) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
+	if joined := m.joined.Load(); joined != nil {
+		return joined.peers.Follow(ctx, id, r, each)
+	}
+	return errNoPeers(id)
+}
+
+func errNoPeers(id string) error {
+	return api.NewError(http.StatusNotFound, fmt.Sprintf("instance %q not found: this instance knows no others", id),
+		"'tendril instances' lists the instances")
 }

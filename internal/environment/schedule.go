@@ -58,7 +58,7 @@ func (s *schedule) build(ctx context.Context) error {
 	}
 	telemetry := s.observe.telemetry
 	opts := tasks.Options{
-		File: s.file, Required: set.Cron != "", Registry: at, Lease: set.Lease, Address: s.instance.address, Revision: s.revision,
+		File: s.file, Required: set.Cron != "", Registry: at, Lease: set.Lease, Address: s.instance.public, Revision: s.revision,
 		Announce: s.announce, HasWorker: func(queue string) bool { return s.queues.named(queue) != nil },
 		Observers: tasks.Observers{Scheduler: *telemetry.Periodic(), Leader: *telemetry.Leader(),
 			Reloaded: telemetry.Reloaded},

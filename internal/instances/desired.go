@@ -128,6 +128,7 @@ type FleetKey string
 const (
 	desiredState   = "desired state"
 	instanceRecord = "instance record"
+	peerConnection = "peer connection"
 )
 
 func (k FleetKey) sign(kind, text string) string {
@@ -141,6 +142,17 @@ func (k FleetKey) signed(kind, text, by string) (genuine bool) {
 		genuine = genuine || hmac.Equal([]byte(signature(key, kind, text)), []byte(by))
 	}
 	return genuine
+}
+
+// PeerSecrets returns the secrets with which the other instances prove to an instance that they have a fleet key, and it
+// to them. The first is the one to use, and all are accepted.
+func (k FleetKey) PeerSecrets(environment, id string) (secrets []string) {
+	for key := range strings.SplitSeq(string(k), ",") {
+		if key != "" {
+			secrets = append(secrets, signature(key, peerConnection, environment+"\n"+id))
+		}
+	}
+	return secrets
 }
 
 func signature(key, kind, text string) string {

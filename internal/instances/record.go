@@ -41,8 +41,12 @@ type Record struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Member string `json:"member,omitempty"`
-	// Console is the console's address as host:port, as seen by the instance itself; "" if the console is off.
+	// Console is the console's address as host:port, for other machines if they can reach it; "" if the console is off.
 	Console string `json:"console,omitempty"`
+	// Certificate is the fingerprint of the console's certificate; "" for plain HTTP. Host identifies the machine and
+	// its loopback address. It is "" if the instance does not answer others.
+	Certificate string `json:"certificate,omitempty"`
+	Host        string `json:"host,omitempty"`
 	// Version is the version of tendril, AppVersion the version of the app.
 	Version    string    `json:"version"`
 	AppVersion string    `json:"app_version,omitempty"`

@@ -52,6 +52,25 @@ func Local(l net.Listener) string {
 	return bound.String()
 }
 
+// Public returns an address at which other machines can reach a TCP listener, if they can. A listener on all addresses
+// has the one that this machine uses for other networks.
+func Public(l net.Listener) string {
+	bound := Address(l)
+	if !bound.Addr().IsUnspecified() {
+		return bound.String()
+	}
+	for _, elsewhere := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // documentation addresses
+		conn, err := net.Dial("udp", elsewhere) // sends nothing
+		if err != nil {
+			continue
+		}
+		defer conn.Close()
+		own := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+		return netip.AddrPortFrom(own.WithZone(""), bound.Port()).String()
+	}
+	return Local(l)
+}
+
 // Unix creates a socket that its owner and its folder's group can use. It replaces a stale socket, and returns
 // [ErrInUse] if a process is serving the socket. It sets the permissions before it gives the socket its final name.
 func Unix(path string) (net.Listener, error) {

@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"net"
@@ -47,8 +48,7 @@ func (e *Error) Error() string {
 // Unwrap returns the reason why the challenge got no response, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Require returns a copy of t for HTTP URLs. The copy uses a connection only after the server has proved that it
-// knows the secret.
+// Require returns a copy of t that uses a connection only after the server has proved that it knows the secret.
 func Require(t *http.Transport, secret string) *http.Transport {
 	t = t.Clone()
 	dial := t.DialContext
@@ -62,18 +62,40 @@ func Require(t *http.Transport, secret string) *http.Transport {
 		if err != nil {
 			return nil, err
 		}
-		if err := challenge(ctx, conn, secret); err != nil {
+		return proved(ctx, conn, secret)
+	}
+	t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		encrypted := tls.Client(conn, t.TLSClientConfig)
+		if err := encrypted.HandshakeContext(ctx); err != nil {
 			conn.Close()
 			return nil, err
 		}
-		return conn, nil
+		return proved(ctx, encrypted, secret)
 	}
 
 	return t
 }
 
+// proved returns the connection after its server has proved that it knows the secret.
+func proved(ctx context.Context, conn net.Conn, secret string) (net.Conn, error) {
+	if err := challenge(ctx, conn, secret); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
 func challenge(ctx context.Context, conn net.Conn, secret string) error {
 	address := canonical(conn.RemoteAddr())
+	bound := address
+	if encrypted, ok := conn.(*tls.Conn); ok {
+		state := encrypted.ConnectionState()
+		bound = channel(&state)
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -83,7 +105,7 @@ func challenge(ctx context.Context, conn net.Conn, secret string) error {
 	if err != nil {
 		return err
 	}
-	request.Header.Set(header, nonce+"."+mac(secret, "client", nonce, address))
+	request.Header.Set(header, nonce+"."+mac(secret, "client", nonce, bound))
 	answer, err := exchange(conn, request)
 	if !stop() {
 		err = cmp.Or(context.Cause(ctx), err)
@@ -94,7 +116,7 @@ func challenge(ctx context.Context, conn net.Conn, secret string) error {
 		return &Error{Address: address, cause: err}
 	case answer == refused:
 		return &Error{Address: address, Other: true}
-	case !hmac.Equal([]byte(answer), []byte(mac(secret, "server", nonce, address))):
+	case !hmac.Equal([]byte(answer), []byte(mac(secret, "server", nonce, bound))):
 		return &Error{Address: address}
 	}
 	return nil
@@ -130,7 +152,7 @@ func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
 		return true
 	}
 	nonce, _, _ := strings.Cut(given, ".")
-	w.Header().Set(header, mac(secret, "server", nonce, local(r)))
+	w.Header().Set(header, mac(secret, "server", nonce, binding(r)))
 	w.Header().Del("Connection") // the actual request follows on this connection, even if the server is full
 	w.WriteHeader(http.StatusNoContent)
 	return true
@@ -139,17 +161,31 @@ func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
 // Knows reports whether a request is a challenge from a client that knows the secret.
 func Knows(r *http.Request, secret string) bool {
 	nonce, given, _ := strings.Cut(r.Header.Get(header), ".")
-	return nonce != "" && secret != "" && hmac.Equal([]byte(given), []byte(mac(secret, "client", nonce, local(r))))
+	return nonce != "" && secret != "" && hmac.Equal([]byte(given), []byte(mac(secret, "client", nonce, binding(r))))
 }
 
-// mac returns a proof that binds a nonce to a peer's role and address.
-func mac(secret, who, nonce, address string) string {
+// mac returns a proof that binds a nonce to a peer's role and to a connection.
+func mac(secret, who, nonce, bound string) string {
 	h := hmac.New(sha256.New, []byte(secret))
-	fmt.Fprintf(h, "tendril %s 1\n%s\n%s", who, nonce, address)
+	fmt.Fprintf(h, "tendril %s 1\n%s\n%s", who, nonce, bound)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func local(r *http.Request) string {
+// channel returns the keying material that both ends of a TLS connection export, and nobody between them knows
+// (RFC 9266). It is random if the connection has none, so that no proof is valid.
+func channel(state *tls.ConnectionState) string {
+	material, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, sha256.Size)
+	if err != nil {
+		return rand.Text()
+	}
+	return hex.EncodeToString(material)
+}
+
+// binding returns what the proof of a request's connection covers: the TLS connection, or the server's address.
+func binding(r *http.Request) string {
+	if r.TLS != nil {
+		return channel(r.TLS)
+	}
 	address, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if address == nil {
 		return ""

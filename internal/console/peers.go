@@ -1,0 +1,98 @@
+package console
+
+import (
+	"context"
+	"maps"
+	"net"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"tendril/api"
+	"tendril/internal/host/proof"
+)
+
+// instanceQuery is the query parameter with the ID of the instance to read from.
+const instanceQuery = "instance"
+
+// perInstance marks routes that describe one instance: they can be read from other instances, and by them.
+func perInstance(routes ...route) []route {
+	for i := range routes {
+		routes[i].perInstance = true
+		routes[i].query = strings.TrimSpace(routes[i].query + " " + instanceQuery)
+	}
+	return routes
+}
+
+// readPeer passes a call on to another instance. The answer is the caller's as if this instance had answered.
+func (s *service) readPeer(c *call, id string) (any, error) {
+	switch {
+	case s.opts.Peers == nil:
+		return nil, api.NewError(http.StatusNotFound, "instance "+strconv.Quote(id)+" not found: this process knows no others", "")
+	case !c.route.perInstance || c.caller.peer:
+		return nil, api.NewError(http.StatusBadRequest, c.route.pattern+" cannot be read from another instance",
+			"leave out the parameter "+instanceQuery)
+	case c.caller.who == "" || !c.caller.may(api.ScopeRead): // others cannot make this instance send requests
+		return nil, api.NewError(http.StatusUnauthorized, "reading from another instance needs the scope read",
+			"use a token or a link with the scope "+api.ScopeRead)
+	}
+
+	query := maps.Clone(c.query)
+	query.Del(instanceQuery)
+	r := &api.Request{Pattern: c.route.pattern, Query: query}
+	if c.follows {
+		if c.lastEventID != "" {
+			query.Set("after", c.lastEventID)
+		}
+		return &stream{relay: func(ctx context.Context, each func([]byte) error) error {
+			return s.opts.Peers.Follow(ctx, id, r, each)
+		}}, nil
+	}
+	answer := reflect.New(c.route.gives)
+	if err := s.opts.Peers.Answer(c.ctx, id, r, answer.Interface()); err != nil {
+		return nil, err
+	}
+	return answer.Elem().Interface(), nil
+}
+
+// peerConnection is the key of a connection's flag: whether its client has proved that it is another instance.
+type peerConnection struct{}
+
+func markable(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, peerConnection{}, new(atomic.Bool))
+}
+
+// answerProof answers the challenge of a client that knows the console's token, or of another instance, whose later
+// requests on this connection need no token. Without TLS, instances are answered on the loopback interface only.
+func (s *Server) answerProof(w http.ResponseWriter, r *http.Request) bool {
+	secret := s.opts.Token
+	if known := s.peerSecret(r); known != "" {
+		secret = known
+		if flag, ok := r.Context().Value(peerConnection{}).(*atomic.Bool); ok {
+			flag.Store(true)
+		}
+	}
+	return proof.Answer(w, r, secret)
+}
+
+// peerSecret returns the secret with which another instance challenges this one; "" if the request is not a challenge of
+// an instance.
+func (s *Server) peerSecret(r *http.Request) string {
+	if s.opts.Peers == nil || r.TLS == nil && !remoteOf(r).IsLoopback() {
+		return ""
+	}
+	for _, secret := range s.opts.Peers.Secrets() {
+		if proof.Knows(r, secret) {
+			return secret
+		}
+	}
+	return ""
+}
+
+// fromPeer reports whether another instance sent a request.
+func fromPeer(r *http.Request) bool {
+	flag, ok := r.Context().Value(peerConnection{}).(*atomic.Bool)
+	return ok && flag.Load()
+}

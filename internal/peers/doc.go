@@ -1,0 +1,18 @@
+// Package peers reads the details of an environment's other instances from their consoles.
+//
+//	page, command -- ?instance=ID --> console -- Answer --> Peers -- proof, request --> console of that instance
+//	                                                         |  record: address, certificate, host
+//	                                                         '-- registry
+//
+// A peer is contacted only if its record is authenticated with the fleet key, and only at the address in that record:
+//
+//   - over TLS with the certificate whose fingerprint is in the record, or without TLS on this host's loopback interface;
+//   - at loopback and link-local addresses only if the record comes from this host;
+//   - never by name, through a proxy, or after a redirect.
+//
+// Each connection starts with a mutual proof (package proof) with a secret derived from the fleet key and the ID of the
+// contacted instance. A proof is valid for one connection to one run of one instance, so a recorded one is useless.
+//
+// A peer may only read. Answers are limited in size and time. After a failure, an instance is not contacted for a few
+// seconds, so that a page with live updates does not wait for it each time.
+package peers

@@ -1,0 +1,17 @@
+package peers
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+)
+
+// Host identifies this machine and its loopback interface: containers on one machine have different ones.
+func Host() string {
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // only exists on Linux
+	network, _ := os.Readlink("/proc/self/ns/net")
+	name, _ := os.Hostname()
+	sum := sha256.Sum256([]byte(cmp.Or(string(boot), name) + "\n" + network))
+	return hex.EncodeToString(sum[:8])
+}

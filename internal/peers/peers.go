@@ -1,0 +1,218 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"tendril/api"
+	"tendril/internal/instances"
+)
+
+const (
+	// patience limits the time for an answer.
+	patience = 3 * time.Second
+	// retryAfter is how long an instance is not contacted after a failure.
+	retryAfter = 10 * time.Second
+)
+
+// Options configure [Peers]. All fields but Key are required.
+type Options struct {
+	// Environment is the name of the environment in the registry. ID and Host are this instance's.
+	Environment, ID, Host string
+	// Key authenticates instances to each other. Without it, none is contacted.
+	Key instances.FleetKey
+	// List returns the current records of the other instances.
+	List func(context.Context) ([]instances.Instance, error)
+	Log  *slog.Logger
+}
+
+// Peers reads from the other instances. Its methods are safe for concurrent use.
+type Peers struct {
+	opts Options
+
+	mu    sync.Mutex
+	known map[string]*peer // by instance ID
+}
+
+// peer is an instance that was contacted.
+type peer struct {
+	conn     *api.Peer
+	instance api.Instance
+	// err is the last failure, and until the time before which the instance is not contacted again.
+	err   error
+	until time.Time
+}
+
+// New returns peers that have not been contacted.
+func New(opts Options) *Peers { return &Peers{opts: opts, known: map[string]*peer{}} }
+
+// ID returns this instance's ID.
+func (p *Peers) ID() string { return p.opts.ID }
+
+// Secrets returns the secrets with which other instances prove themselves to this one.
+func (p *Peers) Secrets() []string { return p.opts.Key.PeerSecrets(p.opts.Environment, p.opts.ID) }
+
+// Close closes idle connections.
+func (p *Peers) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.known {
+		one.conn.Close()
+	}
+}
+
+// Answer sends a request to an instance and stores the answer in into. Its errors are an [*api.Error].
+func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, into any) error {
+	return p.ask(ctx, id, func(conn *api.Peer) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return conn.Answer(ctx, r, into)
+	})
+}
+
+// Follow sends a request for a stream to an instance and calls each for every line, until ctx ends. Its errors are as
+// for [Peers.Answer].
+func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
+	var stopped error
+	err := p.ask(ctx, id, func(conn *api.Peer) error {
+		err := conn.Follow(ctx, r, func(line []byte) error {
+			stopped = each(line)
+			return stopped
+		})
+		if stopped != nil {
+			return nil
+		}
+		return err
+	})
+	return errors.Join(err, stopped)
+}
+
+func (p *Peers) ask(ctx context.Context, id string, send func(*api.Peer) error) error {
+	record, err := p.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if why := p.NoDetails(record); why != "" {
+		return api.NewError(http.StatusConflict, "no details of instance "+record.Name+": "+why, "")
+	}
+	to, err := p.connect(record)
+	if err != nil {
+		return err
+	}
+
+	err = send(to.conn)
+	var refusal *api.Error
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case errors.As(err, &refusal) && refusal.Status != http.StatusUnauthorized && refusal.Status != http.StatusForbidden:
+		return err
+	}
+	return p.failed(to, record, err)
+}
+
+// find returns the record of an instance.
+func (p *Peers) find(ctx context.Context, id string) (*instances.Instance, error) {
+	all, err := p.opts.List(ctx)
+	if err != nil {
+		return nil, api.NewError(http.StatusBadGateway, "reading the records of other instances failed: "+err.Error(), "")
+	}
+	i := slices.IndexFunc(all, func(one instances.Instance) bool { return one.ID == id })
+	if i < 0 {
+		return nil, api.NewError(http.StatusNotFound, fmt.Sprintf("instance %q not found: it may have stopped or restarted", id),
+			"'tendril instances' lists the instances")
+	}
+	return &all[i], nil
+}
+
+// NoDetails returns why an instance is not contacted; "" if it may be.
+func (p *Peers) NoDetails(i *instances.Instance) string {
+	switch {
+	case p.opts.Key == "":
+		return "instances read from each other only with a fleet key (--fleet-key-file)"
+	case i.Refused != nil:
+		return "its record is not authenticated"
+	case !i.Reachable():
+		return fmt.Sprintf("it has not reported for %s", i.Age.Round(time.Second))
+	case i.Host == "":
+		return "it has no fleet key, or an earlier version of tendril"
+	case i.Console == "":
+		return "its console is off"
+	}
+
+	at, err := netip.ParseAddrPort(i.Console)
+	ip, sameHost := at.Addr().Unmap(), i.Host == p.opts.Host
+	switch {
+	case err != nil || at.Port() == 0 || ip.IsUnspecified() || ip.IsMulticast():
+		return fmt.Sprintf("the address of its console is invalid: %q", i.Console)
+	case ip.IsLoopback() && !sameHost:
+		return "its console listens on loopback only: give it another --console address and a certificate"
+	case ip.IsLinkLocalUnicast() && !sameHost:
+		return "its console has a link-local address: give it another --console address"
+	case i.Certificate == "" && !ip.IsLoopback():
+		return "its console does not use TLS: give it --console-tls-cert and --console-tls-key"
+	}
+	return ""
+}
+
+// connect returns the connection to an instance, or the failure of the last one if it is recent.
+func (p *Peers) connect(i *instances.Instance) (*peer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, one := range p.known { // forget connections that were not used for a while
+		if id != i.ID && time.Since(one.until) > time.Minute {
+			one.conn.Close()
+			delete(p.known, id)
+		}
+	}
+
+	instance := api.Instance{Environment: p.opts.Environment, Console: i.Console, ConsoleCertificate: i.Certificate}
+	one := p.known[i.ID]
+	if one == nil || one.instance.Console != i.Console || one.instance.ConsoleCertificate != i.Certificate {
+		secret := p.opts.Key.PeerSecrets(p.opts.Environment, i.ID)[0]
+		one = &peer{conn: api.NewPeer(instance, secret), instance: instance, until: time.Now()}
+		p.known[i.ID] = one
+	}
+	if one.err != nil && time.Now().Before(one.until) {
+		return nil, one.err
+	}
+	return one, nil
+}
+
+// failed records the result of a request, and returns the error that describes a failure. It logs the first of several
+// failures.
+func (p *Peers) failed(to *peer, i *instances.Instance, err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := to.err == nil
+	to.err, to.until = nil, time.Now()
+	if err == nil {
+		return nil
+	}
+
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	what, message := "does not answer", "instance does not answer"
+	if api.Unproved(err) {
+		what, message = "is not at its address, where another service answers", "another service answers at the address of an instance"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %s", patience)
+	}
+	if first {
+		p.opts.Log.Warn(message, "instance", i.Name, "address", i.Console, "err", err)
+	}
+	to.until = time.Now().Add(retryAfter)
+	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf("instance %s %s (%s): %v", i.Name, what, i.Console, err), "")
+	return to.err
+}
