@@ -106,7 +106,7 @@ func TestSentencesExistingQueue(t *testing.T) {
 				"      Namespace: AWS/SQS\n      MetricName: ApproximateNumberOfMessagesVisible\n      Statistic: Average\n" +
 				"      Period: 300\n      EvaluationPeriods: 1\n      Threshold: 77\n      ComparisonOperator: GreaterThanThreshold\n"})
 		out, code := tendril(t, bundle, []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1"},
-			"alarms", "show", "--queue-url", q.url, "--name", "shop", "--cloudwatch", "on", "--format", "cloudformation", bundle)
+			"generate", "alarms", "--queue-url", q.url, "--name", "shop", "--cloudwatch", "on", bundle)
 		if code != 0 {
 			t.Errorf("exit status %d", code)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,9 +47,6 @@ type commandRow struct {
 // commandTable lists every command. Add new commands here, with -o if they print something, with --dry-run if they
 // change something.
 var commandTable = map[string]commandRow{
-	"alarms apply":              {kind: changing, args: "--name shop --cloudwatch on"},
-	"alarms delete":             {kind: changing, args: "--name shop"},
-	"alarms show":               {kind: reading, args: "--name shop --cloudwatch on"},
 	"check":                     {kind: reading, args: "DIR/app --name other"},
 	"completion bash":           {kind: neither, why: "a script for the shell"},
 	"completion fish":           {kind: neither, why: "a script for the shell"},
@@ -357,20 +353,7 @@ func (s *printingSuite) state() string {
 
 func startPrintingSuite(t *testing.T) *printingSuite {
 	dir := t.TempDir()
-	cloud := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		answers := map[string]string{"DescribeAlarms": `{"MetricAlarms":[{"AlarmName":"tendril/shop/x",
-			"AlarmDescription":"Created by tendril for environment shop.","StateValue":"OK"}]}`,
-			"GetDashboard":        `{"DashboardBody":""}`,
-			"ListTagsForResource": `{"Tags":[{"Key":"tendril:environment","Value":"shop"}]}`}
-		if answers[action] == "" {
-			t.Errorf("CloudWatch was asked to %s", action)
-		}
-		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-		fmt.Fprint(w, answers[action])
-	}))
-	t.Cleanup(cloud.Close)
-	for name, value := range map[string]string{"AWS_ENDPOINT_URL_CLOUDWATCH": cloud.URL, "AWS_REGION": "eu-west-1",
+	for name, value := range map[string]string{"AWS_REGION": "eu-west-1",
 		"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any", "AWS_CONFIG_FILE": filepath.Join(dir, "none"),
 		"AWS_SHARED_CREDENTIALS_FILE": filepath.Join(dir, "none"), "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(name, value)

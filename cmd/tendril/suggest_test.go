@@ -39,7 +39,7 @@ func TestSuggestions(t *testing.T) {
 		"status --jsn":               "see 'tendril status --help'",
 		"status --json":              "did you mean --output?",
 		"status --queue-url x":       "--queue-url is a flag of 'tendril up'",
-		"reload --prune":             "--prune is a flag of 'tendril alarms apply'",
+		"reload --split":             "--split is a flag of 'tendril generate systemd'",
 		"up --queue":                 "use --queue=jobs",
 		"up --inactivity-timeout":    "use --inactivity-timeout=3m",
 		"peek --limit":               "use --limit=INTEGER",

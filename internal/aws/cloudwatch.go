@@ -7,6 +7,7 @@ import (
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/schemas"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
@@ -32,7 +33,7 @@ type Datum struct {
 	Samples, Sum, Minimum, Maximum float64
 }
 
-// CloudWatch publishes and reads metrics, and manages alarms. It is safe for concurrent use.
+// CloudWatch publishes and reads metrics. It is safe for concurrent use.
 //
 // PutMetricData is not retried, because a call without a response may have been counted.
 type CloudWatch struct {
@@ -42,6 +43,9 @@ type CloudWatch struct {
 
 // Close closes idle connections.
 func (c *CloudWatch) Close() { c.service.close() }
+
+// Region returns the client's AWS region.
+func (c *CloudWatch) Region() string { return c.api.get().Options().Region }
 
 // OpenCloudWatch creates a client from the AWS configuration.
 func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
@@ -106,7 +110,7 @@ func (c *CloudWatch) GroupCPU(ctx context.Context, group string, end time.Time, 
 		Dimensions: []types.Dimension{{Name: sdk.String("AutoScalingGroupName"), Value: &group}},
 		StartTime:  sdk.Time(end.Add(-metricPeriods * period)), EndTime: &end, Period: sdk.Int32(int32(period / time.Second)),
 		Statistics: []types.Statistic{types.StatisticSampleCount, types.StatisticSum, types.StatisticMinimum, types.StatisticMaximum},
-	}, withRetries)
+	}, func(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() }) // reading may be repeated
 	if err != nil {
 		return Datum{}, c.service.explain(ctx, "reading the CPU utilization of "+group, err, func(refused *refusal) (code, message string) {
 			message = fmt.Sprintf("%s refused: %s", c.service.host, refused)

@@ -31,9 +31,6 @@ const (
 	ListQueues        Feature = "ListQueues"        // all queues in the account
 	TerminateQueues   Feature = "TerminateQueues"   // the environment's queues
 	TerminateRegistry Feature = "TerminateRegistry" // the environment's DynamoDB table
-	ListAlarms        Feature = "ListAlarms"        // all alarms in the account
-	ManageAlarms      Feature = "ManageAlarms"      // the environment's alarms
-	ManageDashboards  Feature = "ManageDashboards"  // the environment's dashboard
 )
 
 // permissions lists the API calls of each feature. Together they are all the calls that this package makes.
@@ -65,9 +62,6 @@ var permissions = map[Feature]string{
 	ListQueues:        "sqs:ListQueues",
 	TerminateQueues:   "sqs:GetQueueUrl GetQueueAttributes ListQueueTags DeleteQueue",
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",
-	ListAlarms:        "cloudwatch:DescribeAlarms",
-	ManageAlarms:      "cloudwatch:PutMetricAlarm DeleteAlarms ListTagsForResource",
-	ManageDashboards:  "cloudwatch:GetDashboard PutDashboard DeleteDashboards",
 }
 
 // callActions lists the API calls whose IAM actions have other names.
@@ -76,7 +70,6 @@ var callActions = map[string]string{
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
 	"sqs:SendMessageBatch":             "SendMessage",
 	"sqs:CreateQueue":                  "CreateQueue TagQueue", // with tags
-	"cloudwatch:PutMetricAlarm":        "PutMetricAlarm TagResource",
 	"dynamodb:CreateTable":             "CreateTable TagResource",
 	"dynamodb:TransactWriteItems":      "ConditionCheckItem UpdateItem",
 	"lambda:Invoke":                    "InvokeFunction",

@@ -115,7 +115,7 @@ func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
 	}
 
 	if len(alarms) > 0 {
-		d.notUsed(p.Line, "alarms are created by 'tendril alarms apply' alone (Resources: %s)", list(alarms))
+		d.notUsed(p.Line, "alarms are not created: deploy the template of 'tendril generate alarms' (Resources: %s)", list(alarms))
 	}
 
 	p.Value = &rest

@@ -257,7 +257,7 @@ func NoEffect(namespace string) string {
 			"no logs are sent to CloudWatch: they go to standard output, where a log collector can read them"},
 		{"aws:elasticbeanstalk:hostmanager", "no logs are published: they go to standard output"},
 		{"aws:elasticbeanstalk:sns:topics",
-			"no notifications are sent: only 'tendril alarms apply' uses the Notification Topic ARN"},
+			"no notifications are sent: only 'tendril generate alarms' uses the Notification Topic ARN"},
 		{"aws:elasticbeanstalk:xray", "no X-Ray daemon is started: start it on this machine"},
 		{"aws:elasticbeanstalk:application:environmentsecrets",
 			"secrets are not fetched: set these variables in tendril's own environment"},

@@ -87,13 +87,13 @@ signal.`,
 	add("work", send.NewSend(c), messages.NewPeek(c), messages.NewReceive(c), messages.NewMessage(c), messages.NewReplay(c), queues.NewQueues(c), messages.NewDead(c), transfer.NewMigrate(c),
 		transfer.NewBackup(c), transfer.NewRestore(c), keys.NewCredentials(c), keys.NewTokens(c))
 	add("look", inspect.NewPS(c), inspect.NewStatus(c), inspect.NewTop(c), inspect.NewOpen(c), inspect.NewDescribe(c), inspect.NewHealth(c), deploy.NewVersions(c), inspect.NewScale(c),
-		inspect.NewInstances(c), inspect.NewEvents(c), inspect.NewLogs(c), tasks.NewTasks(c), deploy.NewReload(c), deploy.NewDrain(c), provision.NewAlarms(c), provision.NewTerminate(c))
+		inspect.NewInstances(c), inspect.NewEvents(c), inspect.NewLogs(c), tasks.NewTasks(c), deploy.NewReload(c), deploy.NewDrain(c), provision.NewTerminate(c))
 	add("settings", settings.NewCheck(c), inspect.NewDoctor(c), settings.NewExplain(c), provision.NewGenerate(c), settings.NewConfig(c), settings.NewGetConfig(c), newVersion(c))
 
 	// Singular and plural are aliases of each other. There are no other aliases; see docs/decisions/0052.
 	for _, plural := range root.Commands() {
 		switch plural.Name() {
-		case "queues", "tasks", "logs", "events", "tokens", "alarms", "instances":
+		case "queues", "tasks", "logs", "events", "tokens", "instances":
 			plural.Aliases = append(plural.Aliases, strings.TrimSuffix(plural.Name(), "s"))
 		}
 	}

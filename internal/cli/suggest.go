@@ -54,7 +54,7 @@ var commandMeanings = []meaning{
 	{"explain", "option options"},
 	{"config show", "settings conf"},
 	{"credentials create", "keys key"},
-	{"alarms", "alerts alert"},
+	{"generate alarms", "alarms alarm alerts alert"},
 }
 
 // subcommandMeanings is like commandMeanings, for the subcommands of every family.

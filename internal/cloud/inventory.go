@@ -12,8 +12,6 @@ const (
 	kindQueue           = "queue"
 	kindDeadLetterQueue = "dead-letter queue"
 	kindTable           = "registry table"
-	kindAlarm           = "alarm"
-	kindDashboard       = "dashboard"
 )
 
 // Resource is an AWS resource that an environment uses.
@@ -68,14 +66,6 @@ type Inventory struct{ sources []source }
 func Open(ctx context.Context, e *Environment) (*Inventory, error) {
 	i := &Inventory{}
 	s := &e.Config.Settings
-
-	if s.CloudWatch == config.On {
-		cloudWatch, err := aws.OpenCloudWatch(ctx, e.aws())
-		if err != nil {
-			return nil, err
-		}
-		i.sources = append(i.sources, &alarmSource{cloudWatch: cloudWatch, environment: s.Name})
-	}
 
 	if s.AnyOnSQS() {
 		opts := e.aws()

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"tendril/internal/aws"
-	"tendril/internal/cloud/alarms"
 	"tendril/internal/config"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/registry"
@@ -289,64 +288,4 @@ func TestOwnershipIsCheckedAgain(t *testing.T) {
 		}
 	}
 	equal(t, "queues", a.queues(), []string{"shop"})
-}
-
-// Only alarms and dashboards with the environment's mark are deleted.
-func TestTerminationDeletesAlarmsAndDashboard(t *testing.T) {
-	a := newAccount(t)
-	cloudWatch, err := aws.OpenCloudWatch(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cloudWatch.Close)
-	var last aws.Alarm
-	for _, name := range []string{"shop", "shop2"} {
-		set := alarms.Describe(&alarms.Settings{Environment: name, Region: "eu-west-1",
-			Queues: []alarms.Queue{{Name: "jobs", OnSQS: true}}}, nil)
-		steps, err := alarms.Compare(&set, &alarms.Found{Environment: name}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := alarms.Apply(t.Context(), cloudWatch, name, steps); err != nil {
-			t.Fatal(err)
-		}
-		last = set.Alarms[0]
-	}
-	last.Name = alarms.Prefix("shop") + "by-hand"
-	if err := cloudWatch.PutAlarm(t.Context(), &last, nil); err != nil {
-		t.Fatal(err)
-	}
-
-	equal(t, "without metrics", a.linesOf("shop", "off"), nil)
-	foreign := "alarm tendril/shop/by-hand: not created by 'tendril alarms apply'"
-	i := a.inventory(a.settings("shop", map[string]string{"cloudwatch": "on"}))
-	lines, plan := a.plan(i)
-	equal(t, "plan", lines, []string{"alarm tendril/shop/queue-age/jobs", foreign, "dashboard tendril-shop"})
-	for n := range plan {
-		if err := i.Delete(t.Context(), &plan[n]); (err != nil) != (n == 1) {
-			t.Errorf("%s: %v", plan[n].Name, err)
-		}
-	}
-	plan[1].Owned = true
-	if err := i.Delete(t.Context(), &plan[1]); !errors.Is(err, ErrNotOwned) {
-		t.Errorf("an alarm without the tag: %v", err)
-	}
-	if err := i.Delete(t.Context(), &plan[2]); !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
-		t.Errorf("deleting the dashboard again: %v", err)
-	}
-	if err := cloudWatch.PutDashboard(t.Context(), "tendril-shop", `{"widgets":[]}`); err != nil {
-		t.Fatal(err)
-	}
-	if err := i.Delete(t.Context(), &plan[2]); !errors.Is(err, ErrNotOwned) {
-		t.Errorf("a dashboard without the mark: %v", err)
-	}
-	equal(t, "the second plan", a.linesOf("shop", "on"),
-		[]string{foreign, "dashboard tendril-shop: not created by 'tendril alarms apply'"})
-	equal(t, "the other environment", a.linesOf("shop2", "on"),
-		[]string{"alarm tendril/shop2/queue-age/jobs", "dashboard tendril-shop2"})
-}
-
-func (a *account) linesOf(name, cloudWatch string) []string {
-	lines, _ := a.plan(a.inventory(a.settings(name, map[string]string{"cloudwatch": cloudWatch})))
-	return lines
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tendril/internal/aws"
-	"tendril/internal/cloud/alarms"
 	"tendril/internal/config"
 )
 
@@ -29,7 +28,7 @@ type Statement struct {
 type Use struct {
 	// TaskQueues contains the names, URLs or ARNs of the queues of periodic tasks; "" is the first queue.
 	TaskQueues []string
-	// Operate requests the permissions of the commands dead, peek, queues, alarms and terminate instead of the
+	// Operate requests the permissions of the commands dead, peek, queues and terminate instead of the
 	// environment's.
 	Operate bool
 }
@@ -202,14 +201,6 @@ func (p *policyMaker) operate() {
 
 	if s.RegistryTable != "" && s.Queues[0].Backend == config.BackendSQS {
 		p.allow(aws.TerminateRegistry, p.table())
-	}
-
-	if s.AnyOnSQS() || s.CloudWatch == config.On {
-		arn := fmt.Sprintf("arn:%s:cloudwatch:%s:*:alarm:", partitionOf(p.region), p.region)
-		p.allow(aws.ListAlarms, arn+"*")
-		p.allow(aws.ManageAlarms, arn+alarms.Prefix(s.Name)+"*")
-		p.allow(aws.ManageDashboards, fmt.Sprintf("arn:%s:cloudwatch::*:dashboard/%s", partitionOf(p.region),
-			alarms.DashboardName(s.Name)))
 	}
 }
 

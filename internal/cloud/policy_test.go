@@ -86,10 +86,7 @@ func TestPolicyCoversTheSettings(t *testing.T) {
 				"ManageDeadLetters": "arn:aws:sqs:eu-west-1:*:shop arn:aws:sqs:eu-west-1:*:shop-dead",
 				"ListQueues":        "*",
 				"TerminateQueues":   "arn:aws:sqs:eu-west-1:*:shop arn:aws:sqs:eu-west-1:*:shop-dead",
-				"TerminateRegistry": "arn:aws:dynamodb:eu-west-1:*:table/runs",
-				"ListAlarms":        "arn:aws:cloudwatch:eu-west-1:*:alarm:*",
-				"ManageAlarms":      "arn:aws:cloudwatch:eu-west-1:*:alarm:tendril/shop/*",
-				"ManageDashboards":  "arn:aws:cloudwatch::*:dashboard/tendril-shop"}},
+				"TerminateRegistry": "arn:aws:dynamodb:eu-west-1:*:table/runs"}},
 	} {
 		cfg, err := config.Load(config.Sources{Flags: c.flags, Environ: []string{"HOME=/absent"}})
 		if err != nil {

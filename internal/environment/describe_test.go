@@ -7,13 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"tendril/api"
-	"tendril/internal/aws"
-	"tendril/internal/cloud/alarms"
 	"tendril/internal/config"
 	"tendril/internal/testing/testpeer"
 )
@@ -217,25 +214,6 @@ func TestDescriptionOfQueuesServedAlone(t *testing.T) {
 	}
 }
 
-// watch creates the alarms and dashboard of an environment.
-func watch(t *testing.T, cfg *config.Config) {
-	t.Helper()
-	client, err := aws.OpenCloudWatch(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	want := alarms.Describe(&alarms.Settings{Environment: cfg.Name, Region: "eu-west-1",
-		Queues: []alarms.Queue{{Name: "shop", OnSQS: true, DeadLetter: "shop-dead", Limit: time.Minute}}}, &alarms.File{})
-	steps, err := alarms.Compare(&want, &alarms.Found{Environment: cfg.Name}, false)
-	if err == nil {
-		err = alarms.Apply(t.Context(), client, cfg.Name, steps)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Resources that do not exist yet are listed as planned. Created ones are listed as owned.
 func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
@@ -260,13 +238,7 @@ func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	watch(t, cfg)
 	after := (&Options{Config: cfg}).Describe(t.Context())
-	for _, kind := range []string{"alarm", "dashboard"} {
-		if !slices.ContainsFunc(after.Resources, func(res api.Resource) bool { return res.Kind == kind && res.Owned }) {
-			t.Errorf("no %s among %+v", kind, after.Resources)
-		}
-	}
 	for name, d := range map[string]api.Description{"running": running, "after": after} {
 		var owned []string
 		for _, res := range d.Resources {

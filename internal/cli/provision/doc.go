@@ -1,5 +1,4 @@
-// Package provision prints deployment files, and creates and deletes AWS resources.
+// Package provision prints deployment files, and deletes the AWS resources of an environment.
 //
-// generate prints units, manifests and policies; alarms manages CloudWatch alarms and a dashboard; terminate deletes
-// the resources an environment created.
+// generate prints units, manifests, policies and templates; terminate deletes the resources an environment created.
 package provision

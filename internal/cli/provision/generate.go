@@ -17,7 +17,6 @@ import (
 	"tendril/internal/aws"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/generate"
-	"tendril/internal/cloud/alarms"
 	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
 	"tendril/internal/environment"
@@ -33,8 +32,7 @@ the files. Secrets do not: the files name the variables that hold them.`,
 		newManifest(c, "compose", "Print a Docker Compose file", generate.Compose),
 		newManifest(c, "kubernetes", "Print a Kubernetes manifest", generate.Kubernetes),
 		newManifest(c, "keda", "Print a KEDA manifest that scales the pods, with queues on Amazon SQS", generate.KEDA),
-		newIAM(c), newAlarmTemplate(c, "alarms", "Print a template of the alarms and the dashboard"),
-		newAlarmTemplate(c, "dashboard", "Print the body of the CloudWatch dashboard"))
+		newIAM(c), newAlarms(c), newDashboard(c))
 }
 
 type generateFlags struct{ file, image, tendrilImage string }
@@ -325,34 +323,5 @@ func newIAM(c *base.CLI) *cobra.Command {
 	cmd.Flags().StringVar(&role, "role", RoleRun, "Role: run for the environment, operate for people who run "+
 		"commands.")
 	base.Complete(cmd, "role", RoleRun, RoleOperate)
-	return cmd
-}
-
-// newAlarmTemplate returns a subcommand that prints a template of alarms and dashboard, or the body of the dashboard
-// alone.
-func newAlarmTemplate(c *base.CLI, name, short string) *cobra.Command {
-	f, of := &generateFlags{}, &alarmFlags{}
-	text := asCloudFormation
-	cmd := newGenerator(c, name, short, f, func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File,
-		error) {
-		if err := checkTemplateFormat(text); err != nil {
-			return nil, err
-		}
-		_, set, err := wantedAlarms(ctx, c, cmd, args, of)
-		switch {
-		case err != nil:
-			return nil, err
-		case name == "dashboard":
-			return []generate.File{{Path: alarms.DashboardName(set.Environment) + ".json", Text: set.Dashboard + "\n"}}, nil
-		}
-		template, err := set.CloudFormation()
-		return []generate.File{{Path: "alarms.json", Text: template}}, err
-	})
-
-	addAlarmFlags(c, cmd, of)
-	if name == "alarms" {
-		addTemplateFormat(cmd, &text)
-	}
-
 	return cmd
 }

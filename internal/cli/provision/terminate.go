@@ -31,8 +31,8 @@ deletes them after you type the environment's name. Give it the arguments and th
 
 On Amazon SQS these are the resources with the tag tendril:environment and the environment's name:
 the queue and dead-letter queue created by 'tendril up', and the registry table of --registry-create
-unless another environment uses it. With --cloudwatch on, the alarms and the dashboard of 'tendril
-alarms' are deleted as well. Embedded queues are deleted with the whole data directory.
+unless another environment uses it. Embedded queues are deleted with the whole data directory.
+Stacks of 'tendril generate alarms' stay: delete them with CloudFormation.
 
 Stop the environment first, on every machine; the command fails while it runs on this data
 directory.`,

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"tendril/internal/aws"
 	"tendril/internal/observe/telemetry"
 )
 
@@ -44,10 +43,49 @@ type Queue struct {
 	Limit time.Duration
 }
 
-// Set contains an environment's desired alarms and dashboard.
+// Alarm is a CloudWatch alarm on one metric. The limits in its comments are PutMetricAlarm's.
+type Alarm struct {
+	// Name has 1 to 255 characters and is unique in the account and region.
+	Name string
+	// Description has at most 1024 characters.
+	Description string
+	Namespace   string
+	Metric      string
+	// Dimensions are sorted by name. There are at most 30.
+	Dimensions []Dimension
+	// Statistic is Average, Sum, Minimum, Maximum, SampleCount or an extended statistic such as p99.
+	Statistic string
+	// Unit is the unit of the samples; "" matches any.
+	Unit string
+	// Comparison is GreaterThanThreshold, GreaterThanOrEqualToThreshold, LessThanThreshold or
+	// LessThanOrEqualToThreshold.
+	Comparison string
+	Threshold  float64
+	// Period is in seconds: 10, 20, 30 or a multiple of 60.
+	Period int
+	// At least DatapointsToAlarm of the last EvaluationPeriods must breach the threshold; 0 means all of them.
+	EvaluationPeriods int
+	DatapointsToAlarm int
+	// MissingData is missing, notBreaching, breaching or ignore; "" means missing.
+	MissingData string
+	// Actions, OKActions and MissingActions are the ARNs to notify when the state becomes ALARM, OK or
+	// INSUFFICIENT_DATA, at most five each.
+	Actions        []string
+	OKActions      []string
+	MissingActions []string
+	Muted          bool
+}
+
+// Dimension is one name-value pair that identifies a metric.
+type Dimension struct {
+	Name  string
+	Value string
+}
+
+// Set contains an environment's alarms and dashboard.
 type Set struct {
 	Environment string
-	Alarms      []aws.Alarm
+	Alarms      []Alarm
 	// Dashboard is a JSON body, or "".
 	Dashboard string
 	// LeftOut lists the omitted alarms, with reasons.
@@ -91,7 +129,7 @@ func Describe(s *Settings, f *File) Set {
 		d.add(a, change{})
 	}
 
-	slices.SortFunc(d.set.Alarms, func(a, b aws.Alarm) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.set.Alarms, func(a, b Alarm) int { return strings.Compare(a.Name, b.Name) })
 	d.set.LeftOut = append(d.set.LeftOut, f.leftOut...)
 	if !f.NoDashboard {
 		d.set.Dashboard = dashboard(s)
@@ -122,7 +160,7 @@ func (d *describer) queue(q *Queue) {
 	}
 
 	if unpublished == "" {
-		d.kind(queueAge, q, aws.Alarm{
+		d.kind(queueAge, q, Alarm{
 			Description: "The oldest message of the queue " + q.Name + " waits for too long.",
 			Namespace:   sqsNamespace, Metric: "ApproximateAgeOfOldestMessage",
 			Dimensions: dimension("QueueName", q.Name), Statistic: "Maximum", Comparison: atLeast, Threshold: 1800,
@@ -138,7 +176,7 @@ func (d *describer) queue(q *Queue) {
 	case q.DeadLetter == "":
 		d.omit(deadLetters, q, "the queue has no dead-letter queue")
 	default:
-		d.kind(deadLetters, q, aws.Alarm{
+		d.kind(deadLetters, q, Alarm{
 			Description: fmt.Sprintf("Messages of the queue %s failed too often and are in %s.", q.Name, q.DeadLetter),
 			Namespace:   sqsNamespace, Metric: "ApproximateNumberOfMessagesVisible",
 			Dimensions: dimension("QueueName", q.DeadLetter), Statistic: "Maximum", Comparison: atLeast, Threshold: 1,
@@ -153,14 +191,14 @@ func (d *describer) queue(q *Queue) {
 	}
 
 	namespace := telemetry.NamespacePrefix + d.Environment
-	d.kind(failures, q, aws.Alarm{
+	d.kind(failures, q, Alarm{
 		Description: "Many deliveries from the queue " + q.Name + " fail. The value is the share of failures, 0 to 1.",
 		Namespace:   namespace, Metric: "MessagesFailed", Dimensions: dimension("Queue", q.Name), Statistic: "Average",
 		Comparison: atLeast, Threshold: 0.15, Period: d.period(300), EvaluationPeriods: 3, DatapointsToAlarm: 2,
 		MissingData: notBreaching,
 	})
 
-	d.kind(latency, q, aws.Alarm{
+	d.kind(latency, q, Alarm{
 		Description: fmt.Sprintf("Deliveries from the queue %s take almost as long as they may, which is %s.", q.Name,
 			q.Limit),
 		Namespace: namespace, Metric: "Duration", Dimensions: dimension("Queue", q.Name), Statistic: "Maximum",
@@ -189,7 +227,7 @@ func (d *describer) environment() {
 	}
 
 	period := d.period(60)
-	d.kind(healthKind, nil, aws.Alarm{
+	d.kind(healthKind, nil, Alarm{
 		Description: "The environment is Degraded (20) or Severe (25), or not running.",
 		Namespace:   telemetry.HealthNamespace, Metric: "EnvironmentHealth",
 		Dimensions: dimension("EnvironmentName", d.HealthName), Statistic: "Maximum", Comparison: atLeast, Threshold: 20,
@@ -200,7 +238,7 @@ func (d *describer) environment() {
 		return
 	}
 
-	d.kind(leaderKind, nil, aws.Alarm{
+	d.kind(leaderKind, nil, Alarm{
 		Description: "No instance is the leader, so that no periodic task is enqueued.",
 		Namespace:   telemetry.HealthNamespace, Metric: "Leader",
 		Dimensions: dimension("EnvironmentName", d.HealthName), Statistic: "Maximum", Comparison: below, Threshold: 1,
@@ -213,12 +251,12 @@ func (d *describer) period(least int) int {
 	return max(least, int((d.Interval+time.Minute-1)/time.Minute)*60)
 }
 
-func dimension(name, value string) []aws.Dimension {
-	return []aws.Dimension{{Name: name, Value: value}}
+func dimension(name, value string) []Dimension {
+	return []Dimension{{Name: name, Value: value}}
 }
 
 // kind adds a default alarm, changed as the file specifies.
-func (d *describer) kind(kind string, q *Queue, a aws.Alarm) {
+func (d *describer) kind(kind string, q *Queue, a Alarm) {
 	name := kind
 	if q != nil {
 		name += "/" + q.Name
@@ -232,7 +270,7 @@ func (d *describer) kind(kind string, q *Queue, a aws.Alarm) {
 }
 
 // add adds an alarm, with the default actions if it has none.
-func (d *describer) add(a aws.Alarm, c change) {
+func (d *describer) add(a Alarm, c change) {
 	c.apply(&a)
 	if a.Actions == nil {
 		a.Actions = d.file.Actions

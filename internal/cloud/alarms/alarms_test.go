@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tendril/internal/aws"
 	"tendril/internal/bundle"
 )
 
@@ -25,10 +24,20 @@ func shop() *Settings {
 		}}
 }
 
-func lines(alarms []aws.Alarm) (text []string) {
+// condition describes when an alarm goes off.
+func condition(a *Alarm) string {
+	signs := map[string]string{atLeast: ">=", "GreaterThanThreshold": ">", below: "<", "LessThanOrEqualToThreshold": "<="}
+	text := fmt.Sprintf("%s of %s %s %v", a.Statistic, a.Metric, signs[a.Comparison], a.Threshold)
+	if a.DatapointsToAlarm == 0 || a.DatapointsToAlarm == a.EvaluationPeriods {
+		return text + fmt.Sprintf(" for %d s", a.EvaluationPeriods*a.Period)
+	}
+	return text + fmt.Sprintf(" in %d of %d periods of %d s", a.DatapointsToAlarm, a.EvaluationPeriods, a.Period)
+}
+
+func lines(alarms []Alarm) (text []string) {
 	for i := range alarms {
 		a := &alarms[i]
-		line := fmt.Sprintf("%s: %s: %s", strings.TrimPrefix(a.Name, "tendril/shop/"), a.Namespace, Condition(a))
+		line := fmt.Sprintf("%s: %s: %s", strings.TrimPrefix(a.Name, "tendril/shop/"), a.Namespace, condition(a))
 		for _, d := range a.Dimensions {
 			line += ", " + d.Name + " " + d.Value
 		}
@@ -313,7 +322,7 @@ func TestAlarmsOfABundleAreAdded(t *testing.T) {
 		t.Errorf("what is left out (-want +got):\n%s", diff)
 	}
 	unused := fmt.Sprint(b.Unsupported)
-	for _, want := range []string{"'tendril alarms apply' alone (Resources: AWSEBCloudwatchAlarmHigh, QueueDepthAlarm",
+	for _, want := range []string{"'tendril generate alarms' (Resources: AWSEBCloudwatchAlarmHigh, QueueDepthAlarm",
 		"(Resources: Topic)"} {
 		if !strings.Contains(unused, want) {
 			t.Errorf("%s is not in what the bundle does not use: %s", want, unused)

@@ -17,9 +17,6 @@ type widget struct {
 	Properties map[string]any `json:"properties"`
 }
 
-// mark returns the text that identifies an environment's dashboard.
-func mark(environment string) string { return "# tendril environment " + environment }
-
 const (
 	half, graphHeight = 12, 6
 	period            = 60 // seconds per data point
@@ -27,7 +24,7 @@ const (
 
 func dashboard(s *Settings) string {
 	widgets := []widget{{Type: "text", Width: 24, Height: 1,
-		Properties: map[string]any{"markdown": mark(s.Environment)}}}
+		Properties: map[string]any{"markdown": "# tendril environment " + s.Environment}}}
 	y, column := 1, 0
 	graph := func(title, stat string, metrics ...[]any) {
 		if len(metrics) == 0 {

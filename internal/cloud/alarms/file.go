@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"tendril/internal/aws"
 	"tendril/internal/config/yamlfile"
 )
 
@@ -25,7 +24,7 @@ type File struct {
 	NoDashboard                        bool
 
 	changes map[string]change // by kind or kind/queue
-	added   []aws.Alarm       // from the bundle, with names that lack the prefix
+	added   []Alarm           // from the bundle, with names that lack the prefix
 	leftOut []string
 }
 
@@ -41,7 +40,7 @@ type change struct {
 	Actions, OKActions, MissingActions []string
 }
 
-func (c *change) apply(a *aws.Alarm) {
+func (c *change) apply(a *Alarm) {
 	set(&a.Threshold, c.Threshold)
 	set(&a.Period, c.Period)
 	set(&a.EvaluationPeriods, c.EvaluationPeriods)

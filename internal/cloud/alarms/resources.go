@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"tendril/internal/aws"
 	"tendril/internal/bundle"
 	"tendril/internal/config/yamlfile"
 )
@@ -55,7 +54,7 @@ func (c *resourceReader) refuse(n *yamlfile.Node, format string, args ...any) {
 	}
 }
 
-func (c *resourceReader) alarm() (a aws.Alarm) {
+func (c *resourceReader) alarm() (a Alarm) {
 	a.Name = c.resource.Name
 	if a.Name == scalingHigh || a.Name == scalingLow {
 		c.why = "this alarm scales the environment, which tendril does without it"
@@ -84,11 +83,11 @@ func (c *resourceReader) alarm() (a aws.Alarm) {
 		c.refuse(c.resource.Properties, "it has no Period or no EvaluationPeriods")
 	}
 
-	slices.SortFunc(a.Dimensions, func(a, b aws.Dimension) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(a.Dimensions, func(a, b Dimension) int { return strings.Compare(a.Name, b.Name) })
 	return a
 }
 
-func (c *resourceReader) property(a *aws.Alarm, p yamlfile.Pair) {
+func (c *resourceReader) property(a *Alarm, p yamlfile.Pair) {
 	switch p.Key {
 	case "AlarmName":
 		a.Name = c.text(p.Value)
@@ -129,7 +128,7 @@ func (c *resourceReader) property(a *aws.Alarm, p yamlfile.Pair) {
 				c.refuse(item, "a dimension has no Name or no Value")
 				continue
 			}
-			a.Dimensions = append(a.Dimensions, aws.Dimension{Name: c.text(name), Value: c.text(value)})
+			a.Dimensions = append(a.Dimensions, Dimension{Name: c.text(name), Value: c.text(value)})
 		}
 	case "Tags": // tendril sets its own tags
 	default:

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"tendril/internal/aws"
 )
 
 // CloudFormation returns a JSON template with the alarms and the dashboard.
@@ -36,7 +34,7 @@ func (s *Set) CloudFormation() (string, error) {
 	return text.String(), err
 }
 
-func templateProperties(a *aws.Alarm) map[string]any {
+func templateProperties(a *Alarm) map[string]any {
 	p := map[string]any{
 		"AlarmName": a.Name, "Namespace": a.Namespace, "MetricName": a.Metric, "ComparisonOperator": a.Comparison,
 		"Threshold": a.Threshold, "Period": a.Period, "EvaluationPeriods": a.EvaluationPeriods,

@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"tendril/internal/aws"
 	"tendril/internal/testing/testpeer"
 )
 
 // awkward returns a set with all features of alarms, and with texts that look like template functions.
 func awkward() *Set {
 	set := Describe(shop(), &File{Actions: []string{"arn:aws:sns:eu-west-1:1:on-call"}})
-	set.Alarms = append(set.Alarms, aws.Alarm{
+	set.Alarms = append(set.Alarms, Alarm{
 		Name: "tendril/shop/1 \"odd\" ${name}", Description: "a\\b\nc %{if} \t", Namespace: "N", Metric: "M",
 		Statistic: "p99.9", Unit: "Seconds",
 		Comparison: "LessThanThreshold", Threshold: -0.000001, Period: 60, EvaluationPeriods: 3,
@@ -27,12 +27,12 @@ func awkward() *Set {
 }
 
 // cloudFormation parses a template and returns its alarms and dashboard.
-func cloudFormation(t *testing.T, text string) (alarms map[string]aws.Alarm, dashboard string) {
+func cloudFormation(t *testing.T, text string) (alarms map[string]Alarm, dashboard string) {
 	t.Helper()
 	type resource struct {
 		Type       string
 		Properties struct {
-			aws.Alarm
+			Alarm
 			AlarmName, AlarmDescription, MetricName, ExtendedStatistic, ComparisonOperator string
 			TreatMissingData, DashboardName, DashboardBody                                 string
 			AlarmActions, OKActions, InsufficientDataActions                               []string
@@ -43,7 +43,7 @@ func cloudFormation(t *testing.T, text string) (alarms map[string]aws.Alarm, das
 	if err := json.Unmarshal([]byte(text), &template); err != nil {
 		t.Fatal(err)
 	}
-	alarms = map[string]aws.Alarm{}
+	alarms = map[string]Alarm{}
 	for _, r := range template.Resources {
 		p := r.Properties
 		if r.Type == "AWS::CloudWatch::Dashboard" {
@@ -78,8 +78,8 @@ func TestCloudFormationHasEveryAlarm(t *testing.T) {
 	}
 	for i := range set.Alarms {
 		is := alarms[set.Alarms[i].Name]
-		if changes := differences(&is, &set.Alarms[i]); changes != nil {
-			t.Errorf("%s: %v", set.Alarms[i].Name, changes)
+		if diff := cmp.Diff(set.Alarms[i], is, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", set.Alarms[i].Name, diff)
 		}
 	}
 }
