@@ -49,6 +49,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "building tendril: %v\n%s", err, out)
 			return 1
 		}
+		testpeer.Parallel(4)
 		code := testpeer.Contained(m).Run()
 		if dir := nightlyFolder(); dir != "" {
 			if err := writeNightlyTable(dir); err != nil {
