@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,7 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awscredentials "github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"tendril/internal/access"
 )
 
 // 30 clients share the eight connections that 64 descriptors allow. Each send is either performed and answered, or
@@ -127,6 +132,43 @@ func TestBodiesWithoutCredentialsAreNotRead(t *testing.T) {
 	}
 }
 
+// Programs that know a key's id, which is not secret, begin 400 large uploads and never finish them. A signed message is
+// accepted at its first attempt.
+func TestUnfinishedUploadsLeaveMemoryToSignedSends(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "credentials.json")
+	if out, err := program(t, "credentials", "create", "web", "--credentials", path).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	keys, err := access.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off",
+		"--credentials", path)
+	signed := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: &started.Endpoint, Retryer: aws.NopRetryer{},
+		Credentials: awscredentials.NewStaticCredentialsProvider(keys[0].AccessKeyID, string(keys[0].SecretAccessKey), "")})
+	created, err := signed.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("jobs")})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	now := time.Now().UTC().Format("20060102T150405Z")
+	upload := "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.SendMessage\r\nX-Amz-Date: " + now + "\r\n" +
+		"Authorization: AWS4-HMAC-SHA256 Credential=" + keys[0].AccessKeyID + "/" + now[:8] + "/us-east-1/sqs/aws4_request, " +
+		"SignedHeaders=host;x-amz-date;x-amz-target, Signature=00\r\nContent-Length: 6000000\r\n\r\n" +
+		strings.Repeat("x", 10<<10)
+	for range 400 {
+		raw(t, started.Endpoint, upload)
+	}
+	for range 3 {
+		if _, err := signed.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: created.QueueUrl,
+			MessageBody: aws.String(strings.Repeat("x", 100<<10))}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Programs without a token open as many waiting requests and live pages as they can. Probes, and commands with the
 // token, still work.
 func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
@@ -156,5 +198,44 @@ func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
 	}
 	if got := statusOf(get("/api/v1/status", "")); got != http.StatusServiceUnavailable {
 		t.Errorf("one more anonymous request got %d", got)
+	}
+}
+
+// Local programs open as many waiting requests as they can, with a token or where none is needed. Probes are answered
+// while the requests wait.
+func TestWaitsOfPermittedCallersLeaveTheConsoleToProbes(t *testing.T) {
+	t.Parallel()
+	for _, auth := range []string{"token", "none"} {
+		t.Run(auth, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			_, started := start(t, "serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0",
+				"--console-auth", auth)
+			authorization := ""
+			if token, err := os.ReadFile(filepath.Join(data, "console.token")); err == nil {
+				authorization = "Authorization: Bearer " + strings.TrimSpace(string(token)) + "\r\n"
+			} else if auth == "token" {
+				t.Fatal(err)
+			}
+			get := func(path string) net.Conn {
+				return raw(t, started.Console, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n"+authorization+"\r\n")
+			}
+			const wait = "/api/v1/messages/abc/outcome?wait=25s"
+			first := get(wait)
+			for range 380 {
+				get(wait)
+			}
+			for _, path := range []string{"/livez", "/readyz"} {
+				if got := statusOf(get(path)); got != http.StatusOK {
+					t.Errorf("%s got %d beside the waits", path, got)
+				}
+			}
+			if err := first.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := first.Read(make([]byte, 1)); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the first wait ended before the probes were answered: %v", err)
+			}
+		})
 	}
 }

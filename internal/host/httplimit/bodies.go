@@ -4,9 +4,9 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"tendril/queue"
 )
@@ -14,21 +14,38 @@ import (
 const (
 	small    = 4 << 10          // largest body in bytes that needs no reservation
 	patience = 10 * time.Second // maximum wait of a body for memory
+
+	// A body that holds memory may be slow, except while others wait for memory. It then loses its memory unless it
+	// arrives at leastRate, in bytes per second. The first uploadGrace does not count, for clients that are far away.
+	leastRate   = 256 << 10
+	uploadGrace = 500 * time.Millisecond
+	recheckRate = 100 * time.Millisecond
 )
 
 // Bodies limits the total memory of request bodies, and of responses that reserve memory.
 type Bodies struct {
-	room *semaphore.Weighted
 	most int64
+
+	mu      sync.Mutex
+	free    int64
+	waiting []*reservation // in the order in which they get memory
+}
+
+// reservation waits for memory. Responses come first, because their requests have been checked. Small bodies come
+// before large ones, so that senders of endless large bodies do not delay the usual message.
+type reservation struct {
+	bytes    int64
+	priority int64         // lower ones come first
+	granted  chan struct{} // closed once the memory is reserved
 }
 
 // NewBodies returns a limit of total bytes. The maximum body of one request is most, which must not exceed total.
 func NewBodies(total, most int64) *Bodies {
-	return &Bodies{room: semaphore.NewWeighted(total), most: most}
+	return &Bodies{free: total, most: most}
 }
 
-// Handler makes large bodies wait for memory, which they keep until the request ends. If the wait takes too long,
-// reading the body fails with a [*queue.Error].
+// Handler makes large bodies wait for memory, which they keep until the request ends. If the wait takes too long, or
+// if the body arrives too slowly while others wait, reading the body fails with a [*queue.Error].
 func (b *Bodies) Handler(h http.Handler) http.Handler {
 	return &handler{h, b}
 }
@@ -48,9 +65,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) serveLarge(w http.ResponseWriter, r *http.Request) {
-	large := &body{ReadCloser: r.Body, bodies: h.bodies, request: r}
+	large := &body{ReadCloser: r.Body, bodies: h.bodies, request: r, conn: http.NewResponseController(w)}
 	r.Body = large
-	defer func() { h.bodies.Release(large.claimed) }()
+	defer func() {
+		large.end()
+		h.bodies.Release(large.claimed)
+	}()
 	h.Handler.ServeHTTP(w, r)
 }
 
@@ -58,8 +78,14 @@ type body struct {
 	io.ReadCloser
 	bodies  *Bodies
 	request *http.Request
-	read    int64 // bytes read so far
+	conn    *http.ResponseController
 	claimed int64 // reserved bytes, which are the maximum the body can need; 0 while the body is small
+
+	mu       sync.Mutex // guards the fields below
+	read     int64      // bytes read so far
+	since    time.Time  // when the memory was reserved
+	complete bool       // nothing more is read
+	cut      bool       // the body was too slow
 }
 
 // Read reserves all the memory once the body exceeds the small size. Otherwise two bodies that each held half of the
@@ -74,30 +100,114 @@ func (b *body) Read(p []byte) (int, error) {
 		if length := b.request.ContentLength; length >= 0 {
 			claim = min(claim, length)
 		}
-		if err := b.bodies.Acquire(b.request.Context(), claim); err != nil {
+		if err := b.bodies.reserve(b.request.Context(), claim, claim); err != nil {
 			return 0, err
 		}
 		b.claimed = claim
+		b.since = time.Now()
+		time.AfterFunc(uploadGrace, b.cutIfSlow)
 	}
 
 	n, err := b.ReadCloser.Read(p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.read += int64(n)
+	b.complete = b.complete || err != nil || b.read == b.request.ContentLength
+	if b.cut && err != nil && err != io.EOF {
+		err = queue.Errorf(queue.CodeRequestThrottled,
+			"The request's body arrived too slowly while other requests were waiting for memory. Send it again.")
+	}
 	return n, err
+}
+
+// cutIfSlow ends the wait for the rest of a slow body if others are waiting for memory.
+func (b *body) cutIfSlow() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.complete {
+		return
+	}
+	allowed := uploadGrace + time.Duration(b.read)*time.Second/leastRate
+	b.cut = time.Since(b.since) >= allowed && b.bodies.isShort()
+	if b.cut {
+		_ = b.conn.SetReadDeadline(time.Now()) // test writers have no deadline
+		return
+	}
+	time.AfterFunc(recheckRate, b.cutIfSlow)
+}
+
+func (b *body) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.complete = true
+}
+
+func (b *Bodies) isShort() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting) > 0
 }
 
 // Acquire waits for memory. If the wait takes too long, it returns a [*queue.Error].
 func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
-	if b.room.TryAcquire(bytes) {
+	return b.reserve(ctx, bytes, 0)
+}
+
+func (b *Bodies) reserve(ctx context.Context, bytes, priority int64) error {
+	r := &reservation{bytes, priority, make(chan struct{})}
+	b.mu.Lock()
+	behind := slices.IndexFunc(b.waiting, func(other *reservation) bool { return other.priority > priority })
+	if behind < 0 {
+		behind = len(b.waiting)
+	}
+	b.waiting = slices.Insert(b.waiting, behind, r)
+	b.grant()
+	b.mu.Unlock()
+	if isClosed(r.granted) {
 		return nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if b.room.Acquire(ctx, bytes) != nil {
-		return queue.Errorf(queue.CodeRequestThrottled,
-			"Too many large messages are in memory at once. Send or receive fewer at once, or try again.")
+	select {
+	case <-r.granted:
+		return nil
+	case <-ctx.Done():
 	}
-	return nil
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if isClosed(r.granted) { // at the same moment
+		return nil
+	}
+	b.waiting = slices.DeleteFunc(b.waiting, func(other *reservation) bool { return other == r })
+	b.grant()
+	return queue.Errorf(queue.CodeRequestThrottled,
+		"Too many large messages are in memory at once. Send or receive fewer at once, or try again.")
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// grant reserves memory for those who come next. The caller holds the lock.
+func (b *Bodies) grant() {
+	for len(b.waiting) > 0 && b.waiting[0].bytes <= b.free {
+		b.free -= b.waiting[0].bytes
+		close(b.waiting[0].granted)
+		b.waiting = slices.Delete(b.waiting, 0, 1)
+	}
 }
 
 // Release returns memory that Acquire reserved.
-func (b *Bodies) Release(bytes int64) { b.room.Release(bytes) }
+func (b *Bodies) Release(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free += bytes
+	b.grant()
+}

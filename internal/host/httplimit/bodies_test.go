@@ -1,8 +1,11 @@
 package httplimit
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -107,4 +110,133 @@ func TestRoomIsWhatABodyCanNeed(t *testing.T) {
 			t.Errorf("%+v: claimed %d", c, claimed)
 		}
 	}
+}
+
+// pipes is a listener whose connections are in memory, so that their deadlines are in virtual time.
+type pipes struct{ accepted chan net.Conn }
+
+func (p pipes) Accept() (net.Conn, error) {
+	conn, ok := <-p.accepted
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// newBodyServer starts a server that answers 200 if it got the whole body. upload sends a request that announces a
+// body, and parts of the body, with a pause after each. It returns the status, or 0 if there is no answer.
+func newBodyServer(t *testing.T, bodies *Bodies) (upload func(length, part int, pause time.Duration) int) {
+	t.Helper()
+	l := pipes{make(chan net.Conn)}
+	server := &http.Server{Handler: bodies.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			w.Header().Set("Connection", "close")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})), ReadTimeout: 2 * time.Minute}
+	go server.Serve(l)
+	t.Cleanup(func() { close(l.accepted); server.Close() })
+
+	return func(length, part int, pause time.Duration) int {
+		conn, accepted := net.Pipe()
+		defer conn.Close()
+		answered := make(chan struct{})
+		defer close(answered)
+		l.accepted <- accepted
+		go func() {
+			fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", length)
+			for sent := 0; sent < length; sent += part {
+				if _, err := conn.Write(make([]byte, min(part, length-sent))); err != nil {
+					return
+				}
+				select {
+				case <-answered:
+				case <-time.After(pause):
+				}
+			}
+		}()
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			return 0
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+}
+
+// However many uploads are slow, a body that arrives at once gets memory soon.
+func TestSlowUploadsGiveWayToOthers(t *testing.T) {
+	t.Parallel()
+	for name, slow := range map[string]struct {
+		length, part int
+		pause        time.Duration
+	}{
+		"stalled after a part": {1 << 20, 64 << 10, time.Hour},
+		"a byte at a time":     {1 << 20, 8 << 10, time.Second},
+		"as small as others":   {90 << 10, 80 << 10, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				upload := newBodyServer(t, NewBodies(4<<20, 1<<20))
+				for range 200 {
+					go upload(slow.length, slow.part, slow.pause)
+				}
+				synctest.Wait()
+				for range 5 {
+					began := time.Now()
+					if status := upload(100<<10, 100<<10, 0); status != http.StatusOK || time.Since(began) > patience/2 {
+						t.Errorf("answered %d after %s", status, time.Since(began))
+					}
+					time.Sleep(time.Second)
+				}
+				time.Sleep(time.Hour) // until all uploads have ended
+			})
+		})
+	}
+}
+
+// Slow uploads that no request waits for are complete in the end.
+func TestSlowUploadIsServedWhileThereIsMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		upload := newBodyServer(t, NewBodies(1<<20, 1<<20))
+		began := time.Now()
+		if status := upload(1<<20, 16<<10, time.Second); status != http.StatusOK || time.Since(began) < time.Minute {
+			t.Errorf("answered %d after %s", status, time.Since(began))
+		}
+	})
+}
+
+// Responses come first, then bodies by size. A small body does not overtake a response that needs all the memory.
+func TestMemoryIsGrantedToResponsesThenToSmallBodies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBodies(100, 100)
+		if err := b.reserve(t.Context(), 50, 50); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		wait := func(name string, bytes, priority int64) {
+			go func() {
+				if b.reserve(t.Context(), bytes, priority) == nil {
+					order = append(order, name)
+					b.Release(bytes)
+				}
+			}()
+			synctest.Wait()
+		}
+		wait("large", 100, 90)
+		wait("medium", 100, 60)
+		wait("response", 100, 0)
+		wait("small", 10, 10)
+		b.Release(50)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := strings.Join(order, " "); got != "response small medium large" {
+			t.Errorf("granted in the order %s", got)
+		}
+	})
 }

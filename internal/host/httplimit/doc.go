@@ -3,10 +3,12 @@
 // Any client that reaches a listener can open connections and send endless bodies. [Listen] limits both:
 //
 //	Connections  the longest idle connection is closed for a new one
-//	Bodies       a body waits for memory, and is rejected with queue.CodeRequestThrottled if that takes too long
+//	Bodies       a body waits for memory, and is rejected with queue.CodeRequestThrottled if that takes too long, or if
+//	             it arrives slowly while others wait
 //	Anonymous    requests without valid credentials have no body, and occupy an eighth of the connections
+//	Probe        other requests occupy three quarters of the connections
 //
 // A connection with a request in progress is never closed for a new one, and a closed connection does not start
-// another request. Idle clients never keep out a probe or a producer. Slow requests are left to the server's own
-// timeouts.
+// another request. Idle clients never keep out a probe or a producer. Other slow requests are left to the
+// server's own timeouts.
 package httplimit

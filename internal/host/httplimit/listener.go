@@ -24,7 +24,8 @@ type Limits struct {
 	Bodies *Bodies
 	// Anonymous reports whether a request's headers lack valid credentials. It is nil if no credentials are required.
 	Anonymous func(*http.Request) bool
-	// Probe reports whether a request is a probe, which the limit on anonymous requests does not cover.
+	// Probe reports whether a request is a probe. If it is set, other requests in progress leave a quarter of the
+	// connections free, and the limit on anonymous requests does not cover probes.
 	Probe func(*http.Request) bool
 	// Full is called when a new connection exceeds the limit. It may be nil.
 	Full func()
@@ -35,8 +36,9 @@ type listener struct {
 	limits   Limits
 	requests http.Handler
 
-	anonymous atomic.Int64 // number of anonymous requests in progress
-	waiting   atomic.Bool  // a new connection is waiting until it may be served
+	inProgress atomic.Int64 // number of requests in progress that are not probes
+	anonymous  atomic.Int64 // number of anonymous ones among them
+	waiting    atomic.Bool  // a new connection is waiting until it may be served
 
 	closed  context.Context
 	end     context.CancelFunc

@@ -17,6 +17,13 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if l.waiting.Load() {
 		w.Header().Set("Connection", "close")
 	}
+	if l.limits.Probe != nil && !l.limits.Probe(r) {
+		defer l.inProgress.Add(-1)
+		if l.inProgress.Add(1) > int64(max(l.limits.Connections*3/4, 2)) {
+			refuse(w, "too many requests at once; try again")
+			return
+		}
+	}
 	if l.limits.Anonymous != nil && l.limits.Anonymous(r) {
 		l.serveAnonymous(w, r)
 		return
@@ -24,8 +31,14 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.requests.ServeHTTP(w, r)
 }
 
+func refuse(w http.ResponseWriter, why string) {
+	w.Header().Set("Connection", "close")
+	w.Header().Set("Retry-After", "10")
+	http.Error(w, why, http.StatusServiceUnavailable)
+}
+
 // serveAnonymous responds to a request without valid credentials and ignores its body. It serves few at once, so that
-// connections remain for probes and known callers.
+// connections remain for known callers.
 func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)
@@ -33,9 +46,7 @@ func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	if l.limits.Probe == nil || !l.limits.Probe(r) {
 		defer l.anonymous.Add(-1)
 		if l.anonymous.Add(1) > int64(max(l.limits.Connections/8, 2)) {
-			w.Header().Set("Retry-After", "10")
-			http.Error(w, "too many requests without valid credentials at once; send credentials, or try again",
-				http.StatusServiceUnavailable)
+			refuse(w, "too many requests without valid credentials at once; send credentials, or try again")
 			return
 		}
 		defer func() { _ = rc.Flush() }() // the request counts toward the limit until the client has read the response

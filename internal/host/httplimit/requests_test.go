@@ -83,6 +83,25 @@ func TestAnonymousRequestsLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
+// Probes get responses, however many requests of callers with credentials are waiting.
+func TestRequestsInProgressLeaveRoomForProbes(t *testing.T) {
+	t.Parallel()
+	open, entered := newGuarded(t, 32)
+	const wait = "GET /wait HTTP/1.1\r\nHost: x\r\nKey: 1\r\n\r\n"
+	for range 32 * 3 / 4 {
+		open(wait)
+		<-entered
+	}
+	for range 100 {
+		if got := statusOf(t, open(wait)); got != http.StatusServiceUnavailable {
+			t.Fatalf("one more request that waits got %d", got)
+		}
+	}
+	if got := statusOf(t, open("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")); got != http.StatusOK {
+		t.Errorf("a probe got %d", got)
+	}
+}
+
 // Anonymous requests get their response before their body arrives. Their connections end even if the body never
 // arrives.
 func TestAnonymousRequestsHaveNoBody(t *testing.T) {
