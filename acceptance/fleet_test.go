@@ -225,14 +225,20 @@ func leaderOf(all []*member) (leader *member, others []*member) {
 	return leader, others
 }
 
-// running returns the version that each reachable instance runs, as known by the member.
-func (m *member) running(t *testing.T) (versions []int) {
+// known returns the instances that the member knows, itself first.
+func (m *member) known(t *testing.T) []api.KnownInstance {
 	t.Helper()
 	var all api.Instances
 	if err := json.Unmarshal([]byte(m.tendril(t, "instances", "-o", "json")), &all); err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range all.Instances {
+	return all.Instances
+}
+
+// running returns the version that each reachable instance runs, as known by the member.
+func (m *member) running(t *testing.T) (versions []int) {
+	t.Helper()
+	for _, one := range m.known(t) {
 		if one.TakesVersions && !one.Unreachable {
 			versions = append(versions, one.AppNumber)
 		}

@@ -28,7 +28,7 @@ type EventFilter struct {
 	After, Before int64
 	Limit         int // 1 to 1000; 0 means 100
 	Kinds         []string
-	Since         time.Time // zero means no bound
+	Since, Until  time.Time // zero means no bound; Until is exclusive
 	Match         string    // substring of the text or a field, ignoring case
 }
 
@@ -36,9 +36,8 @@ func (f *EventFilter) query() url.Values {
 	values := idQuery(f.After, f.Before, f.Limit)
 	set(values, "kind", strings.Join(f.Kinds, ","))
 	set(values, "match", f.Match)
-	if !f.Since.IsZero() {
-		values.Set("since", f.Since.UTC().Format(time.RFC3339))
-	}
+	setTime(values, "since", f.Since)
+	setTime(values, "until", f.Until)
 	return values
 }
 
@@ -48,13 +47,15 @@ type LineFilter struct {
 	Limit         int
 	Process       string // empty for all; [eventlog.Own] for tendril itself
 	Level         slog.Level
-	Match         string // substring of the text, ignoring case
+	Until         time.Time // exclusive; zero means no bound
+	Match         string    // substring of the text, ignoring case
 }
 
 func (f *LineFilter) query() url.Values {
 	values := idQuery(f.After, f.Before, f.Limit)
 	set(values, "process", f.Process)
 	set(values, "match", f.Match)
+	setTime(values, "until", f.Until)
 	values.Set("level", f.Level.String())
 	return values
 }
@@ -67,6 +68,12 @@ func idQuery(after, before int64, limit int) url.Values {
 		}
 	}
 	return values
+}
+
+func setTime(values url.Values, name string, at time.Time) {
+	if !at.IsZero() {
+		values.Set(name, at.UTC().Format(time.RFC3339Nano))
+	}
 }
 
 func set(values url.Values, name, text string) {

@@ -44,11 +44,11 @@ func (h *History) events(c *call) (any, error) {
 		}
 	}
 
-	if text := values.Get("since"); text != "" {
-		if q.Since, err = time.Parse(time.RFC3339, text); err != nil {
-			return nil, api.NewError(http.StatusBadRequest, "since "+strconv.Quote(text)+" is not a time",
-				"use a time such as 2026-01-02T03:04:05Z")
-		}
+	if q.Since, err = timeOf(c, "since"); err != nil {
+		return nil, err
+	}
+	if q.Until, err = timeOf(c, "until"); err != nil {
+		return nil, err
 	}
 
 	if c.follows {
@@ -73,6 +73,9 @@ func (h *History) logs(c *call) (any, error) {
 	if q.Range, err = rangeOf(c); err != nil {
 		return nil, err
 	}
+	if q.Until, err = timeOf(c, "until"); err != nil {
+		return nil, err
+	}
 	if text := values.Get("level"); text != "" && q.Level.UnmarshalText([]byte(text)) != nil {
 		return nil, api.NewError(http.StatusBadRequest, "unknown level "+strconv.Quote(text), "use debug, info, warn or error")
 	}
@@ -88,6 +91,19 @@ func (h *History) logs(c *call) (any, error) {
 	}
 
 	return api.LineList{Lines: append([]eventlog.Line{}, h.Lines.Read(q)...)}, nil
+}
+
+// timeOf parses a time; zero if the parameter is missing.
+func timeOf(c *call, name string) (at time.Time, err error) {
+	text := c.query.Get(name)
+	if text == "" {
+		return at, nil
+	}
+	if at, err = time.Parse(time.RFC3339, text); err != nil {
+		return at, api.NewError(http.StatusBadRequest, name+" "+strconv.Quote(text)+" is not a time",
+			"use a time such as 2026-01-02T03:04:05Z")
+	}
+	return at, nil
 }
 
 func rangeOf(c *call) (in eventlog.Range, err error) {

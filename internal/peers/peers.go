@@ -101,7 +101,7 @@ func (p *Peers) ask(ctx context.Context, id string, send func(*api.Peer) error) 
 		return err
 	}
 	if why := p.NoDetails(record); why != "" {
-		return api.NewError(http.StatusConflict, "no details of instance "+record.Name+": "+why, "")
+		return api.NewError(http.StatusConflict, "no details of this instance: "+why, "")
 	}
 	to, err := p.connect(record)
 	if err != nil {
@@ -213,6 +213,6 @@ func (p *Peers) failed(to *peer, i *instances.Instance, err error) error {
 		p.opts.Log.Warn(message, "instance", i.Name, "address", i.Console, "err", err)
 	}
 	to.until = time.Now().Add(retryAfter)
-	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf("instance %s %s (%s): %v", i.Name, what, i.Console, err), "")
+	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf("the instance %s (%s): %v", what, i.Console, err), "")
 	return to.err
 }

@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"tendril/api"
 	"tendril/internal/cli/base"
@@ -32,7 +34,7 @@ func NewEvents(c *base.CLI) *cobra.Command {
 		Long: `Shows the events of the environment, newest last: starts and stops, deployments, changes of the
 leader, pauses, breakers, scaling, health, dead letters, and actions in the console. About 8 MiB of
 events are kept in the data directory and can be read when no environment is running.`,
-		Example: "  tendril events --kind deploy,pause --since 24h\n  tendril events -f -o json",
+		Example: "  tendril events --kind deploy,pause --since 24h\n  tendril events -f --fleet",
 		Args:    cobra.NoArgs,
 	}
 
@@ -44,6 +46,7 @@ events are kept in the data directory and can be read when no environment is run
 	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum events to show (1-1000).")
 	base.Complete(cmd, "kind", event.Kinds()...)
 	base.AddDataDir(cmd)
+	instances := base.AddInstances(cmd)
 	format := base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		for _, kind := range filter.Kinds {
@@ -69,38 +72,80 @@ events are kept in the data directory and can be read when no environment is run
 			filter.Since = time.Now().Add(-since)
 		}
 
-		print := func(e eventlog.Event) error { return format.PrintEach(c, e, eventID(&e), eventText(&e)) }
 		client, err := c.Dial(cmd)
-		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && !follow {
+		stored := !follow && !instances.Any()
+		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && stored {
 			return storedEvents(c, cmd, filter, *format, err)
 		} else if err != nil {
 			return err
 		}
 
-		events, err := client.Events(ctx, filter)
-		if errors.Is(err, api.ErrNotRunning) && !follow {
-			return storedEvents(c, cmd, filter, *format, err)
-		}
-
+		chosen, err := instances.Choose(ctx, client)
 		if err != nil {
 			return err
 		}
+		answers := api.FromEach(ctx, client, chosen, func(ctx context.Context, on *api.Client) ([]eventlog.Event, error) {
+			return on.Events(ctx, filter)
+		})
+		if err := base.Report(c, answers); errors.Is(err, api.ErrNotRunning) && stored {
+			return storedEvents(c, cmd, filter, *format, err)
+		} else if err != nil {
+			return err
+		}
 
+		events := api.NewestEvents(answers, filter.Limit)
 		if !follow {
 			return printEvents(c, events, *format)
 		}
 
+		print := func(e eventlog.Event) error { return format.PrintEach(c, e, eventID(&e), eventText(&e)) }
 		for _, e := range slices.Backward(events) {
 			if err := print(e); err != nil {
 				return err
 			}
-			filter.After = e.ID
 		}
-
-		return streamEnd(c, client.FollowEvents(ctx, filter, print))
+		return followEach(ctx, c, client, answers, print, func(ctx context.Context, on *api.Client, a *api.FromInstance[[]eventlog.Event], each func(eventlog.Event) error) error {
+			f := filter
+			if len(a.Answer) > 0 {
+				f.After = a.Answer[0].ID
+			}
+			return on.FollowEvents(ctx, f, func(e eventlog.Event) error {
+				e.Instance = a.Instance.Name
+				return each(e)
+			})
+		})
 	})
 
 	return cmd
+}
+
+// followEach follows the instances that have answered until all streams have ended. It prints one entry at a time.
+func followEach[E any](ctx context.Context, c *base.CLI, client *api.Client, answers []api.FromInstance[[]E], print func(E) error,
+	follow func(context.Context, *api.Client, *api.FromInstance[[]E], func(E) error) error) error {
+	following, ctx := errgroup.WithContext(ctx)
+	var printing sync.Mutex
+	each := func(e E) error {
+		printing.Lock()
+		defer printing.Unlock()
+		return print(e)
+	}
+	for i := range answers {
+		a := &answers[i]
+		if a.Err != nil {
+			continue
+		}
+		following.Go(func() error {
+			err := follow(ctx, client.On(a.Instance.ID), a, each)
+			if len(answers) == 1 || ctx.Err() != nil {
+				return err
+			}
+			printing.Lock()
+			defer printing.Unlock()
+			c.PrintErrf("%s: the stream has ended\n", base.Plain(a.Instance.Name))
+			return nil
+		})
+	}
+	return streamEnd(c, following.Wait())
 }
 
 // storedEvents prints the events of a stopped environment. If there are none, it returns notRunning.
@@ -164,6 +209,7 @@ lines. If none is running, the files in --app-log-dir are read.`,
 	base.Complete(cmd, "level", "debug", "info", "warn", "error")
 	base.AddDataDir(cmd)
 	base.AddSettings(cmd, func(o config.Option) bool { return o.Name == "app-log-dir" })
+	instances := base.AddInstances(cmd)
 	format := base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if err := base.CheckShown(filter.Limit); err != nil {
@@ -173,17 +219,19 @@ lines. If none is running, the files in --app-log-dir are read.`,
 		filter.Process, filter.Level = base.Argument(args), level
 		client, err := c.Dial(cmd)
 		var lines []eventlog.Line
+		var answers []api.FromInstance[[]eventlog.Line]
 		if err == nil {
-			lines, err = client.Logs(ctx, filter)
+			answers, err = readLines(ctx, c, client, instances, filter)
+			lines = api.NewestLines(answers, filter.Limit)
 			slices.Reverse(lines)
 		}
 
-		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && !follow {
+		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && !follow && !instances.Any() {
 			client = nil
 			lines, err = storedLines(c, cmd, &filter, err)
 		}
 
-		if err == nil && len(lines) == 0 {
+		if err == nil && len(lines) == 0 && !instances.Any() {
 			err = checkProcess(ctx, c, cmd, client, filter.Process)
 		}
 
@@ -202,13 +250,33 @@ lines. If none is running, the files in --app-log-dir are read.`,
 			if err := print(l); err != nil {
 				return err
 			}
-			filter.After = l.ID
 		}
-
-		return streamEnd(c, client.FollowLogs(ctx, filter, print))
+		return followEach(ctx, c, client, answers, print, func(ctx context.Context, on *api.Client, a *api.FromInstance[[]eventlog.Line], each func(eventlog.Line) error) error {
+			f := filter
+			if len(a.Answer) > 0 {
+				f.After = a.Answer[0].ID
+			}
+			return on.FollowLogs(ctx, f, func(l eventlog.Line) error {
+				l.Instance = a.Instance.Name
+				return each(l)
+			})
+		})
 	})
 
 	return cmd
+}
+
+// readLines reads the lines of the chosen instances.
+func readLines(ctx context.Context, c *base.CLI, client *api.Client, of *base.Instances, filter api.LineFilter) (
+	[]api.FromInstance[[]eventlog.Line], error) {
+	chosen, err := of.Choose(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	answers := api.FromEach(ctx, client, chosen, func(ctx context.Context, on *api.Client) ([]eventlog.Line, error) {
+		return on.Logs(ctx, filter)
+	})
+	return answers, base.Report(c, answers)
 }
 
 // checkProcess rejects a process without log lines: one that is not part of the app or has no log file. client is nil
@@ -274,7 +342,7 @@ func eventText(e *eventlog.Event) string {
 	}
 
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %-11s  %s", base.Stamp(e.At), base.Plain(e.Kind), base.Plain(text))
+	fmt.Fprintf(&b, "%s  %s%-11s  %s", base.Stamp(e.At), instanceText(e.Instance), base.Plain(e.Kind), base.Plain(text))
 	separator := "  "
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		value := base.Plain(fields[name])
@@ -287,6 +355,14 @@ func eventText(e *eventlog.Event) string {
 	return b.String()
 }
 
+// instanceText is the column with the instance; "" without others.
+func instanceText(name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("%-20s  ", base.Plain(name))
+}
+
 // lineText formats a log line, for example:
 //
 //	2026-01-02 03:04:05Z  web-2    | listening on port 8080
@@ -295,5 +371,5 @@ func lineText(l *eventlog.Line) string {
 	if !l.At.IsZero() {
 		at = base.Stamp(l.At) + "  "
 	}
-	return fmt.Sprintf("%s%-7s | %s", at, base.Plain(cmp.Or(l.Process, eventlog.Own)), base.Plain(l.Text))
+	return fmt.Sprintf("%s%s%-7s | %s", at, instanceText(l.Instance), base.Plain(cmp.Or(l.Process, eventlog.Own)), base.Plain(l.Text))
 }

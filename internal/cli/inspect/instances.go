@@ -24,16 +24,21 @@ first. If nothing is scaled, the decisions are advice for an external scaler.`,
 	}
 
 	var environment string
+	instance := base.AddInstance(cmd)
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (answer scaleAnswer, err error) {
 		environment = client.Instance.Environment
-		now, err := client.Scale(ctx)
+		on, err := instance.Client(ctx, client)
+		if err != nil {
+			return answer, err
+		}
+		now, err := on.Scale(ctx)
 		if err != nil {
 			return answer, err
 		}
 		answer.Backlog = now.Backlog
 		answer.OldestSeconds = now.OldestSeconds
 		answer.Desired = now.Desired
-		answer.ScaleDecisions, err = client.ScaleDecisions(ctx)
+		answer.ScaleDecisions, err = on.ScaleDecisions(ctx)
 		return answer, err
 	}, base.ViewOf(func(a scaleAnswer) error {
 		what := "wanted"

@@ -28,8 +28,13 @@ sent = done + dead-lettered + expired + purged + live, where dead-lettered count
 messages currently in a dead-letter queue.`,
 		Args: cobra.NoArgs,
 	}
+	instance := base.AddInstance(cmd)
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.Status, error) {
-		return client.Status(ctx)
+		on, err := instance.Client(ctx, client)
+		if err != nil {
+			return api.Status{}, err
+		}
+		return on.Status(ctx)
 	}, base.ViewOf(func(st api.Status) error { return printStatus(c, &st) },
 		func(st api.Status) []string { return []string{st.Environment} }))
 	base.AddWatch(c, cmd)

@@ -9,7 +9,7 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-var appScreens = []screen{{path: "/app", entry: "App", view: "app", load: (*visit).app}}
+var appScreens = []screen{{path: "/app", entry: "App", view: "app", load: (*visit).app, fleet: true}}
 
 var appActs = []act{{"/app/{name}/restart", func(v *visit) (string, error) {
 	return v.patiently("The restart is in progress.", func(ctx context.Context) (string, error) {
@@ -27,57 +27,75 @@ const (
 )
 
 type appPage struct {
-	Processes  []api.Process
-	Deployment *api.Deployment
-	Poison     *api.PoisonMessages
-	Names      []choice
-	Process    string
-	Lines      []eventlog.Line
+	Instances []appInstance
+	Processes int
+	Names     []choice
+	Process   string
+	Lines     []eventlog.Line
 	// Target is set if the app is not managed by tendril.
 	Target string
+	// Everywhere is true if a restart of the app restarts it on all instances.
+	Everywhere bool
+}
+
+// appInstance is the app on one instance.
+type appInstance struct {
+	*api.KnownInstance
+	api.Status
 }
 
 func (v *visit) app() (any, error) {
-	page := &appPage{Processes: v.status.App, Deployment: v.status.Deployment, Poison: v.status.PoisonMessages,
-		Process: v.query("process")}
-	if len(page.Processes) == 0 {
+	page := &appPage{Process: v.query("process")}
+	statuses, err := v.statuses()
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range statuses {
+		page.Instances = append(page.Instances, appInstance{st.Instance, st.Answer})
+		page.Processes += len(st.Answer.App)
+	}
+	if page.Processes == 0 {
 		if len(v.status.Workers) > 0 {
 			page.Target = v.status.Workers[0].Target
 		}
 		return page, nil
 	}
 
-	var names []string
-	for _, p := range page.Processes {
-		names = append(names, p.Name)
+	names, err := v.processes()
+	if err != nil {
+		return nil, err
 	}
-
+	names = names[1:] // without tendril itself
 	if len(names) > 1 || page.Process != "" {
 		page.Names = v.choices("process", "All", names, strings.Clone)
 	}
-
 	if page.Process != "" {
 		names = []string{page.Process}
 	}
+	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Line, error) { return lastLines(ctx, c, names) })
+	page.Lines = api.NewestLines(answers, shownLines)
+	slices.Reverse(page.Lines) // they read from top to bottom
+	page.Everywhere = v.deploysEverywhere()
+	return page, err
+}
 
+// lastLines returns the last lines of processes, newest first.
+func lastLines(ctx context.Context, c *api.Client, names []string) (all []eventlog.Line, err error) {
 	seen := map[int64]bool{} // a process's log lines include those of its replicas
 	for _, name := range names[:min(len(names), shownProcesses)] {
-		lines, err := v.api.Logs(v.ctx, api.LineFilter{Process: name, Limit: shownLines})
+		lines, err := c.Logs(ctx, api.LineFilter{Process: name, Limit: shownLines})
 		if err != nil {
 			return nil, err
 		}
 		for _, l := range lines {
 			if !seen[l.ID] {
 				seen[l.ID] = true
-				page.Lines = append(page.Lines, l)
+				all = append(all, l)
 			}
 		}
 	}
-
-	slices.SortFunc(page.Lines, func(a, b eventlog.Line) int { return int(b.ID - a.ID) })
-	page.Lines = page.Lines[:min(len(page.Lines), shownLines)]
-	slices.Reverse(page.Lines) // they read from top to bottom
-	return page, nil
+	slices.SortFunc(all, func(a, b eventlog.Line) int { return int(b.ID - a.ID) })
+	return all, nil
 }
 
 // processState returns a process's state in one word. Running processes that are not ready have their own word.

@@ -11,7 +11,7 @@ import (
 )
 
 var deploymentScreens = []screen{{path: "/deployments", entry: "Deployments", view: "deployments",
-	load: (*visit).deployments}}
+	load: (*visit).deployments, fleet: true}}
 
 var deploymentActs = []act{
 	{"/deployments/deploy", func(v *visit) (string, error) {
@@ -76,14 +76,20 @@ type deploymentsPage struct {
 	Versions []api.AppVersion
 	Live     *api.AppVersion
 	Latest   *api.Deployment
-	Rollout  string // which instances run the version that is being deployed to all of them, or ""
-	Events   []eventRow
+	// Everywhere is true if deployments change all instances. Acts is true if those of this page concern the shown ones.
+	Everywhere, Acts bool
+	Rollout          string // which instances run the version that is being deployed to all of them, or ""
+	Events           []eventRow
 }
 
 func (v *visit) deployments() (any, error) {
-	page := &deploymentsPage{Latest: v.status.Deployment}
-	var err error
-	page.Versions, err = v.api.Versions(v.ctx)
+	st, err := v.subjectStatus()
+	if err != nil {
+		return nil, err
+	}
+	page := &deploymentsPage{Latest: st.Deployment, Everywhere: v.deploysEverywhere()}
+	page.Acts = page.Everywhere || v.subject().This
+	page.Versions, err = one(v, v.subject(), func(ctx context.Context, c *api.Client) ([]api.AppVersion, error) { return c.Versions(ctx) })
 	if isConflict(err) {
 		page.NoApp = problemOf(err).Message
 	} else if err != nil {
@@ -103,7 +109,7 @@ func (v *visit) deployments() (any, error) {
 		}
 	}
 
-	events, err := v.api.Events(v.ctx, api.EventFilter{Kinds: []string{string(event.Deploy)}, Limit: shownDeployments})
+	events, err := v.newestEvents(api.EventFilter{Kinds: []string{string(event.Deploy)}, Limit: shownDeployments})
 	page.Events = eventRows(events)
 
 	if isConflict(err) { // without a data directory, there are no events

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-var eventScreens = []screen{{path: "/events", entry: "Events", view: "events", load: (*visit).events}}
+var eventScreens = []screen{{path: "/events", entry: "Events", view: "events", load: (*visit).events, fleet: true}}
 
 type eventsPage struct {
 	Kinds       []choice
@@ -38,18 +39,24 @@ func eventRows(events []eventlog.Event) (rows []eventRow) {
 
 func (v *visit) events() (any, error) {
 	page := &eventsPage{Kind: v.query("kind"), Match: v.query("match"), Kinds: v.choices("kind", "All", event.Kinds(), capital)}
-	before, err := v.before()
+	at, err := v.position()
 	if err != nil {
 		return nil, err
 	}
-	filter := api.EventFilter{Before: before, Limit: pageSize + 1, Match: page.Match, Kinds: event.DefaultKinds()}
+	filter := api.EventFilter{Before: at.before, Until: at.until, Limit: pageSize + 1, Match: page.Match, Kinds: event.DefaultKinds()}
 	if page.Kind != "" {
 		filter.Kinds = []string{page.Kind}
 	}
-	events, err := v.api.Events(v.ctx, filter)
-	page.First, page.Next = v.pages(len(events), func(i int) int64 { return events[i].ID })
+	events, err := v.newestEvents(filter)
+	page.First, page.Next = v.pages(len(events), func(i int) string { return v.positionOf(events[i].ID, events[i].At) })
 	page.Events = eventRows(events[:min(len(events), pageSize)])
 	return page, err
+}
+
+// newestEvents returns the newest events of the shown instances, newest first.
+func (v *visit) newestEvents(filter api.EventFilter) ([]eventlog.Event, error) {
+	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Event, error) { return c.Events(ctx, filter) })
+	return api.NewestEvents(answers, filter.Limit), err
 }
 
 func (v *visit) choices(name, all string, values []string, label func(string) string) []choice {
@@ -80,12 +87,12 @@ func (v *visit) before() (int64, error) {
 
 // pages returns links to the first page (or "" if this is the first page) and to the next one, which exists if one
 // more row was read than the page holds.
-func (v *visit) pages(rows int, id func(row int) int64) (first, next string) {
+func (v *visit) pages(rows int, position func(row int) string) (first, next string) {
 	if v.query("after") != "" {
 		first = v.with("after", "")
 	}
 	if rows > pageSize {
-		next = v.with("after", strconv.FormatInt(id(pageSize-1), 10))
+		next = v.with("after", position(pageSize-1))
 	}
 	return first, next
 }

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"html/template"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,6 +47,7 @@ type frame struct {
 	Now     time.Time
 	Paused  int
 	Caller  *api.Caller
+	Fleet   *fleetView
 	Stream  bool // true for updates of a live page, which leave out what the browser keeps
 	Form    url.Values
 	Action  string
@@ -58,6 +60,18 @@ func (f *frame) SignedIn() bool { return strings.HasPrefix(f.Caller.Who, "sessio
 // Receiving reports whether a queue can still be paused.
 func (f *frame) Receiving() bool { return f.Paused < len(f.Status.Workers) }
 
+// AllLines is the address of the screen Logs with the instance and the process of this page.
+func (f *frame) AllLines() string {
+	query := url.Values{}
+	if f.Fleet != nil && f.Fleet.Chosen != nil {
+		query.Set("instance", f.Fleet.Chosen.ID)
+	}
+	if page, ok := f.Data.(*appPage); ok && page.Process != "" {
+		query.Set("process", page.Process)
+	}
+	return strings.TrimSuffix("/logs?"+query.Encode(), "?")
+}
+
 // count is a number displayed with a navigation entry. Attention highlights it.
 type count struct {
 	N         int64
@@ -66,7 +80,7 @@ type count struct {
 
 func (v *visit) frame() *frame {
 	f := &frame{Title: v.title, Path: v.path(), Entries: entries, Counts: map[string]count{}, Status: &v.status,
-		Result: v.result, Now: v.now, Data: v.Data, Caller: &v.caller, Stream: v.streamed, Form: v.r.PostForm, Action: v.r.URL.RequestURI()}
+		Result: v.result, Now: v.now, Data: v.Data, Caller: &v.caller, Fleet: v.fleet, Stream: v.streamed, Form: v.r.PostForm, Action: v.r.URL.RequestURI()}
 	f.Title = "Problem"
 	if v.screen != nil {
 		if !v.screen.form && !v.screen.still {
@@ -80,6 +94,10 @@ func (v *visit) frame() *frame {
 		if all := v.status.Health.Environment; all.IsShared() {
 			f.Health = all.Status
 		}
+	}
+
+	if v.fleet != nil && v.fleet.Chosen != nil {
+		f.Entries = keepInstance(v.fleet.Chosen.ID)
 	}
 
 	dead := deadLetterQueues(v.status.Queues)
@@ -110,6 +128,17 @@ func (v *visit) frame() *frame {
 	}
 
 	return f
+}
+
+// keepInstance returns the navigation entries, whose screens of all instances show only one.
+func keepInstance(id string) []entry {
+	kept := slices.Clone(entries)
+	for _, sc := range screens {
+		if i := slices.IndexFunc(kept, func(e entry) bool { return e.Label == sc.entry }); sc.fleet && i >= 0 {
+			kept[i].Path = entries[i].Path + "?" + url.Values{"instance": {id}}.Encode()
+		}
+	}
+	return kept
 }
 
 func deadLetterQueues(queues []api.Queue) map[string]bool {

@@ -20,7 +20,7 @@ var functions = template.FuncMap{
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
 	"measured": measured, "sizes": sizes, "protection": protection, "applied": applied, "coloured": coloured, "clock": clock,
 	"before": before, "words": words, "exactcount": exactCount, "queuename": queueName,
-	"shell": terminal.ShellWord, "lastattempt": lastAttempt, "shortid": shortID, "persecond": perSecond,
+	"shell": terminal.ShellWord, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "persecond": perSecond,
 }
 
 // number formats n in full up to 9,999 and abbreviated beyond, as in 12.3 k.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-var logScreens = []screen{{path: "/logs", entry: "Logs", view: "logs", load: (*visit).logs}}
+var logScreens = []screen{{path: "/logs", entry: "Logs", view: "logs", load: (*visit).logs, fleet: true}}
 
 type logsPage struct {
 	Processes, Levels     []choice
@@ -24,30 +25,44 @@ type logsPage struct {
 func (v *visit) logs() (any, error) {
 	page := &logsPage{Process: v.query("process"), Level: v.query("level"), Match: v.query("match"),
 		Levels: v.choices("level", "All levels", []string{"warn", "error"}, capital)}
-	names := []string{eventlog.Own}
-	for _, p := range v.status.App {
-		names = append(names, p.Name)
+	names, err := v.processes()
+	if err != nil {
+		return nil, err
 	}
-
 	if page.Process != "" && !slices.Contains(names, page.Process) {
 		names = append(names, page.Process)
 	}
 
 	page.Processes = v.choices("process", "All processes", names, strings.Clone)
-	before, err := v.before()
+	at, err := v.position()
 	if err != nil {
 		return nil, err
 	}
 
-	filter := api.LineFilter{Before: before, Limit: pageSize + 1, Process: page.Process, Match: page.Match}
+	filter := api.LineFilter{Before: at.before, Until: at.until, Limit: pageSize + 1, Process: page.Process, Match: page.Match}
 	if err := filter.Level.UnmarshalText([]byte(cmp.Or(page.Level, slog.LevelInfo.String()))); err != nil {
 		return nil, &api.Error{Status: http.StatusBadRequest, Message: "unknown level " + strconv.Quote(page.Level),
 			Hint: "choose one of the list"}
 	}
 
-	page.Lines, err = v.api.Logs(v.ctx, filter)
-	page.First, page.Next = v.pages(len(page.Lines), func(i int) int64 { return page.Lines[i].ID })
+	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Line, error) { return c.Logs(ctx, filter) })
+	page.Lines = api.NewestLines(answers, filter.Limit)
+	page.First, page.Next = v.pages(len(page.Lines), func(i int) string { return v.positionOf(page.Lines[i].ID, page.Lines[i].At) })
 	page.Lines = page.Lines[:min(len(page.Lines), pageSize)]
 	slices.Reverse(page.Lines) // they read from top to bottom
 	return page, err
+}
+
+// processes returns the names of the processes with lines on the shown instances.
+func (v *visit) processes() ([]string, error) {
+	names := []string{eventlog.Own}
+	statuses, err := v.statuses()
+	for _, st := range statuses {
+		for _, p := range st.Answer.App {
+			if !slices.Contains(names, p.Name) {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	return names, err
 }

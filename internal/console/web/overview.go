@@ -11,7 +11,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-var overviewScreens = []screen{{path: "/{$}", entry: "Overview", view: "overview", load: (*visit).overview}}
+var overviewScreens = []screen{{path: "/{$}", entry: "Overview", view: "overview", load: (*visit).overview, fleet: true}}
 
 var environmentActs = []act{
 	{"/pause", func(v *visit) (string, error) {
@@ -39,6 +39,8 @@ type overview struct {
 	Queues      []queueRow
 	Tasks       []api.Task // failing tasks first, then by next run
 	Problems    []api.Problem
+	// Subject is the instance whose queues and causes are shown.
+	Subject api.KnownInstance
 }
 
 // attention is a row about a cause of health, a dead-letter queue or a paused queue. One of the three is set.
@@ -87,17 +89,24 @@ const (
 )
 
 func (v *visit) overview() (any, error) {
-	rows := v.queueRows()
-	o := &overview{Queues: withoutDead(rows), Problems: v.status.Problems, Tasks: v.status.Tasks.First(shownTasks)}
+	st, err := v.subjectStatus()
+	if err != nil {
+		return nil, err
+	}
+	rows := v.queueRowsOf(&st)
+	o := &overview{Queues: withoutDead(rows), Tasks: v.status.Tasks.First(shownTasks), Subject: v.subject()}
+	if o.Problems, err = v.problems(); err != nil {
+		return nil, err
+	}
 	o.Problems = o.Problems[:min(len(o.Problems), shownProblems)]
 	o.Range, o.Ranges = v.ranges()
-	if h := v.status.Health; h != nil {
+	if h := st.Health; h != nil {
 		o.Since = h.Since
-		if h.Environment.IsShared() {
-			o.Environment = h.Environment
-		}
 	}
-	o.Attention = v.attention(rows)
+	if h := v.status.Health; h != nil && h.Environment.IsShared() {
+		o.Environment = h.Environment
+	}
+	o.Attention = v.attention(&st, rows)
 	shown := min(len(o.Attention), shownAttention)
 	o.Attention, o.More = o.Attention[:shown], o.Attention[shown:]
 	return o, nil
@@ -105,7 +114,7 @@ func (v *visit) overview() (any, error) {
 
 // attention returns the dead letters and pauses of each queue and the causes of health, worst first. Rows about a queue
 // come before equally bad causes, because they have an action.
-func (v *visit) attention(rows []queueRow) (all []attention) {
+func (v *visit) attention(st *api.Status, rows []queueRow) (all []attention) {
 	for i := range rows {
 		q := &rows[i]
 		if q.DeadLetters > 0 {
@@ -115,7 +124,7 @@ func (v *visit) attention(rows []queueRow) (all []attention) {
 			all = append(all, attention{Paused: q})
 		}
 	}
-	if h := v.status.Health; h != nil {
+	if h := st.Health; h != nil {
 		causes := h.Each()
 		for i := range causes {
 			all = append(all, attention{Cause: &causes[i]})
@@ -160,19 +169,46 @@ func (v *visit) deadQueue(name string, count int64) *deadQueue {
 	return d
 }
 
-// queueRows returns all queues, those with a worker first.
-func (v *visit) queueRows() []queueRow {
+// problems returns the recent problems of the shown instances, newest first. Those with the same queue and reason are
+// one.
+func (v *visit) problems() (all []api.Problem, err error) {
+	if v.fleet == nil {
+		return v.status.Problems, nil
+	}
+	statuses, err := v.statuses()
+	for _, st := range statuses {
+		for _, p := range st.Answer.Problems {
+			i := slices.IndexFunc(all, func(same api.Problem) bool { return same.Queue == p.Queue && same.Reason == p.Reason })
+			if i < 0 {
+				all = append(all, p)
+				continue
+			}
+			count := all[i].Count + p.Count
+			if p.Last.After(all[i].Last) {
+				all[i] = p
+			}
+			all[i].Count = count
+		}
+	}
+	slices.SortStableFunc(all, func(a, b api.Problem) int { return b.Last.Compare(a.Last) })
+	return all, err
+}
+
+// queueRows returns all queues as this instance sees them, those with a worker first.
+func (v *visit) queueRows() []queueRow { return v.queueRowsOf(&v.status) }
+
+func (v *visit) queueRowsOf(st *api.Status) []queueRow {
 	live := map[string]int64{}
-	for _, q := range v.status.Queues {
+	for _, q := range st.Queues {
 		live[q.Name] = q.Ledger.Live
 	}
 
-	dead, curves := deadLetterQueues(v.status.Queues), v.site.curves.of(v)
-	rows := make([]queueRow, len(v.status.Queues))
-	for i, q := range v.status.Queues {
+	dead, curves := deadLetterQueues(st.Queues), v.site.curves.of(v)
+	rows := make([]queueRow, len(st.Queues))
+	for i, q := range st.Queues {
 		rows[i] = queueRow{Queue: q, Dead: dead[q.Name], DeadLetters: live[q.DeadLetterQueue], State: "Not worked on"}
-		for j := range v.status.Workers {
-			if w := &v.status.Workers[j]; w.Queue == q.Name {
+		for j := range st.Workers {
+			if w := &st.Workers[j]; w.Queue == q.Name {
 				rows[i].work(w)
 			}
 		}

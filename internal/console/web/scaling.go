@@ -1,14 +1,16 @@
 package web
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"tendril/api"
 )
 
-var scalingScreens = []screen{{path: "/scaling", entry: "Scaling", view: "scaling", load: (*visit).scaling}}
+var scalingScreens = []screen{{path: "/scaling", entry: "Scaling", view: "scaling", load: (*visit).scaling, fleet: true}}
 
 // scalingPage describes scaling. If Scaling is nil the size is fixed, and the decisions are advice.
 type scalingPage struct {
@@ -20,25 +22,53 @@ type scalingPage struct {
 	Ready   int
 	Last    *api.ScaleInputs
 	None    string
+	Subject string // the instance that decides, or ""
 }
 
 func (v *visit) scaling() (any, error) {
-	page := &scalingPage{Scaling: v.status.Scaling}
-	now, err := v.api.Scale(v.ctx)
+	subject := v.subject()
+	if v.fleet != nil && v.fleet.Chosen == nil {
+		if i := slices.IndexFunc(v.fleet.All, func(one api.KnownInstance) bool { return one.Leads }); i >= 0 {
+			subject = v.fleet.All[i]
+		}
+	}
+	answer, err := one(v, subject, func(ctx context.Context, c *api.Client) (page *scalingPage, err error) {
+		page = &scalingPage{Subject: subject.Name}
+		if subject.Leads {
+			page.Subject += ", the leader"
+		}
+		st := v.status
+		if !subject.This {
+			if st, err = c.Status(ctx); err != nil {
+				return page, err
+			}
+		}
+		page.Scaling = st.Scaling
+		return page, page.read(ctx, c)
+	})
+	if answer == nil && err == nil {
+		answer = &scalingPage{Subject: subject.Name, None: "The scaling of " + subject.Name + " is unknown"}
+	}
+	return answer, err
+}
+
+// read reads the backlog, the desired size and the decisions.
+func (page *scalingPage) read(ctx context.Context, c *api.Client) error {
+	now, err := c.Scale(ctx)
 	if isConflict(err) {
 		page.None = problemOf(err).Message
-		return page, nil
+		return nil
 	}
 
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	page.Backlog = now.Backlog
 	page.Oldest = time.Duration(now.OldestSeconds) * time.Second
 	page.Desired = now.Desired
-	if page.ScaleDecisions, err = v.api.ScaleDecisions(v.ctx); err != nil {
-		return nil, err
+	if page.ScaleDecisions, err = c.ScaleDecisions(ctx); err != nil {
+		return err
 	}
 	if page.Scaling != nil {
 		page.Ready = page.Scaling.Ready
@@ -48,8 +78,7 @@ func (v *visit) scaling() (any, error) {
 	if len(page.Decisions) > 0 {
 		page.Last = page.Decisions[0].Inputs
 	}
-
-	return page, nil
+	return nil
 }
 
 // measured formats an input of a decision, "–" if unknown.

@@ -40,6 +40,8 @@ type screen struct {
 	view  string
 	// load returns the .Data of the template, read from the API.
 	load func(*visit) (any, error)
+	// fleet marks a page that shows all instances, or the one in its address.
+	fleet bool
 	// form marks a page that answers a form. The form's field back names the previous page.
 	form bool
 	// still marks a page that is a form to fill in and therefore not live.

@@ -53,6 +53,7 @@ type site struct {
 	deploy      func(ctx context.Context) (api.DeployResult, error)
 	// series may be nil.
 	series func(name string) (series.Curves, bool)
+	peers  otherInstance
 	// referer is the Referer header of forms, or "".
 	referer string
 }
@@ -83,7 +84,7 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 		Schedule: "0 3 * * *", Words: "every day at 03:00", Next: []time.Time{time.Now().Add(time.Hour)}}}}
 	server = console.New(&console.Options{
 		Environment: "shop", Version: "1.2.3", Broker: b, Token: ownersToken, Access: access,
-		Handlers: console.Handlers{Pages: pages}, History: s.history,
+		Handlers: console.Handlers{Pages: pages}, History: s.history, Peers: &s.peers,
 		Status: func() api.Status {
 			st := s.status
 			st.Tasks = &s.tasks

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/observe/series"
 )
 
@@ -23,21 +25,34 @@ type recentCurves struct {
 
 // of returns the traffic of each queue by name; nil if unavailable.
 func (c *recentCurves) of(v *visit) map[string]series.Traffic {
+	if subject := v.subject(); !subject.This {
+		read, _ := one(v, subject, readCurves) // an error is a line of the page
+		return traffic(&read)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v.now.Sub(c.readAt) < curvesFor {
 		return c.queues
 	}
-	read, err := v.api.Series(v.ctx, series.Ranges()[0])
+	read, err := readCurves(v.ctx, v.api)
 	if err != nil {
 		return nil
 	}
-	c.readAt, c.queues = v.now, map[string]series.Traffic{}
+	c.readAt, c.queues = v.now, traffic(&read)
+	return c.queues
+}
+
+func readCurves(ctx context.Context, c *api.Client) (series.Curves, error) {
+	return c.Series(ctx, series.Ranges()[0])
+}
+
+func traffic(read *series.Curves) map[string]series.Traffic {
+	queues := map[string]series.Traffic{}
 	start := min(started(read.Series.In), started(read.Series.Out))
 	for name, t := range read.Queues {
-		c.queues[name] = series.Traffic{In: from(t.In, start), Out: from(t.Out, start)}
+		queues[name] = series.Traffic{In: from(t.In, start), Out: from(t.Out, start)}
 	}
-	return c.queues
+	return queues
 }
 
 // started returns the index of the first known value: curves start with the environment.

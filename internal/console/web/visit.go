@@ -26,6 +26,7 @@ type visit struct {
 
 	status api.Status
 	caller api.Caller
+	fleet  *fleetView // nil for screens of one instance, and unless there are several
 	result *result
 	title  string // page title; defaults to the entry
 	entry  string // navigation entry; defaults to the screen's
@@ -44,6 +45,11 @@ func (v *visit) load() (err error) {
 	}
 	if v.caller, err = v.api.Caller(v.ctx); err != nil {
 		return err
+	}
+	if v.screen.fleet {
+		if err := v.findFleet(); err != nil {
+			return err
+		}
 	}
 	v.api.Bodies = v.query("body") == "1"
 	v.Data, err = v.screen.load(v)

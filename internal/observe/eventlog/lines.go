@@ -26,6 +26,8 @@ type Line struct {
 	Stream  string     `json:"stream,omitempty"`
 	Level   slog.Level `json:"level"` // Info for an app process
 	Text    string     `json:"text"`  // control characters are removed
+	// Instance is as in [Event].
+	Instance string `json:"instance,omitempty"`
 }
 
 func (l Line) id() int64 { return l.ID }
@@ -37,11 +39,12 @@ type LineQuery struct {
 	Process string     // "" selects all; "web" also selects its replicas "web-2" and "web-3"
 	Level   slog.Level // minimum level
 	Match   string     // text that must occur in the line, ignoring case; "" matches every line
+	Until   time.Time  // lines before this time; zero for no limit
 }
 
 // Matches reports whether a line matches the query, apart from its Range.
 func (q *LineQuery) Matches(l *Line) bool {
-	return (q.Process == "" || IsOf(l.Process, q.Process)) && l.Level >= q.Level &&
+	return (q.Process == "" || IsOf(l.Process, q.Process)) && l.Level >= q.Level && (q.Until.IsZero() || l.At.Before(q.Until)) &&
 		(q.Match == "" || strings.Contains(strings.ToLower(l.Text), strings.ToLower(q.Match)))
 }
 

@@ -265,12 +265,32 @@
     answer.marks = answer.marks.filter((mark) => mark.at >= answer.at[answer.first]);
     return answer;
   }
+  // The curves of several instances as one. Their clocks may differ, so a point is looked up by its time.
+  function total([first, ...others]) {
+    for (const other of others) {
+      const index = new Map(other.at.map((at, i) => [at, i]));
+      for (const key of Object.keys(first.series)) {
+        const sum = ['in', 'out', 'in_flight', 'limit'].includes(key);
+        first.series[key] = first.series[key].map((value, i) => {
+          const more = other.series[key][index.get(first.at[i])] ?? null;
+          return value === null || more === null ? value ?? more : sum ? value + more : Math.max(value, more);
+        });
+      }
+      first.marks = [...first.marks, ...other.marks].sort((a, b) => a.at - b.at)
+        .filter((mark, i, all) => !i || mark.text !== all[i - 1].text || mark.at - all[i - 1].at > 30);
+    }
+    return first;
+  }
   async function loadCharts() {
     if (document.hidden || held || !charts.length) return;
     try {
-      const response = await fetch('/api/v1/series?range=' + $('#charts').dataset.range);
-      if (!response.ok) return;
-      const answer = trim(await response.json()), marks = $('#marks');
+      const { range, instances } = $('#charts').dataset;
+      const answers = await Promise.all((instances || '').split(' ').map(async (id) => {
+        const response = await fetch('/api/v1/series?range=' + range + (id && '&instance=' + id));
+        return response.ok && response.json();
+      }));
+      if (!answers.some(Boolean)) return;
+      const answer = trim(total(answers.filter(Boolean))), marks = $('#marks');
       charts.forEach((chart) => chart.update(answer));
       marks.hidden = answer.marks.length === 0;
       marks.textContent = 'Dashed lines: ' + answer.marks.slice(-5).map((mark) => clock(mark.at, false) + ' ' + mark.text.replace(/ \(.*?\)/, '')).join(' · ');

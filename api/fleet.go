@@ -1,0 +1,81 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tendril/internal/observe/eventlog"
+)
+
+const (
+	// maxAsked is how many instances [FromEach] asks, and parallelAsked how many at the same time.
+	maxAsked      = 50
+	parallelAsked = 16
+)
+
+// FromInstance is the answer of an instance, or why there is none.
+type FromInstance[T any] struct {
+	Instance *KnownInstance
+	Answer   T
+	Err      error
+}
+
+// FromEach asks several instances through the console of c, up to 50 of them.
+func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask func(context.Context, *Client) (T, error)) []FromInstance[T] {
+	answers := make([]FromInstance[T], len(all))
+	var asking errgroup.Group
+	asking.SetLimit(parallelAsked)
+	for i := range all {
+		a := &answers[i]
+		a.Instance = &all[i]
+		switch {
+		case a.Instance.NoDetails != "":
+			a.Err = errors.New(a.Instance.NoDetails)
+		case i >= maxAsked:
+			a.Err = fmt.Errorf("only %d instances are read at once", maxAsked)
+		default:
+			asking.Go(func() error {
+				a.Answer, a.Err = ask(ctx, c.On(a.Instance.ID))
+				return nil
+			})
+		}
+	}
+	_ = asking.Wait() // errors are in the answers
+	return answers
+}
+
+// Readable returns the instances that have a record, and therefore can be chosen by their ID.
+func (all *Instances) Readable() []KnownInstance {
+	return slices.DeleteFunc(slices.Clone(all.Instances), func(one KnownInstance) bool { return one.ID == "" })
+}
+
+// NewestEvents merges lists that start with the newest event, and names the instance of each event.
+func NewestEvents(answers []FromInstance[[]eventlog.Event], most int) []eventlog.Event {
+	return newest(answers, most, func(e *eventlog.Event) (time.Time, *string) { return e.At, &e.Instance })
+}
+
+// NewestLines is like [NewestEvents] for log lines.
+func NewestLines(answers []FromInstance[[]eventlog.Line], most int) []eventlog.Line {
+	return newest(answers, most, func(l *eventlog.Line) (time.Time, *string) { return l.At, &l.Instance })
+}
+
+func newest[E any](answers []FromInstance[[]E], most int, parts func(*E) (at time.Time, instance *string)) (all []E) {
+	for _, a := range answers {
+		for _, e := range a.Answer {
+			_, instance := parts(&e)
+			*instance = a.Instance.Name
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b E) int {
+		later, _ := parts(&a)
+		earlier, _ := parts(&b)
+		return earlier.Compare(later)
+	})
+	return all[:min(len(all), most)]
+}

@@ -1,0 +1,180 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tendril/api"
+)
+
+// fleetView says which instances a page shows. It is nil unless the environment has several.
+type fleetView struct {
+	All     []api.KnownInstance // that can be chosen, this one first
+	Chosen  *api.KnownInstance  // nil for all
+	Choices []choice
+	// Kept are the other parameters of the page's address, for a form that chooses an instance.
+	Kept url.Values
+	// Missing has a line for each instance that is not shown, with the reason.
+	Missing []string
+}
+
+// IDs are the IDs of the shown instances that can be read, separated by spaces.
+func (f *fleetView) IDs() string {
+	shown := f.All
+	if f.Chosen != nil {
+		shown = []api.KnownInstance{*f.Chosen}
+	}
+	var ids []string
+	for _, one := range shown {
+		if one.NoDetails == "" {
+			ids = append(ids, one.ID)
+		}
+	}
+	return strings.Join(ids, " ")
+}
+
+// Few reports whether the instances fit in one line.
+func (f *fleetView) Few() bool { return len(f.All) <= 8 }
+
+// findFleet reads the instances that the page can show, and the one that its address names.
+func (v *visit) findFleet() error {
+	if h := v.status.Health; h == nil || !h.Environment.IsShared() || !v.caller.May(api.ScopeRead) {
+		return nil
+	}
+	known, err := v.api.Instances(v.ctx)
+	if err != nil {
+		return err
+	}
+	id := v.query("instance")
+	f := &fleetView{All: known.Readable(), Kept: v.r.URL.Query()}
+	if len(f.All) < 2 && id == "" {
+		return nil
+	}
+	f.Kept.Del("instance")
+	f.Kept.Del("after")
+
+	var ids []string
+	names := map[string]string{}
+	for i, one := range f.All {
+		ids = append(ids, one.ID)
+		names[one.ID] = one.Name
+		if one.This {
+			names[one.ID] += ", this one"
+		}
+		if one.ID == id {
+			f.Chosen = &f.All[i]
+		}
+	}
+	if id != "" && f.Chosen == nil {
+		f.Chosen = &api.KnownInstance{ID: id, Name: "Instance " + id, NoDetails: "not found; it may have stopped or restarted"}
+	}
+	f.Choices = v.choices("instance", "All instances", ids, func(id string) string { return names[id] })
+	v.fleet = f
+	return nil
+}
+
+// shown returns the instances that the page shows. Without others, it is this one, without an ID.
+func (v *visit) shown() []api.KnownInstance {
+	switch {
+	case v.fleet == nil:
+		return []api.KnownInstance{{This: true}}
+	case v.fleet.Chosen != nil:
+		return []api.KnownInstance{*v.fleet.Chosen}
+	}
+	return v.fleet.All
+}
+
+// fromEach asks the shown instances and returns the answers. An instance of several that does not answer costs a line of
+// the page.
+func fromEach[T any](v *visit, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
+	return fromThose(v, v.shown(), ask)
+}
+
+func fromThose[T any](v *visit, those []api.KnownInstance, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
+	answers := api.FromEach(v.ctx, v.api, those, ask)
+	if v.fleet == nil {
+		return answers, answers[0].Err
+	}
+	return slices.DeleteFunc(answers, func(a api.FromInstance[T]) bool {
+		if a.Err == nil {
+			return false
+		}
+		if line := a.Instance.Name + ": " + problemOf(a.Err).Message; !slices.Contains(v.fleet.Missing, line) {
+			v.fleet.Missing = append(v.fleet.Missing, line)
+		}
+		return true
+	}), nil
+}
+
+// one returns what an instance answers, or the zero value if it does not.
+func one[T any](v *visit, instance api.KnownInstance, ask func(context.Context, *api.Client) (T, error)) (answer T, err error) {
+	answers, err := fromThose(v, []api.KnownInstance{instance}, ask)
+	if len(answers) > 0 {
+		answer = answers[0].Answer
+	}
+	return answer, err
+}
+
+// subject returns the instance that a page about one instance shows: the chosen one, or this one.
+func (v *visit) subject() api.KnownInstance {
+	if shown := v.shown(); len(shown) > 0 {
+		return shown[0]
+	}
+	return api.KnownInstance{This: true}
+}
+
+// subjectStatus returns the status of the subject.
+func (v *visit) subjectStatus() (api.Status, error) {
+	if subject := v.subject(); !subject.This {
+		return one(v, subject, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
+	}
+	return v.status, nil
+}
+
+// statuses returns the status of each shown instance.
+func (v *visit) statuses() ([]api.FromInstance[api.Status], error) {
+	if v.fleet == nil {
+		return []api.FromInstance[api.Status]{{Instance: &api.KnownInstance{This: true}, Answer: v.status}}, nil
+	}
+	return fromEach(v, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
+}
+
+// position is where a page of rows starts: before an ID, or before a time if the rows come from several instances.
+type position struct {
+	before int64
+	until  time.Time
+}
+
+// position returns the position in the page's address; the zero value for the first page.
+func (v *visit) position() (at position, err error) {
+	if v.fleet == nil {
+		at.before, err = v.before()
+	} else if text := v.query("after"); text != "" {
+		if at.until, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			err = &api.Error{Status: http.StatusBadRequest, Message: "after " + strconv.Quote(text) + " is not a time",
+				Hint: "go to the first page"}
+		}
+	}
+	return at, err
+}
+
+// positionOf returns the position after a row.
+func (v *visit) positionOf(id int64, at time.Time) string {
+	if v.fleet == nil {
+		return strconv.FormatInt(id, 10)
+	}
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+// rowID returns the ID of a row's element, which is unique among the rows of all instances.
+func rowID(prefix, instance string, id int64) string {
+	return prefix + strings.ReplaceAll(instance, " ", "") + "-" + strconv.FormatInt(id, 10)
+}
+
+// deploysEverywhere reports whether a deployment of this instance changes all instances.
+func (v *visit) deploysEverywhere() bool { return v.fleet != nil && v.fleet.All[0].TakesVersions }
