@@ -22,10 +22,6 @@ var environmentActs = []act{
 		answer, err := v.api.Resume(v.ctx, "", api.Reason{})
 		return "Every queue is received from again" + scope(answer) + ".", err
 	}},
-	{"/reload", func(v *visit) (string, error) {
-		_, err := v.api.Reload(v.ctx)
-		return "Reloaded.", err
-	}},
 }
 
 type overview struct {

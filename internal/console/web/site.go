@@ -61,6 +61,15 @@ var (
 		configurationActs)
 )
 
+// Actions returns the paths of all actions, sorted, as patterns of [http.ServeMux].
+func Actions() (paths []string) {
+	for i := range acts {
+		paths = append(paths, acts[i].path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
 // entries are the entries of the navigation, in order. The numbers displayed with them are [frame.Counts].
 var entries = []entry{
 	{"Overview", "/", "o"},
