@@ -227,14 +227,16 @@
       this.plot?.destroy(); this.plot = null; this.box.classList.toggle('none', !any); this.legend.hidden = !any;
       if (!any) return;
       const axis = { stroke: colour('muted'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '12px system-ui' };
+      // A value without neighbours has no line: it is drawn as a point.
+      const lone = (u, i) => u.data[i].flatMap((value, at, all) => value !== null && (all[at - 1] ?? null) === null && (all[at + 1] ?? null) === null ? [at] : []);
       const whole = this.unit ? undefined : [1, 2, 5].flatMap((n) => [1, 10, 100, 1000, 10000].map((by) => n * by)).sort((a, b) => a - b);
       this.plot = new uPlot({
         width: this.box.clientWidth, height: 160, padding: [8, 28, 0, 0], cursor: { y: false }, legend: { show: false },
         scales: { y: { range: (u, min, max) => [0, Math.max(max * 1.1, 1)] } },
-        axes: [{ ...axis, size: 28, space: 70, values: (u, all, i, space, step) => all.map((at) => clock(at, step < 60)) },
+        axes: [{ ...axis, size: 32, gap: 10, space: 70, values: (u, all, i, space, step) => all.map((at) => clock(at, step < 60)) },
           { ...axis, size: 64, incrs: whole, values: (u, all) => all.map((v) => amount(v, this.unit)) }],
         series: [{}, ...this.labels.map((label, i) => ({ label, width: 1.5,
-          stroke: colour(paints[i]), fill: i === 0 && this.labels.length < 3 ? colour('wash') : undefined, points: { show: false } }))],
+          stroke: colour(paints[i]), fill: i === 0 && this.labels.length < 3 ? colour('wash') : undefined, points: { show: true, filter: lone, size: 5, fill: colour(paints[i]) } }))],
         hooks: { setCursor: [(u) => this.explain(u.cursor.idx)], draw: [(u) => {
           u.ctx.save(); u.ctx.strokeStyle = colour('muted'); u.ctx.setLineDash([3, 3]);
           for (const mark of marks) {
@@ -247,15 +249,16 @@
       this.explain();
     }
     // Writes the values under the pointer, or the newest ones, into the legend.
-    explain(index) {
-      const hovered = index !== null && index !== undefined;
+    explain(hovered) {
+      const newest = this.data[0].findLastIndex((_, at) => this.data.slice(1).some((values) => values[at] !== null));
+      const index = hovered ?? newest;
       this.legend.replaceChildren(...this.labels.map((label, i) => {
         const values = this.data[i + 1], key = document.createElement('span'), value = document.createElement('b');
         key.className = 'key ' + paints[i];
-        value.textContent = amount(hovered ? values[index] : values.findLast((v) => v !== null), this.unit);
+        value.textContent = amount(values[index], this.unit);
         key.append(label + ' ', value);
         return key;
-      }), hovered ? 'at ' + clock(this.data[0][index], true) : 'now');
+      }), index === this.data[0].length - 1 ? 'now' : 'at ' + clock(this.data[0][index], true));
     }
   }
   // The axis starts with the data, but shows the last two points at least.
