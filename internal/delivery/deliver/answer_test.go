@@ -105,7 +105,13 @@ func TestExcerptSaysMoreThanOneLine(t *testing.T) {
 		{"long JSON", "application/json", "{\n \"error\": \"" + strings.Repeat("x", 3*answerExcerpt) + `"}`,
 			("{ \"error\": \"" + strings.Repeat("x", answerShown-12) + "...\n{\n \"error\": \"" +
 				strings.Repeat("x", 3*answerExcerpt))[:answerExcerpt]},
-		{"a page", "text/html", "<title>KeyError</title><body>...", "KeyError\n<title>KeyError</title><body>..."},
+		{"a page", "text/html", "<title>KeyError</title><body>...", "KeyError\n..."},
+		{"a page of Express", "text/html", "<!DOCTYPE html>\n<html><head>\n<title>Error</title>\n</head><body>\n<pre>Error: no " +
+			"address<br> &nbsp; &nbsp;at Layer.handle (/app/<b>index.js</b>:7:9)</pre>\n</body>\n</html>",
+			"Error: no address\n    at Layer.handle (/app/index.js:7:9)"},
+		{"a page with blocks", "text/html", "<style>h1 {}</style><h1>Server  Error</h1><p>no <b>stock</b></p><table><tr><td>order</td>" +
+			"<td>7</td></tr></table>",
+			"Server Error no stock order 7\nServer Error\nno stock\norder 7"},
 		{"a page of text alone", "text/html", "card declined", ""},
 		{"no text", "image/png", "\x89PNG", ""},
 	} {

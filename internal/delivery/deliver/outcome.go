@@ -239,7 +239,8 @@ const (
 )
 
 // answerHead returns the most informative line of an unsuccessful response: the message of an HTML or XML page, the
-// start of JSON, or a line of other text. It returns "" if the body is not text. excerpt is the start of the body.
+// start of JSON, or a line of other text. It returns "" if the body is not text. excerpt is the start of the body, of
+// HTML without its tags.
 func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""
@@ -254,8 +255,10 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	switch {
 	case strings.HasSuffix(kind, "json"):
 		line = printable(text)
-	case kind == "text/html", strings.HasSuffix(kind, "xml"):
-		line = pageText(body)
+	case kind == "text/html":
+		line, text = pageText(body)
+	case strings.HasSuffix(kind, "xml"):
+		line, _ = pageText(body)
 	case strings.HasPrefix(kind, "text/"):
 		line = firstLine(text)
 	default:

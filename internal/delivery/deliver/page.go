@@ -12,8 +12,8 @@ import (
 )
 
 // pageText returns the message of an HTML or XML page: the title or, if that only names the status, the first <pre>,
-// the first <h1> or the whole text.
-func pageText(page []byte) string {
+// the first <h1> or the whole text. It also returns the whole text, with its lines but without the title.
+func pageText(page []byte) (line, text string) {
 	var all strings.Builder
 	parts := map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}
 	var part, hidden atom.Atom // elements that enclose the next text
@@ -44,18 +44,46 @@ func pageText(page []byte) string {
 		case kind == html.StartTagToken && part == 0 && parts[tag] != nil && parts[tag].Len() == 0:
 			part = tag
 		}
-		all.WriteByte(' ')
+		switch {
+		case inline[tag]:
+		case tag == atom.Td || tag == atom.Th:
+			if !strings.HasSuffix(all.String(), "\n") { // otherwise, the space would indent the line
+				all.WriteByte(' ')
+			}
+		default:
+			all.WriteByte('\n')
+		}
 	}
 
 	title := printable(parts[atom.Title].String())
 	heading := printable(parts[atom.H1].String())
 	candidates := []string{title, firstLine(parts[atom.Pre].String()), heading, printable(all.String())}
-	for _, text := range candidates {
-		if text != "" && !namesStatus(text) {
-			return text
+	line = cmp.Or(candidates...)
+	for _, candidate := range candidates {
+		if candidate != "" && !namesStatus(candidate) {
+			line = candidate
+			break
 		}
 	}
-	return cmp.Or(candidates...)
+	return line, indented(all.String())
+}
+
+// inline contains the elements that do not separate words.
+var inline = map[atom.Atom]bool{atom.A: true, atom.Abbr: true, atom.B: true, atom.Code: true, atom.Em: true, atom.Font: true,
+	atom.I: true, atom.Kbd: true, atom.Mark: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strong: true,
+	atom.Tt: true, atom.U: true, atom.Var: true}
+
+// indented normalizes white space, except at the beginning of a line, and removes empty lines.
+func indented(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(strings.ReplaceAll(text, "\u00a0", " ")) {
+		if words := strings.Fields(line); len(words) > 0 {
+			out.WriteString(line[:len(line)-len(strings.TrimLeft(line, " \t"))])
+			out.WriteString(strings.Join(words, " "))
+			out.WriteByte('\n')
+		}
+	}
+	return out.String()
 }
 
 // statusNames contains texts that are no more informative than a status code.
