@@ -181,11 +181,11 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 
 	i := slices.IndexFunc(all, func(v AppVersion) bool { return v.Number == wanted })
 	again := slices.IndexFunc(all, func(v AppVersion) bool { return slices.Contains(v.Replaced, wanted) })
-	live := slices.IndexFunc(all, func(v AppVersion) bool { return v.State == VersionLive })
+	inPlace := slices.IndexFunc(all, func(v AppVersion) bool { return v.InPlace })
 	switch {
-	case wanted == 0 && live >= 0 && all[live].InPlace:
-		refusal.Message = "no version to roll back to: " + all[live].inPlaceText()
-		refusal.Status, refusal.Hint = http.StatusConflict, inPlaceHint(all[live].Folder)
+	case wanted == 0 && inPlace >= 0:
+		refusal.Message = "no version to roll back to: " + all[inPlace].inPlaceText()
+		refusal.Status, refusal.Hint = http.StatusConflict, inPlaceHint(all[inPlace].Folder)
 	case wanted == 0:
 		refusal.Message, refusal.Status = "no version to roll back to", http.StatusConflict
 	case i < 0 && again >= 0 && all[again].InPlace:

@@ -138,6 +138,13 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 		"no version to roll back to: version 3 was started in place in /srv/shop, and not copied" {
 		t.Errorf("without a number: %+v", refused)
 	}
+	deployed := kept(8, "/data/versions/two")
+	deployed.State = api.VersionLive
+	_, err = api.ChooseVersion([]api.AppVersion{deployed, all[0]}, 0)
+	if !errors.As(err, &refused) || !strings.HasSuffix(refused.Hint, typed) || refused.Message !=
+		"no version to roll back to: version 3 was started in place in /srv/shop, and not copied" {
+		t.Errorf("after the first deployment: %+v", refused)
+	}
 	for number := range 3 * maxVersions {
 		v := kept(number+10, "/srv/shop")
 		all = withVersion(all, v)
