@@ -46,8 +46,8 @@ var (
 		Act: "message read, with request and answer"}
 	RecordExchanges = Route[RecordRequest, Recording]{Pattern: "POST /api/v1/exchanges", Summary: "Record exchanges for a while.",
 		Act: "requests recorded"}
-	GetEvents     = Route[NoBody, EventList]{Pattern: "GET /api/v1/events", Summary: "Events, newest first, or those after an id.", Query: "after before limit kind match since"}
-	GetLogs       = Route[NoBody, LineList]{Pattern: "GET /api/v1/logs", Summary: "Lines of the log, newest first, or those after an id.", Query: "after before limit process match level"}
+	GetEvents     = Route[NoBody, EventList]{Pattern: "GET /api/v1/events", Summary: "Events, newest first, or those after an id.", Query: "after before limit kind match since until"}
+	GetLogs       = Route[NoBody, LineList]{Pattern: "GET /api/v1/logs", Summary: "Lines of the log, newest first, or those after an id.", Query: "after before limit process match level until"}
 	GetQueues     = Route[NoBody, QueueList]{Pattern: "GET /api/v1/queues", Summary: "The embedded queues."}
 	GetQueue      = Route[NoBody, Queue]{Pattern: "GET /api/v1/queues/{name}", Summary: "One queue with its attributes."}
 	CountMessages = Route[NoBody, Total]{Pattern: "GET /api/v1/queues/{name}/count", Summary: "Number of matching messages.", Query: selectionQueries + " wait body",
