@@ -14,6 +14,7 @@ import (
 
 	"tendril/api"
 	"tendril/internal/console"
+	"tendril/queue"
 )
 
 func TestAtMostFiveLinesNeedAttention(t *testing.T) {
@@ -80,18 +81,24 @@ func TestFormsAreShownToThoseWhoMayAct(t *testing.T) {
 			cookie, key := s.session(c.scopes...)
 			acts, deploys := 0, 0
 			for _, sc := range screens {
-				if sc.form || sc.still || sc.view == "configuration" {
+				if sc.form || sc.view == "configuration" {
 					continue
 				}
 				name := "jobs"
 				if sc.view == "task" {
 					name = "cleanup"
 				}
-				path := strings.NewReplacer("{$}", "", "{name}", name, "{id}", id).Replace(sc.path)
+				if sc.still {
+					name = "jobs-dead"
+				}
+				path := strings.NewReplacer("{$}", "", "{name}", name, "{id}", id).Replace(sc.path) + "?queue=jobs-dead&which=all"
 				_, page := s.asSession(cookie, key, "GET", path, nil)
 				deploying := strings.Count(page, `action="/deployments/`) + strings.Count(page, `action="/app/`)
 				deploys += deploying
-				acts += strings.Count(page, `method="post"`) - strings.Count(page, `action="/logout"`) - deploying
+				acting := strings.Count(page, `method="post"`) - strings.Count(page, `action="/logout"`) - deploying
+				if acts += acting; sc.still && acting > 0 != c.acts {
+					t.Errorf("%s shows %d forms that act", path, acting)
+				}
 			}
 			if acts > 0 != c.acts || deploys > 0 != c.deploys {
 				t.Errorf("%d forms that act and %d that deploy are shown", acts, deploys)
@@ -216,10 +223,15 @@ func TestLongBodiesAreCutAndNotStreamed(t *testing.T) {
 	if got := s.get(html.UnescapeString(address[1])); got != body {
 		t.Errorf("the download at %q has %d bytes, want %d", address[1], len(got), len(body))
 	}
-	short := s.send("jobs", "a short text")
-	match := liveAddress.FindStringSubmatch(s.get("/messages/" + short + "?queue=jobs"))
-	if update := s.stream(strings.ReplaceAll(match[1], "&amp;", "&")); strings.Contains(update, "a short text") {
-		t.Errorf("an update repeats the body:\n%s", update)
+	short := s.send("jobs", "a short text", queue.Attribute{Name: "note", Type: "String", Value: strings.Repeat("note ", 20_000)})
+	page = s.get("/messages/" + short + "?queue=jobs")
+	if wantText(t, page, "note note", "note n…"); len(page) > 2*maxShownBody {
+		t.Errorf("the page with a long attribute has %d bytes", len(page))
+	}
+	match := liveAddress.FindStringSubmatch(page)
+	update := s.stream(strings.ReplaceAll(match[1], "&amp;", "&"))
+	if strings.Contains(update, "a short text") || strings.Contains(update, "note") {
+		t.Errorf("an update repeats the body or an attribute:\n%s", update)
 	}
 }
 

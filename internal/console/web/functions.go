@@ -20,7 +20,7 @@ var functions = template.FuncMap{
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
 	"measured": measured, "sizes": sizes, "protection": protection, "applied": applied, "coloured": coloured, "clock": clock,
 	"before": before, "words": words, "exactcount": exactCount, "queuename": queueName,
-	"shell": terminal.ShellWord, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "persecond": perSecond,
+	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "persecond": perSecond,
 }
 
 // number formats n in full up to 9,999 and abbreviated beyond, as in 12.3 k.
@@ -172,6 +172,14 @@ func tone(state any) string {
 func list(items ...any) []any { return items }
 
 func pair(first, second any) [2]any { return [2]any{first, second} }
+
+// head returns the start of a text that may be as long as a message.
+func head(text string) string {
+	if len(text) <= maxShownBody {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxShownBody], "") + "…"
+}
 
 const maxPreview = 120
 

@@ -46,6 +46,9 @@ func (v *visit) load() (err error) {
 	if v.caller, err = v.api.Caller(v.ctx); err != nil {
 		return err
 	}
+	if v.screen.still && !v.caller.May(api.ScopeAct) {
+		return v.mayNotAct()
+	}
 	if v.screen.fleet {
 		if err := v.findFleet(); err != nil {
 			return err
@@ -54,6 +57,18 @@ func (v *visit) load() (err error) {
 	v.api.Bodies = v.query("body") == "1"
 	v.Data, err = v.screen.load(v)
 	return err
+}
+
+// mayNotAct is the error of a page that is a form to fill in.
+func (v *visit) mayNotAct() error {
+	switch {
+	case v.caller.ReadOnly:
+		return &api.Error{Status: http.StatusForbidden, Message: "the console is read-only"}
+	case v.caller.Who == "":
+		return &api.Error{Status: http.StatusUnauthorized, Message: "sign in to act"}
+	}
+	return &api.Error{Status: http.StatusForbidden, Message: "you may only read here",
+		Hint: "an action needs the scope act: 'tendril open --scope act'"}
 }
 
 // path returns the page's path and query; for a form, the path to return to.
