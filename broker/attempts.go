@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"tendril/queue"
 )
 
 // Attempt is a failed delivery of a message.
@@ -92,7 +94,7 @@ type pendingAttempt struct {
 	origin        int64
 	at            int64 // time in Unix milliseconds
 	line          string
-	reason        string     // see failureReason
+	reason        string     // see [queue.FailureGroup]
 	originalQueue *liveQueue // the queue the message was sent to; nil if the message has moved or is not in memory
 	receipt       receiptRow // set only if originalQueue is
 	hasEarlier    bool
@@ -111,7 +113,7 @@ type attemptLog struct {
 	}
 }
 
-// reasonOf returns [failureReason] of an attempt, from the cache if the previous attempt failed in the same way. The
+// reasonOf returns the [queue.FailureGroup] of an attempt, from the cache if the previous attempt failed in the same way. The
 // lock is not held while the reason is determined.
 func (l *attemptLog) reasonOf(a *Attempt) string {
 	l.mu.Lock()
@@ -120,7 +122,7 @@ func (l *attemptLog) reasonOf(a *Attempt) string {
 	if reason != "" && a.Status == latest.Status && a.Reason == latest.Reason && a.Answer == latest.Answer {
 		return reason
 	}
-	reason = failureReason(a)
+	reason = queue.FailureGroup(a.Status, a.Reason, a.Answer)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.latest.attempt, l.latest.reason = *a, reason

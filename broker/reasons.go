@@ -3,14 +3,9 @@ package broker
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
 // ReasonGroup is a group of messages in a queue that last failed for the same reason.
@@ -134,107 +129,4 @@ func (t *tx) flushReasons() (err error) {
 	}
 	clear(t.reasons)
 	return err
-}
-
-const maxReason = 200
-
-// failureReason returns the reason that an attempt is grouped by. Similar failures get the same reason because it has
-// no numbers and IDs.
-func failureReason(a *Attempt) string {
-	message := withoutIDs(headline(a.Answer))
-	text := withoutIDs(a.Reason) + " " + message
-	if a.Status >= 300 {
-		text = fmt.Sprintf("HTTP %d %s", a.Status, message)
-	}
-	return cutText(strings.Join(strings.FieldsFunc(text, notInReason), " "), maxReason)
-}
-
-func notInReason(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
-
-func headline(answer string) string {
-	var object map[string]any
-	if json.Unmarshal([]byte(answer), &object) == nil {
-		if message := errorText(object); message != "" {
-			return message
-		}
-	}
-	line, _, _ := strings.Cut(strings.TrimSpace(answer), "\n")
-	return line
-}
-
-func errorText(object map[string]any) string {
-	for _, name := range []string{"message", "error", "detail", "title", "errorMessage", "reason"} {
-		switch value := object[name].(type) {
-		case string:
-			if value != "" {
-				return value
-			}
-		case map[string]any:
-			if inner := errorText(value); inner != "" {
-				return inner
-			}
-		}
-	}
-	return ""
-}
-
-// withoutIDs replaces numbers with # and IDs with *.
-func withoutIDs(text string) string {
-	var out strings.Builder
-	for text != "" {
-		end := strings.IndexFunc(text, notInWord)
-		switch {
-		case end < 0:
-			end = len(text)
-			fallthrough
-		case end > 0:
-			out.WriteString(wordWithoutIDs(text[:end]))
-		default:
-			_, end = utf8.DecodeRuneInString(text)
-			out.WriteString(text[:end])
-		}
-		text = text[end:]
-	}
-	return out.String()
-}
-
-func notInWord(r rune) bool {
-	return r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-}
-
-var (
-	aUUID   = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-	aNumber = regexp.MustCompile(`\d+`)
-)
-
-// mixedID is the minimum length at which a mix of letters and digits counts as an ID, as in "order_8f3a21".
-const mixedID = 6
-
-func wordWithoutIDs(word string) string {
-	if !strings.ContainsFunc(word, unicode.IsDigit) {
-		return word
-	}
-	if aUUID.MatchString(word) {
-		return "*"
-	}
-
-	var out strings.Builder
-	for word != "" {
-		end := strings.IndexAny(word, "-_")
-		if end < 0 {
-			end = len(word)
-		}
-		part := word[:end]
-		hasDigits, hasLetters := strings.ContainsFunc(part, unicode.IsDigit), strings.ContainsFunc(part, unicode.IsLetter)
-		if len(part) >= mixedID && hasDigits && hasLetters {
-			part = "*"
-		}
-		out.WriteString(aNumber.ReplaceAllLiteralString(part, "#"))
-		word = word[end:]
-		if word != "" {
-			out.WriteByte(word[0])
-			word = word[1:]
-		}
-	}
-	return out.String()
 }

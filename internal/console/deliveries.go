@@ -167,7 +167,7 @@ func (ds *Deliveries) Problems() []api.Problem {
 	return slices.Clone(ds.problems)
 }
 
-// group returns the failures grouped by queue and reason. It does not copy the ring, because deliveries wait while it
+// group returns the failures grouped by queue and [queue.FailureGroup]. It does not copy the ring, because deliveries wait while it
 // holds the lock.
 func (ds *Deliveries) group() []api.Problem {
 	type key struct{ queue, reason string }
@@ -177,10 +177,11 @@ func (ds *Deliveries) group() []api.Problem {
 		if d.Done() {
 			continue
 		}
-		p := groups[key{d.Queue, d.Reason}]
+		k := key{d.Queue, queue.FailureGroup(d.Status, d.Reason, d.Answer)}
+		p := groups[k]
 		if p == nil {
-			p = &api.Problem{Queue: d.Queue, Reason: d.Reason, Last: d.At, LastMessageID: d.MessageID}
-			groups[key{d.Queue, d.Reason}] = p
+			p = &api.Problem{Queue: k.queue, Reason: k.reason, Last: d.At, LastMessageID: d.MessageID}
+			groups[k] = p
 		}
 		p.Count++
 		p.First = d.At

@@ -136,16 +136,21 @@ func TestProblemsAreGroupedByReason(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0).UTC() }
 	var ds Deliveries
 	for i, d := range []api.Delivery{
-		{MessageID: "a", Queue: "jobs", Outcome: "failed", Reason: "HTTP 500"},
+		{MessageID: "a", Queue: "jobs", Outcome: "failed", Status: 500, Reason: "HTTP 500"},
 		{MessageID: "b", Queue: "jobs", Outcome: "done", Status: 200},
-		{MessageID: "c", Queue: "jobs", Outcome: "failed", Reason: "HTTP 500"},
+		{MessageID: "c", Queue: "jobs", Outcome: "failed", Status: 500, Reason: "HTTP 500"},
 		{MessageID: "d", Queue: "jobs", Outcome: "unreached", Reason: "connection refused"},
-		{MessageID: "e", Queue: "mail", Outcome: "failed", Reason: "HTTP 500"},
+		{MessageID: "e", Queue: "mail", Outcome: "failed", Status: 500, Reason: "HTTP 500"},
+		{MessageID: "f", Queue: "mail", Outcome: "failed", Status: 422, Reason: "HTTP 422", Answer: "no order 17\nat 5"},
+		{MessageID: "g", Queue: "mail", Outcome: "failed", Status: 422, Reason: "HTTP 422", Answer: "no order 18"},
+		{MessageID: "h", Queue: "mail", Outcome: "failed", Status: 422, Reason: "HTTP 422", Answer: "no customer"},
 	} {
 		d.At = at(i)
 		ds.Record(d)
 	}
 	want := []api.Problem{
+		{Queue: "mail", Reason: "HTTP 422 no customer", Count: 1, First: at(7), Last: at(7), LastMessageID: "h"},
+		{Queue: "mail", Reason: "HTTP 422 no order #", Count: 2, First: at(5), Last: at(6), LastMessageID: "g"},
 		{Queue: "mail", Reason: "HTTP 500", Count: 1, First: at(4), Last: at(4), LastMessageID: "e"},
 		{Queue: "jobs", Reason: "connection refused", Count: 1, First: at(3), Last: at(3), LastMessageID: "d"},
 		{Queue: "jobs", Reason: "HTTP 500", Count: 2, First: at(0), Last: at(2), LastMessageID: "c"},

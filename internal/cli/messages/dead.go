@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -224,7 +225,7 @@ func noDeadLetterQueue(name string) error {
 func (g *deadLetterQueue) contents(which *selector) messageSource {
 	p := sourceOf(g.queue, which)
 	if remote, ok := p.(*sqsSource); ok {
-		remote.source, remote.sources = g.source, g.sources
+		remote.source, remote.sources, remote.failures = g.source, g.sources, g.failures
 	}
 	return p
 }
@@ -276,16 +277,14 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 		return nil
 	}
 
-	reasons := dead.reasons(ctx)
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
 	for _, m := range messages {
-		reason := cmp.Or(lastFailure(&m), reasons[m.ID])
+		reason := lastFailure(&m)
 		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
 			m.SentAt = f.SentAt
 			m.DeadAt = f.FailedAt
 			m.DeadLetterSource = f.Source
 			m.ReceiveCount += f.Receives
-			reason = f.Reason
 		}
 		rows = append(rows, []string{m.ID, base.Since(m.SentAt), base.Since(m.DeadAt), fmt.Sprint(m.ReceiveCount),
 			cmp.Or(base.AfterColon(m.DeadLetterSource), "-"), cmp.Or(base.Preview(reason, 40), "-"), base.Preview(m.Body, previewWidth)})
@@ -302,30 +301,30 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	return nil
 }
 
-// reasons returns the last failures that the running environment remembers, by message ID.
-func (d deadLetterQueues) reasons(ctx context.Context) map[string]string {
-	reasons := map[string]string{}
-	i := slices.IndexFunc(d, func(g *deadLetterQueue) bool { return g.worker != nil })
-	if i < 0 {
-		return reasons
+// failures returns the failed attempts that the running environment remembers, by message ID, oldest first.
+func (g *deadLetterQueue) failures(ctx context.Context) map[string][]api.Attempt {
+	failures := map[string][]api.Attempt{}
+	if g.worker == nil {
+		return failures
 	}
-	recent, err := d[i].worker.Deliveries(ctx, api.DefaultDeliveries)
+	recent, err := g.worker.Deliveries(ctx, api.DefaultDeliveries)
 	if err != nil {
-		return reasons
+		return failures
 	}
-	for _, delivery := range recent {
-		if _, newer := reasons[delivery.MessageID]; !newer && !delivery.Done() {
-			reasons[delivery.MessageID] = delivery.Reason
+	for _, d := range slices.Backward(recent) {
+		if !d.Done() {
+			failures[d.MessageID] = append(failures[d.MessageID], api.Attempt{At: d.At, Outcome: d.Outcome, Status: d.Status,
+				Reason: d.Reason, Answer: d.Answer, DurationMS: d.DurationMS, ReceiveCount: d.ReceiveCount, RetryAt: d.RetryAt})
 		}
 	}
-	return reasons
+	return failures
 }
 
 func lastFailure(m *api.Message) string {
-	if len(m.Attempts) == 0 {
+	last := lastAttempt(m)
+	if last == nil {
 		return ""
 	}
-	last := m.Attempts[len(m.Attempts)-1]
 	line, _, _ := strings.Cut(strings.TrimSpace(last.Answer), "\n")
 	if line == "" {
 		return last.Reason
@@ -342,9 +341,10 @@ func newDeadReasons(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reasons [QUEUE]",
 		Short: "Group dead letters by the reason of their last failure",
-		Long: `Groups the dead letters of each embedded queue by the status and the first line of the last
-answer, largest group first. # stands for a number, * for an id. Messages without a recorded
-attempt are counted under -.`,
+		Long: `Groups dead letters by the status and the first line of the last answer, largest group first.
+# stands for a number, * for an id. Messages without a recorded attempt are counted under -.
+On Amazon SQS all dead letters are received. Their attempts are known with --dead-letter-reasons,
+or if this instance made them recently.`,
 		Example: `  tendril dead reasons
   tendril dead redrive --reason 'HTTP 503 database is locked'`,
 	}
@@ -352,12 +352,12 @@ attempt are counted under -.`,
 	w := target.AddQueueArgument(cmd, target.AllDeadLetters)
 	var dead deadLetterQueues
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (groups []queueReason, err error) {
-		if dead, err = findDead(ctx, c, cmd, w, &selector{reason: new(string)}); err != nil {
+		if dead, err = findDead(ctx, c, cmd, w, &selector{all: true}); err != nil {
 			return nil, err
 		}
 		groups = []queueReason{}
 		for _, g := range dead {
-			ofQueue, err := g.queue.Client.Reasons(ctx, g.queue.Name)
+			ofQueue, err := g.reasons(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -370,6 +370,51 @@ attempt are counted under -.`,
 	}, base.ViewOf(func(groups []queueReason) error { return printReasons(c, dead, groups) },
 		base.Named(func(g *queueReason) string { return g.Reason })))
 	return cmd
+}
+
+func (g *deadLetterQueue) reasons(ctx context.Context) ([]api.ReasonGroup, error) {
+	if g.queue.Remote == nil {
+		return g.queue.Client.Reasons(ctx, g.queue.Name)
+	}
+
+	everything := &selector{all: true}
+	messages, err := collect(ctx, g.contents(everything), everything)
+	if err != nil {
+		return nil, err
+	}
+	return groupByReason(messages, time.Now()), nil
+}
+
+func groupByReason(messages []api.Message, now time.Time) []api.ReasonGroup {
+	groups := map[string]*api.ReasonGroup{}
+	for i := range messages {
+		reason := failureGroup(&messages[i])
+		if groups[reason] == nil {
+			groups[reason] = &api.ReasonGroup{Reason: reason}
+		}
+		group := groups[reason]
+		group.Count++
+		a := lastAttempt(&messages[i])
+		if a == nil {
+			continue
+		}
+		if group.First.IsZero() || a.At.Before(group.First) {
+			group.First = a.At
+		}
+		if a.At.After(group.Last) {
+			group.Last = a.At
+		}
+		if hours := int(now.Sub(a.At).Hours()); hours >= 0 && hours < len(group.Hours) {
+			group.Hours[len(group.Hours)-1-hours]++
+		}
+	}
+
+	list := make([]api.ReasonGroup, 0, len(groups))
+	for _, group := range groups {
+		list = append(list, *group)
+	}
+	slices.SortFunc(list, func(a, b api.ReasonGroup) int { return strings.Compare(a.Reason, b.Reason) })
+	return list
 }
 
 func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) error {

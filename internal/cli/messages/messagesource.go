@@ -30,6 +30,25 @@ func (m *held) source() string {
 	return m.DeadLetterSource
 }
 
+// lastAttempt returns the message's last failure, as recorded with the message or in tendril's attribute, or nil.
+func lastAttempt(m *api.Message) *api.Attempt {
+	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
+		return &api.Attempt{At: f.FailedAt, Instance: f.Instance, Status: f.Status, Reason: f.Reason, Answer: f.Answer}
+	}
+	if len(m.Attempts) == 0 {
+		return nil
+	}
+	return &m.Attempts[len(m.Attempts)-1]
+}
+
+// failureGroup returns the reason by which [lastAttempt] is grouped, or "".
+func failureGroup(m *api.Message) string {
+	if a := lastAttempt(m); a != nil {
+		return queue.FailureGroup(a.Status, a.Reason, a.Answer)
+	}
+	return ""
+}
+
 // messageSource provides the messages of one queue, embedded or on Amazon SQS.
 type messageSource interface {
 	// read iterates over the messages, oldest first, in batches of at most n. It stops after an error.
@@ -132,17 +151,23 @@ type sqsSource struct {
 	open func(ctx context.Context, reference string) (target.Sender, error)
 	// source is the destination of messages without a known source, or "".
 	source string
+	// failures returns the failed attempts that the running environment remembers, by message ID; nil if there is none.
+	failures func(ctx context.Context) map[string][]api.Attempt
 	// sources returns the names of the queues that use this one as dead-letter queue; nil if unknown.
 	sources func(ctx context.Context) ([]string, error)
 
 	holding map[string]string // message ID to receipt handle
 	seen    map[string]bool   // IDs of messages returned before, and of their copies
 	opened  map[string]target.Sender
+	history map[string][]api.Attempt
 	known   map[string]bool // names of the queues that dead-letter to this one; nil until the first use
 }
 
 func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	p.holding, p.seen = map[string]string{}, map[string]bool{}
+	if p.failures != nil {
+		p.history = p.failures(ctx)
+	}
 	return func(yield func([]held, error) bool) {
 		for {
 			portion, err := p.receive(ctx, min(n, queue.MaxBatch))
@@ -171,7 +196,9 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 		p.holding[m.ID] = m.ReceiptHandle
 		if !p.seen[m.ID] {
 			p.seen[m.ID] = true
-			portion = append(portion, held{api.FromMessage(m, p.name), m.ReceiptHandle})
+			one := held{api.FromMessage(m, p.name), m.ReceiptHandle}
+			one.Attempts = p.history[m.ID]
+			portion = append(portion, one)
 		}
 	}
 	return portion, nil

@@ -23,8 +23,7 @@ type selector struct {
 	attribute string
 	// since and until limit the time of dead-lettering; each is a duration before now or a time.
 	since, until string
-	// reason selects messages by the reason of their last failure, for embedded queues only; nil means any, and "" no
-	// recorded reason.
+	// reason selects messages by the reason of their last failure; nil means any, and "" no recorded reason.
 	reason *string
 	limit  int // maximum number; 0 means no limit
 	// allUnlessNamed is true if an empty selector selects all messages.
@@ -45,7 +44,7 @@ func addMatch(cmd *cobra.Command, p *selector) {
 }
 
 func addReason(cmd *cobra.Command, p *selector) {
-	cmd.Flags().Func("reason", "Select messages with this reason from 'tendril dead reasons' (embedded queue only).",
+	cmd.Flags().Func("reason", "Select messages with this reason from 'tendril dead reasons'.",
 		func(text string) error {
 			p.reason = &text
 			return nil
@@ -96,23 +95,18 @@ func timeBefore(flag, text string) (time.Time, error) {
 
 // knownBy rejects criteria that the queue does not support.
 func (p *selector) knownBy(q *target.Queue) error {
-	switch {
-	case q.Remote == nil:
-		return nil
-	case p.reason != nil:
-		return base.Usagef("--reason works on the embedded queue only").
-			Hint("Amazon SQS does not record why a message failed")
-	case p.since != "" || p.until != "":
+	if q.Remote != nil && (p.since != "" || p.until != "") {
 		return base.Usagef("--since and --until work on the embedded queue only").
 			Hint("Amazon SQS does not record when a message was dead-lettered")
 	}
 	return nil
 }
 
-func (p *selector) matches(m *api.Message) bool {
+// matches reports whether a message is selected. The embedded queue has already applied the filter.
+func (p *selector) matches(m *held) bool {
 	name, value, _ := strings.Cut(p.attribute, "=")
 	has := func(a queue.Attribute) bool { return a.Name == name && (value == "" || a.Value == value) }
-	return strings.Contains(m.Body, p.match) && (name == "" || slices.ContainsFunc(m.Attributes, has))
+	return (p.reason == nil || m.receipt == "" || *p.reason == failureGroup(&m.Message)) && strings.Contains(m.Body, p.match) && (name == "" || slices.ContainsFunc(m.Attributes, has))
 }
 
 func (p *selector) check(args []string) error {
@@ -201,7 +195,7 @@ func (s *selection) take(portion []held) []held {
 			continue
 		}
 		s.met[m.ID], s.stale = true, false
-		if s.full() || len(s.selector.ids) > 0 && !s.missing[m.ID] || !s.selector.matches(&m.Message) {
+		if s.full() || len(s.selector.ids) > 0 && !s.missing[m.ID] || !s.selector.matches(&m) {
 			continue
 		}
 		delete(s.missing, m.ID)

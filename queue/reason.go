@@ -1,0 +1,114 @@
+package queue
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const maxFailureGroup = 200 // bytes
+
+// FailureGroup returns the reason by which failed attempts are grouped: the status, or the [Result]'s reason if there is
+// none, and the first line of the response. Similar failures get the same text because it has no numbers and IDs.
+func FailureGroup(status int, reason, answer string) string {
+	message := withoutIDs(headline(answer))
+	text := withoutIDs(reason) + " " + message
+	if status >= 300 {
+		text = fmt.Sprintf("HTTP %d %s", status, message)
+	}
+	text = strings.ToValidUTF8(strings.Join(strings.FieldsFunc(text, notInReason), " "), string(utf8.RuneError))
+	return strings.ToValidUTF8(text[:min(len(text), maxFailureGroup)], "")
+}
+
+func notInReason(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+
+func headline(answer string) string {
+	var object map[string]any
+	if json.Unmarshal([]byte(answer), &object) == nil {
+		if message := errorText(object); message != "" {
+			return message
+		}
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(answer), "\n")
+	return line
+}
+
+func errorText(object map[string]any) string {
+	for _, name := range []string{"message", "error", "detail", "title", "errorMessage", "reason"} {
+		switch value := object[name].(type) {
+		case string:
+			if value != "" {
+				return value
+			}
+		case map[string]any:
+			if inner := errorText(value); inner != "" {
+				return inner
+			}
+		}
+	}
+	return ""
+}
+
+// withoutIDs replaces numbers with # and IDs with *.
+func withoutIDs(text string) string {
+	var out strings.Builder
+	for text != "" {
+		end := strings.IndexFunc(text, notInWord)
+		switch {
+		case end < 0:
+			end = len(text)
+			fallthrough
+		case end > 0:
+			out.WriteString(wordWithoutIDs(text[:end]))
+		default:
+			_, end = utf8.DecodeRuneInString(text)
+			out.WriteString(text[:end])
+		}
+		text = text[end:]
+	}
+	return out.String()
+}
+
+func notInWord(r rune) bool {
+	return r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+}
+
+var (
+	aUUID   = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+	aNumber = regexp.MustCompile(`\d+`)
+)
+
+// mixedID is the minimum length at which a mix of letters and digits counts as an ID, as in "order_8f3a21".
+const mixedID = 6
+
+func wordWithoutIDs(word string) string {
+	if !strings.ContainsFunc(word, unicode.IsDigit) {
+		return word
+	}
+	if aUUID.MatchString(word) {
+		return "*"
+	}
+
+	var out strings.Builder
+	for word != "" {
+		end := strings.IndexAny(word, "-_")
+		if end < 0 {
+			end = len(word)
+		}
+		part := word[:end]
+		hasDigits, hasLetters := strings.ContainsFunc(part, unicode.IsDigit), strings.ContainsFunc(part, unicode.IsLetter)
+		if len(part) >= mixedID && hasDigits && hasLetters {
+			part = "*"
+		}
+		out.WriteString(aNumber.ReplaceAllLiteralString(part, "#"))
+		word = word[end:]
+		if word != "" {
+			out.WriteByte(word[0])
+			word = word[1:]
+		}
+	}
+	return out.String()
+}
