@@ -2,6 +2,7 @@ package base
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -36,18 +37,46 @@ func IsArchive(path string) bool {
 	return err == nil && archive
 }
 
-// OpenApp opens the app's folder or archive. An archive is unpacked to the data directory, which keeps the newest
-// ones; an archive without a bundle is removed again.
-func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
+// OpenApp opens the app's folder or archive. An archive is unpacked to the data directory of the environment that runs
+// it, which keeps the newest ones; an archive without a bundle is removed again. Unless called is "", the environment
+// has that name instead of the archive's.
+func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
 	}
-	// The archive's own settings are read later; they do not include the data directory.
-	dataDir, err := c.DataDir(cmd)
+
+	b := &bundle.Bundle{Called: cmp.Or(called, bundle.ArchiveName(path))}
+	cfg, err := c.LoadSettings(cmd, b)
 	if err != nil {
 		return nil, err
 	}
+	if b, err = unpackApp(c, cfg.DataDir, path, b.Called); err != nil {
+		return nil, err
+	}
 
+	// The archive may name another environment. Invalid settings are reported when they are loaded to be used.
+	if named, err := c.LoadSettings(cmd, b); err == nil && named.DataDir != cfg.DataDir {
+		if err := bundle.RemoveVersion(b.Dir); err != nil {
+			return nil, err
+		}
+		cfg = named
+		if b, err = unpackApp(c, cfg.DataDir, path, b.Called); err != nil {
+			return nil, err
+		}
+	}
+
+	// If an environment is running, it rejects this one and may still use an older version.
+	if _, err := api.ReadInstance(cfg.DataDir); errors.Is(err, api.ErrNotRunning) {
+		if err := bundle.PruneVersions(b.Dir); err != nil {
+			c.PrintWarnings(yamlfile.Problem{Text: err.Error()})
+		}
+	}
+
+	return b, nil
+}
+
+// unpackApp unpacks an archive to a data directory and opens its bundle.
+func unpackApp(c *CLI, dataDir, path, called string) (*bundle.Bundle, error) {
 	dir, err := bundle.UnpackVersion(dataDir, path, time.Now())
 	if err != nil {
 		return nil, Fail(ExitUsage, err)
@@ -59,17 +88,9 @@ func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 		return nil, errors.Join(err, bundle.RemoveVersion(dir))
 	}
 
-	if b.Archive, err = filepath.Abs(path); err != nil {
-		return nil, err
-	}
-	// If an environment is running, it rejects this one and may still use an older version.
-	if _, err := api.ReadInstance(dataDir); errors.Is(err, api.ErrNotRunning) {
-		if err := bundle.PruneVersions(dir); err != nil {
-			c.PrintWarnings(yamlfile.Problem{Text: err.Error()})
-		}
-	}
-
-	return b, nil
+	b.Called = called
+	b.Archive, err = filepath.Abs(path)
+	return b, err
 }
 
 // LookInto opens a folder or archive for inspection. An archive is unpacked to a temporary folder, but output shows

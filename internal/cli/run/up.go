@@ -60,13 +60,13 @@ func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environ
 	c.Free = nil // from another version's start; TakeFreePorts chooses again, from the default ports
 	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
 		if desired == nil {
-			return base.OpenApp(c, cmd, path)
+			return base.OpenApp(c, cmd, path, "")
 		}
-		b, err := base.OpenApp(c, cmd, desired.Archive)
-		if given, absErr := filepath.Abs(path); err == nil && absErr == nil {
-			b.Called = bundle.ArchiveName(given) // the environment keeps its name
+		given, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
 		}
-		return b, err
+		return base.OpenApp(c, cmd, desired.Archive, bundle.ArchiveName(given)) // the environment keeps its name
 	})
 	if err == nil {
 		err = base.TakeFreePorts(c, cmd, &opts)
