@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -58,15 +59,29 @@ func readReply(reply []byte, ids []string) (failed map[string]bool, problem, not
 	return nil, "", ""
 }
 
-// reportsInBody reports whether the reply is an API Gateway response whose body contains failures.
+// reportsInBody reports whether the reply is an API Gateway response whose body contains failures, as text, base64 or
+// an object.
 func reportsInBody(object []byte, ids []string) bool {
 	var gateway struct {
-		Body string `json:"body"`
+		Body     json.RawMessage `json:"body"`
+		IsBase64 bool            `json:"isBase64Encoded"`
 	}
-	if json.Unmarshal(object, &gateway) != nil || !strings.HasPrefix(gateway.Body, "{") || !json.Valid([]byte(gateway.Body)) {
+	if json.Unmarshal(object, &gateway) != nil {
 		return false
 	}
-	failed, problem := readReport([]byte(gateway.Body), ids)
+
+	body := []byte(gateway.Body)
+	if text := ""; json.Unmarshal(body, &text) == nil {
+		body = []byte(text)
+	}
+	if gateway.IsBase64 {
+		body, _ = base64.StdEncoding.DecodeString(string(body)) // what is decoded is not valid JSON after an error
+	}
+
+	if !bytes.HasPrefix(body, []byte("{")) || !json.Valid(body) {
+		return false
+	}
+	failed, problem := readReport(body, ids)
 	return len(failed) > 0 || problem != ""
 }
 

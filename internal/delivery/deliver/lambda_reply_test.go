@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -31,10 +32,13 @@ func TestReplies(t *testing.T) {
 		{`{"a":{"batchItemFailures":[{"itemIdentifier":"a"}]}}`, done},
 		{`{"BatchItemFailures":[]}`, done}, {`{"batch_item_failures":null,"batchItemFailures":[]}`, done},
 		{`{"statusCode":200,"body":"{\"batchItemFailures\":[]}"}`, done}, {`{"body":"batchItemFailures"}`, done},
-		{`{"body":{"batchItemFailures":[{"itemIdentifier":"a"}]}}`, done},
+		{`{"body":{"batchItemFailures":[]}}`, done}, {`{"isBase64Encoded":true,"body":"batchItemFailures"}`, done},
 		// All messages are done, with a note.
 		{`{"statusCode":200,"body":"{\"batchItemFailures\":[{\"itemIdentifier\":\"a\"}]}"}`, inBody},
 		{`{"statusCode":200,"body":"{\"batch_item_failures\":[{\"itemIdentifier\":\"a\"}]}"}`, inBody},
+		{`{"body":{"batchItemFailures":[{"itemIdentifier":"a"}]}}`, inBody},
+		{`{"isBase64Encoded":true,"body":"` +
+			base64.StdEncoding.EncodeToString([]byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`)) + `"}`, inBody},
 		// Some messages failed.
 		{`{"batchItemFailures":[{"itemIdentifier":"b"}]}`, ".F."},
 		{` {"batchItemFailures" : [ {"itemIdentifier" : "a"} , {"itemIdentifier":"c"} ], "more":[{"batchItemFailures":1}] } `, "F.F"},
