@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -302,6 +303,69 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 		long("the group shrinks once both are idle", func() bool { return len(group.requested()) > 0 })
 		if sizes := group.requested(); sizes[0] != 1 {
 			t.Errorf("the group was told %v, want 1", sizes)
+		}
+	})
+}
+
+// The options of aws:elasticbeanstalk:command in the bundle decide how a deployment reaches the instances. Both are
+// unhealthy throughout, because a second process keeps failing, which IgnoreHealthCheck accepts.
+func TestSentencesRollout(t *testing.T) {
+	minutes(t)
+	t.Parallel()
+	f, folder := newSharedQueue(t), t.TempDir()
+	started, release := filepath.Join(folder, "started"), filepath.Join(folder, "release")
+	version := func(wait string) string {
+		return writeBundle(t, map[string]string{
+			"Procfile": "web: " + wait + " " + strings.TrimPrefix(appLine(filepath.Join(folder, "journal"), "1"), "web: ") +
+				"failing: exit 1\n",
+			".ebextensions/rollout.config": `option_settings:
+  aws:elasticbeanstalk:command: {DeploymentPolicy: Rolling, BatchSizeType: Fixed, BatchSize: 1, Timeout: 30, IgnoreHealthCheck: true}
+`})
+	}
+	up := func() *member {
+		return f.up(t, t.TempDir(), f.endpoint, "--name", "jobs", "--port", testpeer.FreePort(t), "--deploy-timeout", "2m", version(""))
+	}
+	all := []*member{up(), up()}
+	runAll := func(number int) func() bool {
+		return func() bool { return slices.Equal(all[0].running(t), []int{number, number}) }
+	}
+	eventually(t, "both instances run version 1", runAll(1))
+	eventually(t, "both are unhealthy", func() bool {
+		return strings.Count(all[0].tendril(t, "instances"), "Degraded") == 2
+	})
+
+	waits := func(until string) string {
+		return fmt.Sprintf("echo . >>%s; while [ ! -e %s ]; do sleep 0.1; done;", started, until)
+	}
+	deploying := program(t, "deploy", version(waits(release)), "--data-dir", all[0].dir)
+	if err := deploying.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { deploying.Process.Kill() })
+	starts := func() int {
+		text, _ := os.ReadFile(started)
+		return strings.Count(string(text), ".")
+	}
+	row(t, "A83", func(t *testing.T) {
+		eventually(t, "the first batch starts version 2", func() bool { return starts() > 0 })
+		time.Sleep(6 * time.Second) // the other instance would start it within 2 s
+		if n := starts(); n != 1 {
+			t.Errorf("%d instances started the version, and a batch has 1", n)
+		}
+	})
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	row(t, "A85", func(t *testing.T) {
+		if err := deploying.Wait(); err != nil {
+			t.Errorf("a deployment to unhealthy instances: %v\n%s", err, all[0].tendril(t, "versions"))
+		}
+		eventually(t, "both instances run version 2", runAll(2))
+	})
+	row(t, "A84", func(t *testing.T) {
+		out, err := program(t, "deploy", version(waits("/never")), "--data-dir", all[1].dir).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "not complete after 30s") {
+			t.Errorf("deploying a version that is never ready: %v, %s", err, out)
 		}
 	})
 }
