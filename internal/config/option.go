@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -125,10 +126,10 @@ func (o *Option) beanstalkText() string {
 }
 
 func (o *Option) example() string {
-	if o.Example != "" {
-		return o.Example
+	if o.value.sample != nil {
+		return o.value.sample()
 	}
-	return o.Default
+	return cmp.Or(o.Example, o.Default)
 }
 
 // ExampleText returns a sample value for display.

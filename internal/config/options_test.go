@@ -80,6 +80,21 @@ func TestExamplesAreAccepted(t *testing.T) {
 	}
 }
 
+// A message that suggests a secret never suggests a known one, because users copy it. The example in docs/signing.md is
+// refused.
+func TestSuggestedSecretsAreNotPublic(t *testing.T) {
+	t.Parallel()
+	for _, o := range Options() {
+		if suggested := o.example(); o.IsSecret() && suggested == o.example() {
+			t.Errorf("%s: everybody knows the suggestion %q", o.Name, suggested)
+		}
+	}
+	key, _ := Lookup("signing-secret")
+	if err := key.set(&Settings{}, "whsec_THIS+IS+AN+EXAMPLE+DO+NOT+USE+IT"); err == nil {
+		t.Error("the key of docs/signing.md is accepted")
+	}
+}
+
 // Each option sets exactly one field of Settings, and each field has an option.
 func TestEveryFieldHasItsOption(t *testing.T) {
 	t.Parallel()

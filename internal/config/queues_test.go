@@ -69,6 +69,7 @@ func TestQueuesThatAreRefused(t *testing.T) {
 		"arn:aws:sns:r:1:topic":     {"is not an ARN of a queue", ""},
 		"https://sqs.amazonaws.com": {"does not end with a queue name", ""},
 		"https://u:secret@h/1/q":    {"names https://u:xxxxx@h/1/q, which contains a user name", ""},
+		"https://u:secret@h/q?k=s":  {"names https://u:xxxxx@h/q?(hidden), which contains a user name", ""},
 		"a:1,b":                     {"a weight for a but not for b", "a:1,b:1"},
 		"a,b:2":                     {"a weight for b but not for a", "a:1,b:2"},
 		"a,b,a":                     {"two queues with the name a", "a,b"},

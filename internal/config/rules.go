@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -335,7 +336,21 @@ func fleetKey(text string) (string, error) {
 const placeholder = "REPLACE-ME"
 
 // signingKey validates a signing key. Its error does not contain the key.
-func signingKey(text string) (string, error) { return text, webhook.CheckKey(text) }
+func signingKey(text string) (string, error) {
+	if strings.Contains(text, "EXAMPLE") {
+		return "", errors.New("is an example from the documentation, which is public")
+	}
+	return text, webhook.CheckKey(text)
+}
+
+// newSigningKey returns a new key of 24 random bytes.
+func newSigningKey() string { return "whsec_" + (rand.Text() + rand.Text())[:32] }
+
+// secret is a value of which each suggestion is new: users copy it from a message, so it must not be public.
+func secret(v value, sample func() string) value {
+	v.sample = sample
+	return v
+}
 
 // exampleFilter is normalized like the result of filterPattern.
 const exampleFilter = `{"body":{"kind":["order"]}}`

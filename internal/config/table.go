@@ -154,12 +154,11 @@ func deliveryOptions(s *Settings) []Option {
 		value:       filterValue(&s.Filter),
 	}, {
 		Name: "signing-secret", secretFile: &s.SigningSecretFile, Live: true, PerQueue: true, list: true,
-		Example:     "whsec_THIS+IS+AN+EXAMPLE+DO+NOT+USE+IT",
 		DefaultNote: "none: POSTs are not signed",
 		Help:        "Keys that sign every POST according to Standard Webhooks, newest first.",
 		Detail:      "Every key signs. Do not use a flag: other users can see it.",
-		value: list(&s.SigningSecret, "whsec_ and 24 to 64 bytes in base64, or whsk_ and a private ed25519 key, "+
-			"comma-separated, or off", signingKey),
+		value: secret(list(&s.SigningSecret, "whsec_ and 24 to 64 bytes in base64, or whsk_ and a private ed25519 key, "+
+			"comma-separated, or off", signingKey), newSigningKey),
 	}, {
 		Name: "via-sns", DaemonKey: "via_sns", Default: "false", PerQueue: true,
 		Help:  "Deliver SNS notifications without their envelope.",

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/rand"
 	"time"
 
 	"tendril/internal/bundle"
@@ -145,17 +146,17 @@ func periodicOptions(s *Settings) []Option {
 		Help:  "Create the registry table if it is missing.",
 		value: onOff(&s.RegistryCreate),
 	}, {
-		Name: "registry-token", Serve: true, secretFile: &s.RegistryTokenFile, Example: "4f1b0c2a9d8e7f60",
+		Name: "registry-token", Serve: true, secretFile: &s.RegistryTokenFile,
 		DefaultNote: "generated in the data directory of the embedded queue",
 		Help:        "Token of the registry of an embedded queue shared by several instances.",
 		Detail:      "Environments of one user on one machine find it. Do not use a flag: other users can see it.",
-		value:       checked(&s.RegistryToken, "16 to 256 printable ASCII characters without spaces", token),
+		value:       secret(checked(&s.RegistryToken, "16 to 256 printable ASCII characters without spaces", token), rand.Text),
 	}, {
-		Name: "fleet-key", secretFile: &s.FleetKeyFile, Example: "7c1e90ab55d2f348", DefaultNote: "none",
+		Name: "fleet-key", secretFile: &s.FleetKeyFile, DefaultNote: "none",
 		Help: "Key that signs changes for all instances of the environment, such as pauses.",
 		Detail: "Give every instance the same key. To replace it, give each instance \"NEW,OLD\", then NEW. Without a key, " +
 			"changes apply to one instance.",
-		value: checked(&s.FleetKey, "16 to 256 printable ASCII characters without spaces", fleetKey),
+		value: secret(checked(&s.FleetKey, "16 to 256 printable ASCII characters without spaces", fleetKey), rand.Text),
 	}, {
 		Name: "versions", Example: "/mnt/tendril/versions", DefaultNote: "the tendril that serves the queue",
 		Help:   "Folder that all instances share, for archives deployed to all of them.",
@@ -263,16 +264,16 @@ func consoleOptions(s *Settings) []Option {
 		Detail: "In a ConfigDocument it is the rule ApplicationRequests4xx.",
 		value:  onOff(&s.HealthIgnoreClientErrors),
 	}, {
-		Name: "console-token", Serve: true, secretFile: &s.ConsoleTokenFile, Example: "4f1b0c2a9d8e7f60",
+		Name: "console-token", Serve: true, secretFile: &s.ConsoleTokenFile,
 		DefaultNote: "generated at each start, in the data directory",
 		Help:        "Token required for changes and message bodies on the console.",
 		Detail:      "Do not use a flag: other users can see it.",
-		value:       checked(&s.ConsoleToken, "16 to 256 printable ASCII characters without spaces", token),
+		value:       secret(checked(&s.ConsoleToken, "16 to 256 printable ASCII characters without spaces", token), rand.Text),
 	}, {
-		Name: "console-drain-token", Serve: true, secretFile: &s.ConsoleDrainTokenFile, Example: "9d8e7f604f1b0c2a", DefaultNote: "none",
+		Name: "console-drain-token", Serve: true, secretFile: &s.ConsoleDrainTokenFile, DefaultNote: "none",
 		Help:   "Token that only allows the hooks /-/drain and /-/quiet.",
 		Detail: "A Kubernetes manifest contains it, because hooks cannot read a Secret.",
-		value:  checked(&s.ConsoleDrainToken, "16 to 256 printable ASCII characters without spaces", token),
+		value:  secret(checked(&s.ConsoleDrainToken, "16 to 256 printable ASCII characters without spaces", token), rand.Text),
 	}}
 }
 

@@ -31,6 +31,8 @@ type value struct {
 	// nearest returns an allowed value to suggest in place of a rejected one. If it is nil or returns "", the default
 	// is suggested.
 	nearest func(text string) string
+	// sample returns an allowed value to suggest instead of the option's Example; may be nil.
+	sample func() string
 	// instead is an alternative that follows the suggestion; may be "".
 	instead string
 	// set validates and stores text. Its error contains no suggestion.

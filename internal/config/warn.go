@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"tendril/internal/host/trust"
@@ -56,6 +57,16 @@ func warnReadableSecrets(l *loader) {
 			warnReadable(l, o.Name, l.cfg.ConfigFile)
 		}
 	}
+}
+
+// SecretWarnings returns the warnings about secrets in files that every user can read.
+func (c *Config) SecretWarnings() (found []Problem) {
+	for _, w := range c.Warnings {
+		if o, known := Lookup(strings.TrimSuffix(w.Option, secretFileSuffix)); known && o.IsSecret() {
+			found = append(found, w)
+		}
+	}
+	return found
 }
 
 func warnReadable(l *loader, option, path string) {

@@ -141,6 +141,10 @@ type examiner struct {
 // examine collects the facts common to running and planned environments.
 func (e *examiner) examine(ctx context.Context) doctor.Examination {
 	f := &e.facts
+	for _, w := range e.opts.Config.SecretWarnings() {
+		f.Secrets = append(f.Secrets, doctor.Problem{ID: "secrets", What: w.String(),
+			Why: "they can act with it", Remedy: w.Hint})
+	}
 	e.inspectCloud(ctx)
 	e.inspectTargets(ctx)
 	f.Disk = doctor.InspectDisk(e.settings.DataDir)

@@ -14,6 +14,9 @@ func Examine(f *Facts) []Finding {
 	for _, p := range f.Problems {
 		found.add(Error, p.ID, p.What, p.Why, p.Remedy)
 	}
+	for _, p := range f.Secrets {
+		found.add(Warning, p.ID, p.What, p.Why, p.Remedy)
+	}
 
 	found.judgeHealth(f)
 	for i := range f.Queues {

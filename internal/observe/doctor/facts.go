@@ -13,6 +13,8 @@ type Facts struct {
 	Apps         []App
 	// Problems are errors that occurred while the facts were collected.
 	Problems []Problem
+	// Secrets are secrets in files that every user can read.
+	Secrets []Problem
 	// Unchecked is the reason why Permissions are unknown, or "".
 	Permissions  []Permission
 	Unchecked    string
