@@ -74,7 +74,7 @@ func TestDeadLettersAreGroupedByReason(t *testing.T) {
 	if strings.Contains(page, ids[2]) {
 		t.Error("a message with another reason is shown")
 	}
-	wantText(t, s.get("/messages/"+ids[2]+"?queue=jobs-dead"), "The app refused the message with HTTP 422.",
+	wantText(t, s.get("/messages/"+ids[2]+"?queue=jobs-dead"), "HTTP 422</span> <b>The app refused the message.",
 		"&lt;b&gt;no&lt;/b&gt; such tenant", "i-1", "Edit and redrive")
 }
 

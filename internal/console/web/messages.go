@@ -201,13 +201,13 @@ func (a attempt) Sign() string {
 func (a attempt) Words() string {
 	switch {
 	case a.Status >= 500:
-		return "The app failed with " + a.Sign() + "."
+		return "The app failed."
 	case a.Status == http.StatusTooManyRequests:
-		return "The app is overloaded (HTTP 429)."
+		return "The app is overloaded."
 	case a.Status >= 400:
-		return "The app refused the message with " + a.Sign() + "."
+		return "The app refused the message."
 	case a.Status >= 300:
-		return "The app answered with a redirect, " + a.Sign() + "."
+		return "The app answered with a redirect."
 	case a.Outcome == queue.Unreached.String():
 		return "The app was not reached: " + a.Reason
 	case a.Reason != "":
