@@ -14,6 +14,7 @@ import (
 	"tendril/internal/config"
 	"tendril/internal/console"
 	"tendril/internal/cron/tasks"
+	"tendril/internal/instances"
 )
 
 // schedule runs the periodic tasks.
@@ -58,8 +59,8 @@ func (s *schedule) build(ctx context.Context) error {
 	}
 	telemetry := s.observe.telemetry
 	opts := tasks.Options{
-		File: s.file, Required: set.Cron != "", Registry: at, Lease: set.Lease, Address: s.instance.public, Revision: s.revision,
-		Announce: s.announce, HasWorker: func(queue string) bool { return s.queues.named(queue) != nil },
+		File: s.file, Required: set.Cron != "", Registry: at, Lease: set.Lease, Address: s.instance.public, Watch: s.watch,
+		Revision: s.revision, Announce: s.announce, HasWorker: func(queue string) bool { return s.queues.named(queue) != nil },
 		Observers: tasks.Observers{Scheduler: *telemetry.Periodic(), Leader: *telemetry.Leader(),
 			Reloaded: telemetry.Reloaded},
 		Stopping: s.life.draining, Wall: s.wall, Log: s.opts.Logger.Logger,
@@ -73,6 +74,16 @@ func (s *schedule) build(ctx context.Context) error {
 	s.life.steps.background("the task history", s.tasks.KeepHistory) // runs until the workers have stopped
 	s.election = s.tasks.Election()
 	return s.tasks.Open(ctx, set.PeriodicTrust == config.TrustRegistry)
+}
+
+// watch returns how often this instance reads the lease of another leader. Where reads cost money, it reads less often
+// if a new leader is not urgent: without tasks, a group and a desired state.
+func (s *schedule) watch() time.Duration {
+	set := s.settings.now()
+	if set.RegistryTable == "" || set.FleetKey != "" || isFleet(set) || s.tasks.Any() {
+		return 0
+	}
+	return instances.FreshFor // at 1,000 instances 0.004 instead of 0.074 dollars per instance and month
 }
 
 func (s *schedule) run(ctx context.Context) error {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tendril/internal/autoscale"
+	"tendril/internal/cron/leader"
 	"tendril/internal/observe/health"
 	"tendril/internal/registry"
 	"tendril/queue"
@@ -271,8 +272,8 @@ func (a *answerLoser) Swap(ctx context.Context, name string, old, next queue.Lea
 	return won, current, err
 }
 
-// TestThousandInstances starts a thousand instances at the same time, and counts their writes and reads.
-// docs/scale.md contains their cost.
+// TestThousandInstances starts a thousand instances at the same time, which need a leader only for their health, and counts
+// their writes and reads. docs/scale.md contains their cost.
 func TestThousandInstances(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -283,7 +284,9 @@ func TestThousandInstances(t *testing.T) {
 		f := newFleet()
 		w := f.watcher()
 		for i := range n {
-			defer f.start(t, fmt.Sprint("host-", i)).kill()
+			p := f.start(t, fmt.Sprint("host-", i))
+			defer p.kill()
+			f.elect(t, p)
 		}
 		time.Sleep(5 * time.Minute)
 		if got := len(names(t, w)); got != n {
@@ -308,6 +311,21 @@ func TestThousandInstances(t *testing.T) {
 			t.Errorf("%d of %d are reachable", got, n)
 		}
 	})
+}
+
+// elect lets a member take part in the election as rarely as the health of the environment allows.
+func (f *fleet) elect(t *testing.T, p *process) {
+	t.Helper()
+	elector, err := leader.New(p.network, leader.Options{Name: "jobs/leader", Announce: p.Announcement,
+		Watch: func() time.Duration { return FreshFor }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); elector.Run(ctx) }()
+	kill := p.kill
+	p.kill = func() { kill(); stop(); <-ended }
 }
 
 func TestRoster(t *testing.T) {

@@ -25,8 +25,8 @@ type core struct {
 	seen           queue.Lease
 	seenAt, readAt time.Time
 	known          bool
-	// pause is the time from readAt to the next read of another instance's lease.
-	pause time.Duration
+	// nextRead is when another instance's lease is read again.
+	nextRead time.Time
 
 	// pending is a swap whose outcome is unknown.
 	pending *attempt
@@ -44,16 +44,17 @@ type rules struct {
 	owner, data   string
 	lease, renew  time.Duration
 	margin        time.Duration
-	chance        func() float64 // returns a number from 0 to 1 that spreads calls
-	revision      func() int64   // may be nil
-	announce      func() string  // may be nil
+	chance        func() float64       // returns a number from 0 to 1 that spreads calls
+	revision      func() int64         // may be nil
+	announce      func() string        // may be nil
+	watch         func() time.Duration // may be nil
 	firstBackoff  time.Duration
 	leaderBackoff time.Duration
 }
 
 func newCore(o Options) core {
 	return core{session: rand.Text(), rules: rules{owner: o.Owner, data: o.Data, lease: o.Lease, renew: o.Renew,
-		margin: o.Margin, chance: o.Random, revision: o.Revision, announce: o.Announce, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
+		margin: o.Margin, chance: o.Random, revision: o.Revision, announce: o.Announce, watch: o.Watch, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
 }
 
 // announceMark and revisionMark separate the announcement and the revision in a lease's version. The version carries
@@ -117,8 +118,8 @@ func (c *core) decide(now time.Time) step {
 		return c.try(now, max(c.highest, c.seen.Term)+1)
 	}
 
-	if next := earlier(c.readAt.Add(c.pause), c.expiry()); now.Before(next) {
-		return step{do: wait, until: next}
+	if now.Before(c.nextRead) {
+		return step{do: wait, until: c.nextRead}
 	}
 	return step{do: read}
 }
@@ -183,7 +184,20 @@ func (c *core) observed(now time.Time, l queue.Lease) {
 	c.readAt = now
 	c.known = true
 	c.highest = max(c.highest, l.Term)
-	c.pause = c.renew - time.Duration(c.chance()*float64(c.renew)/4)
+	c.nextRead = c.readAfter()
+}
+
+// readAfter returns when to read another instance's lease again: usually no later than its expiry.
+func (c *core) readAfter() time.Time {
+	interval := c.renew
+	if c.watch != nil {
+		interval = max(interval, c.watch())
+	}
+	next := c.readAt.Add(interval - time.Duration(c.chance()*float64(interval)/4))
+	if interval > c.renew {
+		return next
+	}
+	return earlier(next, c.expiry())
 }
 
 // swapped records the outcome of an attempt and reports whether it makes this instance the leader.

@@ -137,9 +137,13 @@ func TestPauseBetweenLooks(t *testing.T) {
 	c, now := leading(t)
 	for chance, want := range map[float64]time.Duration{0: 5 * time.Second, 1: 3750 * time.Millisecond} {
 		c.chance = func() float64 { return chance }
-		if c.observed(now, queue.Lease{}); c.pause != want {
-			t.Errorf("the pause is %s, want %s", c.pause, want)
+		if c.observed(now, queue.Lease{}); c.nextRead.Sub(now) != want {
+			t.Errorf("the pause is %s, want %s", c.nextRead.Sub(now), want)
 		}
+	}
+	c.watch = func() time.Duration { return 100 * time.Second }
+	if c.observed(now, queue.Lease{Duration: 15 * time.Second}); c.nextRead.Sub(now) != 75*time.Second {
+		t.Errorf("the pause of an instance that can wait is %s", c.nextRead.Sub(now))
 	}
 }
 

@@ -243,9 +243,13 @@ func (e *Elector) Status() Status {
 // publish updates the status and reports a new leader.
 func (e *Elector) publish() {
 	c := &e.lease.core
-	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(c.expiry())
+	expiry := c.expiry()
+	if expiry.Before(c.nextRead) && !c.isOwn(c.seen) {
+		expiry = c.nextRead.Add(e.opts.CallTimeout) // until then, this instance does not look whether it was renewed
+	}
+	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(expiry)
 	e.mu.Lock()
-	e.seenAt, e.expiry = c.seenAt, c.expiry()
+	e.seenAt, e.expiry = c.seenAt, expiry
 	e.status.Leader = ""
 	e.status.LeaderData = ""
 	e.status.LeaderRevision = 0

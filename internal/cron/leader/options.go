@@ -25,9 +25,12 @@ type Options struct {
 	// Lease is the time after which a lease expires unless it is renewed; 0 means 15 s. A dead leader is replaced
 	// within Lease + Renew.
 	Lease time.Duration
-	// Renew is the interval between renewals, and between reads of another instance's lease; 0 means a third of
-	// Lease.
+	// Renew is the interval between renewals, and between reads of another instance's lease unless Watch is longer; 0
+	// means a third of Lease.
 	Renew time.Duration
+	// Watch returns the interval between reads of another instance's lease; nil or a shorter time means Renew. With a
+	// longer one, an instance that can wait makes fewer calls, and replaces a dead leader within twice the interval.
+	Watch func() time.Duration
 	// CallTimeout limits each call to the store; 0 means two fifteenths of Lease (2 s).
 	CallTimeout time.Duration
 	// Margin is how long before the expiry an instance stops trusting its lease, to allow for clocks that run at

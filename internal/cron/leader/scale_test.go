@@ -92,6 +92,37 @@ func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	}
 }
 
+// Instances that can wait for a leader read a fifteenth as often, still know who leads, and replace a dead leader.
+func TestInstancesThatCanWaitReadLessOften(t *testing.T) {
+	in(t, func(r *harness) {
+		const n, watch = 20, 90 * time.Second
+		for range n {
+			r.start(func(o *Options) { o.Watch = func() time.Duration { return watch } })
+		}
+		r.sleep(2 * watch)
+		leader := r.atMostOne()
+		p := measure(r.store, nil)
+		for range 30 {
+			r.sleep(20 * time.Second)
+			for _, other := range r.nodes {
+				if s := other.Status(); s.Leader != leader.opts.Owner {
+					t.Fatalf("%s follows %q, want %s", other.opts.Owner, s.Leader, leader.opts.Owner)
+				}
+			}
+		}
+		if each := float64(sum(p.reads)) / 10 / (n - 1); each > 0.9 || each < 0.6 {
+			t.Errorf("each follower reads %.2f times a minute, want one read in 67 to 90 s", each)
+		}
+
+		urgent := r.start()
+		r.sleep(time.Minute)
+		leader.kill()
+		r.until(20*time.Second+100*time.Millisecond, urgent)
+		urgent.kill()
+		r.until(2*watch, r.nodes...)
+	})
+}
+
 // Each dead leader is replaced within Lease + Renew, with few writes.
 func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 	in(t, func(r *harness) {

@@ -27,7 +27,8 @@ type Options struct {
 	// the console, for the other instances.
 	Lease   time.Duration
 	Address string
-	// Revision and Announce are those of leader.Options; they may be nil.
+	// Watch, Revision and Announce are those of leader.Options; they may be nil.
+	Watch    func() time.Duration
 	Revision func() int64
 	Announce func() string
 	// HasWorker reports whether a worker of this environment receives from an embedded queue.
@@ -85,7 +86,7 @@ func New(opts Options) *Manager {
 	events := leaderEvents(opts.Log.With("component", "leader"), opts.Observers.Leader, m.stopping)
 	m.election = &Election{registry: registryFinder, localTerm: time.Now().UnixNano(), made: make(chan struct{}),
 		opts: leader.Options{Name: registryFinder.leaseName(), Data: opts.Address, Revision: opts.Revision,
-			Announce: opts.Announce, Lease: opts.Lease, Events: events}}
+			Announce: opts.Announce, Lease: opts.Lease, Watch: opts.Watch, Events: events}}
 	registryFinder.lead = m.election
 	return m
 }
