@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"tendril/api"
 	"tendril/internal/config"
@@ -35,8 +34,7 @@ type desired struct {
 	changes  *changes
 	rollouts *rollouts
 
-	progress atomic.Pointer[instances.SettingsProgress]
-	due      chan struct{} // has a value when the settings may have changed
+	follower instances.SettingsFollower
 
 	state    *instances.DesiredState // nil unless there is a fleet key and a shared registry
 	applying sync.Mutex              // an older state is never applied after a newer one
@@ -75,7 +73,7 @@ func (d *desired) adopt(ctx context.Context) error {
 	if err != nil {
 		log.Error("kept desired state not applied", "err", err, "file", desiredFile)
 	}
-	d.state = state
+	d.state, d.follower.State = state, state
 
 	reading, cancel := context.WithTimeout(ctx, registryStart)
 	defer cancel()
@@ -101,7 +99,7 @@ func (d *desired) follow(ctx context.Context, store instances.Store, leads func(
 	if d.state != nil {
 		var settings sync.WaitGroup
 		defer settings.Wait()
-		settings.Go(func() { d.followSettings(ctx, store) })
+		settings.Go(func() { d.follower.Run(ctx, store) })
 		d.state.Follow(ctx, instances.Following{Store: store, Leads: leads, Revision: d.cron.election.Revision, Apply: d.apply,
 			Failed: d.failed})
 	}
@@ -113,7 +111,7 @@ func (d *desired) failed(err error) {
 
 // apply pauses and resumes the queues of this instance as desired.
 func (d *desired) apply() {
-	d.wakeSettings()
+	d.follower.Notify()
 	d.applying.Lock()
 	defer d.applying.Unlock()
 	now, _ := d.state.Current()

@@ -11,6 +11,7 @@ import (
 	"tendril/internal/config"
 	"tendril/internal/console"
 	"tendril/internal/delivery"
+	"tendril/internal/instances"
 	"tendril/internal/observe/health"
 )
 
@@ -54,12 +55,14 @@ func New(opts Options) *Environment {
 	e.members = &members{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
 		scale: e.scale, observe: e.observe, instance: e.instance}
 	e.desired = &desired{opts: e.opts, settings: e.settings, queues: e.queues, work: e.work, cron: e.cron, members: e.members,
-		changes: e.changes, due: make(chan struct{}, 1)}
+		changes: e.changes}
+	e.desired.follower = instances.SettingsFollower{Name: processName(), Apply: e.desired.applySettings, Changed: e.desired.apply,
+		Failed: e.desired.failed, Due: make(chan struct{}, 1)}
 	e.members.desired = e.desired
 	e.changes.desired = e.desired
 	e.changes.registry.Store(opts.Registry)
 	e.rollouts = &rollouts{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
-		changes: e.changes, members: e.members, desired: e.desired, wake: make(chan struct{}, 1)}
+		changes: e.changes, members: e.members, desired: e.desired}
 	e.members.rollouts, e.desired.rollouts, e.changes.rollouts = e.rollouts, e.rollouts, e.rollouts
 	e.cron.revision, e.cron.announce = e.desired.revision, e.members.announcement
 

@@ -273,7 +273,7 @@ func (m *members) record() instances.Record {
 	r.Follows, r.Revision = m.desired.state != nil, m.desired.revision()
 	if r.Follows {
 		r.Applies = []string{instances.PartSettings}
-		progress := m.desired.settingsProgress()
+		progress := m.desired.follower.Progress()
 		r.SettingsRevision, r.Rejected = max(progress.Applied, progress.Rejected), progress.Reason
 	}
 	if r.App = m.rollouts.report(); m.rollouts.supports() {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"tendril/api"
@@ -25,12 +24,6 @@ import (
 )
 
 const (
-	// rolloutTick is how often an instance compares its version with the desired one, and the leader looks at a rollout.
-	rolloutTick = 2 * time.Second
-	// rolloutRecords is the maximum age of the records that the leader looks at.
-	rolloutRecords = 5 * time.Second
-	// rolloutRetry is the time between two attempts to return to the current version.
-	rolloutRetry = 30 * time.Second
 	// archivesFolder is the folder in the data directory with the archives that this instance has fetched, servedFolder
 	// that with those of the instances that use its queue.
 	archivesFolder = "archives"
@@ -63,18 +56,7 @@ type rollouts struct {
 	members  *members
 	desired  *desired
 
-	conductor instances.Conductor // used by run
-	wake      chan struct{}
-	deploys   sync.WaitGroup
-
-	holding sync.Mutex // an older decision about receiving is never applied after a newer one
-
-	mu        sync.Mutex
-	unknown   bool      // the current version is not known, because the registry has not answered
-	switching int       // the version that is being deployed here, or 0
-	failed    int       // the version whose last deployment here failed, or 0
-	reason    string    // why it failed
-	failedAt  time.Time // when it failed
+	control *instances.Rollouts // nil until adopt, and if this instance does not take the desired version
 }
 
 // takes reports whether this instance takes the desired version: it runs an app from a folder or an archive.
@@ -150,13 +132,13 @@ func (r *rollouts) adopt(ctx context.Context) error {
 	if !r.takes() {
 		return nil
 	}
+	r.control = instances.NewRollouts(r.desired.state, r)
 	now, _ := r.desired.state.Current()
 	if now.App == nil {
 		var err error
 		if now, err = r.seed(ctx); err != nil {
 			r.log().Warn("current version of the app not known", "err", err)
-			r.unknown = true
-			r.hold()
+			r.control.Unknown()
 			return nil
 		}
 	}
@@ -255,76 +237,18 @@ func copyFile(to *os.File, path string) error {
 
 func (r *rollouts) log() *slog.Logger { return r.opts.Logger.With("component", "rollout") }
 
-// notify makes run look at a changed state at once.
-func (r *rollouts) notify() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
 // run follows the desired version, and advances the rollout whenever this instance leads, until ctx ends.
 func (r *rollouts) run(ctx context.Context, leases instances.Store, joined *membership) {
-	if !r.takes() {
+	if r.control == nil {
 		return
 	}
-	defer r.deploys.Wait()
-	tick := time.NewTicker(rolloutTick)
-	defer tick.Stop()
-	for {
-		if !r.life.stopping() && r.life.running() {
-			if r.members.leads() {
-				r.lead(ctx, leases, joined)
-			}
-			r.follow(ctx, leases, joined.self.ID())
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-r.wake:
-		}
-	}
-}
-
-// lead advances the rollout in progress.
-func (r *rollouts) lead(ctx context.Context, leases instances.Store, joined *membership) {
-	now, _ := r.desired.state.Current()
-	if now.App == nil || now.App.Next == nil {
-		return
-	}
-	all, err := joined.others.ReadOnce(ctx, rolloutRecords)
-	if err != nil {
-		return // the watcher has logged it
-	}
-	self := r.members.record()
-	self.ID = joined.self.ID()
-	all = slices.DeleteFunc(all, func(one instances.Instance) bool { return one.ID == self.ID })
-	before := *now.App
-	next, changed := r.conductor.Next(before, append(all, instances.Instance{Record: self}), time.Now(), func(one *instances.Record) bool {
-		color := health.Status(one.Health).Color()
-		return one.State == api.StateRunning && (color == health.Green || color == health.Yellow)
-	})
-	if !changed {
-		return
-	}
-	_, err = r.desired.state.Change(ctx, leases, func(d *instances.Desired) error {
-		if d.App == nil || d.App.Next == nil || d.App.Next.Number != before.Next.Number || d.App.Until != before.Until {
-			return instances.ErrNoRollout // it was aborted
-		}
-		d.App = &next
-		return nil
-	})
-	if err != nil {
-		if !errors.Is(err, instances.ErrNoRollout) && ctx.Err() == nil {
-			r.log().Warn("rollout not continued", "version", before.Next.Number, "err", err)
-		}
-		return
-	}
-	r.desired.apply()
-	if next.Next == nil {
-		r.finished(ctx, &next, before.Next)
-	}
+	r.control.Run(ctx, &instances.RolloutOptions{Store: leases, ID: joined.self.ID(), Self: r.members.record,
+		Others: joined.others, Leads: r.members.leads, Healthy: func(one *instances.Record) bool {
+			color := health.Status(one.Health).Color()
+			return one.State == api.StateRunning && (color == health.Green || color == health.Yellow)
+		},
+		Active:  func() bool { return !r.life.stopping() && r.life.running() },
+		Changed: r.desired.apply, Finished: r.finished, Tried: func(*instances.AppVersion, error) { r.prune() }, Log: r.log()})
 }
 
 // finished logs the end of a rollout and deletes archives that are no longer needed.
@@ -356,21 +280,8 @@ func neededDigests(now *instances.App) (digests []string) {
 	return digests
 }
 
-// hold stops receiving while this instance must not start deliveries on its version.
-func (r *rollouts) hold() {
-	r.holding.Lock()
-	defer r.holding.Unlock()
-	r.mu.Lock()
-	unknown := r.unknown
-	r.mu.Unlock()
-	reason, running := "", r.programs.app.SharedNumber()
-	now, _ := r.desired.state.Current()
-	switch {
-	case unknown:
-		reason = "the registry has not answered yet, which has the current version of the app"
-	case now.App != nil && now.App.Withdrawn(running):
-		reason = fmt.Sprintf("version %d of the app is rolled back", running)
-	}
+// Hold implements [instances.RolloutApp].
+func (r *rollouts) Hold(reason string) {
 	for _, l := range r.work.all {
 		if l.queue.settings().ToOwnApp() && l.setPause(byRollout, instances.Pause{Reason: reason}) {
 			text := "receiving resumed"
@@ -382,90 +293,41 @@ func (r *rollouts) hold() {
 	}
 }
 
-// apply reacts to a changed state: it stops receiving at once if this instance's version was withdrawn.
-func (r *rollouts) apply() {
-	if r.takes() {
-		r.hold()
-		r.notify()
-	}
-}
+// Running implements [instances.RolloutApp].
+func (r *rollouts) Running() int { return r.programs.app.SharedNumber() }
 
-// follow starts the deployment of the desired version on this instance, or aborts one that is no longer desired.
-func (r *rollouts) follow(ctx context.Context, leases instances.Store, id string) {
-	r.find(ctx, leases)
-	r.hold()
-	now, _ := r.desired.state.Current()
-	if now.App == nil {
-		return
-	}
-	wanted, running := now.App.Wanted(id), r.programs.app.SharedNumber()
+// Abort implements [instances.RolloutApp].
+func (r *rollouts) Abort(ctx context.Context) { r.programs.app.Abort(ctx) }
 
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	isRollout := now.App.Next != nil && wanted.Number == now.App.Next.Number
-	switch {
-	case r.switching != 0:
-		if r.switching != wanted.Number {
-			r.deploys.Go(func() { r.programs.app.Abort(ctx) }) // fails if the deployment has ended
-		}
-	case wanted.Number == running:
-	case wanted.Number == r.failed && (isRollout || time.Since(r.failedAt) < rolloutRetry):
-	default:
-		r.switching = wanted.Number
-		r.deploys.Go(func() { r.deployHere(ctx, &wanted) })
-	}
-}
-
-// find reads the registry until it has answered.
-func (r *rollouts) find(ctx context.Context, leases instances.Store) {
-	r.mu.Lock()
-	unknown := r.unknown
-	r.mu.Unlock()
-	if !unknown {
-		return
-	}
-	if now, err := r.desired.state.Refresh(ctx, leases); err == nil {
-		r.mu.Lock()
-		r.unknown = now.App != nil && now.App.Current.Number != r.programs.app.SharedNumber()
-		r.mu.Unlock()
-	}
-}
-
-// deployHere deploys the desired version on this instance.
-func (r *rollouts) deployHere(ctx context.Context, v *instances.AppVersion) {
-	limited, cancel := context.WithTimeout(ctx, api.MaxDeploy)
+// Deploy implements [instances.RolloutApp].
+func (r *rollouts) Deploy(ctx context.Context, v *instances.AppVersion) error {
+	ctx, cancel := context.WithTimeout(ctx, api.MaxDeploy)
 	defer cancel()
-	path, err := r.fetch(limited, v)
-	mayPass := err != nil && !errors.Is(err, archives.ErrOtherContent) && !errors.Is(err, fs.ErrNotExist)
-	if err == nil {
-		_, err = r.changes.deploy(limited, func() (api.DeployResult, error) {
-			return r.programs.app.DeployShared(limited, path, shared(v))
-		})
-		mayPass = errors.Is(err, app.ErrBusy)
-	}
-	failure := (*api.DeployError)(nil)
-	aborted := errors.Is(err, app.ErrStopped) || errors.As(err, &failure) && (failure.Aborted || failure.Stopped)
-
-	r.mu.Lock()
-	r.switching = 0
-	switch {
-	case err == nil:
-		r.failed, r.reason = 0, ""
-	case !aborted && !mayPass:
-		r.failed, r.reason, r.failedAt = v.Number, err.Error(), time.Now()
-	}
-	r.mu.Unlock()
-	if err != nil && !aborted {
-		r.log().Warn("version not deployed on this instance", "version", v.Number, "err", err)
-	}
-	if mayPass {
-		select {
-		case <-time.After(rolloutTick):
-		case <-ctx.Done():
+	path, err := r.fetch(ctx, v)
+	if err != nil {
+		if errors.Is(err, archives.ErrOtherContent) || errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
+		return fmt.Errorf("%w: %w", instances.ErrDeployLater, err)
 	}
-	r.prune()
-	r.notify()
+	_, err = r.changes.deploy(ctx, func() (api.DeployResult, error) {
+		return r.programs.app.DeployShared(ctx, path, shared(v))
+	})
+	failure := (*api.DeployError)(nil)
+	switch {
+	case errors.Is(err, app.ErrStopped), errors.As(err, &failure) && (failure.Aborted || failure.Stopped):
+		return fmt.Errorf("%w: %w", instances.ErrDeployAborted, err)
+	case errors.Is(err, app.ErrBusy):
+		return fmt.Errorf("%w: %w", instances.ErrDeployLater, err)
+	}
+	return err
+}
+
+// apply reacts to a changed state.
+func (r *rollouts) apply() {
+	if r.control != nil {
+		r.control.Apply()
+	}
 }
 
 // prune deletes the archives on this instance that are no longer needed.
@@ -492,12 +354,10 @@ func (r *rollouts) prune() {
 
 // report returns this instance's part of the records.
 func (r *rollouts) report() instances.AppReport {
-	if !r.takes() || !r.life.running() || r.life.stopping() {
+	if r.control == nil || !r.life.running() || r.life.stopping() {
 		return instances.AppReport{}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return instances.AppReport{Takes: true, Number: r.programs.app.SharedNumber(), Failed: r.failed, Error: r.reason}
+	return r.control.Report()
 }
 
 // deploy starts the deployment of a folder or an archive to all instances; "" means the current version again.

@@ -8,16 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"tendril/api"
 	"tendril/internal/config"
 	"tendril/internal/instances"
 	"tendril/internal/observe/event"
 )
-
-// sharedRetry is the time between attempts to roll back rejected settings.
-const sharedRetry = 10 * time.Second
 
 // NewSettings is the error of a start that found settings for all instances which only another start can apply.
 type NewSettings struct {
@@ -83,21 +79,19 @@ func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (rev
 		now, _ := d.state.Current()
 		return now.Settings.Revision, nil
 	}
+	others, err := d.members.others(ctx)
+	if err != nil {
+		return 0, d.unchanged(err)
+	}
+	all := append(others, instances.Instance{Record: d.members.record()})
 	follows := func(one *instances.Instance) bool { return slices.Contains(one.Applies, instances.PartSettings) }
 	return d.changeAll(ctx, follows, func(now *instances.Desired) error {
 		if hashOf([]byte(now.Settings.Text)) != base {
 			return errChangedMeanwhile(plan.File)
 		}
-		now.SetSettings(string(plan.new.Data), api.CallerName(ctx))
+		now.SetSettings(string(plan.new.Data), api.CallerName(ctx), now.Settings.AppliedBy(all))
 		return nil
 	})
-}
-
-func (d *desired) settingsProgress() instances.SettingsProgress {
-	if p := d.progress.Load(); p != nil {
-		return *p
-	}
-	return instances.SettingsProgress{}
 }
 
 // adoptSettings applies the settings for all instances before anything is received. If an option needs another start
@@ -105,7 +99,7 @@ func (d *desired) settingsProgress() instances.SettingsProgress {
 func (d *desired) adoptSettings() error {
 	now, _ := d.state.Current()
 	file := registryFile(&now.Settings)
-	d.progress.Store(&instances.SettingsProgress{Applied: now.Settings.Revision})
+	d.follower.Started(now.Settings.Revision)
 	if known := d.opts.Registry; file == nil || d.opts.Load == nil || known != nil && string(known.Data) == string(file.Data) {
 		d.changes.registry.Store(file)
 		return nil
@@ -126,72 +120,21 @@ func (d *desired) adoptSettings() error {
 	return nil
 }
 
-// followSettings applies new settings for all instances until ctx ends.
-func (d *desired) followSettings(ctx context.Context, store instances.Store) {
-	retry := time.NewTicker(sharedRetry)
-	defer retry.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-retry.C:
-		case <-d.due:
-		}
-		now, _ := d.state.Current()
-		switch d.settingsProgress().Next(&now.Settings) {
-		case instances.ApplySettings:
-			d.applySettings(ctx, &now.Settings)
-		case instances.RollBackSettings:
-			d.rollBack(ctx, store, now.Settings.Revision)
-		case instances.NoStep:
-		}
-	}
-}
-
-func (d *desired) applySettings(ctx context.Context, s *instances.Settings) {
-	progress := d.settingsProgress()
+// applySettings is the [instances.SettingsFollower.Apply] of this instance.
+func (d *desired) applySettings(ctx context.Context, s *instances.Settings) error {
 	switch err := d.changes.applyRegistry(ctx, registryFile(s)); {
-	case ctx.Err() != nil, errors.Is(err, errNotChanged):
-		return
+	case ctx.Err() != nil, errors.Is(err, instances.ErrNotApplied):
+		return instances.ErrNotApplied
 	case err != nil:
 		event.Deploy.Log(d.log(), slog.LevelError, "settings for all instances rejected, the previous ones still apply", "err", err,
 			"revision", s.Revision)
-		progress.Rejected, progress.Reason = s.Revision, oneLine(err)
-		d.wakeSettings()
+		return errors.New(oneLine(err))
 	case s.RolledBack != "":
 		event.Deploy.Log(d.log(), slog.LevelWarn, "settings for all instances rolled back", "revision", s.Revision, "reason", s.RolledBack)
-		progress = instances.SettingsProgress{Applied: s.Revision}
 	default:
 		event.Deploy.Log(d.log(), slog.LevelInfo, "settings for all instances applied", "revision", s.Revision, "by", s.By)
-		progress = instances.SettingsProgress{Applied: s.Revision}
 	}
-
-	d.progress.Store(&progress)
-}
-
-// rollBack restores the settings before a revision that this instance rejected, unless they have changed since.
-func (d *desired) rollBack(ctx context.Context, store instances.Store, rejected int64) {
-	why := fmt.Sprintf("%s rejected revision %d: %s", processName(), rejected, d.settingsProgress().Reason)
-	_, err := d.state.Change(ctx, store, func(now *instances.Desired) error {
-		if now.Settings.Revision != rejected {
-			return errNotChanged
-		}
-		now.RollBackSettings(why, processName())
-		return nil
-	})
-	if err != nil && !errors.Is(err, errNotChanged) && ctx.Err() == nil {
-		d.failed(err)
-	}
-	d.apply()
-}
-
-var errNotChanged = errors.New("not changed")
-
-func (d *desired) wakeSettings() {
-	select {
-	case d.due <- struct{}{}:
-	default:
-	}
+	return nil
 }
 
 // oneLine returns an error without line breaks and hints.
@@ -208,16 +151,16 @@ func oneLine(err error) string {
 }
 
 // applyRegistry applies the settings for all instances: at once, or by restarting the app's processes one after the
-// other. After an error the previous ones are in force, unless it is errNotChanged or ctx is done.
+// other. After an error the previous ones are in force, unless it is ErrNotApplied or ctx is done.
 func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	if err := c.awaitStart(ctx); err != nil {
-		return errNotChanged // shutting down
+		return instances.ErrNotApplied // shutting down
 	}
 	select { // wait for a deployment in progress
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
 	case <-c.life.draining:
-		return errNotChanged
+		return instances.ErrNotApplied
 	case <-ctx.Done():
 		return ctx.Err()
 	}

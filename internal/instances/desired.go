@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +30,20 @@ type Desired struct {
 	// App is the version of the app, nil before the first one. It is replaced, never modified.
 	App *App `json:"app,omitempty"`
 
-	unknown map[string]json.RawMessage // fields of later versions, which a change keeps
+	unknown unknownFields
+}
+
+// UnmarshalJSON keeps the fields of later versions.
+func (d *Desired) UnmarshalJSON(text []byte) (err error) {
+	type plain Desired
+	d.unknown, err = decodeKeeping(text, (*plain)(d))
+	return err
+}
+
+// MarshalJSON writes the fields of later versions as they were read.
+func (d Desired) MarshalJSON() ([]byte, error) {
+	type plain Desired
+	return encodeKeeping(plain(d), d.unknown)
 }
 
 // Pause says why, by whom and since when a queue is paused.
@@ -37,15 +51,25 @@ type Pause struct {
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"`
+
+	unknown unknownFields
 }
 
-// UnmarshalJSON also accepts a text, the reason, which is all that earlier versions kept of a pause.
-func (p *Pause) UnmarshalJSON(text []byte) error {
+// UnmarshalJSON also accepts a text, the reason, which is all that earlier versions kept of a pause. It keeps the fields of
+// later versions.
+func (p *Pause) UnmarshalJSON(text []byte) (err error) {
 	if json.Unmarshal(text, &p.Reason) == nil {
 		return nil
 	}
-	type pause Pause // without this method
-	return json.Unmarshal(text, (*pause)(p))
+	type plain Pause
+	p.unknown, err = decodeKeeping(text, (*plain)(p))
+	return err
+}
+
+// MarshalJSON writes the fields of later versions as they were read.
+func (p Pause) MarshalJSON() ([]byte, error) {
+	type plain Pause
+	return encodeKeeping(plain(p), p.unknown)
 }
 
 // Settings are options for all instances. The zero value sets none.
@@ -59,18 +83,45 @@ type Settings struct {
 	Previous string `json:"previous,omitempty"`
 	// RolledBack says which instance rejected the change before this one, and why. It is "" if this is no rollback.
 	RolledBack string `json:"rolled_back,omitempty"`
+
+	unknown unknownFields
 }
 
-// SetSettings replaces the settings during a [DesiredState.Change].
-func (d *Desired) SetSettings(text, by string) {
+// UnmarshalJSON keeps the fields of later versions.
+func (s *Settings) UnmarshalJSON(text []byte) (err error) {
+	type plain Settings
+	s.unknown, err = decodeKeeping(text, (*plain)(s))
+	return err
+}
+
+// MarshalJSON writes the fields of later versions as they were read.
+func (s Settings) MarshalJSON() ([]byte, error) {
+	type plain Settings
+	return encodeKeeping(plain(s), s.unknown)
+}
+
+// SetSettings replaces the settings during a [DesiredState.Change]. settled means that all instances have applied the
+// present ones. Otherwise one may still reject them, so a rollback goes further back.
+func (d *Desired) SetSettings(text, by string, settled bool) {
+	previous := d.Settings.Previous
+	if settled {
+		previous = d.Settings.Text
+	}
 	d.Settings = Settings{Revision: d.Revision, By: by, At: time.Now().UTC().Truncate(time.Second), Text: text,
-		Previous: d.Settings.Text}
+		Previous: previous}
+}
+
+// AppliedBy reports whether all reachable instances have applied the settings.
+func (s *Settings) AppliedBy(all []Instance) bool {
+	return !slices.ContainsFunc(all, func(one Instance) bool {
+		return one.Reachable() && slices.Contains(one.Applies, PartSettings) && (one.SettingsRevision != s.Revision || one.Rejected != "")
+	})
 }
 
 // RollBackSettings undoes the latest change of the settings, which an instance rejected.
 func (d *Desired) RollBackSettings(why, by string) {
-	d.SetSettings(d.Settings.Previous, by)
-	d.Settings.Previous, d.Settings.RolledBack = "", why
+	d.SetSettings(d.Settings.Previous, by, false)
+	d.Settings.RolledBack = why
 }
 
 // SettingsProgress is what an instance has done with the settings for all instances.
@@ -164,11 +215,6 @@ func signature(key, kind, text string) string {
 // seal returns the text to store.
 func (k FleetKey) seal(d Desired) string {
 	state, _ := json.Marshal(d) // has no values that cannot be written
-	if d.unknown != nil {
-		all := maps.Clone(d.unknown)
-		_ = json.Unmarshal(state, &all)
-		state, _ = json.Marshal(all)
-	}
 	text, _ := json.Marshal(signed{state, k.sign(desiredState, string(state))})
 	return string(text)
 }
@@ -181,10 +227,6 @@ func (k FleetKey) open(text, environment string) (d Desired, err error) {
 	}
 	if err := json.Unmarshal(s.State, &d); err != nil {
 		return d, err
-	}
-	_ = json.Unmarshal(s.State, &d.unknown)
-	for _, known := range []string{"environment", "revision", "pauses", "settings", "app"} {
-		delete(d.unknown, known)
 	}
 	if d.Environment != environment {
 		return Desired{}, fmt.Errorf("it belongs to environment %q", d.Environment)

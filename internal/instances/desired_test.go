@@ -145,13 +145,17 @@ func TestStateSurvivesARestart(t *testing.T) {
 	}
 }
 
-// A later version's part of the state survives a change by this version, and an error of the change leaves all as it is.
+// What a later version has added to a state survives changes by this version, wherever the value goes. An error of the
+// change leaves all as it is.
 func TestChangeKeepsUnknownFields(t *testing.T) {
 	t.Parallel()
 	store := newFleet().store
 	d := newDesired(t, fleetKey)
 	pauseQueue(t, d, store, "a")
-	state := []byte(`{"environment":"jobs","revision":7,"pauses":{},"later":{"version":[3]}}`)
+	state := []byte(`{"environment":"jobs","revision":7,"later":{"version":[3]},"pauses":{"a":{"at":"2026-01-01T00:00:00Z","until":5}},` +
+		`"settings":{"revision":5,"at":"2026-01-01T00:00:00Z","groups":["x"]},"app":{"channels":1,` +
+		`"current":{"number":1,"digest":"1","at":"2026-01-01T00:00:00Z","place":"one"},` +
+		`"next":{"number":2,"digest":"2","at":"2026-01-01T00:00:00Z","place":"two"},"rollout":{"timeout":1,"weight":9}}}`)
 	text, err := json.Marshal(signed{state, FleetKey(fleetKey).sign(desiredState, string(state))})
 	if err != nil {
 		t.Fatal(err)
@@ -161,11 +165,29 @@ func TestChangeKeepsUnknownFields(t *testing.T) {
 	if _, err := d.Change(t.Context(), store, func(*Desired) error { return errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("the error is %v", err)
 	}
-	if now := pauseQueue(t, d, store, "b"); now.Revision != 8 || len(now.Pauses) != 1 {
+	now := pauseQueue(t, d, store, "b")
+	if now.Revision != 8 || len(now.Pauses) != 2 {
 		t.Errorf("changed to %+v", now)
 	}
-	if stored, _ := store.Read(t.Context(), "jobs/desired"); !strings.Contains(stored.Data, `"later":{"version":[3]}`) {
-		t.Errorf("stored %s", stored.Data)
+	want := []string{`"later":{"version":[3]}`, `"until":5`, `"groups":["x"]`, `"channels":1`, `"place":"one"`, `"place":"two"`, `"weight":9`}
+	stored, _ := store.Read(t.Context(), "jobs/desired")
+	for _, part := range want {
+		if !strings.Contains(stored.Data, part) {
+			t.Errorf("after a pause, %s is missing: %s", part, stored.Data)
+		}
+	}
+
+	if _, err := d.Change(t.Context(), store, func(d *Desired) error {
+		finished := d.App.finish()
+		d.App = &finished
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	stored, _ = store.Read(t.Context(), "jobs/desired")
+	later, err := FleetKey(fleetKey).open(stored.Data, "jobs")
+	if err != nil || !strings.Contains(string(later.App.Current.unknown), "two") || !strings.Contains(string(later.App.Earlier[0].unknown), "one") {
+		t.Errorf("after the rollout: %s, %v", stored.Data, err)
 	}
 }
 
@@ -323,12 +345,42 @@ func TestNextStepWithSettings(t *testing.T) {
 func TestRolledBackSettings(t *testing.T) {
 	t.Parallel()
 	d := Desired{Revision: 4}
-	d.SetSettings("rate: 1/s\n", "owner")
+	d.SetSettings("rate: 1/s\n", "owner", true)
 	d.Revision = 5
-	d.SetSettings("rate: 2/s\n", "owner")
+	d.SetSettings("rate: 2/s\n", "owner", true)
 	d.Revision = 6
 	d.RollBackSettings("too fast", "host (7)")
-	if s := d.Settings; s.Revision != 6 || s.Text != "rate: 1/s\n" || s.Previous != "" || s.RolledBack != "too fast" || s.By != "host (7)" {
+	if s := d.Settings; s.Revision != 6 || s.Text != "rate: 1/s\n" || s.Previous != "rate: 1/s\n" || s.RolledBack != "too fast" || s.By != "host (7)" {
 		t.Errorf("rolled back to %+v", s)
+	}
+}
+
+// Settings that an instance has rejected, or may reject, are not what a rollback restores.
+func TestRollbackRestoresSettingsThatAllHaveApplied(t *testing.T) {
+	t.Parallel()
+	applies := func(revision int64, rejected string) Instance {
+		return Instance{Record: Record{Applies: []string{PartSettings}, SettingsRevision: revision, Rejected: rejected}}
+	}
+	for _, c := range []struct {
+		name string
+		all  []Instance // after the second change
+		want string     // after the rollback of the third one
+	}{
+		{"applied by all", []Instance{applies(2, ""), applies(2, "")}, "second"},
+		{"not applied yet", []Instance{applies(2, ""), applies(1, "")}, "first"},
+		{"rejected", []Instance{applies(2, ""), applies(2, "too fast")}, "first"},
+		{"not applied by an unreachable one", []Instance{applies(2, ""), {Record: applies(1, "").Record, Age: FreshFor}}, "second"},
+		{"not applied by one that ignores settings", []Instance{applies(2, ""), {}}, "second"},
+	} {
+		d := Desired{Revision: 1}
+		d.SetSettings("first", "owner", true)
+		d.Revision = 2
+		d.SetSettings("second", "owner", d.Settings.AppliedBy([]Instance{applies(1, "")}))
+		d.Revision = 3
+		d.SetSettings("third", "owner", d.Settings.AppliedBy(c.all))
+		d.Revision = 4
+		if d.RollBackSettings("", "host"); d.Settings.Text != c.want {
+			t.Errorf("%s: rolled back to %q, want %q", c.name, d.Settings.Text, c.want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package instances
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -27,7 +28,7 @@ const (
 // errContended means that another instance changed the slot or the roster first.
 var errContended = errors.New("another instance changed the list at the same time")
 
-// Options configure a [Member] and a [Watcher]. All fields but Key are required.
+// Options configure a [Member] and a [Watcher]. All fields but Key, ID and Random are required.
 type Options struct {
 	Store Store
 	// Environment is the name of the environment. All of its instances use the same name.
@@ -35,6 +36,10 @@ type Options struct {
 	// Key signs and authenticates the records; "" accepts all.
 	Key FleetKey
 	Log *slog.Logger
+	// ID is a new ID for each time tendril starts; "" draws one.
+	ID string
+	// Random returns numbers in [0,1) that spread writes; nil means math/rand/v2.
+	Random func() float64
 }
 
 // Member keeps this instance's record up to date. Its methods must be called by one goroutine, and [Member.Leave]
@@ -45,6 +50,7 @@ type Member struct {
 	report func() Record
 	load   func() Load
 	id     string
+	random func() float64
 
 	slot    int    // -1 before joining
 	version string // of the stored record; "" if this instance has stored nothing
@@ -60,8 +66,12 @@ type Member struct {
 // NewMember returns a member that has not joined yet. report returns the current record without ID, Load and
 // WrittenAt. load is called once per write and can measure the time since the previous write.
 func NewMember(opts Options, report func() Record, load func() Load) *Member {
-	return &Member{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, report: report, load: load,
-		id: rand.Text()[:12], slot: -1}
+	m := &Member{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, report: report, load: load,
+		id: cmp.Or(opts.ID, rand.Text()[:12]), random: opts.Random, slot: -1}
+	if m.random == nil {
+		m.random = mathrand.Float64
+	}
+	return m
 }
 
 // ID returns an ID that is new each time tendril starts.
@@ -101,7 +111,7 @@ func (m *Member) backoff(err error) time.Duration {
 	}
 	m.retries++
 	most := min(retryInterval<<min(m.retries, 10), maxRetryInterval)
-	return time.Duration((0.1 + 0.9*mathrand.Float64()) * float64(most))
+	return time.Duration((0.1 + 0.9*m.random()) * float64(most))
 }
 
 // step joins if necessary, and writes the record if a write is due.
@@ -129,7 +139,7 @@ func (m *Member) step(ctx context.Context) error {
 		text := fmt.Sprintf("%d.%d", m.slot, m.calls)
 		m.announcement.Store(&text)
 	}
-	m.next = now.Add(Heartbeat - time.Duration(mathrand.Int64N(int64(Heartbeat/10))))
+	m.next = now.Add(Heartbeat - time.Duration(m.random()*float64(Heartbeat/10)))
 	return nil
 }
 

@@ -19,6 +19,21 @@ type App struct {
 	Rollout Rollout     `json:"rollout,omitzero"`
 	// Earlier are former and failed versions, newest first.
 	Earlier []AppVersion `json:"earlier,omitempty"`
+
+	unknown unknownFields
+}
+
+// UnmarshalJSON keeps the fields of later versions.
+func (a *App) UnmarshalJSON(text []byte) (err error) {
+	type plain App
+	a.unknown, err = decodeKeeping(text, (*plain)(a))
+	return err
+}
+
+// MarshalJSON writes the fields of later versions as they were read.
+func (a App) MarshalJSON() ([]byte, error) {
+	type plain App
+	return encodeKeeping(plain(a), a.unknown)
 }
 
 // AppVersion is a deployed version of the app.
@@ -37,6 +52,21 @@ type AppVersion struct {
 	// rollout failed; "" if it did not.
 	Withdrawn bool   `json:"withdrawn,omitempty"`
 	Error     string `json:"error,omitempty"`
+
+	unknown unknownFields
+}
+
+// UnmarshalJSON keeps the fields of later versions.
+func (v *AppVersion) UnmarshalJSON(text []byte) (err error) {
+	type plain AppVersion
+	v.unknown, err = decodeKeeping(text, (*plain)(v))
+	return err
+}
+
+// MarshalJSON writes the fields of later versions as they were read.
+func (v AppVersion) MarshalJSON() ([]byte, error) {
+	type plain AppVersion
+	return encodeKeeping(plain(v), v.unknown)
 }
 
 // String returns the version's name for display.
@@ -52,6 +82,21 @@ type Rollout struct {
 	// with unhealthy ones.
 	Timeout      time.Duration `json:"timeout"`
 	IgnoreHealth bool          `json:"ignore_health,omitempty"`
+
+	unknown unknownFields
+}
+
+// UnmarshalJSON keeps the fields of later versions.
+func (r *Rollout) UnmarshalJSON(text []byte) (err error) {
+	type plain Rollout
+	r.unknown, err = decodeKeeping(text, (*plain)(r))
+	return err
+}
+
+// MarshalJSON writes the fields of later versions as they were read.
+func (r Rollout) MarshalJSON() ([]byte, error) {
+	type plain Rollout
+	return encodeKeeping(plain(r), r.unknown)
 }
 
 const (
@@ -73,12 +118,17 @@ func (a *App) Wanted(id string) AppVersion {
 	return a.Current
 }
 
-// Withdrawn reports whether no delivery may start on a version.
+// Withdrawn reports whether no delivery may start on a version. That includes versions that are no longer listed: an
+// instance that still runs one was away for long.
 func (a *App) Withdrawn(number int) bool {
-	if number == a.Current.Number {
+	switch {
+	case number == 0 || a.Next != nil && number == a.Next.Number:
+		return false
+	case number == a.Current.Number:
 		return a.Current.Withdrawn
 	}
-	return slices.ContainsFunc(a.Earlier, func(v AppVersion) bool { return v.Number == number && v.Withdrawn })
+	i := slices.IndexFunc(a.Earlier, func(v AppVersion) bool { return v.Number == number })
+	return i < 0 || a.Earlier[i].Withdrawn
 }
 
 // Restorable returns the earlier versions that can be restored, newest first.

@@ -216,6 +216,68 @@ func TestSuccessorContinuesTheRollout(t *testing.T) {
 	}
 }
 
+// lateApp is an app whose deployments take ten seconds, and are too late to abort.
+type lateApp struct {
+	running atomic.Int64
+	held    atomic.Bool
+}
+
+func (a *lateApp) Running() int          { return int(a.running.Load()) }
+func (a *lateApp) Hold(reason string)    { a.held.Store(reason != "") }
+func (a *lateApp) Abort(context.Context) {}
+func (a *lateApp) Deploy(_ context.Context, v *AppVersion) error {
+	time.Sleep(5 * time.Second)
+	a.running.Store(int64(v.Number))
+	time.Sleep(5 * time.Second)
+	return nil
+}
+
+// An instance that learns of a rollback while it switches starts no delivery on the version, although the switch can no
+// longer be aborted.
+func TestNoDeliveryStartsAfterALateAbort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		opts, n := f.options()
+		state, app := newDesired(t, fleetKey), &lateApp{}
+		change := func(alter func(*Desired) error) {
+			if _, err := state.Change(t.Context(), n, alter); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin := func(d *Desired) error {
+			_, err := d.BeginRollout(AppVersion{}, Rollout{Timeout: time.Hour})
+			return err
+		}
+		change(begin)
+		app.running.Store(1)
+		rollouts := NewRollouts(state, app)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			rollouts.Run(ctx, &RolloutOptions{Store: n, ID: "a", Self: func() Record { return Record{App: rollouts.Report()} },
+				Others: NewWatcher(opts), Log: opts.Log, Active: func() bool { return true }, Leads: func() bool { return true },
+				Healthy: func(*Record) bool { return true }, Changed: rollouts.Apply,
+				Finished: func(context.Context, *App, *AppVersion) {}, Tried: func(*AppVersion, error) {}})
+		})
+		change(begin)
+		time.Sleep(4 * time.Second)
+		change(func(d *Desired) error { return d.AbortRollout("aborted") })
+		rollouts.Apply()
+		for range 300 {
+			if app.running.Load() == 2 && !app.held.Load() {
+				t.Fatal("deliveries start on the withdrawn version")
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if app.Running() != 1 || app.held.Load() {
+			t.Errorf("at the end it runs version %d, deliveries held: %t", app.Running(), app.held.Load())
+		}
+		stop()
+		running.Wait()
+	})
+}
+
 func TestOneRolloutAtATime(t *testing.T) {
 	t.Parallel()
 	var d Desired
@@ -244,18 +306,22 @@ func TestListOfVersionsIsBounded(t *testing.T) {
 	if text := FleetKey(fleetKey).seal(d); len(text) > 12<<10 {
 		t.Errorf("the state has %d bytes", len(text))
 	}
+	if app.Withdrawn(app.Current.Number) || !app.Withdrawn(1) {
+		t.Error("a version that is no longer listed may be used")
+	}
 	if kept := app.Restorable(); len(kept) != KeptVersions || slices.ContainsFunc(kept, func(v AppVersion) bool { return v.Error != "" }) {
 		t.Errorf("%d versions can be restored", len(kept))
 	}
 }
 
-// deployee is an instance that follows the desired state in virtual time, over its own records and reads.
+// deployee is an instance that follows the desired state in virtual time, over its own records and reads. Deployments
+// take five seconds.
 type deployee struct {
 	*process
-	state   *DesiredState
-	others  *Watcher
-	running atomic.Int64
-	failed  atomic.Int64
+	state    *DesiredState
+	rollouts *Rollouts
+	fleet    *deployFleet
+	running  atomic.Int64
 }
 
 // deployFleet contains instances that share a registry, of which one leads.
@@ -271,18 +337,17 @@ type deployFleet struct {
 func (f *deployFleet) start(t *testing.T, name string) *deployee {
 	opts, n := f.options()
 	ctx, kill := context.WithCancel(t.Context())
-	d := &deployee{process: &process{network: n, kill: kill}, state: newDesired(t, fleetKey), others: NewWatcher(opts)}
+	d := &deployee{process: &process{network: n, kill: kill}, state: newDesired(t, fleetKey), fleet: f}
+	d.rollouts = NewRollouts(d.state, d)
 	if first, err := d.state.Refresh(t.Context(), n); err == nil && first.App != nil {
 		d.running.Store(int64(first.App.Wanted("").Number))
 	}
-	d.Member = NewMember(opts, func() Record {
-		return Record{Name: name, State: "running", Health: "Ok",
-			App: AppReport{Takes: true, Number: int(d.running.Load()), Failed: int(d.failed.Load())}}
-	}, func() Load { return Load{} })
+	record := func() Record { return Record{Name: name, State: "running", Health: "Ok", App: d.rollouts.Report()} }
+	d.Member = NewMember(opts, record, func() Load { return Load{} })
 	leads := func() bool { return f.leader.Load() == d }
 	d.ended.Go(func() { d.Run(ctx) })
 	d.ended.Go(func() {
-		d.state.Follow(ctx, Following{Store: n, Leads: leads, Apply: func() {}, Failed: func(error) {}, Revision: func() int64 {
+		d.state.Follow(ctx, Following{Store: n, Leads: leads, Apply: d.rollouts.Apply, Failed: func(error) {}, Revision: func() int64 {
 			if leader := f.leader.Load(); leader != nil {
 				now, _ := leader.state.Current()
 				return now.Revision
@@ -291,54 +356,32 @@ func (f *deployFleet) start(t *testing.T, name string) *deployee {
 		}})
 	})
 	d.ended.Go(func() {
-		var c Conductor
-		for ; ctx.Err() == nil; time.Sleep(2 * time.Second) {
-			if leads() {
-				d.conduct(ctx, &c)
-			}
-			f.follow(d)
-		}
+		d.rollouts.Run(ctx, &RolloutOptions{Store: n, ID: d.ID(), Self: record, Others: NewWatcher(opts), Log: opts.Log,
+			Active: func() bool { return ctx.Err() == nil }, Leads: leads, Healthy: func(r *Record) bool { return r.Health == "Ok" },
+			Changed: d.rollouts.Apply, Finished: func(context.Context, *App, *AppVersion) {}, Tried: func(*AppVersion, error) {}})
 	})
 	return d
 }
 
-// conduct advances the rollout as the leader.
-func (d *deployee) conduct(ctx context.Context, c *Conductor) {
-	now, _ := d.state.Current()
-	all, err := d.others.ReadOnce(ctx, 5*time.Second)
-	if err != nil || now.App == nil {
-		return
-	}
-	next, changed := c.Next(*now.App, all, time.Now(), func(r *Record) bool { return r.Health == "Ok" })
-	if changed {
-		d.state.Change(ctx, d.network, func(state *Desired) error {
-			if state.App.Next == nil || state.App.Next.Number != now.App.Next.Number || state.App.Until != now.App.Until {
-				return ErrNoRollout
-			}
-			state.App = &next
-			return nil
-		})
-	}
-}
+// Running implements [RolloutApp].
+func (d *deployee) Running() int { return int(d.running.Load()) }
 
-// follow switches an instance to the version that it should run, which takes five seconds.
-func (f *deployFleet) follow(d *deployee) {
-	now, _ := d.state.Current()
-	if now.App == nil {
-		return
-	}
-	wanted := int64(now.App.Wanted(d.ID()).Number)
-	if wanted == d.running.Load() || wanted == d.failed.Load() {
-		return
-	}
-	f.count(1)
+// Hold implements [RolloutApp].
+func (d *deployee) Hold(string) {}
+
+// Abort implements [RolloutApp].
+func (d *deployee) Abort(context.Context) {}
+
+// Deploy implements [RolloutApp].
+func (d *deployee) Deploy(_ context.Context, v *AppVersion) error {
+	d.fleet.count(1)
 	time.Sleep(5 * time.Second)
-	f.count(-1)
-	if wanted == f.breaks.Load() {
-		d.failed.Store(wanted)
-	} else {
-		d.running.Store(wanted)
+	d.fleet.count(-1)
+	if int64(v.Number) == d.fleet.breaks.Load() {
+		return errors.New("web exited")
 	}
+	d.running.Store(int64(v.Number))
+	return nil
 }
 
 func (f *deployFleet) count(n int) {

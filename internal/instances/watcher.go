@@ -53,7 +53,7 @@ type Watcher struct {
 	directory
 	log *slog.Logger
 
-	reading sync.Mutex // held during Read, so that no result is taken for a replay of an earlier one
+	reading chan struct{} // full during Read, so that no result is taken for a replay of an earlier one
 
 	mu      sync.Mutex
 	seen    map[int]observation
@@ -87,8 +87,8 @@ var errUnread = errors.New("they have not been read yet")
 
 // NewWatcher returns a watcher that has read nothing yet.
 func NewWatcher(opts Options) *Watcher {
-	return &Watcher{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, seen: map[int]observation{},
-		highest: map[string]int{}, err: errUnread}
+	return &Watcher{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, reading: make(chan struct{}, 1),
+		seen: map[int]observation{}, highest: map[string]int{}, err: errUnread}
 }
 
 // Run reads the records and frees the slots of lost instances, whenever this instance leads, until ctx ends. A new
@@ -170,8 +170,12 @@ func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instanc
 // Read reads the records of all instances that have not stopped, ordered by slot. The age of an instance that is seen
 // for the first time is 0.
 func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
-	w.reading.Lock()
-	defer w.reading.Unlock()
+	select {
+	case w.reading <- struct{}{}:
+		defer func() { <-w.reading }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	slots, leases, err := w.readSlots(ctx)
 
 	w.mu.Lock()

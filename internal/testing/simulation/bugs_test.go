@@ -29,10 +29,25 @@ const (
 	bugLoseChange      bug = "a change of the desired state is confirmed and not stored"
 	bugSilentLeader    bug = "the leader does not announce changes of the desired state"
 	bugIgnorePause     bug = "a daemon receives from a paused queue"
+	bugForgetState     bug = "a daemon forgets the desired state when it starts"
+	bugServeWithdrawn  bug = "a daemon keeps delivering to a withdrawn version"
+	bugNoBatches       bug = "a deployment has no batches"
+	bugBlindLeader     bug = "the leader does not see unhealthy daemons"
+	bugReportEarly     bug = "a daemon reports a version before it runs it"
+	bugKeepSettings    bug = "a daemon confirms settings that it does not apply"
 	bugLoseLog         bug = "the disk loses the log at a power failure"
 )
 
-func changing(p *plan) { p.Changes = 6 }
+// operating returns a setting of a plan: operations on three daemons, at times without faults.
+func operating(all ...operation) func(*plan) {
+	return func(p *plan) {
+		p.Daemons, p.Messages = 3, 400
+		for i, op := range all {
+			op.At = seconds(60 + 60*i)
+			p.Operations = append(p.Operations, op)
+		}
+	}
+}
 
 // The world breaks each promise once, and the oracle must report it.
 func TestTheOracleFindsBugs(t *testing.T) {
@@ -56,9 +71,19 @@ func TestTheOracleFindsBugs(t *testing.T) {
 		{bugRetryEarly, "too early", nil},
 		{bugNeverHealed, "not drained", nil},
 		{bugPurge, "the ledger does not balance", nil},
-		{bugLoseChange, "is confirmed after revision", changing},
-		{bugSilentLeader, "has not applied revision", changing},
-		{bugIgnorePause, "although its queue is paused", changing},
+		{bugLoseChange, "has not applied revision", operating(operation{Kind: pauseQueue}, operation{Kind: resumeQueue})},
+		{bugSilentLeader, "has not applied revision", operating(operation{Kind: pauseQueue})},
+		{bugIgnorePause, "although its queue is paused", operating(operation{Kind: pauseQueue}, operation{Kind: resumeQueue})},
+		{bugForgetState, "applies revision 0 after revision", func(p *plan) {
+			operating(operation{Kind: setSettings})(p)
+			p.Faults = []fault{{Kind: killDaemon, At: seconds(100), For: seconds(20), Daemon: 1},
+				{Kind: cutRegistry, At: seconds(90), For: seconds(60), Daemon: 1, Chance: 1}}
+		}},
+		{bugServeWithdrawn, "has learned of its rollback", operating(operation{Kind: deployGood}, operation{Kind: rollBack})},
+		{bugNoBatches, "at once, 1 are allowed", operating(operation{Kind: deployGood, Batch: 1})},
+		{bugBlindLeader, "is the current one", operating(operation{Kind: deployUnhealthy, Batch: 1})},
+		{bugReportEarly, "is finished, and daemon", operating(operation{Kind: deployBrokenOnOne, On: 1})},
+		{bugKeepSettings, "has the settings", operating(operation{Kind: setSettings})},
 		{bugLoseLog, "is lost", func(p *plan) {
 			p.Faults = []fault{{Kind: powerFailure, At: 200 * time.Second, For: time.Second}}
 		}},

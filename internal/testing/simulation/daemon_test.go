@@ -32,6 +32,7 @@ type daemon struct {
 type life struct {
 	*daemon
 	number    int
+	startedAt time.Time
 	worker    *worker.Worker
 	elector   *leader.Elector // nil without tasks
 	scheduler *periodic.Scheduler
@@ -120,7 +121,7 @@ func (d *daemon) start() {
 		return
 	}
 	d.lives++
-	l := &life{daemon: d, number: d.lives, receipts: map[string]bool{}}
+	l := &life{daemon: d, number: d.lives, startedAt: time.Now(), receipts: map[string]bool{}}
 	l.killed, l.kill = context.WithCancel(context.Background())
 	way := &link{w: d.w, daemon: d.index, life: l}
 	name := d.w.queueName(workQueue)
@@ -133,12 +134,12 @@ func (d *daemon) start() {
 	receive, stopReceive := context.WithCancel(context.Background())
 	work, abort := context.WithCancel(context.Background())
 	l.stopReceive, l.abort = stopReceive, abort
-	if d.w.plan.Changes > 0 {
+	if len(d.w.plan.Operations) > 0 {
 		l.fleet = l.startFollower(way)
 	}
 	l.parts.Go(func() {
 		if l.fleet != nil {
-			l.fleet.adopt()
+			l.fleet.adopt(receive)
 		}
 		l.workerErr = l.worker.Run(receive, work)
 	})

@@ -1,15 +1,17 @@
 // Package simulation runs whole environments in virtual time, with faults derived from a seed.
 //
-// It consists of tests only. They run the real broker, worker, deliverer, elector and scheduler in a modelled world:
+// It consists of tests only. They run the real broker, worker, deliverer, elector, scheduler and the loops of an instance
+// of a fleet in a modelled world:
 //
 //	producer ---link--+                                  app (modelled)
 //	                  v                                    ^
 //	              broker <---link--- worker ------- delivery stages
 //	                |   <---link--- elector, scheduler     one to four daemons, each with its clock
+//	                |   <---link--- instances: desired state, records, rollouts, settings
 //	                v
 //	              SQLite on a file system that loses unsynced writes
 //
-//	plan (from a seed): sizes, settings, messages, faults  -->  world  -->  oracle: broken promises
+//	plan (from a seed): sizes, settings, messages, faults, operations  -->  world  -->  oracle: broken promises
 //
 // The world executes the plan: five to twenty-five minutes of faults, after which everything works and the queue must
 // drain within a time derived from the settings. The oracle continuously compares events with docs/contract.md.
@@ -24,6 +26,12 @@
 //     continue, because a process cannot be stopped inside another one.
 //   - A power failure keeps synced writes and some of the others. The queue restarts from these files.
 //   - The wall clock of a daemon jumps by up to three minutes; its monotonic clock is correct.
+//
+// # Operations
+//
+// Operators pause and resume the queue, change settings, deploy versions in batches, roll back and abort, on daemons that
+// share a queue. Some settings are rejected by one daemon, and some versions do not start or are unhealthy. After the
+// faults, all daemons must end with the same version and the same settings.
 //
 // # The oracle
 //

@@ -1,39 +1,80 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
-	"slices"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"tendril/internal/instances"
 )
 
+const fleetKey = instances.FleetKey("a fleet key")
+
+// The sources of a follower's pauses.
 const (
-	fleetKey = instances.FleetKey("a fleet key")
-	// followWithin is how long an instance may take to apply a change while nothing is faulty, according to docs/fleet.md.
-	followWithin = 30 * time.Second
+	byOperator = iota
+	byRollout
+	pauseSources
 )
 
-// follower is a daemon's life as an instance of a fleet: it applies the desired state to its worker.
+// follower is a daemon's life as an instance of a fleet: it applies the desired state to its worker and its app.
 type follower struct {
 	*life
 	way      *link
+	id       string
 	state    *instances.DesiredState
-	pausedAt atomic.Pointer[time.Time] // nil while its queue is not paused
+	rollouts *instances.Rollouts
+	settings instances.SettingsFollower
+	member   *instances.Member
+	others   *instances.Watcher
+
+	adopted  chan struct{} // closed once it has the state to start with
+	version  atomic.Int64  // of the app
+	digest   atomic.Value  // of the app's archive, a string
+	inForce  atomic.Value  // the settings, a string
+	pausedAt atomic.Pointer[time.Time]
+	applying sync.Mutex
+
+	pausing sync.Mutex
+	reasons [pauseSources]string
+
+	fleetMu   sync.Mutex
+	withdrawn map[int]time.Time  // since when it knows that a version was withdrawn
+	abort     context.CancelFunc // aborts the deployment in progress; nil if that is impossible
+	joined    time.Time          // time of the first report
 }
 
 // startFollower returns a follower that has the state kept by the daemon's previous life.
 func (l *life) startFollower(way *link) *follower {
-	f := &follower{life: l, way: &link{w: l.w, daemon: l.index, life: l}}
+	w := l.w
+	f := &follower{life: l, way: &link{w: w, daemon: l.index, life: l}, adopted: make(chan struct{})}
+	f.digest.Store("")
+	f.inForce.Store("")
 	l.mu.Lock()
 	kept := l.kept
 	l.mu.Unlock()
+	if w.bug == bugForgetState {
+		kept = ""
+	}
 	var err error
 	f.state, err = instances.NewDesired(way.w.queueName(workQueue), fleetKey, kept, f.keep)
 	if err != nil {
-		l.w.t.Fatal(err)
+		w.t.Fatal(err)
 	}
+	f.id = fmt.Sprintf("%08x", int(w.plan.roll("id", l.index, l.number)*(1<<32)))
+	opts := instances.Options{Store: f.way, Environment: w.queueName(workQueue), Key: fleetKey, ID: f.id, Random: l.random,
+		Log: slog.New(slog.DiscardHandler)}
+	f.member = instances.NewMember(opts, f.record, func() instances.Load { return instances.Load{} })
+	f.others = instances.NewWatcher(opts)
+	f.rollouts = instances.NewRollouts(f.state, f)
+	f.settings = instances.SettingsFollower{State: f.state, Name: l.name(), Apply: f.applySettings, Changed: f.apply,
+		Failed: func(error) {}, Due: make(chan struct{}, 1)}
 	return f
 }
 
@@ -48,19 +89,61 @@ func (f *follower) keep(text string) error {
 	return nil
 }
 
-// adopt applies the registry's state, or the kept one if the registry does not answer in time.
-func (f *follower) adopt() {
-	ctx, cancel := context.WithTimeout(f.killed, 5*time.Second)
+// adopt applies the registry's state, or the kept one if the registry does not answer in time. The first daemon to start
+// stores its app as the first version. A daemon whose settings are contradictory does not start.
+func (f *follower) adopt(ctx context.Context) {
+	defer close(f.adopted)
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	_, _ = f.state.Refresh(ctx, f.way)
+	_, _ = f.state.Refresh(limited, f.way)
+	now, _ := f.state.Current()
+	for f.rejects(now.Settings.Text) && sleep(ctx, 5*time.Second) {
+		_, _ = f.state.Refresh(ctx, f.way)
+		now, _ = f.state.Current()
+	}
+	if now.App == nil {
+		now, _ = f.state.Change(limited, f.way, func(d *instances.Desired) (err error) {
+			if d.App == nil {
+				_, err = d.BeginRollout(instances.AppVersion{Name: "first", Digest: "first"}, instances.Rollout{})
+			}
+			return err
+		})
+	}
+	if now.App != nil {
+		wanted := now.App.Wanted("")
+		f.run(&wanted)
+	} else {
+		f.rollouts.Unknown()
+	}
+	f.inForce.Store(now.Settings.Text)
+	f.settings.Started(now.Settings.Revision)
 	f.apply()
 }
 
-// follow applies changes until ctx ends.
+// follow takes part in the fleet until ctx ends.
 func (f *follower) follow(ctx context.Context) {
-	f.state.Follow(ctx, instances.Following{Store: f.way, Apply: f.apply, Failed: func(error) {},
-		Leads:    func() bool { _, leads := f.elector.Term(); return leads },
+	select {
+	case <-f.adopted:
+	case <-ctx.Done():
+		return
+	}
+	leads := func() bool { _, leads := f.elector.Term(); return leads }
+	healthy := func(r *instances.Record) bool { return r.Health == "Ok" || f.w.bug == bugBlindLeader }
+	var parts sync.WaitGroup
+	parts.Go(func() { f.member.Run(ctx) })
+	parts.Go(func() { f.others.Run(ctx, leads) })
+	parts.Go(func() { f.settings.Run(ctx, f.way) })
+	parts.Go(func() {
+		f.rollouts.Run(ctx, &instances.RolloutOptions{Store: f.way, ID: f.id, Self: f.record, Others: f.others,
+			Active: func() bool { return ctx.Err() == nil }, Leads: leads, Healthy: healthy, Changed: f.apply,
+			Finished: f.w.finished, Tried: func(*instances.AppVersion, error) {}, Log: slog.New(slog.DiscardHandler)})
+	})
+	f.state.Follow(ctx, instances.Following{Store: f.way, Apply: f.apply, Failed: func(error) {}, Leads: leads,
 		Revision: func() int64 { return f.elector.Status().LeaderRevision }})
+	parts.Wait()
+	leaving, cancel := context.WithTimeout(f.killed, 3*time.Second)
+	defer cancel()
+	_ = f.member.Leave(leaving)
 }
 
 // revision is what the leader's lease announces.
@@ -72,21 +155,92 @@ func (f *follower) revision() int64 {
 	return now.Revision
 }
 
+func (f *follower) record() instances.Record {
+	now, _ := f.state.Current()
+	progress := f.settings.Progress()
+	r := instances.Record{Name: f.name(), State: "running", Health: "Ok", Follows: true, Revision: now.Revision,
+		Applies:          []string{instances.PartSettings, instances.PartApp},
+		SettingsRevision: max(progress.Applied, progress.Rejected), Rejected: progress.Reason, App: f.rollouts.Report()}
+	if strings.HasPrefix(f.digest.Load().(string), string(deployUnhealthy)) {
+		r.Health = "Severe"
+	}
+	if f.w.bug == bugReportEarly && now.App != nil {
+		r.App = instances.AppReport{Takes: true, Number: now.App.Wanted(f.id).Number}
+	}
+	f.fleetMu.Lock()
+	defer f.fleetMu.Unlock()
+	if f.joined.IsZero() {
+		f.joined = time.Now()
+	}
+	return r
+}
+
+// apply applies the latest state.
 func (f *follower) apply() {
+	f.applying.Lock()
+	defer f.applying.Unlock()
 	now, _ := f.state.Current()
 	f.w.oracle.applied(f, now.Revision)
-	if _, paused := now.Pauses[workQueue]; !paused {
+	f.learn(now.App)
+	pause, paused := now.Pauses[workQueue]
+	if paused {
+		pause.Reason = cmp.Or(pause.Reason, "paused on all instances")
+	}
+	f.setPause(byOperator, pause.Reason)
+	f.settings.Notify()
+	f.rollouts.Apply()
+}
+
+// learn records which versions the daemon knows to be withdrawn.
+func (f *follower) learn(app *instances.App) {
+	f.fleetMu.Lock()
+	defer f.fleetMu.Unlock()
+	before := f.withdrawn
+	f.withdrawn = map[int]time.Time{}
+	if app == nil {
+		return
+	}
+	for _, v := range append([]instances.AppVersion{app.Current}, app.Earlier...) {
+		if at, known := before[v.Number]; known && v.Withdrawn {
+			f.withdrawn[v.Number] = at
+		} else if v.Withdrawn {
+			f.withdrawn[v.Number] = time.Now()
+		}
+	}
+}
+
+// runsWithdrawn reports whether the daemon runs a version that it knew to be withdrawn before now.
+func (f *follower) runsWithdrawn() (version int, withdrawn bool) {
+	if f == nil {
+		return 0, false
+	}
+	version = int(f.version.Load())
+	f.fleetMu.Lock()
+	defer f.fleetMu.Unlock()
+	at, known := f.withdrawn[version]
+	return version, known && time.Since(at) > 0
+}
+
+// setPause sets a source's reason to pause the worker; "" ends it.
+func (f *follower) setPause(source int, reason string) {
+	f.pausing.Lock()
+	defer f.pausing.Unlock()
+	f.reasons[source] = reason
+	effective := cmp.Or(f.reasons[:]...)
+	switch {
+	case effective == "":
 		f.pausedAt.Store(nil)
 		f.worker.Resume()
 		return
-	}
-	if f.pausedAt.Load() == nil {
+	case f.w.bug == bugServeWithdrawn && source == byRollout:
+		return
+	case f.pausedAt.Load() == nil:
 		at := time.Now()
 		f.pausedAt.Store(&at)
 		f.w.oracle.chargeHeld(f.life) // the worker releases what it has not posted
 	}
 	if f.w.bug != bugIgnorePause {
-		f.worker.Pause("paused on all instances")
+		f.worker.Pause(effective)
 	}
 }
 
@@ -99,110 +253,82 @@ func (f *follower) paused() bool {
 	return at != nil && time.Since(*at) > 0
 }
 
-// operate makes the plan's changes, alternately a pause and a resumption, each on a daemon drawn for it.
-func (w *world) operate() {
-	times := make([]time.Duration, w.plan.Changes)
-	for i := range times {
-		times[i] = time.Duration(w.plan.roll("change", i) * 0.9 * float64(w.plan.Length)).Truncate(time.Millisecond)
+// rejects reports whether settings contradict the daemon's own.
+func (f *follower) rejects(settings string) bool {
+	return strings.HasSuffix(settings, fmt.Sprintf("not on %d", f.index))
+}
+
+// applySettings applies settings after up to three seconds.
+func (f *follower) applySettings(ctx context.Context, s *instances.Settings) error {
+	if !sleep(ctx, time.Duration(f.w.plan.roll("apply", f.index, s.Revision)*3e9)) || f.frozen() != nil {
+		return instances.ErrNotApplied
 	}
-	slices.Sort(times)
-	for i, at := range times {
-		sleep(context.Background(), at-w.now())
-		d := w.daemons[int(w.plan.roll("operator", i)*float64(len(w.daemons)))]
-		if l := d.running(); l != nil && w.change(l.fleet, i%2 == 0) && len(w.plan.Faults) == 0 {
-			w.awaitFollowers()
-		}
+	if f.rejects(s.Text) {
+		return errors.New("it contradicts the daemon's own settings")
+	}
+	if f.w.bug != bugKeepSettings || f.index == 0 {
+		f.inForce.Store(s.Text)
+	}
+	f.w.note("daemon %d has applied the settings %q of revision %d", f.index, s.Text, s.Revision)
+	return nil
+}
+
+// run makes a version the running one.
+func (f *follower) run(v *instances.AppVersion) {
+	f.version.Store(int64(v.Number))
+	f.digest.Store(v.Digest)
+	f.w.note("daemon %d runs version %d, %s", f.index, v.Number, v.Digest)
+}
+
+// breaks reports whether a version does not start on the daemon.
+func (f *follower) breaks(v *instances.AppVersion) bool {
+	return strings.HasPrefix(v.Digest, string(deployBroken)) ||
+		strings.HasPrefix(v.Digest, string(deployBrokenOnOne)) && strings.HasSuffix(v.Digest, fmt.Sprintf(" on %d", f.index))
+}
+
+// Running implements [instances.RolloutApp].
+func (f *follower) Running() int { return int(f.version.Load()) }
+
+// Hold implements [instances.RolloutApp].
+func (f *follower) Hold(reason string) { f.setPause(byRollout, reason) }
+
+// Abort implements [instances.RolloutApp].
+func (f *follower) Abort(context.Context) {
+	f.fleetMu.Lock()
+	defer f.fleetMu.Unlock()
+	if f.abort != nil {
+		f.abort()
 	}
 }
 
-// change pauses or resumes the queue on all daemons, and reports whether the change was confirmed.
-func (w *world) change(by *follower, pause bool) bool {
-	ctx, cancel := context.WithTimeout(by.killed, 5*time.Second)
-	defer cancel()
-	now, err := by.state.Change(ctx, by.way, func(d *instances.Desired) error {
-		delete(d.Pauses, workQueue)
-		if pause {
-			d.Pauses = map[string]instances.Pause{workQueue: {Reason: "incident", At: time.Now()}}
-		}
-		return nil
-	})
-	w.note("daemon %d changes the desired state, pause %t: revision %d, %v", by.index, pause, now.Revision, err)
-	if err != nil || by.killed.Err() != nil {
-		return false
+// Deploy implements [instances.RolloutApp]. It takes 2 to 17 seconds. The last fifth of the time is after the switch, when
+// the deployment can no longer be aborted.
+func (f *follower) Deploy(ctx context.Context, v *instances.AppVersion) error {
+	if _, _, err := f.way.call(ctx, "fetch", true, fetchNothing); err != nil {
+		return fmt.Errorf("%w: %w", instances.ErrDeployLater, err)
 	}
-	w.oracle.confirmed(now.Revision)
-	by.apply()
-	return true
+	f.w.oracle.switching(f, v)
+	defer f.w.oracle.switched(f)
+
+	abortable, abort := context.WithCancel(ctx)
+	defer abort()
+	f.setAbort(abort)
+	takes := 2*time.Second + time.Duration(f.w.plan.roll("deploy", f.index, v.Number, f.w.now())*15e9)
+	inTime := sleep(abortable, takes*4/5)
+	f.setAbort(nil)
+	switch {
+	case !inTime || f.frozen() != nil:
+		return instances.ErrDeployAborted
+	case f.breaks(v):
+		return errors.New("web exited")
+	}
+	f.run(v)
+	sleep(ctx, takes/5)
+	return nil
 }
 
-// resumeAll ends the last pause after all faults have ended, and waits for all daemons.
-func (w *world) resumeAll() {
-	for began := time.Now(); time.Since(began) < time.Minute; sleep(context.Background(), time.Second) {
-		if w.change(w.daemons[0].running().fleet, false) {
-			w.awaitFollowers()
-			return
-		}
-	}
-	w.oracle.violated("the desired state cannot be changed after the healing")
-}
-
-// awaitFollowers waits until all daemons have applied the last confirmed change.
-func (w *world) awaitFollowers() {
-	want, began := w.oracle.revision(), time.Now()
-	for ; ; sleep(context.Background(), 100*time.Millisecond) {
-		behind := slices.DeleteFunc(slices.Clone(w.daemons), func(d *daemon) bool {
-			l := d.running()
-			if l == nil {
-				return true
-			}
-			now, _ := l.fleet.state.Current()
-			return now.Revision >= want
-		})
-		took := time.Since(began)
-		switch {
-		case len(behind) == 0:
-			w.oracle.converged(took)
-			return
-		case took > followWithin:
-			w.oracle.violated("daemon %d has not applied revision %d within %v", behind[0].index, want, followWithin)
-			return
-		}
-	}
-}
-
-// confirmed records a change that its operator knows to be stored.
-func (o *oracle) confirmed(revision int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.figures.Changes++
-	if revision <= o.desired {
-		o.violate("revision %d is confirmed after revision %d", revision, o.desired)
-	}
-	o.desired = max(o.desired, revision)
-}
-
-// revision returns the last confirmed revision.
-func (o *oracle) revision() int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.desired
-}
-
-// applied checks that no daemon returns to an older state, not even in its next life.
-func (o *oracle) applied(f *follower, revision int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if f.killed.Err() != nil {
-		return
-	}
-	if before := o.followed[f.daemon]; revision < before {
-		o.violate("daemon %d applies revision %d after revision %d", f.index, revision, before)
-	}
-	o.followed[f.daemon] = revision
-}
-
-func (o *oracle) converged(took time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.figures.Slowest = max(o.figures.Slowest, took)
+func (f *follower) setAbort(abort context.CancelFunc) {
+	f.fleetMu.Lock()
+	defer f.fleetMu.Unlock()
+	f.abort = abort
 }

@@ -25,13 +25,16 @@ type oracle struct {
 	leaders    map[int64]*life       // by term; the life whose enqueues were accepted
 	desired    int64                 // last revision of the desired state that was confirmed
 	followed   map[*daemon]int64     // revision that each daemon applied last
+	operations map[operationKind]int
+	rollouts   map[int]*rollout // by the version's number
 	violations []string
 	figures    figures
 }
 
 // figures are the statistics of one simulation.
 type figures struct {
-	Accepted, Posts, Duplicates, Excuses, DeadLettered, Innocent, Runs, Redelivered, Unknown, Changes int
+	Accepted, Posts, Duplicates, Excuses, DeadLettered, Innocent, Runs, Redelivered, Unknown int
+	Finished, RolledBack                                                                     int // rollouts
 	// Slowest is the longest time until all daemons had applied a change.
 	Slowest time.Duration
 }
@@ -306,6 +309,9 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 			o.violate("%s is posted twice at once", key)
 		}
 		p.overlaps, other.overlaps = true, true
+	}
+	if version, withdrawn := l.fleet.runsWithdrawn(); withdrawn {
+		o.violate("%s is posted to version %d after daemon %d has learned of its rollback", key, version, l.index)
 	}
 	o.checkRetry(p)
 	if o.w.plan.FIFO {

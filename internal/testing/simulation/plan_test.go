@@ -40,9 +40,9 @@ type plan struct {
 	Delayed float64 `json:"delayed"`
 
 	Tasks bool `json:"tasks"`
-	// Changes is how often operators pause or resume the queue on all daemons. They need periodic tasks, whose leader
-	// announces the changes, and a shared queue.
-	Changes int `json:"changes,omitempty"`
+	// Operations are changes that apply to all daemons. They need periodic tasks, whose leader announces the changes, and
+	// a shared queue.
+	Operations []operation `json:"operations,omitempty"`
 
 	Faults []fault `json:"faults"`
 }
@@ -125,7 +125,7 @@ func newPlan(seed uint64) *plan {
 	}
 	slices.SortStableFunc(p.Faults, func(a, b fault) int { return int(a.At - b.At) })
 	if p.Tasks && !p.Embedded {
-		p.Changes = int(choose(0, 2, 5, 12))
+		p.Operations = drawOperations(r, p, int(choose(0, 3, 8, 16)))
 	}
 	return p
 }

@@ -10,8 +10,8 @@ import (
 // shrinkRuns is the maximum number of runs for shortening a plan.
 const shrinkRuns = 150
 
-// shrink looks for a shorter plan that still fails. It first removes faults, half of them at a time to begin with,
-// and then reduces all sizes. It returns nil if the plan does not fail.
+// shrink looks for a shorter plan that still fails. It first removes faults and operations, and
+// then reduces all sizes. It returns nil if the plan does not fail.
 func shrink(t *testing.T, fs *faultfs.FS, p *plan) (*plan, outcome) {
 	s := &shrinker{left: shrinkRuns, run: func(p *plan) outcome { return run(t, fs, p, "") }}
 	short := s.shrink(p)
@@ -27,21 +27,8 @@ func (s *shrinker) shrink(p *plan) *plan {
 	if !found {
 		return nil
 	}
-	for size := len(best.Faults); size > 0; {
-		removed := false
-		for at := 0; at < len(best.Faults); {
-			shorter := *best
-			shorter.Faults = slices.Delete(slices.Clone(best.Faults), at, min(at+size, len(best.Faults)))
-			if next, found := s.breaks(shorter); found {
-				best, removed = next, true
-			} else {
-				at += size
-			}
-		}
-		if !removed || size > len(best.Faults) {
-			size /= 2
-		}
-	}
+	best = shorten(s, best, func(p *plan) *[]fault { return &p.Faults })
+	best = shorten(s, best, func(p *plan) *[]operation { return &p.Operations })
 	for changed := true; changed; {
 		changed = false
 		for _, smaller := range []func(*plan){
@@ -58,6 +45,26 @@ func (s *shrinker) shrink(p *plan) *plan {
 			if shorter, found := s.breaks(next); found {
 				best, changed = shorter, true
 			}
+		}
+	}
+	return best
+}
+
+// shorten removes elements of a list while the plan still fails, half of them at a time to begin with.
+func shorten[E any](s *shrinker, best *plan, list func(*plan) *[]E) *plan {
+	for size := len(*list(best)); size > 0; {
+		removed := false
+		for at := 0; at < len(*list(best)); {
+			shorter := *best
+			*list(&shorter) = slices.Delete(slices.Clone(*list(best)), at, min(at+size, len(*list(best))))
+			if next, found := s.breaks(shorter); found {
+				best, removed = next, true
+			} else {
+				at += size
+			}
+		}
+		if !removed || size > len(*list(best)) {
+			size /= 2
 		}
 	}
 	return best
@@ -89,6 +96,11 @@ func (p *plan) isSame(q *plan) bool { return p.String() == q.String() }
 func (p *plan) isPossible() bool {
 	for _, f := range p.Faults {
 		if f.Daemon > p.Daemons || f.Daemon == p.Daemons && !slices.Contains(onNetwork, f.Kind) {
+			return false
+		}
+	}
+	for _, op := range p.Operations {
+		if op.Daemon >= p.Daemons || !p.Tasks {
 			return false
 		}
 	}

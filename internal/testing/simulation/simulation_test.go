@@ -132,9 +132,12 @@ type summary struct {
 	figures      figures
 	planned      int // number of faults
 	faults       map[kind]int
+	operations   map[operationKind]int
 }
 
-func newSummary() *summary { return &summary{faults: map[kind]int{}} }
+func newSummary() *summary {
+	return &summary{faults: map[kind]int{}, operations: map[operationKind]int{}}
+}
 
 func (s *summary) add(p *plan, out *outcome) {
 	s.seeds++
@@ -153,7 +156,11 @@ func (s *summary) add(p *plan, out *outcome) {
 	f.Runs += g.Runs
 	f.Redelivered += g.Redelivered
 	f.Unknown += g.Unknown
-	f.Changes += g.Changes
+	f.Finished += g.Finished
+	f.RolledBack += g.RolledBack
+	for k, n := range out.operations {
+		s.operations[k] += n
+	}
 	f.Slowest = max(f.Slowest, g.Slowest)
 	for k, n := range out.faults {
 		s.faults[k] += n
@@ -165,8 +172,8 @@ func (s *summary) String() string {
 	for _, k := range kinds {
 		faults = append(faults, fmt.Sprintf("%s %d", k, s.faults[k]))
 	}
-	return fmt.Sprintf("%d seeds, %d of them without faults, %.0f virtual hours, %d faults planned; effects: %s; %+v",
-		s.seeds, s.quiet, s.virtual.Hours(), s.planned, strings.Join(faults, ", "), s.figures)
+	return fmt.Sprintf("%d seeds, %d of them without faults, %.0f virtual hours, %d faults planned; effects: %s; %v; %+v",
+		s.seeds, s.quiet, s.virtual.Hours(), s.planned, strings.Join(faults, ", "), s.operations, s.figures)
 }
 
 // checkEffects checks that faults of every kind had an effect. Otherwise, the oracle was not tested.
@@ -176,11 +183,16 @@ func (s *summary) checkEffects(t *testing.T) {
 			t.Errorf("no seed had this fault: %s", k)
 		}
 	}
+	for _, k := range operationKinds {
+		if s.operations[k] == 0 {
+			t.Errorf("no seed had this operation: %s", k)
+		}
+	}
 	f := s.figures
 	for what, n := range map[string]int{"a message delivered twice": f.Duplicates, "a redelivery": f.Redelivered,
 		"a dead letter": f.DeadLettered, "a periodic run": f.Runs, "a send without an answer": f.Unknown,
-		"a change of the desired state": f.Changes,
-		"a life without faults":         s.quiet} {
+		"a finished rollout": f.Finished, "a rollout that was rolled back": f.RolledBack,
+		"a life without faults": s.quiet} {
 		if n == 0 {
 			t.Errorf("no seed had %s", what)
 		}

@@ -46,6 +46,7 @@ type outcome struct {
 	history    []string
 	faults     map[kind]int
 	figures    figures
+	operations map[operationKind]int
 	lasted     time.Duration // in virtual time
 }
 
@@ -58,14 +59,14 @@ func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 		w := &world{t: t, plan: p, bug: b, fs: fs, began: time.Now(), faults: map[kind]int{}}
 		w.oracle = &oracle{w: w, messages: map[string]*message{}, receipts: map[string]*message{},
 			groups: map[string][]*message{}, since: map[string]time.Time{}, leaders: map[int64]*life{},
-			followed: map[*daemon]int64{}}
+			followed: map[*daemon]int64{}, operations: map[operationKind]int{}, rollouts: map[int]*rollout{}}
 		w.server = &server{w: w, root: root, dir: filepath.Join(root, "disk-0")}
 		w.app = &app{w}
 		fs.SetFail(w.server.fail)
 		w.live()
 		fs.SetFail(nil)
 		fs.Forget(w.server.dir)
-		out = outcome{w.oracle.violations, w.history, w.faults, w.oracle.figures, w.now()}
+		out = outcome{w.oracle.violations, w.history, w.faults, w.oracle.figures, w.oracle.operations, w.now()}
 	})
 	return out
 }
@@ -129,8 +130,8 @@ func (w *world) live() {
 	healedAt := time.Now()
 	producing.Wait()
 	if w.plan.Tasks {
-		if w.plan.Changes > 0 {
-			w.resumeAll()
+		if len(w.plan.Operations) > 0 {
+			w.settleFleet()
 		}
 		time.Sleep(2*time.Minute + 137*time.Millisecond) // enough to elect a leader and catch up on missed runs
 		for _, d := range w.daemons {

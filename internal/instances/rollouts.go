@@ -1,0 +1,260 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// rolloutTick is how often an instance compares its version with the desired one, and the leader looks at a rollout.
+	rolloutTick = 2 * time.Second
+	// rolloutRecords is the maximum age of the records that the leader looks at.
+	rolloutRecords = 5 * time.Second
+	// rolloutRetry is the time between two attempts to return to the current version.
+	rolloutRetry = 30 * time.Second
+)
+
+// The errors of [RolloutApp.Deploy] that do not make a version fail.
+var (
+	// ErrDeployAborted means that the deployment was aborted, or that the instance is stopping.
+	ErrDeployAborted = errors.New("the deployment was aborted")
+	// ErrDeployLater means that the deployment may succeed later, such as when the archive cannot be read now.
+	ErrDeployLater = errors.New("the deployment is repeated")
+)
+
+// RolloutApp is the app of an instance.
+type RolloutApp interface {
+	// Running returns the number of the running version; 0 if it was not deployed to all instances.
+	Running() int
+	// Deploy replaces the running version without a gap. After an error, the previous version is still running.
+	Deploy(ctx context.Context, v *AppVersion) error
+	// Abort ends a deployment in progress. It has no effect if the deployment can no longer be aborted.
+	Abort(ctx context.Context)
+	// Hold starts no more deliveries for a reason, or continues if it is "".
+	Hold(reason string)
+}
+
+// Rollouts keeps the app of this instance at the version that operators want on all instances, and advances rollouts
+// whenever this instance leads.
+type Rollouts struct {
+	state *DesiredState
+	app   RolloutApp
+
+	conductor Conductor // used by Run
+	wake      chan struct{}
+	deploys   sync.WaitGroup
+
+	holding sync.Mutex // an older decision about receiving is never applied after a newer one
+
+	mu        sync.Mutex
+	unknown   bool      // the current version is not known, because the registry has not answered
+	switching int       // the version that is being deployed here, or 0
+	failed    int       // the version whose last deployment here failed, or 0
+	reason    string    // why it failed
+	failedAt  time.Time // when it failed
+}
+
+// NewRollouts returns the rollouts of an instance's app.
+func NewRollouts(state *DesiredState, app RolloutApp) *Rollouts {
+	return &Rollouts{state: state, app: app, wake: make(chan struct{}, 1)}
+}
+
+// RolloutOptions configure [Rollouts.Run]. All fields are required.
+type RolloutOptions struct {
+	Store Store
+	// ID is this instance's, and Self returns its current record. Others has the records of the others.
+	ID     string
+	Self   func() Record
+	Others *Watcher
+	// Active reports whether this instance takes part now, and Leads whether it is the leader.
+	Active func() bool
+	Leads  func() bool
+	// Healthy decides about the health of an instance.
+	Healthy func(*Record) bool
+	// Changed is called after this instance has changed the desired state. Finished is called if that ended the rollout
+	// of a version.
+	Changed  func()
+	Finished func(ctx context.Context, now *App, v *AppVersion)
+	// Tried is called after each deployment on this instance, with its error.
+	Tried func(v *AppVersion, err error)
+	Log   *slog.Logger
+}
+
+// Run follows the desired version until ctx ends.
+func (r *Rollouts) Run(ctx context.Context, o *RolloutOptions) {
+	defer r.deploys.Wait()
+	tick := time.NewTicker(rolloutTick)
+	defer tick.Stop()
+	for {
+		if o.Active() {
+			if o.Leads() {
+				r.lead(ctx, o)
+			}
+			r.follow(ctx, o)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-r.wake:
+		}
+	}
+}
+
+// lead advances the rollout in progress.
+func (r *Rollouts) lead(ctx context.Context, o *RolloutOptions) {
+	now, _ := r.state.Current()
+	if now.App == nil || now.App.Next == nil {
+		return
+	}
+	all, err := o.Others.ReadOnce(ctx, rolloutRecords)
+	if err != nil {
+		return // the watcher has logged it
+	}
+	self := o.Self()
+	self.ID = o.ID
+	all = slices.DeleteFunc(all, func(one Instance) bool { return one.ID == self.ID })
+	before := *now.App
+	next, changed := r.conductor.Next(before, append(all, Instance{Record: self}), time.Now(), o.Healthy)
+	if !changed {
+		return
+	}
+
+	_, err = r.state.Change(ctx, o.Store, func(d *Desired) error {
+		if d.App == nil || d.App.Next == nil || d.App.Next.Number != before.Next.Number || d.App.Until != before.Until {
+			return ErrNoRollout // it was aborted
+		}
+		d.App = &next
+		return nil
+	})
+	switch {
+	case err == nil:
+		o.Changed()
+		if next.Next == nil {
+			o.Finished(ctx, &next, before.Next)
+		}
+	case !errors.Is(err, ErrNoRollout) && ctx.Err() == nil:
+		o.Log.Warn("rollout not continued", "version", before.Next.Number, "err", err)
+	}
+}
+
+// Unknown makes this instance wait until the registry has told the current version.
+func (r *Rollouts) Unknown() {
+	r.mu.Lock()
+	r.unknown = true
+	r.mu.Unlock()
+	r.hold()
+}
+
+// Apply reacts to a changed state: it stops deliveries at once if this instance's version was withdrawn.
+func (r *Rollouts) Apply() {
+	r.hold()
+	r.notify()
+}
+
+func (r *Rollouts) notify() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// hold stops deliveries while this instance must not start them on its version.
+func (r *Rollouts) hold() {
+	r.holding.Lock()
+	defer r.holding.Unlock()
+	r.mu.Lock()
+	unknown, switching := r.unknown, r.switching
+	r.mu.Unlock()
+	reason, running := "", r.app.Running()
+	now, _ := r.state.Current()
+	switch {
+	case unknown:
+		reason = "the registry has not answered yet, which has the current version of the app"
+	case now.App != nil && now.App.Withdrawn(running):
+		reason = fmt.Sprintf("version %d of the app is rolled back", running)
+	case now.App != nil && now.App.Withdrawn(switching): // it may be too late to abort its deployment
+		reason = fmt.Sprintf("version %d of the app is rolled back", switching)
+	}
+	r.app.Hold(reason)
+}
+
+// follow starts the deployment of the desired version on this instance, or aborts one that is no longer desired.
+func (r *Rollouts) follow(ctx context.Context, o *RolloutOptions) {
+	r.find(ctx, o)
+	r.hold()
+	now, _ := r.state.Current()
+	if now.App == nil {
+		return
+	}
+	wanted, running := now.App.Wanted(o.ID), r.app.Running()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	isRollout := now.App.Next != nil && wanted.Number == now.App.Next.Number
+	switch {
+	case r.switching != 0:
+		if r.switching != wanted.Number {
+			r.deploys.Go(func() { r.app.Abort(ctx) })
+		}
+	case wanted.Number == running:
+	case wanted.Number == r.failed && (isRollout || time.Since(r.failedAt) < rolloutRetry):
+	default:
+		r.switching = wanted.Number
+		r.deploys.Go(func() { r.deploy(ctx, &wanted, o) })
+	}
+}
+
+// find reads the registry until it has answered.
+func (r *Rollouts) find(ctx context.Context, o *RolloutOptions) {
+	r.mu.Lock()
+	unknown := r.unknown
+	r.mu.Unlock()
+	if !unknown {
+		return
+	}
+	if now, err := r.state.Refresh(ctx, o.Store); err == nil {
+		r.mu.Lock()
+		r.unknown = now.App != nil && now.App.Wanted(o.ID).Number != r.app.Running()
+		r.mu.Unlock()
+	}
+}
+
+// deploy deploys a version on this instance.
+func (r *Rollouts) deploy(ctx context.Context, v *AppVersion, o *RolloutOptions) {
+	err := r.app.Deploy(ctx, v)
+	later, aborted := errors.Is(err, ErrDeployLater), errors.Is(err, ErrDeployAborted)
+
+	r.mu.Lock()
+	r.switching = 0
+	switch {
+	case err == nil:
+		r.failed, r.reason = 0, ""
+	case !aborted && !later:
+		r.failed, r.reason, r.failedAt = v.Number, err.Error(), time.Now()
+	}
+	r.mu.Unlock()
+	if err != nil && !aborted {
+		o.Log.Warn("version not deployed on this instance", "version", v.Number, "err", err)
+	}
+	if later {
+		select {
+		case <-time.After(rolloutTick):
+		case <-ctx.Done():
+		}
+	}
+	o.Tried(v, err)
+	r.notify()
+}
+
+// Report returns this instance's part of the records.
+func (r *Rollouts) Report() AppReport {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return AppReport{Takes: true, Number: r.app.Running(), Failed: r.failed, Error: r.reason}
+}

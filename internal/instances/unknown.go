@@ -1,0 +1,48 @@
+package instances
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// unknownFields are fields of later versions in the desired state, as a JSON object; "" if there are none. They belong to
+// the value in which they were read: a change keeps them wherever the value goes.
+type unknownFields string
+
+// decodeKeeping decodes a JSON object into a struct, and returns the fields that the struct does not have.
+func decodeKeeping(text []byte, to any) (unknownFields, error) {
+	if err := json.Unmarshal(text, to); err != nil {
+		return "", err
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return "", err
+	}
+	known := reflect.TypeOf(to).Elem()
+	for i := range known.NumField() {
+		name, _, _ := strings.Cut(known.Field(i).Tag.Get("json"), ",")
+		delete(fields, name)
+	}
+	if len(fields) == 0 {
+		return "", nil
+	}
+	kept, err := json.Marshal(fields)
+	return unknownFields(kept), err
+}
+
+// encodeKeeping encodes a struct together with the fields that it does not have.
+func encodeKeeping(from any, unknown unknownFields) ([]byte, error) {
+	text, err := json.Marshal(from)
+	if err != nil || unknown == "" {
+		return text, err
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(unknown), &fields); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}

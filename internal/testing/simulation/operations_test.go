@@ -1,0 +1,381 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/broker"
+	"tendril/internal/instances"
+)
+
+// operation is a change that an operator makes on all daemons.
+type operation struct {
+	Kind operationKind `json:"kind"`
+	At   time.Duration `json:"at"`
+	// Daemon receives the operation. On is the one that rejects the settings or does not start the version.
+	Daemon int `json:"daemon"`
+	On     int `json:"on,omitempty"`
+	// Batch is the size of a deployment's batches; 0 means all at once.
+	Batch int `json:"batch,omitempty"`
+}
+
+type operationKind string
+
+const (
+	pauseQueue        operationKind = "pause"
+	resumeQueue       operationKind = "resume"
+	setSettings       operationKind = "settings"
+	setRejected       operationKind = "settings that one daemon rejects"
+	deployGood        operationKind = "deploy"
+	deployBroken      operationKind = "deploy broken"
+	deployBrokenOnOne operationKind = "deploy partly broken"
+	deployUnhealthy   operationKind = "deploy unhealthy"
+	rollBack          operationKind = "roll back"
+	abortDeployment   operationKind = "abort"
+)
+
+// operationKinds lists all kinds, those that need a finished or a running deployment more than once.
+var operationKinds = []operationKind{pauseQueue, resumeQueue, setSettings, setRejected, setRejected, deployGood, deployGood,
+	deployGood, deployGood, deployBroken, deployBrokenOnOne, deployUnhealthy, rollBack, rollBack, rollBack, abortDeployment,
+	abortDeployment}
+
+const (
+	// followWithin is how long an instance may take to learn of a change while nothing is faulty, according to
+	// docs/fleet.md.
+	followWithin = 30 * time.Second
+	// rolloutTimeout limits each batch. settleWithin is how long a rollout may take in total, including its rollback.
+	rolloutTimeout = 2 * time.Minute
+	settleWithin   = 20 * time.Minute
+	// joinWithin is how long an instance may need until the leader knows its version.
+	joinWithin = 25 * time.Second
+)
+
+// drawOperations draws operations. Some of them follow each other closely.
+func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
+	for len(all) < n {
+		at := time.Duration(r.Int64N(int64(p.Length) * 9 / 10)).Truncate(time.Millisecond)
+		near := seconds([]int{3, 40}[r.IntN(2)])
+		for range 1 + r.IntN(3) {
+			op := operation{Kind: operationKinds[r.IntN(len(operationKinds))], At: at, Daemon: r.IntN(p.Daemons), On: r.IntN(p.Daemons),
+				Batch: r.IntN(p.Daemons)}
+			if op.Kind == setRejected && p.Daemons == 1 {
+				op.Kind = setSettings // the operator's own daemon checks the settings first
+			}
+			all = append(all, op)
+			at += time.Duration(r.Int64N(int64(near))).Truncate(time.Millisecond)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b operation) int { return int(a.At - b.At) })
+	return all
+}
+
+// operate makes the plan's changes. Without faults, each one but the first of two close ones must take effect.
+func (w *world) operate() {
+	for i := range w.plan.Operations {
+		op := &w.plan.Operations[i]
+		sleep(context.Background(), op.At-w.now())
+		l := w.daemons[op.Daemon].running()
+		if l == nil || !w.change(l.fleet, op, i) {
+			continue
+		}
+		isLast := i == len(w.plan.Operations)-1 || w.plan.Operations[i+1].At-w.now() > time.Minute
+		if len(w.plan.Faults) == 0 && isLast {
+			w.awaitFollowers()
+			w.awaitSettled()
+		}
+	}
+}
+
+// change makes an operator's change, and reports whether it was confirmed.
+func (w *world) change(by *follower, op *operation, i int) bool {
+	ctx, cancel := context.WithTimeout(by.killed, 5*time.Second)
+	defer cancel()
+	select {
+	case <-by.adopted:
+	case <-ctx.Done():
+		return false
+	}
+	others, err := by.others.ReadOnce(ctx, 2*time.Second)
+	if err != nil {
+		return false
+	}
+	copied := *op
+	now, err := by.state.Change(ctx, by.way, func(d *instances.Desired) error {
+		return w.alter(d, &copied, i, d.Settings.AppliedBy(append(others, instances.Instance{Record: by.record()})))
+	})
+	w.note("daemon %d changes the desired state, %s %d: revision %d, %v", by.index, op.Kind, i, now.Revision, err)
+	if err != nil || by.killed.Err() != nil {
+		return false
+	}
+	w.oracle.confirmed(now.Revision, op.Kind)
+	by.apply()
+	return true
+}
+
+func (w *world) alter(d *instances.Desired, op *operation, i int, settled bool) (err error) {
+	how := instances.Rollout{BatchSize: op.Batch, Timeout: rolloutTimeout}
+	if w.bug == bugNoBatches {
+		how.BatchSize = 0
+	}
+	begin := func(v instances.AppVersion) error {
+		if v, err = d.BeginRollout(v, how); err == nil {
+			w.oracle.began(v.Number, op.Batch)
+		}
+		return err
+	}
+	switch op.Kind {
+	case pauseQueue:
+		d.Pauses = map[string]instances.Pause{workQueue: {Reason: "incident", At: time.Now()}}
+	case resumeQueue:
+		d.Pauses = nil
+	case setSettings:
+		d.SetSettings(fmt.Sprintf("settings %d", i), "operator", settled)
+	case setRejected:
+		d.SetSettings(fmt.Sprintf("settings %d, not on %d", i, op.On), "operator", settled)
+	case rollBack:
+		if d.App == nil || len(d.App.Restorable()) == 0 {
+			return instances.ErrNoRollout
+		}
+		v := d.App.Restorable()[0]
+		v.Of, v.Withdrawn = v.Number, false
+		op.Batch, how.BatchSize = 0, 0
+		return begin(v)
+	case abortDeployment:
+		return d.AbortRollout("aborted")
+	default:
+		if d.App == nil {
+			return instances.ErrNoRollout
+		}
+		name := fmt.Sprintf("%s %d on %d", op.Kind, i, op.On)
+		return begin(instances.AppVersion{Name: name, Digest: name})
+	}
+	return nil
+}
+
+// fetchNothing stands for fetching an archive.
+func fetchNothing(context.Context, *broker.Broker) error { return nil }
+
+// settleFleet lets the daemons settle after all faults have ended. It then resumes the queue and sets settings that all
+// daemons accept, and lets them settle again.
+func (w *world) settleFleet() {
+	w.awaitSettled()
+	for i, op := range []operation{{Kind: resumeQueue}, {Kind: setSettings}} {
+		changed := func() bool {
+			return slices.ContainsFunc(w.daemons, func(d *daemon) bool {
+				return w.change(d.running().fleet, &op, len(w.plan.Operations)+i)
+			})
+		}
+		for began := time.Now(); !changed(); sleep(context.Background(), time.Second) {
+			if time.Since(began) > 2*time.Minute {
+				w.oracle.violated("the desired state cannot be changed after the healing")
+				return
+			}
+		}
+	}
+	w.awaitFollowers()
+	w.awaitSettled()
+}
+
+// awaitFollowers waits until all daemons have applied the last confirmed change.
+func (w *world) awaitFollowers() {
+	want := w.oracle.revision()
+	took := w.await(followWithin, func(f *follower) string {
+		if now, _ := f.state.Current(); now.Revision < want {
+			return fmt.Sprintf("has not applied revision %d", want)
+		}
+		return ""
+	})
+	w.oracle.converged(took)
+}
+
+// awaitSettled waits until no rollout is in progress and all daemons run the current version and have the same settings
+// in force.
+func (w *world) awaitSettled() {
+	w.await(settleWithin, func(f *follower) string {
+		now, _ := f.state.Current()
+		switch running := int(f.version.Load()); {
+		case now.App == nil:
+			return "knows no version"
+		case now.App.Next != nil:
+			return fmt.Sprintf("still takes part in the rollout of version %d", now.App.Next.Number)
+		case running != now.App.Current.Number && !f.breaks(&now.App.Current):
+			return fmt.Sprintf("runs version %d, the current one is %d", running, now.App.Current.Number)
+		case f.inForce.Load() != now.Settings.Text:
+			return fmt.Sprintf("has the settings %q in force, not %q", f.inForce.Load(), now.Settings.Text)
+		}
+		return ""
+	})
+	for _, d := range w.daemons {
+		if l := d.running(); l != nil {
+			now, _ := l.fleet.state.Current()
+			w.oracle.isGood(now.App)
+		}
+	}
+}
+
+// await waits until lacks returns "" for each daemon that has started, and reports how long that took.
+func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Duration {
+	for began := time.Now(); ; sleep(context.Background(), 100*time.Millisecond) {
+		missing := ""
+		for _, d := range w.daemons {
+			l := d.running()
+			if l == nil {
+				continue
+			}
+			select {
+			case <-l.fleet.adopted:
+				if text := lacks(l.fleet); text != "" {
+					missing = fmt.Sprintf("daemon %d %s", d.index, text)
+				}
+			default: // it does not start, because of its settings or the network
+			}
+		}
+		took := time.Since(began)
+		if missing == "" {
+			return took
+		}
+		if took > limit {
+			w.oracle.violated("%s within %v", missing, limit)
+			return took
+		}
+	}
+}
+
+// finished checks the end of a rollout.
+func (w *world) finished(_ context.Context, now *instances.App, v *instances.AppVersion) {
+	w.note("the rollout of version %d is finished, the current one is version %d", v.Number, now.Current.Number)
+	w.oracle.ended(now, v)
+	if now.Current.Number != v.Number || w.disturbed(time.Now().Add(-instances.FreshFor-time.Minute)) {
+		return
+	}
+	for _, d := range w.daemons {
+		l := d.running()
+		if l == nil {
+			continue
+		}
+		f := l.fleet
+		f.fleetMu.Lock()
+		joined := f.joined
+		f.fleetMu.Unlock()
+		if running := int(f.version.Load()); !joined.IsZero() && time.Since(joined) > joinWithin && running != v.Number {
+			w.oracle.violated("the rollout of version %d is finished, and daemon %d runs version %d", v.Number, d.index, running)
+		}
+	}
+}
+
+// disturbed reports whether a fault may have hidden a daemon's reports since a time.
+func (w *world) disturbed(since time.Time) bool {
+	for i := range w.plan.Faults {
+		f := &w.plan.Faults[i]
+		hides := slices.Contains(onNetwork, f.Kind) ||
+			slices.Contains([]kind{pauseDaemon, powerFailure, failDisk, fillDisk}, f.Kind)
+		if ends := w.began.Add(f.At + f.For); hides && f.At <= w.now() && ends.After(since) {
+			return true
+		}
+	}
+	return false
+}
+
+// confirmed records a change that its operator knows to be stored.
+func (o *oracle) confirmed(revision int64, kind operationKind) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.operations[kind]++
+	if revision <= o.desired {
+		o.violate("revision %d is confirmed after revision %d", revision, o.desired)
+	}
+	o.desired = max(o.desired, revision)
+}
+
+// revision returns the last confirmed revision.
+func (o *oracle) revision() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.desired
+}
+
+// applied checks that no daemon returns to an older state, not even in its next life.
+func (o *oracle) applied(f *follower, revision int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if f.killed.Err() != nil {
+		return
+	}
+	if before := o.followed[f.daemon]; revision < before {
+		o.violate("daemon %d applies revision %d after revision %d", f.index, revision, before)
+	}
+	o.followed[f.daemon] = revision
+}
+
+func (o *oracle) converged(took time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.figures.Slowest = max(o.figures.Slowest, took)
+}
+
+// rollout is what the oracle knows about the rollout of a version.
+type rollout struct {
+	began     time.Time
+	batch     int                // 0 for all at once
+	switching map[*follower]bool // daemons that are switching to it
+}
+
+// began records the start of a rollout. Its write may be repeated, or its confirmation lost.
+func (o *oracle) began(number, batch int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.rollouts[number] = &rollout{began: time.Now(), batch: batch, switching: map[*follower]bool{}}
+}
+
+// switching checks that at most one batch switches at once. Daemons that started during the rollout do not belong to a
+// batch, and a leader does not wait for one that it cannot reach.
+func (o *oracle) switching(f *follower, v *instances.AppVersion) {
+	o.w.note("daemon %d switches to version %d", f.index, v.Number)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.rollouts[v.Number]
+	now, _ := f.state.Current()
+	if r == nil || now.App.Next == nil || now.App.Next.Number != v.Number || f.startedAt.After(r.began.Add(-joinWithin)) {
+		return
+	}
+	r.switching[f] = true
+	if n := len(r.switching); r.batch > 0 && n > r.batch && !o.w.disturbed(r.began.Add(-instances.FreshFor)) {
+		o.violate("%d daemons are switching to version %d at once, %d are allowed", n, v.Number, r.batch)
+	}
+}
+
+func (o *oracle) switched(f *follower) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, r := range o.rollouts {
+		delete(r.switching, f)
+	}
+}
+
+// ended counts the end of a rollout.
+func (o *oracle) ended(now *instances.App, v *instances.AppVersion) {
+	o.mu.Lock()
+	if now.Current.Number == v.Number {
+		o.figures.Finished++
+	} else {
+		o.figures.RolledBack++
+	}
+	o.mu.Unlock()
+	o.isGood(now)
+}
+
+// isGood checks that no version without a healthy instance has become the current one.
+func (o *oracle) isGood(app *instances.App) {
+	if app == nil {
+		return
+	}
+	for _, bad := range []operationKind{deployBroken, deployUnhealthy} {
+		if strings.HasPrefix(app.Current.Digest, string(bad)) {
+			o.violated("version %d, %s, is the current one", app.Current.Number, app.Current.Digest)
+		}
+	}
+}
