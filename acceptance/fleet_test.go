@@ -20,21 +20,30 @@ type sharedQueue struct {
 	queue    *watchedQueue
 	app      *script
 	env      []string
+	args     []string
 }
 
 func newSharedQueue(t *testing.T) *sharedQueue {
 	t.Helper()
 	const token = "0123456789abcdef-token"
 	_, served := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off", "--registry-token", token)
-	f := &sharedQueue{endpoint: served.Endpoint}
-	c := client(served.Endpoint)
+	f := newFleetQueue(t, served.Endpoint)
+	f.env = append(f.env, "TENDRIL_REGISTRY_TOKEN="+token)
+	f.args = []string{"--registry-insecure"}
+	return f
+}
+
+func newFleetQueue(t *testing.T, endpoint string) *sharedQueue {
+	t.Helper()
+	f := &sharedQueue{endpoint: endpoint}
+	c := client(endpoint)
 	f.queue = &watchedQueue{Client: c, url: createQueue(t, c, "jobs", nil)}
 	f.app = newScript(t, func(http.ResponseWriter, *http.Request, posted) {})
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("fleet-key-0123456789\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.env = []string{"TENDRIL_REGISTRY_TOKEN=" + token, "TENDRIL_FLEET_KEY_FILE=" + key}
+	f.env = []string{"TENDRIL_FLEET_KEY_FILE=" + key}
 	return f
 }
 
@@ -49,8 +58,8 @@ func (f *sharedQueue) up(t *testing.T, dir, endpoint string, app ...string) *mem
 	if app == nil {
 		app = []string{"--target", f.app.URL}
 	}
-	p, _ := startWith(t, f.env, append([]string{"up", "--queue-url", strings.Replace(f.queue.url, f.endpoint, endpoint, 1),
-		"--data-dir", dir, "--console", "127.0.0.1:0", "--lease", "5s", "--registry-insecure"}, app...)...)
+	p, _ := startWith(t, f.env, slices.Concat([]string{"up", "--queue-url", strings.Replace(f.queue.url, f.endpoint, endpoint, 1),
+		"--data-dir", dir, "--console", "127.0.0.1:0", "--lease", "5s"}, f.args, app)...)
 	return &member{p, dir}
 }
 
@@ -303,4 +312,52 @@ func TestDeploymentReachesAllInstances(t *testing.T) {
 	if out := again.tendril(t, "versions"); !strings.Contains(out, "4 (1 again)  live") || !strings.Contains(out, "3            failed") {
 		t.Errorf("the versions are\n%s", out)
 	}
+}
+
+// On moto, the archives are in S3 and the registry is in DynamoDB: a rolling deployment, and an instance that starts later
+// without the archive.
+func TestDeploymentThroughS3ReachesAllInstances(t *testing.T) {
+	minutes(t)
+	t.Parallel()
+	moto := testpeer.Moto(t, "sqs", "dynamodb", "s3")
+	create, err := http.NewRequestWithContext(t.Context(), http.MethodPut, moto+"/archives", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+
+	f, journal := newFleetQueue(t, oneAtATime(t, moto)), filepath.Join(t.TempDir(), "journal")
+	f.env = append(f.env, "AWS_ENDPOINT_URL="+f.endpoint)
+	version := func(name string) string { return writeBundle(t, map[string]string{"Procfile": appLine(journal, name)}) }
+	first := version("1")
+	up := func() *member {
+		return f.up(t, t.TempDir(), f.endpoint, "--name", "jobs", "--port", testpeer.FreePort(t), "--registry-table", "fleet",
+			"--registry-create", "--versions", "s3://archives/apps", "--rollout-policy", "Rolling", "--rollout-batch-size-type",
+			"Fixed", "--rollout-batch-size", "1", "--rollout-ignore-health", first)
+	}
+	all := []*member{up(), up()}
+	for _, m := range all {
+		if m.count(func(e event) bool { return e.Level == "ERROR" }) > 0 {
+			t.Error("an instance logged an error at the first start")
+		}
+	}
+	runs := func(number, instances int) func() bool {
+		return func() bool { return slices.Equal(all[0].running(t), slices.Repeat([]int{number}, instances)) }
+	}
+	eventually(t, "both run version 1", runs(1, 2))
+	out := all[0].tendril(t, "deploy", version("2"))
+	if !strings.Contains(out, "version 2 runs on 1 of 2 instances") || !strings.Contains(out, "now runs version 2 ") {
+		t.Errorf("the deployment printed %s", out)
+	}
+	f.queue.put(t, "by version 2")
+	all = append(all, up())
+	eventually(t, "three run version 2", runs(2, 3))
+	eventually(t, "version 2 did the message", func() bool {
+		_, versions := readJournal(t, journal)
+		return versions["2"] == 1
+	})
 }

@@ -52,9 +52,14 @@ type Instances struct {
 	Revision int64 `json:"revision,omitempty"`
 	// Shared describes the settings for all instances; nil without a fleet key.
 	Shared *SharedSettings `json:"shared,omitempty"`
+	// Unread is why the records of the other instances could not be read, so that the list lacks them; "" if it does not.
+	Unread string `json:"unread,omitempty"`
 	// Notes explain missing information.
 	Notes []string `json:"notes,omitempty"`
 }
+
+// SourceRegistry is the Source of an instance that is known by its record in the registry.
+const SourceRegistry = "registry"
 
 // Applied counts the instances that have applied a change for all instances, and names the reachable ones that have not,
 // and the unreachable ones.
@@ -65,7 +70,7 @@ func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, 
 			done++
 		case one.Unreachable:
 			unreachable = append(unreachable, one.Name)
-		case one.This || one.Source == "registry":
+		case one.This || one.Source == SourceRegistry:
 			behind = append(behind, one.Name)
 		}
 	}
@@ -74,6 +79,9 @@ func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, 
 
 // Rollout describes which instances run a version, and returns the names of those that cannot be reached.
 func (all *Instances) Rollout(number int) (text string, unreachable []string) {
+	if all.Unread != "" {
+		return fmt.Sprintf("version %d: it is not known which instances run it: %s", number, all.Unread), nil
+	}
 	var waiting []string
 	running := 0
 	for i := range all.Instances {

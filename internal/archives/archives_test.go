@@ -3,30 +3,128 @@ package archives
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
+	"log"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"tendril/broker"
+	"tendril/internal/aws"
 	"tendril/internal/registry"
 	"tendril/internal/sqsapi"
+	"tendril/internal/testing/testpeer"
 )
 
-func TestFoldersAndServersStoreArchives(t *testing.T) {
+func TestFoldersServersAndBucketsStoreArchives(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]Store{
-		"folder": Folder(filepath.Join(t.TempDir(), "shared")),
-		"server": Server{clientOf(t, ServedFolder(filepath.Join(t.TempDir(), "archives")))},
+		"folder":                     Folder(filepath.Join(t.TempDir(), "shared")),
+		"server":                     Server{clientOf(t, ServedFolder(filepath.Join(t.TempDir(), "archives")))},
+		"bucket":                     Bucket{Objects: objectsAt(t, objectServer(t)), Name: "archives", Prefix: "app/prod"},
+		"bucket without a prefix":    Bucket{Objects: objectsAt(t, objectServer(t)), Name: "archives"},
+		"bucket with short response": Bucket{Objects: objectsAt(t, interrupted(t, objectServer(t))), Name: "archives"},
 	} {
 		t.Run(name, func(t *testing.T) { conform(t, store) })
 	}
+}
+
+func TestBucketOnMotoStoresArchives(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a Python server is slow: not with -short")
+	}
+	endpoint := testpeer.Moto(t, "s3")
+	objects := objectsAt(t, endpoint)
+	store := Bucket{Objects: objects, Name: "archives", Prefix: "app"}
+	err := store.Put(t.Context(), "x", strings.NewReader("x"), 1)
+	if err == nil || !strings.Contains(err.Error(), "bucket archives does not exist at "+endpoint) {
+		t.Errorf("storing without a bucket: %v", err)
+	}
+	if err := objects.CheckBucket(t.Context(), "archives"); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("checking a missing bucket: %v", err)
+	}
+
+	create, err := http.NewRequestWithContext(t.Context(), http.MethodPut, endpoint+"/archives", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if err := objects.CheckBucket(t.Context(), "archives"); err != nil {
+		t.Errorf("checking the bucket: %v", err)
+	}
+	conform(t, store)
+}
+
+func objectsAt(t *testing.T, endpoint string) *aws.S3 {
+	t.Helper()
+	client, err := aws.OpenS3(t.Context(), &aws.Options{Region: "us-east-1", Endpoint: endpoint})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// objectServer returns the endpoint of a server that stores objects as S3 does.
+func objectServer(t *testing.T) (endpoint string) {
+	var mu sync.Mutex
+	objects := map[string][]byte{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch contents, found := objects[r.URL.Path]; {
+		case r.Method == http.MethodPut:
+			objects[r.URL.Path], _ = io.ReadAll(r.Body)
+			if sum := sha256.Sum256(objects[r.URL.Path]); r.Header.Get("X-Amz-Content-Sha256") != hex.EncodeToString(sum[:]) {
+				t.Error("an upload has another digest than its contents")
+			}
+		case r.Method == http.MethodDelete:
+			delete(objects, r.URL.Path)
+			w.WriteHeader(http.StatusNoContent)
+		case !found:
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(contents))
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// interrupted returns the endpoint of a proxy that sends half of the first response to each download.
+func interrupted(t *testing.T, endpoint string) string {
+	to, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.ErrorLog = log.New(io.Discard, "", 0)
+	proxy.ModifyResponse = func(resp *http.Response) error {
+		if resp.Request.Method == http.MethodGet && resp.Request.Header.Get("Range") == "" && resp.ContentLength > 1 {
+			resp.Body = io.NopCloser(io.LimitReader(resp.Body, resp.ContentLength/2))
+		}
+		return nil
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // clientOf returns a client of a server that stores archives.

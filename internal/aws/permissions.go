@@ -21,6 +21,8 @@ const (
 	PublishMetrics    Feature = "PublishMetrics"    // to CloudWatch
 	ReadMetrics       Feature = "ReadMetrics"       // of a group, from CloudWatch
 	FetchPayloads     Feature = "FetchPayloads"     // from S3
+	KeepArchives      Feature = "KeepArchives"      // of app versions, in S3
+	CheckArchives     Feature = "CheckArchives"     // whether their bucket exists
 	DescribeGroups    Feature = "DescribeGroups"    // EC2 Auto Scaling groups
 	TakePartInGroup   Feature = "TakePartInGroup"   // set the size and the protection, complete terminations
 	DescribeScaling   Feature = "DescribeScaling"   // scaling policies of EC2 Auto Scaling groups
@@ -49,6 +51,8 @@ var permissions = map[Feature]string{
 	PublishMetrics:  "cloudwatch:PutMetricData",
 	ReadMetrics:     "cloudwatch:GetMetricStatistics",
 	FetchPayloads:   "s3:GetObject",
+	KeepArchives:    "s3:GetObject PutObject DeleteObject",
+	CheckArchives:   "s3:HeadBucket",
 	DescribeGroups:  "autoscaling:DescribeAutoScalingGroups DescribeAutoScalingInstances DescribeLifecycleHooks",
 	TakePartInGroup: "autoscaling:SetDesiredCapacity SetInstanceProtection RecordLifecycleActionHeartbeat " +
 		"CompleteLifecycleAction",
@@ -73,6 +77,7 @@ var callActions = map[string]string{
 	"dynamodb:CreateTable":             "CreateTable TagResource",
 	"dynamodb:TransactWriteItems":      "ConditionCheckItem UpdateItem",
 	"lambda:Invoke":                    "InvokeFunction",
+	"s3:HeadBucket":                    "ListBucket",
 }
 
 // Actions returns the IAM actions that the feature requires, sorted.

@@ -3,6 +3,8 @@ package aws
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -24,7 +26,7 @@ import (
 
 const codeObjectTooLarge = "ObjectTooLarge"
 
-// S3 fetches objects. It is safe for concurrent use. It bypasses the SDK's client, which would add all 112 operations
+// S3 fetches, stores and deletes objects. It is safe for concurrent use. It bypasses the SDK's client, which would add all 112 operations
 // to the binary (decision 0066). It still uses the SDK's endpoint rules, credentials, signatures and retry policy.
 type S3 struct {
 	service     service
@@ -121,11 +123,12 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
 			"the bucket or the key of the object is empty")
 	}
+	call := objectCall{operation: "GetObject", method: http.MethodGet, bucket: bucket, key: key}
 	var broken error
-	for range 3 { // retries after an incomplete body
-		resp, err := s.get(ctx, bucket, key)
+	for range downloads {
+		resp, err := s.do(ctx, &call)
 		if err != nil {
-			return nil, s.explain(ctx, bucket, key, err)
+			return nil, s.explain(ctx, &call, err)
 		}
 
 		contents, err := readObject(resp, limit)
@@ -142,22 +145,128 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 			break
 		}
 	}
-	return nil, s.explain(ctx, bucket, key, broken)
+	return nil, s.explain(ctx, &call, broken)
 }
+
+// downloads is how often an object is requested if its body ends early.
+const downloads = 3
 
 var errObjectTooLarge = errors.New("larger than the limit")
 
-// get requests an object, with retries. The caller closes the response's body.
-func (s *S3) get(ctx context.Context, bucket, key string) (resp *http.Response, err error) {
+// Get writes an object to w. It continues where an incomplete body ended. The caller verifies the contents. It needs
+// s3:GetObject. Errors are those of [S3.Fetch], and w's.
+func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
+	call := objectCall{operation: "GetObject", method: http.MethodGet, bucket: bucket, key: key}
+	to := &destination{Writer: w}
+	var broken error
+	for range downloads {
+		resp, err := s.do(ctx, &call)
+		if err != nil {
+			return s.explain(ctx, &call, err)
+		}
+		var n int64
+		n, broken = copyObject(to, resp, call.from)
+		call.from += n
+		if broken == nil || to.err != nil {
+			return to.err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return s.explain(ctx, &call, broken)
+}
+
+// destination remembers the error of its writer, to tell it from the error of a download.
+type destination struct {
+	io.Writer
+	err error
+}
+
+// Write implements [io.Writer].
+func (d *destination) Write(p []byte) (n int, err error) {
+	n, d.err = d.Writer.Write(p)
+	return n, d.err
+}
+
+// copyObject copies the contents from the given byte on, also if the server has ignored the requested range.
+func copyObject(w io.Writer, resp *http.Response, from int64) (int64, error) {
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusPartialContent {
+		if _, err := io.CopyN(io.Discard, resp.Body, from); err != nil {
+			return 0, err
+		}
+	}
+	return io.Copy(w, resp.Body)
+}
+
+// Put stores an object of size bytes. S3 verifies its digest. It needs s3:PutObject.
+func (s *S3) Put(ctx context.Context, bucket, key string, contents io.ReaderAt, size int64) error {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(contents, 0, size)); err != nil {
+		return err
+	}
+	return s.act(ctx, &objectCall{operation: "PutObject", method: http.MethodPut, bucket: bucket, key: key, body: contents, size: size,
+		digest: hex.EncodeToString(sum.Sum(nil))})
+}
+
+// Delete deletes an object, if it exists. It needs s3:DeleteObject.
+func (s *S3) Delete(ctx context.Context, bucket, key string) error {
+	return s.act(ctx, &objectCall{operation: "DeleteObject", method: http.MethodDelete, bucket: bucket, key: key})
+}
+
+// CheckBucket returns an error if the bucket does not exist, is in another region, or denies access. It needs
+// s3:ListBucket.
+func (s *S3) CheckBucket(ctx context.Context, bucket string) error {
+	return s.act(ctx, &objectCall{operation: "HeadBucket", method: http.MethodHead, bucket: bucket})
+}
+
+// act performs an operation without a result.
+func (s *S3) act(ctx context.Context, call *objectCall) error {
+	resp, err := s.do(ctx, call)
+	if err == nil {
+		resp.Body.Close()
+	}
+	return s.explain(ctx, call, err)
+}
+
+// objectCall is an operation on an object, or on a bucket if key is "".
+type objectCall struct {
+	operation, method, bucket, key string
+	from                           int64       // first byte to get
+	body                           io.ReaderAt // nil for none
+	size                           int64
+	digest                         string // SHA-256 digest of the body in hexadecimal; "" for an empty one
+}
+
+func (c *objectCall) action() string {
+	return "s3:" + cmp.Or(callActions["s3:"+c.operation], c.operation)
+}
+
+// String describes the operation.
+func (c *objectCall) String() string {
+	switch c.method {
+	case http.MethodGet:
+		return fmt.Sprintf("fetching object %q from bucket %s", c.key, c.bucket)
+	case http.MethodPut:
+		return fmt.Sprintf("storing object %q in bucket %s", c.key, c.bucket)
+	case http.MethodDelete:
+		return fmt.Sprintf("deleting object %q from bucket %s", c.key, c.bucket)
+	}
+	return "checking bucket " + c.bucket
+}
+
+// do performs an operation, with retries. The caller closes the response's body.
+func (s *S3) do(ctx context.Context, call *objectCall) (resp *http.Response, err error) {
 	err = s.retries.do(ctx, false, func(offset time.Duration) error {
-		req, err := s.request(ctx, bucket, key, time.Now().Add(offset))
+		req, err := s.request(ctx, call, time.Now().Add(offset))
 		if err != nil {
 			return err
 		}
 		if resp, err = s.service.transport.RoundTrip(req); err != nil {
 			return undelivered(ctx, err)
 		}
-		if resp.StatusCode == http.StatusOK {
+		if resp.StatusCode/100 == 2 {
 			return nil
 		}
 		defer resp.Body.Close()
@@ -169,27 +278,35 @@ func (s *S3) get(ctx context.Context, bucket, key string) (resp *http.Response, 
 // emptyDigest is the SHA-256 digest of an empty body.
 const emptyDigest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*http.Request, error) {
+func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http.Request, error) {
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
 		return nil, noCredentials(err)
 	}
 
 	place := s.place
-	place.Bucket = &bucket
+	place.Bucket = &call.bucket
 	resolved, err := s3.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, place)
 	if err != nil {
-		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "bucket %q: %w", bucket, err)
+		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "bucket %q: %w", call.bucket, err)
 	}
 
-	where := resolved.URI
-	where.RawPath = strings.TrimSuffix(where.EscapedPath(), "/") + "/" + httpbinding.EscapePath(key, false)
-	where.Path = strings.TrimSuffix(where.Path, "/") + "/" + key
+	where, digest := resolved.URI, cmp.Or(call.digest, emptyDigest)
+	where.RawPath = strings.TrimSuffix(where.EscapedPath(), "/") + "/" + httpbinding.EscapePath(call.key, false)
+	where.Path = strings.TrimSuffix(where.Path, "/") + "/" + call.key
 	req := (&http.Request{
-		Method: http.MethodGet, URL: &where, Host: where.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"User-Agent": {"tendril"}, "X-Amz-Content-Sha256": {emptyDigest},
-			"X-Amz-Checksum-Mode": {"ENABLED"}},
+		Method: call.method, URL: &where, Host: where.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"User-Agent": {"tendril"}, "X-Amz-Content-Sha256": {digest}},
 	}).WithContext(ctx)
+	switch {
+	case call.body != nil:
+		req.Body, req.ContentLength = io.NopCloser(io.NewSectionReader(call.body, 0, call.size)), call.size
+		req.Header.Set("Expect", "100-continue") // a refusal arrives before the contents are sent
+	case call.from > 0:
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", call.from))
+	case call.method == http.MethodGet:
+		req.Header.Set("X-Amz-Checksum-Mode", "ENABLED")
+	}
 
 	options, _ := auth.GetAuthOptions(&resolved.Properties)
 	for _, option := range options {
@@ -198,15 +315,14 @@ func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*ht
 		}
 		service, _ := smithyhttp.GetSigV4SigningName(&option.SignerProperties)
 		region, _ := smithyhttp.GetSigV4SigningRegion(&option.SignerProperties)
-		err := s.signer.SignHTTP(ctx, credentials, req, emptyDigest, cmp.Or(service, "s3"),
-			cmp.Or(region, sdk.ToString(place.Region)), at)
+		err := s.signer.SignHTTP(ctx, credentials, req, digest, cmp.Or(service, "s3"), cmp.Or(region, sdk.ToString(place.Region)), at)
 		if err != nil {
-			return nil, fmt.Errorf("signing %s: %w", "GetObject", err)
+			return nil, fmt.Errorf("signing %s: %w", call.operation, err)
 		}
 		return req, nil
 	}
 	return nil, queue.Errorf(queue.CodeInvalidParameterValue,
-		"bucket %q needs signatures for many regions: use a bucket or an access point of one region", bucket)
+		"bucket %q needs signatures for many regions: use a bucket or an access point of one region", call.bucket)
 }
 
 func refusedObject(resp *http.Response) error {
@@ -231,25 +347,34 @@ func readObject(resp *http.Response, limit int64) ([]byte, error) {
 	return contents, checkObject(resp.Header, contents)
 }
 
-func (s *S3) explain(ctx context.Context, bucket, key string, err error) error {
-	doing := fmt.Sprintf("fetching object %q from bucket %s", key, bucket)
-	return s.service.explain(ctx, doing, err, func(refused *refusal) (code, message string) {
+func (s *S3) explain(ctx context.Context, call *objectCall, err error) error {
+	return s.service.explain(ctx, call.String(), err, func(refused *refusal) (code, message string) {
 		code = objectCode(refused)
 		switch {
-		case refused.shape == "NoSuchBucket":
-			message = fmt.Sprintf("bucket %s does not exist at %s", bucket, s.service.host)
+		case refused.shape == "NoSuchBucket", call.key == "" && code == queue.CodeResourceNotFound:
+			message = fmt.Sprintf("bucket %s does not exist at %s", call.bucket, s.service.host)
 		case code == queue.CodeResourceNotFound:
-			message = fmt.Sprintf("object %q does not exist in bucket %s", key, bucket)
+			message = fmt.Sprintf("object %q does not exist in bucket %s", call.key, call.bucket)
 		case code == queue.CodeAccessDenied:
-			message = fmt.Sprintf("S3 denied access: %s; allow these credentials s3:GetObject on the object (without "+
-				"s3:ListBucket a missing object looks the same)", refused)
+			message = fmt.Sprintf("S3 denied access: %s; allow these credentials %s", refused, call.advice())
 		case refused.status/100 == 3, refused.shape == "AuthorizationHeaderMalformed":
-			message = fmt.Sprintf("bucket %s is in another region than %s: set the region of the bucket", bucket, s.service.host)
+			message = fmt.Sprintf("bucket %s is in another region than %s: set the region of the bucket", call.bucket, s.service.host)
 		case !refused.foreign():
-			message = fmt.Sprintf("%s refused s3:GetObject: %s", s.service.host, refused)
+			message = fmt.Sprintf("%s refused %s: %s", s.service.host, call.action(), refused)
 		}
 		return code, message
 	})
+}
+
+// advice names the missing permission.
+func (c *objectCall) advice() string {
+	switch {
+	case c.key == "":
+		return c.action() + " on the bucket"
+	case c.method == http.MethodGet:
+		return c.action() + " on the object (without s3:ListBucket a missing object looks the same)"
+	}
+	return c.action() + " on the object"
 }
 
 // objectCode maps S3's error codes to this module's.
@@ -264,8 +389,11 @@ func objectCode(refused *refusal) string {
 	case "InternalError", "OperationAborted", "RequestTimeout":
 		return queue.CodeUnreachable
 	}
-	if refused.status == http.StatusNotFound {
+	switch {
+	case refused.status == http.StatusNotFound:
 		return queue.CodeResourceNotFound
+	case refused.status/100 == 3:
+		return queue.CodeInvalidParameterValue
 	}
 	return refused.queueCode()
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -171,6 +172,71 @@ func TestFetchEndsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestRefusedStoresNameThePermission(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		status int
+		code   string
+		want   string
+		words  []string // of storing, deleting and checking
+	}{
+		"denied": {403, "AccessDenied", queue.CodeAccessDenied, []string{"these credentials s3:PutObject on the object",
+			"these credentials s3:DeleteObject on the object", "these credentials s3:ListBucket on the bucket"}},
+		"no bucket": {404, "NoSuchBucket", queue.CodeResourceNotFound, slices.Repeat([]string{"bucket b does not exist at http://"}, 3)},
+		"region":    {301, "PermanentRedirect", queue.CodeInvalidParameterValue, slices.Repeat([]string{"another region"}, 3)},
+		"changed":   {400, "XAmzContentSHA256Mismatch", "XAmzContentSHA256Mismatch", []string{"refused s3:PutObject", "", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := objectServer(t, refuseObject(test.status, test.code, "refused"))
+			for i, err := range []error{s.Put(t.Context(), "b", "k", strings.NewReader("x"), 1), s.Delete(t.Context(), "b", "k"),
+				s.CheckBucket(t.Context(), "b")} {
+				if i < 2 || test.status != 400 { // a HEAD has only a status
+					wantCode(t, err, test.want, test.words[i])
+				}
+			}
+		})
+	}
+}
+
+// A download continues where it ended, also on a server without ranges. The error of the writer ends it.
+func TestGetContinues(t *testing.T) {
+	t.Parallel()
+	for name, ranges := range map[string]bool{"with ranges": true, "without ranges": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var n atomic.Int32
+			s, calls := objectServer(t, func(w http.ResponseWriter, r *http.Request) {
+				from, call := 0, n.Add(1)
+				if ranges && r.Header.Get("Range") != "" {
+					fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from)
+					w.WriteHeader(http.StatusPartialContent)
+				} else {
+					w.Header().Set("Content-Length", "5")
+				}
+				if call%3 != 0 {
+					io.WriteString(w, "12345"[from:from+int(call)])
+					w.(http.Flusher).Flush()
+					panic(http.ErrAbortHandler)
+				}
+				io.WriteString(w, "12345"[from:])
+			})
+			var got strings.Builder
+			if err := s.Get(t.Context(), "b", "k", &got); err != nil || got.String() != "12345" || calls.Load() != 3 {
+				t.Errorf("got %q, %v after %d calls", got.String(), err, calls.Load())
+			}
+		})
+	}
+
+	s, calls := objectServer(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "12345") })
+	full := errors.New("full")
+	reader, writer := io.Pipe()
+	reader.CloseWithError(full)
+	if err := s.Get(t.Context(), "b", "k", writer); !errors.Is(err, full) || calls.Load() != 1 {
+		t.Errorf("a failing writer: %v after %d calls", err, calls.Load())
+	}
+}
+
 // A deadline that ends before the response does not mean that the object is missing.
 func TestFetchWithoutAnAnswerInTime(t *testing.T) {
 	t.Parallel()
@@ -232,7 +298,8 @@ func TestObjectRequests(t *testing.T) {
 			for name, value := range test.variables {
 				t.Setenv(name, value)
 			}
-			req, err := openS3(t, nil).request(t.Context(), test.bucket, test.key, time.Now())
+			req, err := openS3(t, nil).request(t.Context(), &objectCall{method: http.MethodGet, bucket: test.bucket,
+				key: test.key}, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -102,7 +102,7 @@ func (s *service) explain(ctx context.Context, doing string, err error,
 		return nil
 	}
 	refused := refusalIn(err)
-	if refused == nil || refused.status/100 == 2 {
+	if refused == nil || refused.status/100 == 2 || errors.As(err, new(*queue.Error)) {
 		return s.unanswered(ctx, doing, err)
 	}
 	code, message := advise(refused)

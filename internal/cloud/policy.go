@@ -103,7 +103,11 @@ func (p *policyMaker) run(use *Use) {
 	}
 
 	for _, bucket := range s.S3Payloads {
-		p.allow(aws.FetchPayloads, "arn:"+partitionOf(p.region)+":s3:::"+bucket+"/*")
+		p.allow(aws.FetchPayloads, p.bucket(bucket)+"/*")
+	}
+	if bucket, prefix := s.VersionsBucket(); bucket != "" {
+		p.allow(aws.KeepArchives, strings.TrimSuffix(p.bucket(bucket)+"/"+prefix, "/")+"/*")
+		p.allow(aws.CheckArchives, p.bucket(bucket))
 	}
 }
 
@@ -227,6 +231,10 @@ func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 func (p *policyMaker) table() string {
 	region := p.settings.Region
 	return fmt.Sprintf("arn:%s:dynamodb:%s:*:table/%s", partitionOf(region), region, p.settings.RegistryTable)
+}
+
+func (p *policyMaker) bucket(name string) string {
+	return "arn:" + partitionOf(p.region) + ":s3:::" + name
 }
 
 func (p *policyMaker) function(reference string) string {

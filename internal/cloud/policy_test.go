@@ -39,7 +39,7 @@ func TestPolicyCoversTheSettings(t *testing.T) {
 				"CountDeadLetters": "arn:aws:sqs:*:*:DEAD-LETTER-QUEUE-OF-jobs"}},
 		"everything": {flags: map[string]string{"queue-url": jobs, "name": "shop", "environment-name": "beanstalk",
 			"registry-table": "runs", "registry-create": "true", "function": "resize:live", "s3-payloads": "big,bigger",
-			"scale-target": "asg:workers"},
+			"versions": "s3://archives/shop", "scale-target": "asg:workers"},
 			use: Use{TaskQueues: []string{"", "ticks", "arn:aws:sqs:us-east-1:210987654321:far"}},
 			want: map[string]string{
 				"Receive":          "arn:aws:sqs:eu-west-1:123456789012:jobs",
@@ -52,7 +52,15 @@ func TestPolicyCoversTheSettings(t *testing.T) {
 				"DescribeGroups":  "*",
 				"TakePartInGroup": "arn:aws:autoscaling:eu-west-1:*:autoScalingGroup:*:autoScalingGroupName/workers",
 				"PublishMetrics":  "* if Workerless-shop ElasticBeanstalk/SQSD",
-				"FetchPayloads":   "arn:aws:s3:::big/* arn:aws:s3:::bigger/*"}},
+				"FetchPayloads":   "arn:aws:s3:::big/* arn:aws:s3:::bigger/*",
+				"KeepArchives":    "arn:aws:s3:::archives/shop/*",
+				"CheckArchives":   "arn:aws:s3:::archives"}},
+		"archives at the top of a bucket": {flags: map[string]string{"queue": "jobs", "backend": "sqs", "region": "cn-north-1",
+			"cloudwatch": "off", "versions": "s3://archives/"}, want: map[string]string{
+			"Receive":          "arn:aws-cn:sqs:cn-north-1:*:jobs",
+			"CountDeadLetters": "arn:aws-cn:sqs:cn-north-1:*:DEAD-LETTER-QUEUE-OF-jobs",
+			"KeepArchives":     "arn:aws-cn:s3:::archives/*",
+			"CheckArchives":    "arn:aws-cn:s3:::archives"}},
 		"published metrics": {flags: map[string]string{"queue": "jobs", "name": "shop", "scale-target": "publish",
 			"region": "us-gov-west-1"},
 			want: map[string]string{

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,6 +31,7 @@ const (
 	fifoSuffix         = ".fifo"
 	maxFunctionName    = 64
 	maxCommand         = 4096
+	maxKeyPrefix       = 512 // of the 1024 bytes of a key
 	allowedQueueName   = "1 to 80 letters, digits, \"_\" and \"-\", optionally ending in .fifo"
 	allowedAddresses   = "an address and a port, such as 127.0.0.1:9324, unix:PATH, or both separated by a comma"
 )
@@ -125,6 +127,38 @@ func bucketName(text string) (string, error) {
 		fault{len(text) < 3 || len(text) > 63 || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" ||
 			strings.Trim(text, ".-") != text || strings.Contains(text, ".."),
 			"is not a list of buckets: a name has 3 to 63 lower-case letters, digits, \".\" and \"-\""})
+}
+
+const s3Scheme = "s3://"
+
+// archiveLocation accepts the path of a folder, or s3:// with a bucket and an optional prefix of keys.
+func archiveLocation(text string) (string, error) {
+	place, inBucket := strings.CutPrefix(text, s3Scheme)
+	if !inBucket {
+		_, err := valid(text, fault{strings.Contains(text, "://"), "is not a folder or an s3:// URL"})
+		if err != nil {
+			return "", err
+		}
+		return filePath(text)
+	}
+	place = strings.TrimRight(place, "/")
+	bucket, prefix, _ := strings.Cut(place, "/")
+	_, wrong := bucketName(bucket)
+	return valid(s3Scheme+place, fault{wrong != nil, "has no bucket name of 3 to 63 lower-case letters, digits, \".\" and \"-\""},
+		fault{len(prefix) > maxKeyPrefix, "is too long"},
+		fault{!isPrintableASCII(prefix) || strings.ContainsAny(prefix, " *?$\\") || path.Clean("/"+prefix) != "/"+prefix,
+			"has a prefix with spaces, wildcards, or empty or dot segments"})
+}
+
+// VersionsBucket returns the bucket and the prefix of the archives deployed to all instances. The bucket is "" if they
+// are not in S3.
+func (s *Settings) VersionsBucket() (bucket, prefix string) {
+	place, _ := strings.CutPrefix(s.Versions, s3Scheme)
+	if place == s.Versions {
+		return "", ""
+	}
+	bucket, prefix, _ = strings.Cut(place, "/")
+	return bucket, prefix
 }
 
 func lastSegment(s string) string {

@@ -198,7 +198,7 @@ type Settings struct {
 	// is the file that it was read from; may be "".
 	FleetKey     string
 	FleetKeyFile string
-	// Versions is a folder that all instances share; "" means the tendril that serves the queue.
+	// Versions is a folder that all instances share, or s3://BUCKET/PREFIX; "" means the tendril that serves the queue.
 	Versions             string
 	RolloutPolicy        string // RolloutAllAtOnce, RolloutRolling or another policy of Elastic Beanstalk, which is not supported
 	RolloutBatchSizeType string // RolloutPercentage or rolloutFixed

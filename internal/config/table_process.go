@@ -158,10 +158,11 @@ func periodicOptions(s *Settings) []Option {
 			"changes apply to one instance.",
 		value: secret(checked(&s.FleetKey, "16 to 256 printable ASCII characters without spaces", fleetKey), rand.Text),
 	}, {
-		Name: "versions", Example: "/mnt/tendril/versions", DefaultNote: "the tendril that serves the queue",
-		Help:   "Folder that all instances share, for archives deployed to all of them.",
-		Detail: "Only with a fleet key. With --registry-table and without this, deployments apply to one instance.",
-		value:  checked(&s.Versions, "a path of a folder", filePath),
+		Name: "versions", Example: "s3://my-archives/orders", DefaultNote: "the tendril that serves the queue",
+		Help: "Shared location of archives deployed to all instances: a folder or s3://BUCKET/PREFIX.",
+		Detail: "Only with a fleet key. With --registry-table and without this, deployments apply to one instance. Archives " +
+			"that can no longer be restored are deleted.",
+		value: checked(&s.Versions, "a path of a folder, or s3://BUCKET/PREFIX", archiveLocation),
 	}, {
 		Name: "rollout-policy", Namespace: bundle.NamespaceCommand, Beanstalk: "DeploymentPolicy", Default: RolloutAllAtOnce,
 		Help: "How a deployment reaches all instances: AllAtOnce, or Rolling in batches.",

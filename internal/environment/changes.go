@@ -40,7 +40,7 @@ func (c *changes) sources(b *bundle.Bundle) config.Sources {
 // DeployPath implements [console.Options].Deploy.
 func (c *changes) DeployPath(ctx context.Context, path string) (api.DeployResult, error) {
 	if c.rollouts.takes() {
-		return c.rollouts.deploy(ctx, path)
+		return c.logRejected(c.rollouts.deploy(ctx, path))
 	}
 	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.Deploy(ctx, path) })
 }
@@ -48,7 +48,7 @@ func (c *changes) DeployPath(ctx context.Context, path string) (api.DeployResult
 // rollBack implements [console.VersionOptions].Rollback.
 func (c *changes) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if c.rollouts.takes() {
-		return c.rollouts.rollBack(ctx, number)
+		return c.logRejected(c.rollouts.rollBack(ctx, number))
 	}
 	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.RollBack(ctx, number) })
 }
@@ -77,13 +77,17 @@ func (c *changes) restart(ctx context.Context, process string) (now string, err 
 	return c.programs.app.Restart(ctx, process)
 }
 
+// logRejected logs that a deployment did not start.
+func (c *changes) logRejected(done api.DeployResult, err error) (api.DeployResult, error) {
+	if why := refusal(err); why != "" {
+		event.Deploy.Log(c.opts.Logger.Logger, slog.LevelWarn, "deployment rejected", "component", "app", "err", why)
+	}
+	return done, err
+}
+
 func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, error),
 ) (done api.DeployResult, err error) {
-	defer func() {
-		if why := refusal(err); why != "" {
-			event.Deploy.Log(c.opts.Logger.Logger, slog.LevelWarn, "deployment rejected", "component", "app", "err", why)
-		}
-	}()
+	defer func() { _, _ = c.logRejected(done, err) }()
 	if err := c.awaitStart(ctx); err != nil {
 		return done, err
 	}

@@ -73,7 +73,7 @@ func (e *Environment) startConsole(context.Context) error {
 		Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})
 	server = console.New(opts)
 	e.instance.login = server.Login
-	if opts.Access.Anyone {
+	if opts.Access.Anyone && !e.opts.Again {
 		e.opts.Logger.Warn("console is open to every user and program of this machine", "component", "console",
 			"hint", "remove --console-auth none")
 	}

@@ -23,6 +23,7 @@ const (
 	kindGroup    = "Auto Scaling group"
 	kindFunction = "Lambda function"
 	kindBucket   = "S3 bucket"
+	kindArchives = "app archives"
 	kindMetrics  = "CloudWatch namespace"
 )
 
@@ -295,8 +296,11 @@ func sharedResources(s *config.Settings) []api.Resource {
 	var all []api.Resource
 	add := func(kind, name string) {
 		r := api.Resource{Kind: kind, Name: name, Region: s.Region, Note: "not created by tendril"}
-		if kind == kindMetrics {
+		switch kind {
+		case kindMetrics:
 			r.Note = "metrics are sent to it"
+		case kindArchives:
+			r.Note = "deployed archives are stored in it"
 		}
 		if !slices.Contains(all, r) {
 			all = append(all, r)
@@ -319,6 +323,9 @@ func sharedResources(s *config.Settings) []api.Resource {
 	}
 	for _, bucket := range s.S3Payloads {
 		add(kindBucket, bucket)
+	}
+	if bucket, _ := s.VersionsBucket(); bucket != "" {
+		add(kindArchives, s.Versions)
 	}
 	return all
 }

@@ -385,7 +385,26 @@ func (e *examiner) inspectCloud(ctx context.Context) {
 			Remedy: "tendril up --registry-create"})
 	}
 
+	e.inspectArchives(ctx)
 	e.checkPermissions(ctx, e.inspectSQS(ctx))
+}
+
+// inspectArchives checks the bucket of the archives deployed to all instances.
+func (e *examiner) inspectArchives(ctx context.Context) {
+	bucket, _ := e.settings.VersionsBucket()
+	if bucket == "" {
+		return
+	}
+	s3, err := e.opts.openS3(ctx, e.settings)
+	if err == nil {
+		defer s3.Close()
+		err = s3.CheckBucket(ctx, bucket)
+	}
+	if err != nil {
+		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "versions", What: err.Error(),
+			Why:    "versions deployed to all instances cannot be stored or fetched",
+			Remedy: "tendril generate iam, or another --versions"})
+	}
 }
 
 func resource(found []cloud.Resource, name, url string) *cloud.Resource {

@@ -193,7 +193,7 @@ func fakeIAM(t *testing.T, denied string) string {
 // TestExamineOnSQS examines queues on moto, with a fake IAM service.
 func TestExamineOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL_SQS": testpeer.Moto(t, "sqs"), "AWS_ACCESS_KEY_ID": "test",
+		"AWS_ENDPOINT_URL_SQS": testpeer.Moto(t, "sqs", "s3"), "AWS_ACCESS_KEY_ID": "test",
 		"AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1", "AWS_CONFIG_FILE": "/dev/null",
 		"AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "HOME": t.TempDir(),
 	} {
@@ -231,6 +231,10 @@ func TestExamineOnSQS(t *testing.T) {
 	})
 	expect(t, examine(map[string]string{"queue": "jobs"}), map[string][2]string{
 		"queue-missing": {"error", "tendril queues create jobs --backend sqs"}})
+
+	t.Setenv("AWS_ENDPOINT_URL_S3", os.Getenv("AWS_ENDPOINT_URL_SQS"))
+	expect(t, examine(map[string]string{"name": "shop", "versions": "s3://missing/shop"}), map[string][2]string{
+		"versions": {"error", "checking bucket missing: bucket missing does not exist at http://127.0.0.1"}})
 
 	create("plain", map[string]string{"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600"})
 	iam := fakeIAM(t, "sqs:DeleteMessage")

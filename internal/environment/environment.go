@@ -114,9 +114,8 @@ func (e *Environment) Run(stop, now context.Context) error {
 			e.observe.history.totals.reason = err.Error()
 		}
 	case errors.As(err, new(*DesiredVersion)), errors.As(err, new(*NewSettings)): // the caller starts again
-		err = errors.Join(err, e.Stop(now))
-		e.observe.history.totals.final = nil
-		return err
+		e.observe.history.totals.again = true
+		return errors.Join(err, e.Stop(now))
 	case errors.Is(err, errStartAbandoned):
 		e.observe.history.totals.reason, err = err.Error(), nil
 	default:

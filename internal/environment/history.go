@@ -84,12 +84,16 @@ func (h *history) open(context.Context) error {
 	if last, found := log.Newest(); found && last.Text != stopText {
 		fields["previous_run"] = "ended without a stop"
 	}
-	log.Happened(event.Event{Kind: event.Start, Text: "environment started", Fields: fields})
+	if !h.opts.Again {
+		log.Happened(event.Event{Kind: event.Start, Text: "environment started", Fields: fields})
+	}
 	h.log.Store(log)
 
 	h.life.steps.push("the events", func(context.Context) error {
 		h.lost.flush() // after everything that reports losses
-		log.Happened(event.Event{Kind: event.Stop, Text: stopText, Fields: h.totals.stopFields()})
+		if !h.totals.again {
+			log.Happened(event.Event{Kind: event.Stop, Text: stopText, Fields: h.totals.stopFields()})
+		}
 		return log.Close()
 	})
 

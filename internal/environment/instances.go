@@ -70,7 +70,8 @@ func (k *knownInstances) list() api.Instances {
 	switch {
 	case out.Notes != nil:
 	case err != nil:
-		out.Notes = []string{"Reading the records of other instances failed: " + err.Error()}
+		out.Unread = err.Error()
+		out.Notes = []string{"Reading the records of other instances failed: " + out.Unread}
 	case !k.members.shared():
 		out.Notes = sharedNotes(members.Group, k.scale.settings.now().Leader == config.LeaderLocal, &leader)
 	}
@@ -87,7 +88,7 @@ func (k *knownInstances) list() api.Instances {
 // knownByRecord converts a registry record to a list entry.
 func knownByRecord(r *instances.Record) api.KnownInstance {
 	inFlight := r.Load.InWork
-	return api.KnownInstance{ID: r.ID, Name: r.Name, Member: r.Member, Source: "registry", State: r.State, Version: r.Version,
+	return api.KnownInstance{ID: r.ID, Name: r.Name, Member: r.Member, Source: api.SourceRegistry, State: r.State, Version: r.Version,
 		AppVersion: r.AppVersion, StartedAt: r.StartedAt, Console: r.Console, Health: string(r.Health), Causes: r.Causes,
 		InFlight: &inFlight, Slots: r.Load.Slots, LongestSeconds: r.Load.OldestDelivery, CPUPercent: known(r.Load.CPU),
 		PausedQueues: r.PausedQueues, Deploying: r.Deploying, Revision: r.Revision, TakesVersions: r.App.Takes, AppNumber: r.App.Number,

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"context"
 	"os"
 	"strings"
 
@@ -26,6 +27,9 @@ type Options struct {
 	Shared app.SharedVersion
 	// Folder is the absolute path of the app's folder, or of the working folder at startup.
 	Folder string
+	// Again means that a start with another version or other settings ended with a [DesiredVersion] or [NewSettings], which
+	// this one continues.
+	Again bool
 	// Registry holds the settings for all instances in Config; nil if none are known yet.
 	Registry *config.File
 	// Load reloads the settings with the Bundle, File and Registry of its argument. A nil Load disables reloading.
@@ -79,6 +83,17 @@ func (o *Options) aws() *aws.Options {
 		opts.Region = o.Config.Region
 	}
 	return opts
+}
+
+// openS3 creates a client of S3 in the configured region, or else in the region of the queue's URL.
+func (o *Options) openS3(ctx context.Context, s *config.Settings) (*aws.S3, error) {
+	opts := o.aws()
+	s3, err := aws.OpenS3(ctx, opts)
+	if err != nil && o.Config.Origin("region") != (config.Origin{}) {
+		opts.Region = s.Region
+		s3, err = aws.OpenS3(ctx, opts)
+	}
+	return s3, err
 }
 
 // stateFolder returns the folder in which this user's environments find each other. It returns "" if AppEnv is empty.

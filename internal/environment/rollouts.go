@@ -16,6 +16,7 @@ import (
 	"tendril/api"
 	"tendril/internal/app"
 	"tendril/internal/archives"
+	"tendril/internal/aws"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
 	"tendril/internal/instances"
@@ -57,6 +58,7 @@ type rollouts struct {
 	desired  *desired
 
 	control *instances.Rollouts // nil until adopt, and if this instance does not take the desired version
+	objects *aws.S3             // nil unless the archives are in S3
 }
 
 // takes reports whether this instance takes the desired version: it runs an app from a folder or an archive.
@@ -73,8 +75,12 @@ func (r *rollouts) supports() bool {
 
 // store returns the location of the archives.
 func (r *rollouts) store(ctx context.Context) (archives.Store, error) {
-	if folder := r.settings.now().Versions; folder != "" {
-		return archives.Folder(folder), nil
+	set := r.settings.now()
+	if bucket, prefix := set.VersionsBucket(); bucket != "" {
+		return archives.Bucket{Objects: r.objects, Name: bucket, Prefix: prefix}, nil
+	}
+	if set.Versions != "" {
+		return archives.Folder(set.Versions), nil
 	}
 	leases, err := r.leases(ctx)
 	if err != nil {
@@ -82,9 +88,23 @@ func (r *rollouts) store(ctx context.Context) (archives.Store, error) {
 	}
 	server, ok := leases.(archives.Chunks)
 	if !ok {
-		return nil, errors.New("the registry stores no archives: name a folder that all instances share with --versions")
+		return nil, errors.New("the registry stores no archives: name a folder that all instances share, or s3://BUCKET/PREFIX, with " +
+			"--versions")
 	}
 	return archives.Server{Chunks: server}, nil
+}
+
+// openStore opens the connections to the archives, if they are in S3.
+func (r *rollouts) openStore(ctx context.Context) (err error) {
+	set := r.settings.now()
+	if bucket, _ := set.VersionsBucket(); bucket == "" {
+		return nil
+	}
+	if r.objects, err = r.opts.openS3(ctx, set); err != nil {
+		return fmt.Errorf("%w: --versions: %w", ErrSettings, err)
+	}
+	r.life.steps.push("the connections to the archives", func(context.Context) error { r.objects.Close(); return nil })
+	return nil
 }
 
 func (r *rollouts) leases(ctx context.Context) (instances.Store, error) {
@@ -131,6 +151,9 @@ func shared(v *instances.AppVersion) app.SharedVersion {
 func (r *rollouts) adopt(ctx context.Context) error {
 	if !r.takes() {
 		return nil
+	}
+	if err := r.openStore(ctx); err != nil {
+		return err
 	}
 	r.control = instances.NewRollouts(r.desired.state, r)
 	now, _ := r.desired.state.Current()
@@ -419,6 +442,9 @@ func (r *rollouts) policy() instances.Rollout {
 // begin starts the rollout of the version that choose returns, given the current one.
 func (r *rollouts) begin(ctx context.Context, choose func(current *instances.AppVersion) (instances.AppVersion, instances.Rollout,
 	error)) (done api.DeployResult, err error) {
+	if now, _ := r.desired.state.Current(); now.App != nil && now.App.Next != nil { // a form does not wait for the registry
+		return done, inProgress(now.App.Next)
+	}
 	leases, err := r.leases(ctx)
 	if err == nil {
 		err = r.desired.allFollow(ctx, func(one *instances.Instance) bool {

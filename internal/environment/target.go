@@ -86,13 +86,7 @@ func (t *targetOpener) openBuckets(ctx context.Context) error {
 		return nil
 	}
 
-	opts := t.opts.aws()
-	s3, err := aws.OpenS3(ctx, opts)
-	if err != nil && t.opts.Config.Origin("region") != (config.Origin{}) {
-		opts.Region = s.Region // use the region of the queue's URL
-		s3, err = aws.OpenS3(ctx, opts)
-	}
-
+	s3, err := t.opts.openS3(ctx, s)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}

@@ -20,6 +20,7 @@ type totals struct {
 	before broker.Ledger // sum over embedded queues at startup
 	final  []total       // counts once the workers have stopped; nil before
 	reason string
+	again  bool // another start continues this one
 }
 
 type total struct {
@@ -100,7 +101,7 @@ func (t *totals) stopFields() map[string]string {
 
 // reportStopped logs the last line of the run, unless startup failed.
 func (t *totals) reportStopped() {
-	if t.began.IsZero() || len(t.final) == 0 {
+	if t.began.IsZero() || len(t.final) == 0 || t.again {
 		return
 	}
 	attrs := []any{"component", "environment", "reason", t.reason, "up_ms", time.Since(t.began).Milliseconds()}

@@ -161,6 +161,9 @@ var (
 	ErrForged = errors.New("its signature is not made with this instance's fleet key: give all instances the same key")
 	// ErrReplayed means that this instance has already applied a later revision, or read a later version.
 	ErrReplayed = errors.New("it is older than the one this instance has seen")
+	// ErrDiverged means that two states have the same revision, for example after the registry was lost.
+	ErrDiverged = errors.New("it differs from the one with the same revision that this instance has applied: the next change " +
+		"of the pauses, the settings or the app replaces it")
 	// ErrUnsigned means that a record has no signature, although this instance has a fleet key.
 	ErrUnsigned = errors.New("it is not signed: give all instances this version and the same fleet key")
 )
@@ -242,7 +245,8 @@ type DesiredState struct {
 
 	mu     sync.Mutex
 	latest Desired
-	err    error // of the last read
+	text   string // of latest, as stored
+	err    error  // of the last read
 }
 
 // NewDesired starts with the text that keep received last, or with no desired state if kept is "". keep stores the text
@@ -257,7 +261,7 @@ func NewDesired(environment string, key FleetKey, kept string, keep func(text st
 	if err != nil {
 		return d, fmt.Errorf("opening the kept desired state: %w", err)
 	}
-	d.latest = latest
+	d.latest, d.text = latest, kept
 	return d, nil
 }
 
@@ -306,15 +310,17 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 	case next.Revision < d.latest.Revision:
 		return fmt.Errorf("the registry's desired state has revision %d, this instance has applied %d: %w",
 			next.Revision, d.latest.Revision, ErrReplayed)
-	case next.Revision == d.latest.Revision:
+	case next.Revision == d.latest.Revision && stored.Data == d.text:
 		return nil
+	case next.Revision == d.latest.Revision:
+		return fmt.Errorf("the registry's desired state has revision %d: %w", next.Revision, ErrDiverged)
 	}
 	if d.keep != nil {
 		if err := d.keep(stored.Data); err != nil {
 			return fmt.Errorf("keeping the desired state: %w", err)
 		}
 	}
-	d.latest = next
+	d.latest, d.text = next, stored.Data
 	return nil
 }
 
@@ -375,12 +381,12 @@ func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 }
 
 // Change alters the stored state and returns the new one. It replaces a stored state that is older than the latest
-// known one. A stored state that is not genuine is an error. alter may be called several times, with the new revision;
+// known one, or differs from it. A stored state that is not genuine is an error. alter may be called several times, with the new revision;
 // its error changes nothing.
 func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired) error) (Desired, error) {
 	for ctx.Err() == nil {
 		stored, err := d.refresh(ctx, store)
-		if err != nil && !errors.Is(err, ErrReplayed) {
+		if err != nil && !errors.Is(err, ErrReplayed) && !errors.Is(err, ErrDiverged) {
 			return Desired{}, err
 		}
 

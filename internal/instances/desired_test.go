@@ -78,6 +78,11 @@ func TestStatesThatAreNotGenuineAreRefused(t *testing.T) {
 		{"not JSON", func(string, string) string { return "paused" }, ErrForged},
 		{"empty", func(string, string) string { return "" }, ErrForged},
 		{"replayed", func(first, _ string) string { return first }, ErrReplayed},
+		{"another change of the same revision", func(first, _ string) string {
+			d, _ := FleetKey(fleetKey).open(first, "jobs")
+			d.Revision = 2
+			return FleetKey(fleetKey).seal(d)
+		}, ErrDiverged},
 		{"of another environment", func(string, string) string {
 			return FleetKey(fleetKey).seal(Desired{Environment: "payments", Revision: 9})
 		}, nil},
@@ -103,6 +108,26 @@ func TestStatesThatAreNotGenuineAreRefused(t *testing.T) {
 				t.Errorf("the error shown is %v, want %v", kept, err)
 			}
 		})
+	}
+}
+
+// After the registry was lost, two instances made the same revision. The next change replaces the other one's.
+func TestChangeReplacesADivergedState(t *testing.T) {
+	t.Parallel()
+	lost, store := newFleet().store, newFleet().store
+	here, there := newDesired(t, fleetKey), newDesired(t, fleetKey)
+	pauseQueue(t, here, lost, "a")
+	pauseQueue(t, there, store, "b")
+	if _, err := here.Refresh(t.Context(), store); !errors.Is(err, ErrDiverged) {
+		t.Errorf("reading the other revision 1: %v", err)
+	}
+	pauseQueue(t, here, store, "c")
+	now, err := there.Refresh(t.Context(), store)
+	if _, paused := now.Pauses["a"]; now.Revision != 2 || !paused || len(now.Pauses) != 2 || err != nil {
+		t.Errorf("the other instance reads %+v, %v", now, err)
+	}
+	if again, err := here.Refresh(t.Context(), store); err != nil || again.Revision != 2 {
+		t.Errorf("reading again: %+v, %v", again, err)
 	}
 }
 

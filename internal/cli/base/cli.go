@@ -14,6 +14,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"tendril/internal/config/yamlfile"
 	"tendril/internal/host/terminal"
 )
 
@@ -31,6 +32,7 @@ type CLI struct {
 	Tty, TtyIn bool
 	// Free maps options to free addresses and ports; see [environment.Options.FreePorts].
 	Free    map[string]string
+	warned  []yamlfile.Problem // by NewWarnings
 	buffers []*lineBuffer
 	// direct is Out and Err without the buffers.
 	direct [2]io.Writer

@@ -29,12 +29,16 @@ func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int
 			return failed
 		}
 
-		if behind == nil {
+		if behind == nil && all.Unread == "" {
 			for _, name := range unreachable {
 				c.PrintErrf("%s is unreachable: it applies this once it reaches the registry\n", Plain(name))
 			}
 			c.PrintErrf("applied by %s\n", Plural(done, "instance"))
 			return nil
+		}
+		if time.Now().After(deadline) && all.Unread != "" {
+			return Conflictf("applied by this instance; the others are not known: %s", Plain(all.Unread)).
+				Hint("they follow once the registry answers; 'tendril instances' shows when")
 		}
 		if time.Now().After(deadline) {
 			return Conflictf("applied by %s, not yet by %s", Plural(done, "instance"), strings.Join(behind, ", ")).

@@ -103,6 +103,13 @@ func (c *CLI) PrintWarnings(warnings ...yamlfile.Problem) {
 	}
 }
 
+// NewWarnings returns the warnings that it has not returned before.
+func (c *CLI) NewWarnings(warnings []yamlfile.Problem) []yamlfile.Problem {
+	fresh := slices.DeleteFunc(slices.Clone(warnings), func(w yamlfile.Problem) bool { return slices.Contains(c.warned, w) })
+	c.warned = append(c.warned, fresh...)
+	return fresh
+}
+
 // BundleWarnings returns warnings about a bundle, including its unused parts.
 func BundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem {
 	if b == nil {

@@ -191,7 +191,7 @@ func longestText(one *api.KnownInstance) string {
 }
 
 func sourceText(one *api.KnownInstance) string {
-	if one.RecordAgeSeconds == 0 {
+	if one.Source != api.SourceRegistry {
 		return one.Source
 	}
 	return fmt.Sprintf("%s, %s ago", one.Source, base.Seconds(one.RecordAgeSeconds))

@@ -157,6 +157,10 @@ func (t *termination) show() (owned int, err error) {
 		}
 	}
 
+	if t.cfg.Versions != "" {
+		rows = append(rows, []string{"keep", "app archives", t.cfg.Versions, "-", "delete them yourself: others may use the same place"})
+	}
+
 	if len(rows) == 1 {
 		return 0, nil
 	}

@@ -78,12 +78,12 @@ func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environ
 		defer opts.Announced() // lets others choose ports if the environment ends before it announces itself
 	}
 	if desired != nil {
-		opts.Shared = desired.SharedVersion
+		opts.Shared, opts.Again = desired.SharedVersion, true
 	}
 	opts.Load = func(src config.Sources) (*config.Config, error) { return c.ReadSettings(cmd, src) }
 	err = runEnvironment(c, opts.Config, opts)
 	for found := (*environment.NewSettings)(nil); errors.As(err, &found); {
-		opts.Config, opts.Registry = found.Config, found.Registry
+		opts.Config, opts.Registry, opts.Again = found.Config, found.Registry, true
 		err = runEnvironment(c, opts.Config, opts)
 	}
 	return err
@@ -107,13 +107,13 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 	opts.Terminal = c.Tty
 	ofBundle := append(base.BundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
 	if text {
-		c.PrintWarnings(cfg.Warnings...)
-		c.PrintWarnings(ofBundle...)
+		c.PrintWarnings(c.NewWarnings(cfg.Warnings)...)
+		c.PrintWarnings(c.NewWarnings(ofBundle)...)
 	} else {
-		for _, w := range cfg.Warnings {
+		for _, w := range c.NewWarnings(cfg.Warnings) {
 			log.Warn("settings warning", attributesOf("config", w.String(), w.Hint)...)
 		}
-		for _, w := range ofBundle {
+		for _, w := range c.NewWarnings(ofBundle) {
 			log.Warn("bundle warning", attributesOf("bundle", w.String(), w.Hint)...)
 		}
 	}

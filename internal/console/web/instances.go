@@ -12,8 +12,11 @@ var instanceScreens = []screen{{path: "/instances", entry: "Instances", view: "i
 
 // applied describes which instances have applied the latest change for all instances; "" without a fleet key.
 func applied(all api.Instances) string {
-	if all.Revision == 0 {
+	switch {
+	case all.Revision == 0:
 		return ""
+	case all.Unread != "": // the page has the reason
+		return fmt.Sprintf("It is not known which instances have applied revision %d of the environment.", all.Revision)
 	}
 
 	done, behind, unreachable := all.Applied(func(one *api.KnownInstance) bool { return one.Revision >= all.Revision })

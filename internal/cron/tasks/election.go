@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	"tendril/api"
@@ -80,7 +81,7 @@ func (e *Election) rejoin(ctx context.Context) error {
 func (e *Election) Name() string { return e.registry.leaseName() }
 
 // Leases returns the leases in the registry that the instances share, or nil if there is no such registry. decided is
-// false until the registry's server has responded.
+// false until the registry's server has responded. Leases waits for a table that is being checked or created.
 func (e *Election) Leases(ctx context.Context) (leases leader.Store, decided bool, err error) {
 	if e.registry.opts.Local {
 		return nil, true, nil
@@ -91,6 +92,12 @@ func (e *Election) Leases(ctx context.Context) (leases leader.Store, decided boo
 		return nil, false, err
 	case reg == nil:
 		return nil, !e.registry.undecided.Load(), nil
+	case reg.checked != nil:
+		select {
+		case <-reg.checked:
+		case <-ctx.Done():
+			return nil, false, fmt.Errorf("table %s is still being checked or created: %w", e.registry.opts.Table, ctx.Err())
+		}
 	}
 	return reg.leases, true, nil
 }
