@@ -38,7 +38,7 @@ const (
 type faultPlan struct {
 	fault networkFault
 	share float64       // share of affected requests, from 0 to 1
-	only  string        // prefix of the names of affected SQS or DynamoDB actions
+	only  string        // part of the names of affected SQS, DynamoDB or registry actions
 	pause time.Duration // delay for slowAnswer
 	// then is called when a request (answer is nil) or a response is about to be lost. If it returns false, the fault
 	// does not happen.
@@ -98,7 +98,7 @@ func (p *faultProxy) count() (n int) {
 func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.plan.fault == "" || !strings.HasPrefix(action, p.plan.only) || p.random.Float64() >= p.plan.share {
+	if p.plan.fault == "" || !strings.Contains(action, p.plan.only) || p.random.Float64() >= p.plan.share {
 		return faultPlan{}, p.changed
 	}
 	if p.plan.fault != wrongByte { // counted later, and only if the response contains a message
@@ -112,7 +112,7 @@ func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{
 func (p *faultProxy) duringWait(action string) faultPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.plan.then == nil || !strings.HasPrefix(action, p.plan.only) {
+	if p.plan.then == nil || !strings.Contains(action, p.plan.only) {
 		return faultPlan{}
 	}
 	return p.plan

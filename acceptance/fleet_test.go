@@ -361,3 +361,36 @@ func TestDeploymentThroughS3ReachesAllInstances(t *testing.T) {
 		return versions["2"] == 1
 	})
 }
+
+// An instance whose registry does not answer stops receiving after --registry-lost-after, says so, and resumes by itself.
+func TestReceivingStopsAfterTheRegistryIsLost(t *testing.T) {
+	long(t)
+	t.Parallel()
+	f := newSharedQueue(t)
+	proxy := newFaultProxy(t, f.endpoint, 1)
+	m := f.up(t, t.TempDir(), proxy.URL, "--registry-lost-after", "3s", "--target", f.app.URL)
+	f.queue.put(t, "before")
+	eventually(t, "a message is delivered", func() bool { return len(f.app.all()) == 1 })
+
+	proxy.inject(faultPlan{fault: lostRequest, share: 1, only: "Lease"}) // of the registry, not of the queue
+	m.await(t, "it stopped receiving", func(e event) bool { return e.Msg == "receiving stopped" && e.Level == "ERROR" })
+	const reason = "the shared registry has not answered for 3s (registry-lost-after)"
+	if paused, why := m.paused(t); !paused || !strings.Contains(why, reason) {
+		t.Errorf("the status is paused: %t, %q", paused, why)
+	}
+	eventually(t, "health has the cause", func() bool {
+		out, _ := program(t, "health", "--data-dir", m.dir).CombinedOutput()
+		return strings.Contains(string(out), "Receiving has stopped. T"+reason[1:])
+	})
+	f.queue.put(t, "meanwhile")
+	time.Sleep(2 * time.Second)
+	if posts := f.app.all(); len(posts) != 1 {
+		t.Errorf("%d messages were delivered while the registry was lost", len(posts))
+	}
+
+	proxy.inject(faultPlan{})
+	eventually(t, "it receives again", func() bool { return len(f.app.all()) == 2 })
+	if paused, why := m.paused(t); paused {
+		t.Errorf("it is still paused: %s", why)
+	}
+}

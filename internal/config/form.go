@@ -85,7 +85,7 @@ func (o *Option) PerInstance() string {
 		return "the registry does not keep secrets"
 	case o.Guard() == GuardAccess:
 		return "it controls access to an instance"
-	case strings.HasPrefix(o.Name, "rollout-"):
+	case strings.HasPrefix(o.Name, "rollout-"), o.Name == "registry-lost-after":
 	case o.Group == "Periodic tasks", slices.Contains([]string{queuesKey, "queue", "queue-url", "backend", "region",
 		"endpoint-url", "account-id", "name", "environment-name"}, o.Name):
 		return "it determines the instance's queue, name or registry"

@@ -215,9 +215,11 @@ type Settings struct {
 	Cron           string // file; "" means the bundle's cron.yaml, if there is one
 	RegistryTable  string // DynamoDB table; may be ""
 	RegistryCreate bool
-	Leader         string // leaderElect or LeaderLocal
-	PeriodicTrust  string // trustAll or TrustRegistry
-	Lease          time.Duration
+	// RegistryLostAfter is how long receiving continues while the shared registry does not answer; 0 means forever.
+	RegistryLostAfter time.Duration
+	Leader            string // leaderElect or LeaderLocal
+	PeriodicTrust     string // trustAll or TrustRegistry
+	Lease             time.Duration
 
 	Console                  string // HOST:PORT or Off; port 0 means any free port
 	ConsoleTLSCert           string // PEM file; ConsoleTLSCert and ConsoleTLSKey are set together

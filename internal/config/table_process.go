@@ -164,6 +164,12 @@ func periodicOptions(s *Settings) []Option {
 			"that can no longer be restored are deleted.",
 		value: checked(&s.Versions, "a path of a folder, or s3://BUCKET/PREFIX", archiveLocation),
 	}, {
+		Name: "registry-lost-after", Live: true, Default: "0s", DefaultNote: "off",
+		Help: "Stop receiving after the shared registry has not answered for this long; 0 never stops.",
+		Detail: "Receiving resumes once the registry answers and its pauses and version are known. Without this, the last known " +
+			"ones apply.",
+		value: duration(&s.RegistryLostAfter, 0, twelveHours),
+	}, {
 		Name: "rollout-policy", Namespace: bundle.NamespaceCommand, Beanstalk: "DeploymentPolicy", Default: RolloutAllAtOnce,
 		Help: "How a deployment reaches all instances: AllAtOnce, or Rolling in batches.",
 		value: anyCase(&s.RolloutPolicy, "AllAtOnce or Rolling; other Elastic Beanstalk policies are not supported",

@@ -273,7 +273,7 @@ func idleRules(s *Settings) []idleRule {
 		{s.BackoffMin == 0, " without backoff-min", "set backoff-min, for example to 10s",
 			[]string{"backoff-max", "backoff-doublings", "backoff-jitter"}},
 		{!s.AnyOnSQS(), ": no queue is on Amazon SQS", "",
-			[]string{"endpoint-url", "registry-table", "registry-create", "dead-letter-reasons"}},
+			[]string{"endpoint-url", "registry-table", "registry-create", "registry-lost-after", "dead-letter-reasons"}},
 		{!s.anyCreated(),
 			": a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy", "", []string{"max-retries"}},
 		{!s.AnyEmbedded(), ": no queue is embedded", "",

@@ -47,6 +47,7 @@ type members struct {
 	joined atomic.Pointer[membership] // nil until the registry is found
 	// missing is why the shared registry has not been found; nil if it was found, or if there is none.
 	missing atomic.Pointer[string]
+	lost    registryLoss
 
 	judging sync.Mutex
 	judged  *health.Environment // nil unless this instance leads
@@ -76,6 +77,7 @@ func (m *members) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { m.join(ctx, &running) })
+	running.Go(func() { m.lost.watch(ctx, m) })
 	m.life.steps.push("the record of this instance", func(ctx context.Context) error {
 		stop()
 		running.Wait()
@@ -111,9 +113,11 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 			failed = true
 		case err == nil && decided && leases == nil:
 			m.missing.Store(nil)
+			m.lost.seek(false)
 			return // the environment has no shared registry
 		case leases != nil:
 			m.missing.Store(nil)
+			m.lost.seek(false)
 			opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log,
 				Key: instances.FleetKey(m.settings.now().FleetKey)}
 			gauge := m.scale.gauge(false)
@@ -134,6 +138,7 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 			why = err.Error()
 		}
 		m.missing.Store(&why)
+		m.lost.seek(true)
 		select {
 		case <-time.After(registrySeek):
 		case <-m.life.draining: // the periodic tasks close the registry

@@ -128,8 +128,9 @@ func (o *observer) newMonitor(host *health.Host) *health.Monitor {
 			}
 			return o.scale.heldScaleIn()
 		},
-		DataDir: o.instance.dataDir,
-		Log:     o.opts.Logger.With("component", "health"),
+		DataDir:      o.instance.dataDir,
+		RegistryLost: func() string { return o.members.lost.text() },
+		Log:          o.opts.Logger.With("component", "health"),
 	})
 }
 

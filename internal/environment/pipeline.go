@@ -31,10 +31,11 @@ type pipeline struct {
 type pauseSource int
 
 const (
-	byThis    pauseSource = iota // an operator, on this instance only
-	byFleet                      // an operator, on all instances
-	byRollout                    // a rollout, until this instance runs another version of the app
-	byProcess                    // a signal or hook, until the process exits
+	byThis     pauseSource = iota // an operator, on this instance only
+	byFleet                       // an operator, on all instances
+	byRollout                     // a rollout, until this instance runs another version of the app
+	byRegistry                    // the registry, until it answers
+	byProcess                     // a signal or hook, until the process exits
 	pauseSources
 )
 

@@ -42,8 +42,9 @@ type Elector struct {
 
 	mu     sync.Mutex
 	status Status
-	// seenAt is when the lease's version was first seen, and expiry when the lease expires.
-	seenAt, expiry time.Time
+	// seenAt is when the lease's version was first seen, and expiry when the lease expires. failingAt is when the first of
+	// several consecutive calls failed.
+	seenAt, expiry, failingAt time.Time
 }
 
 // New returns an elector that [Elector.Run] starts. It returns an error if a lease cannot be kept with the given
@@ -183,6 +184,9 @@ func (e *Elector) release(ctx context.Context) {
 func (e *Elector) reportFailure(err error, retry time.Duration) {
 	failure := Failure{Name: e.opts.Name, Err: err, Consecutive: e.lease.core.failures, Retry: retry}
 	e.mu.Lock()
+	if e.status.Err == nil {
+		e.failingAt = time.Now()
+	}
 	e.status.Err = err
 	e.mu.Unlock()
 	e.events.dispatch(func() { call(e.opts.Events.Failed, failure) })
@@ -219,6 +223,8 @@ type Status struct {
 	// Err is the last error of the store, or nil after a success. While it is set, this instance cannot become the
 	// leader.
 	Err error
+	// Failing is the time since the first of the consecutive errors.
+	Failing time.Duration
 }
 
 // Status returns the current state without a call to the store.
@@ -228,6 +234,9 @@ func (e *Elector) Status() Status {
 	defer e.mu.Unlock()
 	s := e.status
 	s.Term = term
+	if s.Err != nil {
+		s.Failing = time.Since(e.failingAt)
+	}
 	if s.Leader != "" {
 		s.Age = time.Since(e.seenAt)
 		if !time.Now().Before(e.expiry) {

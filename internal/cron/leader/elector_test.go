@@ -301,7 +301,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 		if n := strings.Count(a.events(), "failure"); n < 8 { // starting at 10 s, with at most 1 s between them
 			t.Errorf("%d tries to renew:\n%s", n, a.events())
 		}
-		if s := a.Status(); !errors.Is(s.Err, errCut) {
+		if s := a.Status(); !errors.Is(s.Err, errCut) || s.Failing.Round(time.Second) != 7*time.Second { // since 10 s
 			t.Errorf("status of the one cut off: %+v", s)
 		}
 		if !strings.Contains(a.events(), "term 1: the lease was not renewed in time") {
@@ -312,7 +312,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 		a.lease.store.(*cuttable).set(false)
 		r.sleep(10 * time.Second)
 		a.wants(t, 0)
-		if s := a.Status(); s.Err != nil || s.Leader != "node-1" || s.LeaderTerm != 2 {
+		if s := a.Status(); s.Err != nil || s.Failing != 0 || s.Leader != "node-1" || s.LeaderTerm != 2 {
 			t.Errorf("status after the cut: %+v", s)
 		}
 	})

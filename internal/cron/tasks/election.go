@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"tendril/api"
 	"tendril/internal/cron/leader"
@@ -124,6 +125,14 @@ func (e *Election) Announcement() string {
 		return l.Status().LeaderAnnounces
 	}
 	return ""
+}
+
+// Failing returns for how long the registry has not answered; 0 if it answers or has not been found yet.
+func (e *Election) Failing() time.Duration {
+	if l := e.elector.Load(); l != nil {
+		return l.Status().Failing
+	}
+	return 0
 }
 
 // Status returns the state of the election.

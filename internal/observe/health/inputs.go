@@ -20,6 +20,8 @@ type inputs struct {
 	// Scaling is the reason why the group keeps its size although this instance wants another, or "".
 	Scaling string
 	DataDir DataDirState
+	// RegistryLost is why receiving is stopped until the shared registry answers, or "".
+	RegistryLost string
 
 	// Deliveries covers the last five minutes. P95 is the 95th percentile of the duration of answered deliveries.
 	// DeliveryLimit is the maximum duration of a delivery, or 0 if unknown.

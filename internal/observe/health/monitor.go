@@ -37,6 +37,8 @@ type Options struct {
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState
+	// RegistryLost returns why receiving is stopped until the shared registry answers, or "". It may be nil.
+	RegistryLost func() string
 	// Problems returns sentences about damaged or unprocessed stored messages. It may be nil.
 	Problems func() []string
 	// Log logs each change of the status.
@@ -340,6 +342,9 @@ func (m *Monitor) gather(now time.Time) inputs {
 	in.Leader = m.opts.Leader()
 	in.Tasks = m.opts.Tasks()
 	in.Scaling = m.opts.Scaling()
+	if m.opts.RegistryLost != nil {
+		in.RegistryLost = m.opts.RegistryLost()
+	}
 
 	switch {
 	case in.Leader.Off:

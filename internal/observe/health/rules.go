@@ -158,6 +158,8 @@ func stopRule(in *inputs) []finding {
 		return certain(Info, "Draining: receiving has stopped, 1 delivery is in flight.")
 	case in.Draining:
 		return certain(Info, "Draining: receiving has stopped, %d deliveries are in flight.", in.InWork)
+	case in.RegistryLost != "":
+		return certain(Degraded, "Receiving has stopped.%s", in.because(in.RegistryLost))
 	case in.Paused:
 		return certain(Info, "Receiving is paused.")
 	}

@@ -1,0 +1,122 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"tendril/internal/instances"
+	"tendril/internal/observe/event"
+)
+
+// registryLossTick is how often an instance looks whether the registry answers.
+const registryLossTick = time.Second
+
+// registryLoss stops receiving while the shared registry has not answered for longer than the settings allow.
+type registryLoss struct {
+	mu      sync.Mutex
+	seeking time.Time // since when the registry has not been found; zero if it was
+	reason  string    // why receiving is stopped; "" if it is not
+}
+
+// seek records whether the registry has not been found yet.
+func (r *registryLoss) seek(missing bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case !missing:
+		r.seeking = time.Time{}
+	case r.seeking.IsZero():
+		r.seeking = time.Now()
+	}
+}
+
+// text returns why receiving is stopped, or "".
+func (r *registryLoss) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reason
+}
+
+// watch stops and resumes receiving until ctx ends.
+func (r *registryLoss) watch(ctx context.Context, m *members) {
+	tick := time.NewTicker(registryLossTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		failing := m.cron.election.Failing()
+		reread := func() error { return m.desired.reread(ctx) }
+		if r.update(failing, m.settings.now().RegistryLostAfter, reread) {
+			m.stopWhileLost(r.text())
+		}
+	}
+}
+
+// update decides whether to receive, and reports whether that changed. failing is how long a registry that was found has
+// not answered. reread reads the desired state, without which receiving does not resume.
+func (r *registryLoss) update(failing, limit time.Duration, reread func() error) (changed bool) {
+	before := r.text()
+	r.mu.Lock()
+	if !r.seeking.IsZero() {
+		failing = time.Since(r.seeking)
+	}
+	r.mu.Unlock()
+
+	reason := ""
+	switch {
+	case limit == 0:
+	case failing >= limit:
+		reason = fmt.Sprintf("the shared registry has not answered for %s (registry-lost-after)", limit)
+	case before != "" && failing > 0: // it has failed again
+		reason = before
+	case before != "":
+		if err := reread(); err != nil {
+			reason = before
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reason = reason
+	return reason != before
+}
+
+// stopWhileLost stops receiving for a reason, or resumes it if that is "".
+func (m *members) stopWhileLost(reason string) {
+	pause := instances.Pause{}
+	if reason != "" {
+		pause = newPause(reason, "")
+	}
+	for _, l := range m.work.all {
+		l.setPause(byRegistry, pause)
+	}
+	log := m.opts.Logger.With("component", "instances")
+	if reason != "" {
+		event.Pause.Log(log, slog.LevelError, "receiving stopped", "reason", reason)
+	} else {
+		event.Pause.Log(log, slog.LevelInfo, "receiving resumed", "reason", "the shared registry answers")
+	}
+}
+
+// reread reads the desired state and applies it. A state that is refused is no error: the last known one still applies.
+func (d *desired) reread(ctx context.Context) error {
+	if d.state == nil {
+		return nil
+	}
+	leases, _, err := d.cron.election.Leases(ctx)
+	if err != nil || leases == nil {
+		return errors.Join(err, errors.New("its server does not answer"))
+	}
+	_, err = d.state.Refresh(ctx, leases)
+	d.apply()
+	if errors.Is(err, instances.ErrForged) || errors.Is(err, instances.ErrReplayed) || errors.Is(err, instances.ErrDiverged) {
+		return nil
+	}
+	return err
+}
