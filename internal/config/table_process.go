@@ -170,26 +170,26 @@ func periodicOptions(s *Settings) []Option {
 			"ones apply.",
 		value: duration(&s.RegistryLostAfter, 0, twelveHours),
 	}, {
-		Name: "rollout-policy", Namespace: bundle.NamespaceCommand, Beanstalk: "DeploymentPolicy", Default: RolloutAllAtOnce,
+		Name: "rollout-policy", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "DeploymentPolicy", Default: RolloutAllAtOnce,
 		Help: "How a deployment reaches all instances: AllAtOnce, or Rolling in batches.",
 		value: anyCase(&s.RolloutPolicy, "AllAtOnce or Rolling; other Elastic Beanstalk policies are not supported",
 			[]string{RolloutAllAtOnce, RolloutRolling}, foreignPolicies()...),
 	}, {
-		Name: "rollout-batch-size-type", Namespace: bundle.NamespaceCommand, Beanstalk: "BatchSizeType", Default: RolloutPercentage,
+		Name: "rollout-batch-size-type", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "BatchSizeType", Default: RolloutPercentage,
 		Help:  "Unit of rollout-batch-size.",
 		value: choice(&s.RolloutBatchSizeType, RolloutPercentage, rolloutFixed),
 	}, {
-		Name: "rollout-batch-size", Namespace: bundle.NamespaceCommand, Beanstalk: "BatchSize", Default: "100",
+		Name: "rollout-batch-size", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "BatchSize", Default: "100",
 		Help:   "Size of a batch of a rolling deployment, in percent of the instances or as their number.",
 		Detail: "A percentage is rounded down, and a batch has at least one instance.",
 		value:  integer(&s.RolloutBatchSize, 1, maxSize),
 	}, {
-		Name: "rollout-timeout", Namespace: bundle.NamespaceCommand, Beanstalk: "Timeout", Default: "600s",
+		Name: "rollout-timeout", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "Timeout", Default: "600s",
 		Help:   "Maximum time until a batch runs a new version and is healthy.",
 		Detail: "Then the deployment is rolled back on all instances.",
 		value:  duration(&s.RolloutTimeout, time.Second, time.Hour),
 	}, {
-		Name: "rollout-ignore-health", Namespace: bundle.NamespaceCommand, Beanstalk: "IgnoreHealthCheck", Default: "false",
+		Name: "rollout-ignore-health", Live: true, Namespace: bundle.NamespaceCommand, Beanstalk: "IgnoreHealthCheck", Default: "false",
 		Help:  "Continue a rolling deployment although instances of a batch are unhealthy.",
 		value: onOff(&s.RolloutIgnoreHealth),
 	}, {

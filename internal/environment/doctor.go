@@ -403,7 +403,7 @@ func (e *examiner) inspectArchives(ctx context.Context) {
 	if err != nil {
 		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "versions", What: err.Error(),
 			Why:    "versions deployed to all instances cannot be stored or fetched",
-			Remedy: "tendril generate iam, or another --versions"})
+			Remedy: "create the bucket, or allow the actions that 'tendril generate iam' prints"})
 	}
 }
 
