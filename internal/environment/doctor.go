@@ -65,12 +65,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	}
 	x.endpoint = strings.TrimPrefix(e.queues.endpoint, "http://")
 
-	report := e.observe.monitor.Report()
-	x.facts.HealthStatus = string(report.Status)
-	for _, c := range report.Each() {
-		x.facts.Health = append(x.facts.Health, doctor.Cause{Level: levelOf(c.Status), Text: c.Text})
-	}
-
+	x.addHealth(e)
 	if !e.life.running() {
 		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "state", What: errStarting.Error(),
 			Why: "its queues and targets are not known yet", Remedy: "tendril status"})
@@ -84,6 +79,25 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	x.addRunningQueues(ctx, e)
 	x.addProcesses(ctx, e.Status().App)
 	return x.examine(ctx)
+}
+
+// addHealth adds the environment's health, which includes problems with stored messages. An environment that only serves
+// queues has no health.
+func (e *examiner) addHealth(of *Environment) {
+	if of.opts.QueuesOnly {
+		of.observe.problems.look()
+		for _, p := range of.observe.problems.list() {
+			e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "messages", What: p.text,
+				Why: "they are not processed as they should", Remedy: p.hint})
+		}
+		return
+	}
+
+	report := of.observe.monitor.Report()
+	e.facts.HealthStatus = string(report.Status)
+	for _, c := range report.Each() {
+		e.facts.Health = append(e.facts.Health, doctor.Cause{Level: levelOf(c.Status), Text: c.Text})
+	}
 }
 
 func (e *examiner) addRunningQueues(ctx context.Context, of *Environment) {

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -158,6 +159,31 @@ func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 		"port-console":      {"error", "no answer at " + silent.Addr().String()},
 		"port-queues":       {"ok", ""},
 	})
+}
+
+// An environment that only serves queues has no health, but its problems with stored messages are errors.
+func TestExamineServedQueuesReportsProblemsWithStoredMessages(t *testing.T) {
+	t.Parallel()
+	r := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
+	arn := r.queues.broker.ARN("jobs-dead")
+	policy := map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + arn + `","maxReceiveCount":"3"}`}
+	err := errors.Join(r.queues.broker.CreateQueue(t.Context(), "jobs-dead", nil, nil),
+		r.queues.broker.CreateQueue(t.Context(), "jobs", policy, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := examineRunning(t.Context(), r.Environment)
+	for _, f := range e.Findings {
+		if f.ID == "messages" || f.ID == "health" {
+			t.Errorf("before the deletion: %+v", f)
+		}
+	}
+
+	if err := r.queues.broker.DeleteQueue(t.Context(), "jobs-dead"); err != nil {
+		t.Fatal(err)
+	}
+	e = examineRunning(t.Context(), r.Environment)
+	expect(t, &e, map[string][2]string{"messages": {"error", "tendril queues create jobs-dead --no-dead-letter-queue"}})
 }
 
 // fakeIAM answers calls to IAM and STS. It forwards all other calls.

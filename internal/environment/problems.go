@@ -79,13 +79,17 @@ func (p *problems) look() {
 	}
 }
 
-func (p *problems) texts() (all []string) {
+// list returns the known problems, sorted by text.
+func (p *problems) list() []problem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, one := range p.found {
+	return slices.SortedFunc(maps.Values(p.found), func(a, b problem) int { return strings.Compare(a.text, b.text) })
+}
+
+func (p *problems) texts() (all []string) {
+	for _, one := range p.list() {
 		all = append(all, one.text+".")
 	}
-	slices.Sort(all)
 	return all
 }
 
