@@ -46,7 +46,7 @@ func CallerName(ctx context.Context) string {
 
 // Caller describes the sender of a request.
 type Caller struct {
-	// Who is "owner", "session" with a number, "token" with a name, or "anyone"; "" if the caller is unknown.
+	// Who is "owner", "session" with a number, "token" with a name, or "local user" without a token; "" if the caller is unknown.
 	Who    string   `json:"who,omitempty"`
 	Scopes []string `json:"scopes"`
 	// ReadOnly is true if every action is refused, and BodiesHidden if bodies are included only on request.

@@ -27,11 +27,13 @@ type Status struct {
 	Version     string `json:"version"`
 	PID         int    `json:"pid"`
 	// State is a State constant, or "" if unknown. Backend is a Backend constant.
-	State     string         `json:"state,omitempty"`
-	Backend   string         `json:"backend"`
-	StartedAt time.Time      `json:"started_at,omitzero"`
-	Ready     bool           `json:"ready"`
-	Checks    []health.Check `json:"checks,omitempty"`
+	State   string `json:"state,omitempty"`
+	Backend string `json:"backend"`
+	// QueueServer is the host of the queues if that is another server than Amazon SQS, such as 'tendril serve'.
+	QueueServer string         `json:"queue_server,omitempty"`
+	StartedAt   time.Time      `json:"started_at,omitzero"`
+	Ready       bool           `json:"ready"`
+	Checks      []health.Check `json:"checks,omitempty"`
 	// Queues are the embedded queues sorted by name, or the queues in use on Amazon SQS.
 	Queues []Queue  `json:"queues"`
 	Ledger *Account `json:"ledger,omitempty"`
@@ -376,4 +378,15 @@ type ReloadResult struct {
 	Later    []string `json:"later,omitempty"`
 	// Unchanged is the folder that was checked if there was nothing to reload.
 	Unchanged string `json:"unchanged,omitempty"`
+}
+
+// QueuesAt says where the queues are.
+func (s *Status) QueuesAt() string {
+	switch {
+	case s.Backend != BackendSQS:
+		return "embedded queue"
+	case s.QueueServer != "":
+		return "server " + s.QueueServer
+	}
+	return "Amazon SQS"
 }

@@ -48,6 +48,14 @@ func amazonURL(address string) bool {
 	return err == nil && amazonHost(strings.ToLower(u.Hostname()))
 }
 
+// OtherServer returns the host of a queue's URL if it is not on AWS, and "" otherwise.
+func OtherServer(queueURL string) string {
+	if u, err := url.Parse(queueURL); err == nil && !amazonURL(queueURL) {
+		return u.Host
+	}
+	return ""
+}
+
 func amazonHost(name string) bool {
 	return slices.ContainsFunc([]string{".amazonaws.com", ".amazonaws.com.cn", ".api.aws"}, func(domain string) bool {
 		return strings.HasSuffix(name, domain)

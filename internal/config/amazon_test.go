@@ -80,3 +80,15 @@ func TestMaxRetriesIsUsedWhereTendrilCreatesAQueue(t *testing.T) {
 		}
 	}
 }
+
+func TestServerOfAQueueIsNamedUnlessItIsOnAWS(t *testing.T) {
+	t.Parallel()
+	for queueURL, want := range map[string]string{
+		"https://sqs.eu-west-1.amazonaws.com/123456789012/jobs": "", "arn:aws:sqs:us-east-1:123456789012:jobs": "",
+		"http://127.0.0.1:9324/000000000000/jobs": "127.0.0.1:9324", "https://queues.example.com/1/jobs": "queues.example.com",
+	} {
+		if got := OtherServer(queueURL); got != want {
+			t.Errorf("%s: %q, want %q", queueURL, got, want)
+		}
+	}
+}

@@ -117,7 +117,7 @@ func (s *Server) authenticate(r *http.Request) caller {
 	}
 
 	if s.opts.Access.Anyone && remoteOf(r).IsLoopback() {
-		return caller{who: "anyone", scopes: api.Scopes()}
+		return caller{who: "local user", scopes: api.Scopes()}
 	}
 
 	return caller{}

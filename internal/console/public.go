@@ -117,7 +117,7 @@ func publicHealth(r health.Report) health.Report {
 		e := *r.Environment
 		e.Causes = slices.Clone(e.Causes)
 		for i := range e.Causes {
-			e.Causes[i].Text, e.Causes[i].Instances = firstSentence(e.Causes[i].Text), nil
+			e.Causes[i].Text, e.Causes[i].Instances, e.Causes[i].FiguresOf = firstSentence(e.Causes[i].Text), nil, ""
 		}
 		r.Environment = &e
 	}

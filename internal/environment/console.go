@@ -119,6 +119,9 @@ func (e *Environment) Status() api.Status {
 	}
 
 	s.Workers, s.Limits = e.work.states(e.observe.curves.recorder.Rates(time.Now()))
+	if home := e.queues.home(); home != nil && !home.embedded {
+		s.QueueServer = config.OtherServer(home.url)
+	}
 	s.Queues = e.work.queuesOnSQS(s.Workers, time.Now())
 
 	if e.cron.tasks != nil && e.cron.tasks.Any() {

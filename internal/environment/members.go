@@ -285,7 +285,7 @@ func (m *members) record() instances.Record {
 		r.Applies = append(r.Applies, instances.PartApp)
 	}
 	for _, l := range m.work.all {
-		if isPaused(l.worker.Status()) {
+		if isPaused(l.worker.Status()) && !l.held() {
 			r.PausedQueues = append(r.PausedQueues, l.queue.name)
 		}
 	}

@@ -59,6 +59,15 @@ func (p *pipeline) pause() instances.Pause {
 	return cmp.Or(p.pauses[:]...)
 }
 
+// held reports whether only a rollout stops receiving. No command resumes that.
+func (p *pipeline) held() bool {
+	p.pausing.Lock()
+	defer p.pausing.Unlock()
+	others := p.pauses
+	others[byRollout] = instances.Pause{}
+	return others == [pauseSources]instances.Pause{} && p.pauses[byRollout] != instances.Pause{}
+}
+
 // newPause returns a pause that begins now. by may be "".
 func newPause(reason, by string) instances.Pause {
 	return instances.Pause{Reason: reason, By: by, At: time.Now().UTC().Truncate(time.Second)}
@@ -99,7 +108,7 @@ func (p *pipeline) status() api.Worker {
 	for _, r := range st.Reasons {
 		if r.Block == worker.Paused {
 			pause := p.pause()
-			w.Paused = true
+			w.Paused = !p.held()
 			w.PauseReason = pause.Reason
 			w.PausedBy = pause.By
 			w.PausedAt = pause.At

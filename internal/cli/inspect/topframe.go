@@ -84,12 +84,7 @@ func (f *topFrame) head(width int) []base.Cells {
 		first = append(first, base.Yellow.Text("  "+base.Plural(paused, "queue")+" paused"))
 	}
 
-	backend := "embedded queue"
-	if st.Backend == api.BackendSQS {
-		backend = "Amazon SQS"
-	}
-
-	right := backend
+	right := st.QueuesAt()
 	if !st.StartedAt.IsZero() {
 		right += "  up " + base.Age(f.now.Sub(st.StartedAt))
 	}

@@ -26,6 +26,8 @@ type SharedCause struct {
 	// Count is the number of affected instances, and Instances has the names of up to five of them.
 	Count     int      `json:"count,omitempty"`
 	Instances []string `json:"instances,omitempty"`
+	// FiguresOf is the instance whose measurements are in the text, if those of others differ.
+	FiguresOf string `json:"figures_of,omitempty"`
 }
 
 // InstanceHealth is the health of one instance as known to the leader.
@@ -92,7 +94,7 @@ func (e *Environment) Inform(text string, instances ...string) {
 	if e.Status == Ok {
 		e.Status = Info
 	}
-	e.Causes = append(e.Causes, SharedCause{Cause{Info, text}, len(instances), instances[:min(len(instances), maxNames)]})
+	e.Causes = append(e.Causes, SharedCause{Cause: Cause{Info, text}, Count: len(instances), Instances: instances[:min(len(instances), maxNames)]})
 }
 
 // UnknownEnvironment is the health of an environment whose instances are unknown. text says why, and reason adds to it
@@ -115,6 +117,7 @@ func (s Status) weight() int {
 // shared lists each cause once, worst first, with the affected instances.
 func shared(all []InstanceHealth) (causes []SharedCause) {
 	listed := map[string]int{}
+	var owners []string // of the texts
 	for _, one := range all {
 		for _, cause := range one.Causes {
 			key := withoutMeasurements(cause.Text)
@@ -122,11 +125,16 @@ func shared(all []InstanceHealth) (causes []SharedCause) {
 			if !known {
 				i = len(causes)
 				listed[key] = i
-				causes = append(causes, SharedCause{})
+				causes, owners = append(causes, SharedCause{}), append(owners, "")
 			}
 			c := &causes[i]
+			text := clip(cause.Text, maxSharedText)
+			differs := c.FiguresOf != "" || known && text != c.Text
 			if cause.Status.weight() > c.Status.weight() || !known {
-				c.Cause = Cause{cause.Status, clip(cause.Text, maxSharedText)}
+				c.Cause, owners[i] = Cause{cause.Status, text}, clip(one.Name, maxName)
+			}
+			if differs {
+				c.FiguresOf = owners[i]
 			}
 			if c.Count++; len(c.Instances) < maxNames {
 				c.Instances = append(c.Instances, clip(one.Name, maxName))
@@ -185,6 +193,9 @@ func (c *SharedCause) Affected() string {
 	names := strings.Join(c.Instances, ", ")
 	if more := c.Count - len(c.Instances); more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
+	}
+	if c.FiguresOf != "" {
+		names += "; figures of " + c.FiguresOf
 	}
 	return names
 }

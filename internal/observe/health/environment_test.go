@@ -101,8 +101,8 @@ func TestEachCauseIsListedOnceWithItsInstances(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("%s: %s %d: %s", c.Status, c.Text, c.Count, c.Affected()))
 	}
 	want := []string{
-		"No Data: No data. Last seen 95 seconds ago. 2: d, e",
-		"Degraded: Process web was restarted 4 times in the last 5 minutes. 2: a, b",
+		"No Data: No data. Last seen 95 seconds ago. 2: d, e; figures of d",
+		"Degraded: Process web was restarted 4 times in the last 5 minutes. 2: a, b; figures of b",
 		"Degraded: Only on b. 1: b",
 		"Warning: The disk is full. 20: many-0, many-1, many-2, many-3, many-4 and 15 more",
 	}

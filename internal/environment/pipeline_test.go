@@ -1,0 +1,31 @@
+package environment
+
+import (
+	"testing"
+
+	"tendril/internal/instances"
+)
+
+// A rollout that stops receiving is no pause that somebody can resume. A pause beside it still is one.
+func TestRolloutIsNoPauseOfAQueue(t *testing.T) {
+	t.Parallel()
+	pause := instances.Pause{Reason: "x"}
+	for name, c := range map[string]struct {
+		by   []pauseSource
+		held bool
+	}{
+		"nothing":                   {nil, false},
+		"a rollout":                 {[]pauseSource{byRollout}, true},
+		"an operator":               {[]pauseSource{byFleet}, false},
+		"a rollout and an operator": {[]pauseSource{byRollout, byThis}, false},
+		"a rollout and a signal":    {[]pauseSource{byRollout, byProcess}, false},
+	} {
+		var p pipeline
+		for _, by := range c.by {
+			p.pauses[by] = pause
+		}
+		if got := p.held(); got != c.held {
+			t.Errorf("%s: held is %t", name, got)
+		}
+	}
+}
