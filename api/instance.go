@@ -140,7 +140,7 @@ func ReadInstance(dataDir string) (*Instance, error) {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, foreign(path)
 	case err != nil:
-		return nil, fmt.Errorf("reading which environment runs: %w", err)
+		return nil, fmt.Errorf("finding the running environment: %w", err)
 	}
 
 	var i Instance
@@ -153,7 +153,7 @@ func ReadInstance(dataDir string) (*Instance, error) {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, foreign(filepath.Join(dataDir, claimFile))
 	case err != nil:
-		return nil, fmt.Errorf("reading whether an environment runs: %w", err)
+		return nil, fmt.Errorf("checking for a running environment: %w", err)
 	case !claimed:
 		return nil, notRunning(dataDir)
 	}

@@ -111,7 +111,7 @@ func (as Attributes) MarshalJSON() ([]byte, error) {
 func (as *Attributes) UnmarshalJSON(data []byte) error {
 	var byName map[string]json.RawMessage
 	if err := json.Unmarshal(data, &byName); err != nil {
-		return fmt.Errorf("attributes must be an object by name: %w", err)
+		return fmt.Errorf("attributes must be an object with attribute names as keys: %w", err)
 	}
 	*as = nil
 	for name, raw := range byName {

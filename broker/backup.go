@@ -72,7 +72,7 @@ const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch
 // [ReplacedFile].
 func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	if sizeOf(file) <= 0 {
-		return nil, fmt.Errorf("%s is not a backup: missing or empty", file)
+		return nil, fmt.Errorf("%s is not a backup: it is missing or empty", file)
 	}
 	if err := datadir.Make(dir); err != nil {
 		return nil, err

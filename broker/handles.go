@@ -38,7 +38,7 @@ type seal struct{ block cipher.Block }
 func newSeal(secret []byte) (seal, error) {
 	block, err := aes.NewCipher(secret)
 	if err != nil {
-		return seal{}, fmt.Errorf("using the store's secret: %w", err)
+		return seal{}, fmt.Errorf("reading the secret of the queue database: %w", err)
 	}
 	return seal{block}, nil
 }

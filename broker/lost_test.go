@@ -75,11 +75,11 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 			rename(t, parent, parent+"-moved")
 			return func() { rename(t, parent+"-moved", parent) }
 		}, "DIR was removed or moved"},
-		{"the queues' file renamed and back", func(t *testing.T, dir string) func() {
+		{"the queue database renamed and back", func(t *testing.T, dir string) func() {
 			rename(t, filepath.Join(dir, databaseName), filepath.Join(dir, "old"))
 			return func() { rename(t, filepath.Join(dir, "old"), filepath.Join(dir, databaseName)) }
 		}, "DIR/queues.db was removed or moved"},
-		{"the queues' file replaced", func(t *testing.T, dir string) func() {
+		{"the queue database replaced", func(t *testing.T, dir string) func() {
 			rename(t, filepath.Join(dir, databaseName), filepath.Join(dir, "old"))
 			if err := os.WriteFile(filepath.Join(dir, databaseName), nil, 0o600); err != nil {
 				t.Fatal(err)

@@ -48,7 +48,7 @@ func (m *maintenance) run() {
 		next, err = tidySoon, nil
 	}
 	if err != nil {
-		m.b.log.Warn("cleaning up the queues' file failed, retrying", "err", err)
+		m.b.log.Warn("cleaning up the queue database failed, retrying", "err", err)
 		next = time.Minute
 	}
 	if next > 0 {

@@ -87,7 +87,7 @@ type moveHandle struct {
 }
 
 // ErrMoveRunning means that the source already has a running task.
-var ErrMoveRunning = errors.New("another task of the source queue is running")
+var ErrMoveRunning = errors.New("another move task of the source queue is running")
 
 // errMoveRunning has the code and text that SQS returned in a recording; the AWS documentation names
 // UnsupportedOperation instead.

@@ -40,7 +40,7 @@ func (b *Broker) read(f func(*conn) error) error {
 		return queue.ErrClosed
 	}
 	if err != nil {
-		return storageError("Reading the queues' file failed; check the log and the disk.", err)
+		return storageError("Reading the queue database failed; check the log and the disk.", err)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (b *Broker) read(f func(*conn) error) error {
 // storageError returns the error for a storage failure. If the file is damaged, another text replaces message.
 func storageError(message string, err error) error {
 	if isCorrupt(err) || errors.Is(err, errDamaged) {
-		message = "The queues' file is damaged. Stop tendril and restore a backup with 'tendril restore', see docs/backup.md."
+		message = "The queue database is damaged. Stop tendril and restore a backup with 'tendril restore', see docs/backup.md."
 	}
 	return &queue.Error{Code: queue.CodeStorageFailed, Message: message, Err: err}
 }

@@ -92,7 +92,7 @@ func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	q.current.Store(now.description())
 	k := now.index.counters
 	if k.sent < q.index.counters.sent || k.done < q.index.counters.done || k.movedIn < q.index.counters.movedIn {
-		q.broker.log.Error("acknowledged messages missing from the queues' file", "queue", q.name,
+		q.broker.log.Error("acknowledged messages missing from the queue database", "queue", q.name,
 			"sent", q.index.counters.sent-k.sent, "done", q.index.counters.done-k.done, "moved_in", q.index.counters.movedIn-k.movedIn)
 	}
 

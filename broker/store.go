@@ -372,7 +372,7 @@ func (s *store) logPages(pragma string) (pages int64, err error) {
 	return pages, err
 }
 
-var errStoreClosed = errors.New("the queues' file is closed")
+var errStoreClosed = errors.New("the queue database is closed")
 
 // close waits for readers, and closes the write connection last so that it checkpoints the log.
 func (s *store) close() error {

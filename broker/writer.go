@@ -251,7 +251,7 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 func (w *writer) fail(group []pendingRequest, cause error) {
 	err := storageError("A write to disk failed; the queues accept no changes until their file is reopened. Check "+
 		"the log and the disk.", cause)
-	w.b.log.Error("writing the queues' file failed, reopening it", "dir", w.b.dir, "err", cause)
+	w.b.log.Error("writing the queue database failed, reopening it", "dir", w.b.dir, "err", cause)
 	w.mu.Lock()
 	w.failure = err
 	group = append(group, w.pending...)
@@ -272,13 +272,13 @@ func (w *writer) reopen() {
 			w.mu.Lock()
 			w.failure = nil
 			w.mu.Unlock()
-			w.b.log.Info("queues' file reopened, writes are accepted", "dir", w.b.dir)
+			w.b.log.Info("queue database reopened, writes are accepted", "dir", w.b.dir)
 			w.b.resumeQueues()
 			w.b.resumeMoves()
 			return
 		}
 
-		w.b.log.Error("queues' file still unusable, retrying", "dir", w.b.dir, "in", wait, "err", err)
+		w.b.log.Error("queue database still unusable, retrying", "dir", w.b.dir, "in", wait, "err", err)
 		if w.pause(wait) {
 			return
 		}

@@ -102,7 +102,7 @@ func TestAttempts(t *testing.T) {
 		{"delete, denied", remove, answers(denied), 1, queue.ErrDenied, "not authorized"},
 		{"delete, queue gone", remove, answers(gone), 1, queue.ErrNoQueue,
 			"queue jobs does not exist at sqs.eu-west-1.amazonaws.com"},
-		{"delete, not an SQS server", remove, answers(odd), 1, queue.ErrUnreachable, "not an SQS answer"},
+		{"delete, not an SQS server", remove, answers(odd), 1, queue.ErrUnreachable, "an invalid SQS response"},
 		{"delete, entry not in the answer", remove, answers(func() *http.Response {
 			return reply(200, `{}`)
 		}), 1, queue.ErrUnreachable, "does not mention entry 1 of 1"},

@@ -132,7 +132,7 @@ const expiryAttribute = "expires"
 func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	out, err := t.api.get().DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name})
 	if err != nil {
-		return false, "", t.explain(ctx, "looking at the table's time to live", err)
+		return false, "", t.explain(ctx, "reading the table's time to live", err)
 	}
 	if d := out.TimeToLiveDescription; d != nil &&
 		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {

@@ -39,7 +39,7 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 	}
 	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
-		return TaskPlace{}, agentError(queue.CodeUnreachable, "it does not answer: "+firstLine(err.Error()))
+		return TaskPlace{}, agentError(queue.CodeUnreachable, "no answer: "+firstLine(err.Error()))
 	}
 	defer resp.Body.Close()
 
@@ -47,7 +47,7 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 	var answer struct{ Cluster, TaskARN, ServiceName string }
 	if err = cmp.Or(err, json.Unmarshal(text, &answer)); err != nil || resp.StatusCode != http.StatusOK {
 		return TaskPlace{}, agentError(queue.CodeUnreachable,
-			fmt.Sprintf("status %d, but no metadata of the task", resp.StatusCode))
+			fmt.Sprintf("status %d without task metadata", resp.StatusCode))
 	}
 
 	p := TaskPlace{Cluster: nameInARN(answer.Cluster), ARN: answer.TaskARN, Service: answer.ServiceName}
@@ -55,7 +55,7 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 		p.Region = parts[3]
 	}
 	if p.Cluster == "" || p.Region == "" {
-		return TaskPlace{}, agentError(queue.CodeUnreachable, "the metadata of the task name no cluster or no ARN")
+		return TaskPlace{}, agentError(queue.CodeUnreachable, "the task metadata lacks the cluster or the ARN")
 	}
 	return p, nil
 }

@@ -195,7 +195,7 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return agentError(queue.CodeUnreachable, "it does not answer: "+firstLine(err.Error()))
+		return agentError(queue.CodeUnreachable, "no answer: "+firstLine(err.Error()))
 	}
 	defer resp.Body.Close()
 

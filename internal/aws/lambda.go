@@ -182,7 +182,7 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 		message = fmt.Sprintf("Lambda function %s: %s", l.function,
 			refused.foreignAnswer(l.service.host, "Lambda", "the region, AWS_ENDPOINT_URL_LAMBDA"))
 	default:
-		message = fmt.Sprintf("Lambda function %s at %s: %s; check the function in the console of Lambda", l.function,
+		message = fmt.Sprintf("Lambda function %s at %s: %s; check the function in the Lambda console", l.function,
 			l.service.host, message)
 	}
 

@@ -171,7 +171,7 @@ func TestCheckAFunction(t *testing.T) {
 			[]string{"User x is not authorized", "lambda:InvokeFunction"}},
 		{403, "ExpiredTokenException", `{}`, queue.CodeAccessDenied, []string{"have not expired"}},
 		{404, "", "<html>", queue.CodeUnreachable,
-			[]string{"does not answer as Lambda does (HTTP status 404", "AWS_ENDPOINT_URL_LAMBDA"}},
+			[]string{"does not answer like Lambda does (HTTP status 404", "AWS_ENDPOINT_URL_LAMBDA"}},
 		{429, "TooManyRequestsException", `{"message":"slow"}`, queue.CodeRequestThrottled, []string{"slow"}},
 		{500, "ServiceException", `{"message":"oh"}`, queue.CodeUnreachable, []string{"oh; check the function"}},
 	} {

@@ -193,7 +193,7 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 		if part := damagedPart(m.Body, r.bodySum, m.Attributes, r.attributesSum); r.err == nil && part != "" {
 			q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: r.id, Part: part, Sent: true})
 			out.Err = queue.Errorf(queue.CodeInvalidMessageContents,
-				"message %s was damaged on its way: the checksum of its %s does not match; send it again and delete this one",
+				"message %s was damaged in transit: the checksum of its %s does not match; send it again and delete this copy",
 				r.id, part)
 		}
 	}

@@ -189,7 +189,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	}
 	if err := read(*buffer); err != nil {
 		return queue.Errorf(queue.CodeUnreachable,
-			"%s answered %s with something that is not an SQS answer: %w; check AWS_ENDPOINT_URL_SQS",
+			"%s answered %s with an invalid SQS response: %w; check AWS_ENDPOINT_URL_SQS",
 			call.site.endpoint.Host, call.action, err)
 	}
 	return nil

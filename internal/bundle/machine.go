@@ -246,7 +246,7 @@ func (e *entryReader) file(p yamlfile.Pair) (f MachineFile) {
 			f.HasMode = true
 		},
 		"authentication": func(v yamlfile.Pair) {
-			e.leaveOut(v, "names credentials of CloudFormation, which are unknown here: make the file public, or "+
+			e.leaveOut(v, "refers to CloudFormation credentials, which are not available here: make the file public, or "+
 				"download it in a command")
 		},
 		"context": func(v yamlfile.Pair) { e.leaveOut(v, "makes the file a template, which is not rendered") },
@@ -268,7 +268,7 @@ func (e *entryReader) file(p yamlfile.Pair) (f MachineFile) {
 	}
 	if f.IsLink {
 		if f.Content = strings.TrimSpace(f.Content); e.whole() && f.Content == "" {
-			e.wrong(p, "write the path that it leads to as content", "is a link to nowhere")
+			e.wrong(p, "write the link's target path as content", "is a link to nowhere")
 		}
 	}
 	return f

@@ -43,7 +43,7 @@ func checkLease(name string, l queue.Lease) error {
 	}
 	if l.Term < 0 || l.Duration < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Lease %s was to be written with a negative term or duration.", name)
+			"Lease %s has a negative term or duration.", name)
 	}
 	for _, field := range []struct{ name, text string }{{"version", l.Version}, {"owner", l.Owner}, {"data", l.Data}} {
 		if err := checkText(fmt.Sprintf("%s of lease %s", field.name, name), field.text); err != nil {

@@ -228,7 +228,7 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 	// ended.
 	stored, err := r.store.Read(ctx, KindRun, keys...)
 	if err != nil {
-		return nil, fmt.Errorf("looking for runs before leaving them out: %w", err)
+		return nil, fmt.Errorf("reading runs before skipping them: %w", err)
 	}
 	found := make(map[string]RunRecord, len(runs))
 	for i := range runs {

@@ -176,7 +176,7 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("noting that the run %s was sent as %s: %w", run.ID, t.sent.ID, err)
+		return fmt.Errorf("recording that the run %s was sent as %s: %w", run.ID, t.sent.ID, err)
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Re
 		}
 
 		if err := r.settle(ctx, fence, run, stored[i], message); err != nil {
-			return fmt.Errorf("leaving out the run %s: %w", run.ID, err)
+			return fmt.Errorf("skipping the run %s: %w", run.ID, err)
 		}
 	}
 

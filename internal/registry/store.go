@@ -93,7 +93,7 @@ func (f Fence) Refuse(stored Record, change string) error {
 	if term == f.Term && !released {
 		return nil
 	}
-	return queue.Errorf(queue.CodeStaleTerm, "%s was not made: term %d of lease %s is over.", change, f.Term, f.Lease)
+	return queue.Errorf(queue.CodeStaleTerm, "%s was rejected: term %d of lease %s has ended.", change, f.Term, f.Lease)
 }
 
 // Store stores records. Its methods see the latest write, return when their context ends, and are safe for concurrent

@@ -135,7 +135,7 @@ func (x *exchange) succeed(act *action, response any) error {
 func (x *exchange) fail(err error) {
 	refusal := asQueueError(err)
 	if refusal == nil {
-		refusal = queue.Errorf(codeInternal, "The request failed inside the server. Its request id is %s.", x.id)
+		refusal = queue.Errorf(codeInternal, "The request failed in the server. Its request id is %s.", x.id)
 		if x.h.failed != nil {
 			x.h.failed(x.action, x.id, err)
 		}

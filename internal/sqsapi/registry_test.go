@@ -44,7 +44,7 @@ func TestRegistryProtocol(t *testing.T) {
 		{"Fire", run, 200, `,"SequenceNumber":"","Already":false}`},
 		{"Fire", run, 200, `,"SequenceNumber":"","Already":true}`},
 		{"Fire", strings.Replace(run, `:7`, `:6`, 1), 409,
-			`{"__type":"com.amazonaws.sqs#StaleTerm","message":"Run a@1 was not made: term 6 of lease tasks is over."}`},
+			`{"__type":"com.amazonaws.sqs#StaleTerm","message":"Run a@1 was rejected: term 6 of lease tasks has ended."}`},
 		{"Fire", strings.Replace(run, `:7`, `:0`, 1), 400, "give a lease and its term"},
 		{"Fire", strings.Replace(run, `:7`, `:-1`, 1), 400, "give a lease and its term"},
 		{"Fire", strings.Replace(run, `"tasks"`, `""`, 1), 400, "give a lease and its term"},

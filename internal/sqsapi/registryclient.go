@@ -275,7 +275,7 @@ var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAs
 func ask[Response any](ctx context.Context, c *RegistryClient, action string, in any) (out Response, err error) {
 	body, err := json.Marshal(in, callOptions)
 	if err != nil {
-		return out, queue.Errorf(queue.CodeInvalidMessageContents, "The call of %s is not JSON: %w", action, err)
+		return out, queue.Errorf(queue.CodeInvalidMessageContents, "The request of %s is not JSON: %w", action, err)
 	}
 
 	status, answer, err := c.post(ctx, action, body)
@@ -373,7 +373,7 @@ func (c *RegistryClient) refusal(status int, answer []byte) error {
 	case isOurs:
 		return &queue.Error{Code: code, Message: wire.Message}
 	case status >= 500 && status != http.StatusNotImplemented:
-		return queue.Errorf(queue.CodeUnreachable, "The registry at %s could not answer: status %d.", c.shown(), status)
+		return queue.Errorf(queue.CodeUnreachable, "The registry at %s failed with status %d.", c.shown(), status)
 	default:
 		return c.noRegistry(status)
 	}
@@ -383,9 +383,8 @@ var errNoRegistry = errors.New("not a registry's answer")
 
 func (c *RegistryClient) noRegistry(status int) error {
 	return &queue.Error{Code: queue.CodeUnsupportedOperation, Err: errNoRegistry, Message: fmt.Sprintf(
-		"The server at %s answered with status %d and does not run a tendril that keeps a registry; give the address of "+
-			"tendril "+
-			"serve, of this version or later.",
+		"The server at %s answered with status %d and has no registry; use the address of 'tendril serve', of this "+
+			"version or later.",
 		c.shown(), status)}
 }
 

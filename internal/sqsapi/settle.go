@@ -209,7 +209,7 @@ func inBatch(refusal *queue.Error) *queue.Error {
 func failed(id string, err error) failure {
 	refusal := asQueueError(err)
 	if refusal == nil {
-		refusal = queue.Errorf(codeInternal, "The entry failed inside the server.")
+		refusal = queue.Errorf(codeInternal, "The entry failed in the server.")
 	}
 	refusal = inBatch(refusal)
 	f := faultOf(refusal.Code)

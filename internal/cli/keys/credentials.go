@@ -23,7 +23,7 @@ may listen on any address, and every request must be signed, which AWS SDKs do b
 within a second, without a restart.`, newCredentialsCreate(c), newCredentialsList(c), newCredentialsRevoke(c))
 }
 
-func addCredentialsFile(c *base.CLI, cmd *cobra.Command) {
+func addCredentialsFile(cmd *cobra.Command) {
 	base.AddSettings(cmd, func(o config.Option) bool { return o.Name == "credentials" })
 }
 
@@ -68,7 +68,7 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 	cmd.Flags().StringSliceVar(&queues, "queue", nil, "Queues that the pair may use, comma-separated (default all).")
 	cmd.Flags().DurationVar(&lifetime, "expires", 0,
 		"Lifetime, such as 12h; the pair then has a session token (default unlimited).")
-	addCredentialsFile(c, cmd)
+	addCredentialsFile(cmd)
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		path, err := credentialsFile(c, cmd)
@@ -127,7 +127,7 @@ type listedPair struct {
 func newCredentialsList(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the key pairs, without their secrets",
 		Args: cobra.NoArgs}
-	addCredentialsFile(c, cmd)
+	addCredentialsFile(cmd)
 	base.Prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]listedPair, error) {
 		path, err := credentialsFile(c, cmd)
 		if err != nil {
@@ -159,7 +159,7 @@ var pairList = base.List[listedPair]{
 func newCredentialsRevoke(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a key pair, by its name or access key",
 		Args: cobra.ExactArgs(1)}
-	addCredentialsFile(c, cmd)
+	addCredentialsFile(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		path, err := credentialsFile(c, cmd)
 		if err != nil {

@@ -127,7 +127,7 @@ func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Option
 	cfg := opts.Config
 	s := &alarms.Settings{Environment: cfg.Name, HealthName: cfg.EnvironmentName, Publishes: cfg.CloudWatch == config.On,
 		Interval: cfg.MetricsInterval, Periodic: opts.CronFile() != "", Region: region}
-	queues, err := alarmQueues(ctx, c, cfg)
+	queues, err := alarmQueues(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Option
 	return &set, nil
 }
 
-func alarmQueues(ctx context.Context, c *base.CLI, cfg *config.Config) (all []alarms.Queue, err error) {
+func alarmQueues(ctx context.Context, cfg *config.Config) (all []alarms.Queue, err error) {
 	var sqs *aws.SQS
 	for i := range cfg.Queues {
 		set := &cfg.Queues[i]

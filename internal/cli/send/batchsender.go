@@ -199,7 +199,7 @@ func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batch
 		}
 		var x *api.Exchange
 		if o.verbose && known && d.Tried() {
-			if x, err = exchangeOf(ctx, c, watch, id); err != nil {
+			if x, err = exchangeOf(ctx, watch, id); err != nil {
 				return err
 			}
 			if x == nil {
@@ -254,7 +254,7 @@ func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string,
 	return d, last, known, nil
 }
 
-func exchangeOf(ctx context.Context, c *base.CLI, watch *api.Client, id string) (*api.Exchange, error) {
+func exchangeOf(ctx context.Context, watch *api.Client, id string) (*api.Exchange, error) {
 	x, err := watch.Exchange(ctx, id)
 	var unknown *api.Error
 	if errors.As(err, &unknown) && unknown.Status == http.StatusNotFound {

@@ -161,7 +161,7 @@ func (d *describer) queue(q *Queue) {
 
 	if unpublished == "" {
 		d.kind(queueAge, q, Alarm{
-			Description: "The oldest message of the queue " + q.Name + " waits for too long.",
+			Description: "The oldest message of the queue " + q.Name + " has waited too long.",
 			Namespace:   sqsNamespace, Metric: "ApproximateAgeOfOldestMessage",
 			Dimensions: dimension("QueueName", q.Name), Statistic: "Maximum", Comparison: atLeast, Threshold: 1800,
 			Period: 300, EvaluationPeriods: 1, MissingData: notBreaching,
@@ -199,7 +199,7 @@ func (d *describer) queue(q *Queue) {
 	})
 
 	d.kind(latency, q, Alarm{
-		Description: fmt.Sprintf("Deliveries from the queue %s take almost as long as they may, which is %s.", q.Name,
+		Description: fmt.Sprintf("Deliveries from the queue %s take almost as long as their limit of %s.", q.Name,
 			q.Limit),
 		Namespace: namespace, Metric: "Duration", Dimensions: dimension("Queue", q.Name), Statistic: "Maximum",
 		Comparison: atLeast, Threshold: math.Round(0.8 * float64(q.Limit.Milliseconds())), Period: d.period(300),

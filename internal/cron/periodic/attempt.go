@@ -71,7 +71,7 @@ func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if a.alone {
 		running, err := s.opts.RunningElsewhere(ctx, a.run.Task)
 		if err != nil {
-			return fmt.Errorf("asking whether the previous run is finished: %w", err)
+			return fmt.Errorf("checking whether the previous run has finished: %w", err)
 		}
 		if running {
 			a.out, a.reason = []registry.Run{a.run}, ReasonOverlap

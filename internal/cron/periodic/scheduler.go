@@ -235,7 +235,7 @@ func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known
 	switch {
 	case term != s.term:
 	case err != nil:
-		failed = &Failed{Err: fmt.Errorf("reading up to when tasks were enqueued: %w", err), Retry: backoff(s.asked)}
+		failed = &Failed{Err: fmt.Errorf("reading when tasks were last enqueued: %w", err), Retry: backoff(s.asked)}
 		s.asked++
 		s.askNext = time.Now().Add(failed.Retry)
 	default:

@@ -51,7 +51,7 @@ func Open(path string, log *slog.Logger) (File, error) {
 func Read(path string) (*periodic.File, error) {
 	data, err := readRegular(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the periodic tasks: %w; give a file that can be read with --cron", err)
+		return nil, fmt.Errorf("reading the periodic tasks: %w; name a readable file with --cron", err)
 	}
 	return periodic.ParseFile(path, data)
 }

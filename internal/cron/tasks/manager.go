@@ -118,7 +118,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 		s := &schedule{off: "no leader can be elected: give --registry-table NAME (and --registry-create to create it), or " +
 			"--leader local when this is the only instance"}
 		if m.registry.undecided.Load() {
-			s.off = "unknown whether the server of the queue keeps a registry; tendril retries"
+			s.off = "unknown whether the queue server has a registry; tendril retries"
 			if refusal, _ := m.registry.refusal.Load().(string); refusal != "" {
 				s.off = refusal
 			}

@@ -194,7 +194,7 @@ func refusalText(err error) string {
 	case errors.As(err, &unproved):
 		return err.Error()
 	case errors.Is(err, queue.ErrDenied):
-		return "the server of the queue keeps a registry that requires its token: set TENDRIL_REGISTRY_TOKEN to the " +
+		return "the queue server's registry requires its token: set TENDRIL_REGISTRY_TOKEN to the " +
 			"content of the file " + TokenFile + " in its data directory"
 	}
 	return ""

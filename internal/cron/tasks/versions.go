@@ -12,7 +12,7 @@ import (
 // versionPatience is how long to wait for an unavailable registry.
 const versionPatience = time.Minute
 
-var errUndecided = errors.New("the server of the queue does not answer whether it keeps a registry, so whether " +
+var errUndecided = errors.New("the queue server does not answer whether it has a registry, so whether " +
 	"another instance runs this version too is not known")
 
 // AcquireVersion acquires the work that one instance does for a version of the app. version must be the same text on

@@ -127,14 +127,14 @@ func (i *identity) parse() (*tls.Config, time.Time, error) {
 		for block, rest := pem.Decode([]byte(i.seen[0])); block != nil; block, rest = pem.Decode(rest) {
 			cert, err := x509.ParseCertificate(block.Bytes)
 			if block.Type != "CERTIFICATE" || err != nil {
-				return nil, expires, fmt.Errorf("%s: not only PEM certificates", i.files.CA)
+				return nil, expires, fmt.Errorf("%s: contains data other than PEM certificates", i.files.CA)
 			}
 			c.RootCAs.AddCert(cert)
 			earliest(cert)
 			n++
 		}
 		if n == 0 {
-			return nil, expires, fmt.Errorf("%s: it holds no certificate in PEM", i.files.CA)
+			return nil, expires, fmt.Errorf("%s: no PEM certificate found", i.files.CA)
 		}
 	}
 

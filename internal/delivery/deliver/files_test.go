@@ -222,8 +222,8 @@ func TestTLSFilesThatCannotBeUsed(t *testing.T) {
 	}{
 		{TLSFiles{CA: "/nowhere/ca"}, "/nowhere/ca: no such file or directory"},
 		{TLSFiles{CA: t.TempDir()}, ": not a regular file"},
-		{TLSFiles{CA: text}, text + ": it holds no certificate in PEM"},
-		{TLSFiles{CA: good.Key}, good.Key + ": not only PEM certificates"},
+		{TLSFiles{CA: text}, text + ": no PEM certificate found"},
+		{TLSFiles{CA: good.Key}, good.Key + ": contains data other than PEM certificates"},
 		{TLSFiles{Cert: good.Cert}, "a client certificate needs both its certificate and its private key"},
 		{TLSFiles{Cert: good.Cert, Key: other.Key}, good.Cert + " with the key " + other.Key + ": "},
 		{TLSFiles{Cert: text, Key: good.Key}, text + " with the key " + good.Key + ": "},

@@ -151,7 +151,7 @@ func (o *Options) checkRanges() error {
 
 func (o *Options) setPath(fromTarget string) error {
 	if o.Path != "" && fromTarget != "" && fromTarget != "/" {
-		return fmt.Errorf("the target %q has a path and the HTTP path is %q: give only one of them only", o.Target, o.Path)
+		return fmt.Errorf("the target %q has a path and the HTTP path is %q: set only one of them", o.Target, o.Path)
 	}
 	path := cmp.Or(o.Path, fromTarget, "/")
 	if path[0] != '/' {

@@ -130,7 +130,7 @@ func TestBadOptions(t *testing.T) {
 		{options{Target: "unix://%zz"}, "unix:///run/app.sock"},
 		{options{Target: "unix:///run/a\x7fb"}, "unix:///run/app.sock"},
 		{options{Target: "unix:///" + strings.Repeat("x", 103)}, "at most 103 bytes"},
-		{options{Target: "http://localhost/a", Path: "/b"}, "one of them only"},
+		{options{Target: "http://localhost/a", Path: "/b"}, "set only one of them"},
 		{options{Target: "http://localhost", Path: "//b"}, "use a path such as /worker"},
 		{options{Target: "http://localhost", Path: "/../b"}, "use a path such as /worker"},
 		{options{Target: "http://localhost", Path: "http://evil"}, "use a path such as /worker"},

@@ -134,7 +134,7 @@ func (p *parser) or(n node) ([]*object, *patternError) {
 	for _, branch := range n.array {
 		for _, m := range branch.object {
 			if slices.Contains(operators, m.name) {
-				return nil, p.fail(m.offset, "%q in an alternative of $or is an operator and not a field", m.name)
+				return nil, p.fail(m.offset, "%q in an alternative of $or is an operator, not a field", m.name)
 			}
 		}
 		o, wrong := p.object(branch)
@@ -241,7 +241,7 @@ func (p *parser) textOperator(m member) (test, *patternError) {
 	compare := map[string]func(text, want string) bool{"prefix": strings.HasPrefix, "suffix": strings.HasSuffix,
 		"equals-ignore-case": strings.EqualFold}[m.name]
 	if compare == nil {
-		return nil, p.fail(m.offset, "unknown operator %q: there are %s", m.name, strings.Join(operators[:6], ", "))
+		return nil, p.fail(m.offset, "unknown operator %q: use %s", m.name, strings.Join(operators[:6], ", "))
 	}
 	want := m.value.text
 	if m.value.kind != isString || want == "" && m.name != "equals-ignore-case" {
@@ -308,7 +308,7 @@ func (p *parser) numeric(n node) (test, *patternError) {
 	case "> < ", "> <= ", ">= < ", ">= <= ":
 		low, high, _ := strings.Cut(signs, " ")
 		if bounds[0].value >= bounds[1].value {
-			return nil, p.fail(n.offset, "numeric has a lower bound that is not below the upper one")
+			return nil, p.fail(n.offset, "the lower bound of numeric is not below its upper bound")
 		}
 		above, below := within(low, bounds[0].value), within(high, bounds[1].value)
 		return compareNumber(func(got number) bool { return above(got) && below(got) }), nil

@@ -195,7 +195,7 @@ func TestWrongPatterns(t *testing.T) {
 		`{"kind": ["a"]}`:                    `1:2: unknown key "kind": a pattern may have "body" and "messageAttributes"`,
 		`{"$or": [{"body": ["a"]}, {"attributes": {"SenderId": ["x"]}}]}`: `1:28: unknown key "attributes": a pattern may ` +
 			`have "body" and "messageAttributes"`,
-		`{"body": {"k": [{"wildcard": "a*"}]}}`: `1:18: unknown operator "wildcard": there are prefix, suffix, ` +
+		`{"body": {"k": [{"wildcard": "a*"}]}}`: `1:18: unknown operator "wildcard": use prefix, suffix, ` +
 			`equals-ignore-case, anything-but, numeric, exists`,
 		`{"body": {"k": [{}]}}`: `1:17: an object in a list has one operator: prefix, suffix, equals-ignore-case, ` +
 			`anything-but, ` +
@@ -206,15 +206,15 @@ func TestWrongPatterns(t *testing.T) {
 		`{"body": {"k": [{"anything-but": []}]}}`:       `1:34: anything-but has an empty list`,
 		`{"body": {"k": [{"anything-but": ["a", 1]}]}}`: `1:40: anything-but takes either strings or numbers`,
 		`{"body": {"k": [{"anything-but": null}]}}`:     `1:34: anything-but takes either strings or numbers`,
-		`{"body": {"k": [{"anything-but": {"exists": true}}]}}`: `1:35: unknown operator "exists": there are prefix, suffix, ` +
+		`{"body": {"k": [{"anything-but": {"exists": true}}]}}`: `1:35: unknown operator "exists": use prefix, suffix, ` +
 			`equals-ignore-case, anything-but, numeric, exists`,
 		`{"body": {"k": [{"numeric": 5}]}}`:                numericForm,
 		`{"body": {"k": [{"numeric": ["<", 5, ">", 1]}]}}`: numericForm,
-		`{"body": {"k": [{"numeric": [">", 5, "<", 5]}]}}`: `1:29: numeric has a lower bound that is not below the upper one`,
+		`{"body": {"k": [{"numeric": [">", 5, "<", 5]}]}}`: `1:29: the lower bound of numeric is not below its upper bound`,
 		`{"body": {"k": [{"numeric": ["~", 5]}]}}`:         numericForm,
 		`{"body": {"$or": [{"a": [1]}]}}`:                  `1:18: $or has one alternative: give two or more`,
 		`{"body": {"k": [1], "$or": [{"prefix": ["a"]}, {"b": [1]}]}}`: `1:30: "prefix" in an alternative of $or is an ` +
-			`operator and not a field`,
+			`operator, not a field`,
 		`{"messageAttributes": {"k": ["a"]}}`: `1:29: a message attribute is an object: write {"stringValue": [...]}`,
 		`{"messageAttributes": ["a"]}`:        `1:23: messageAttributes is an object, such as {"kind": {"stringValue": ["order"]}}`,
 		`{"messageAttributes": {"k": {"StringValue": ["a"]}}}`: `1:30: unknown key "StringValue": a message attribute has ` +
@@ -231,7 +231,7 @@ func TestWrongPatterns(t *testing.T) {
 			`write [1]`,
 		`{"body": {"k": [1e999]}}`: `1:17: the number is too large`,
 		`{"body": ` + strings.Repeat(`{"a":`, 40) + `[1]` + strings.Repeat(`}`, 41): `1:170: nested deeper than 32`,
-		strings.Repeat(" ", maxPattern+1):                                           `1:1: 65537 bytes are more than the 65536 of a pattern`,
+		strings.Repeat(" ", maxPattern+1):                                           `1:1: the pattern has 65537 bytes, the maximum is 65536`,
 	} {
 		_, err := Parse(pattern)
 		var wrong *patternError

@@ -80,7 +80,7 @@ func (p *parser) next() int {
 func parseJSON(text string) (*parser, node, *patternError) {
 	p := &parser{text: text, decode: jsontext.NewDecoder(strings.NewReader(text), lenient)}
 	if len(text) > maxPattern {
-		return p, node{}, p.fail(0, "%d bytes are more than the %d of a pattern", len(text), maxPattern)
+		return p, node{}, p.fail(0, "the pattern has %d bytes, the maximum is %d", len(text), maxPattern)
 	}
 	if wrong := p.checkSyntax(); wrong != nil { // Report syntax errors before other problems.
 		return p, node{}, wrong

@@ -99,7 +99,7 @@ func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (ans
 	case inst.asked == byInit:
 		text := fmt.Sprintf("Init timed out after %.2f seconds", seconds(initTimeout))
 		return failure("Sandbox.Timedout", id, text),
-			fmt.Sprintf("it did not ask for an invocation within %s", initTimeout)
+			fmt.Sprintf("it did not request an invocation within %s", initTimeout)
 	case exit.Err != nil:
 		return failure("Runtime.InvalidEntrypoint", id, exitMessage(exit)), exit.String()
 	default:

@@ -48,16 +48,16 @@ func parseKey(text string) (key, error) {
 	case err != nil:
 		return key{}, errors.New("is not base64 after its prefix")
 	case isShared && (len(raw) < shortestSecret || len(raw) > longestSecret):
-		return key{}, fmt.Errorf("has %d bytes and not %d to %d", len(raw), shortestSecret, longestSecret)
+		return key{}, fmt.Errorf("has %d bytes instead of %d to %d", len(raw), shortestSecret, longestSecret)
 	case isShared:
 		return key{shared: raw}, nil
 	case len(raw) != ed25519.SeedSize && len(raw) != ed25519.PrivateKeySize:
-		return key{}, fmt.Errorf("has %d bytes and not the %d of a private ed25519 key", len(raw), ed25519.SeedSize)
+		return key{}, fmt.Errorf("has %d bytes, but a private ed25519 key has %d", len(raw), ed25519.SeedSize)
 	}
 
 	private := ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize])
 	if len(raw) == ed25519.PrivateKeySize && !private.Equal(ed25519.PrivateKey(raw)) {
-		return key{}, errors.New("has a public part that is another key's")
+		return key{}, errors.New("has the public part of another key")
 	}
 	return key{private: private}, nil
 }

@@ -121,9 +121,9 @@ func TestRefusedKeysAreNotRepeated(t *testing.T) {
 		{"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "does not start with whsec_ or whsk_"},
 		{"whpk_" + bytes(32), "does not start with whsec_ or whsk_"},
 		{"whsec_not*base64", "is not base64 after its prefix"},
-		{"whsec_" + bytes(23), "has 23 bytes and not 24 to 64"},
-		{"whsec_" + bytes(65), "has 65 bytes and not 24 to 64"},
-		{"whsk_" + bytes(31), "has 31 bytes and not the 32 of a private ed25519 key"},
+		{"whsec_" + bytes(23), "has 23 bytes instead of 24 to 64"},
+		{"whsec_" + bytes(65), "has 65 bytes instead of 24 to 64"},
+		{"whsk_" + bytes(31), "has 31 bytes, but a private ed25519 key has 32"},
 	} {
 		if err := CheckKey(tt.key); err == nil || err.Error() != tt.want {
 			t.Errorf("%q: %v, want %q", tt.key, err, tt.want)
