@@ -1,17 +1,17 @@
-// Command report benchmarks tendril and comparable programs, and updates the tables and plots in docs.
+// Command report benchmarks tendril and comparable programs, and updates the tables in docs.
 //
 //	go run ./bench/report -install          install the comparable programs into a cache folder
 //	go run ./bench/report                   run all benchmarks in three rounds and print the tables
-//	go run ./bench/report -write            the same, and write the tables and plots into docs
-//	go run ./bench/report -draw -write      write tables and plots from existing results
+//	go run ./bench/report -write            the same, and write the tables into docs
+//	go run ./bench/report -draw -write      write the tables from existing results
 //	go run ./bench/report -scale -write     run the benchmarks of docs/scale.md, which take many minutes
 //
 // A round runs each step of the suite once, so that changing load on the machine affects all steps alike. Results are
 // stored in Go's benchmark format (bench/results.txt), which benchstat reads too. An interrupted run continues where
 // it stopped if the commit is unchanged.
 //
-// suite.go lists the benchmarks, run.go runs them, results.go parses their output, tables.go defines the tables and
-// plots, table.go and plot.go render them, and documents.go inserts them between markers:
+// suite.go lists the benchmarks, run.go runs them, results.go parses their output, tables.go defines the tables,
+// table.go renders them, and documents.go inserts them between markers:
 //
 //	<!-- report: daemon -->
 //	<!-- end of report -->

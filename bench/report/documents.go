@@ -13,7 +13,7 @@ import (
 // markers matches the generated parts of a document.
 var markers = regexp.MustCompile(`(?s)<!-- report: ([\w./=@-]+) -->\n.*?<!-- end of report -->`)
 
-// writeDocuments updates the generated parts of all documents in a folder, and the plots in its subfolder images.
+// writeDocuments updates the generated parts of all documents in a folder.
 func writeDocuments(folder string, all *results) error {
 	pages, err := filepath.Glob(filepath.Join(folder, "*.md"))
 	if err != nil {
@@ -32,11 +32,6 @@ func writeDocuments(folder string, all *results) error {
 			if err := os.WriteFile(page, []byte(after), 0o644); err != nil {
 				return err
 			}
-		}
-	}
-	for _, p := range plots {
-		if err := os.WriteFile(filepath.Join(folder, "images", p.name+".svg"), []byte(p.svg(all)), 0o644); err != nil {
-			return err
 		}
 	}
 	return nil

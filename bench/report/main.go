@@ -41,7 +41,7 @@ func command(args []string) error {
 		"install these programs (needs Go, npm, Maven with a JDK, and Python 3) and exit")
 	flags.BoolVar(&fresh, "new", false, "start a new file of results")
 	flags.BoolVar(&o.draw, "draw", false, "run nothing: use the results that are there")
-	flags.BoolVar(&o.write, "write", false, "write tables and plots into docs instead of printing the tables")
+	flags.BoolVar(&o.write, "write", false, "write the tables into docs instead of printing them")
 	flags.BoolVar(&o.scale, "scale", false,
 		"run the steps of docs/scale.md instead: 10^7 messages, which take several GB of disk")
 	flags.BoolVar(&list, "list", false, "list the steps and exit")
@@ -95,7 +95,7 @@ func toModule() error {
 	return os.Chdir(filepath.Dir(strings.TrimSpace(string(out))))
 }
 
-// show prints the tables, or writes the tables and plots into the documents.
+// show prints the tables, or writes them into the documents.
 func show(o *options) error {
 	data, err := os.ReadFile(o.results)
 	if err != nil {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/xml"
 	"flag"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -46,7 +44,7 @@ func readFile(t *testing.T, path string) *results {
 	return all
 }
 
-func TestTablesAndPlotsOfResults(t *testing.T) {
+func TestTablesOfResults(t *testing.T) {
 	all := readFile(t, "testdata/results.txt")
 	var text strings.Builder
 	text.WriteString(conditions(all) + "\n")
@@ -56,22 +54,6 @@ func TestTablesAndPlotsOfResults(t *testing.T) {
 		}
 	}
 	golden(t, "tables.md", text.String())
-	golden(t, "plot.svg", plots[1].svg(all))
-}
-
-func TestPlotsAreXML(t *testing.T) {
-	all := readFile(t, "testdata/results.txt")
-	p := plot{"p", `a < b & "c"`, []group{{"g", []bar{{"<i>", cell{"worker.Overhead/50_slots", "cpu-ns/op", "%s", 0}}}}}}
-	for _, p := range append(plots, p) {
-		decoder := xml.NewDecoder(strings.NewReader(p.svg(all)))
-		for {
-			if _, err := decoder.Token(); err == io.EOF {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", p.name, err)
-			}
-		}
-	}
 }
 
 func TestNumbersHaveThreeDigits(t *testing.T) {
@@ -235,11 +217,6 @@ func TestDocumentsShowTheResults(t *testing.T) {
 		for _, m := range markers.FindAllStringSubmatch(string(data), -1) {
 			shown[m[1]] = true
 		}
-		for _, p := range plots {
-			if strings.Contains(string(data), "images/"+p.name+".svg") {
-				shown[p.name] = true
-			}
-		}
 	}
 	for _, tab := range tables {
 		if !shown[tab.name] {
@@ -252,12 +229,6 @@ func TestDocumentsShowTheResults(t *testing.T) {
 						slices.Sorted(maps.Keys(unitsOf(all, c.benchmark))))
 				}
 			}
-		}
-	}
-	for _, p := range plots {
-		drawn, err := os.ReadFile("../../docs/images/" + p.name + ".svg")
-		if err != nil || string(drawn) != p.svg(all) || !shown[p.name] {
-			t.Errorf("%s.svg is not that of bench/results.txt, or no document shows it: %v", p.name, err)
 		}
 	}
 }

@@ -175,38 +175,3 @@ func tenantsTable() table {
 	}
 	return t
 }
-
-// plots are the files in docs/images.
-var plots = []plot{
-	daemonsPlot("daemons-share",
-		"Share of the ceiling (more is better), by connections, time of the API, time of the app", "%ceiling", "%s %%"),
-	daemonsPlot("daemons-cpu",
-		"CPU time per message (less is better), by connections, time of the API, time of the app", "cpu-µs/msg",
-		"%s µs"),
-	serversPlot(),
-}
-
-func daemonsPlot(name, title, unit, format string) plot {
-	p := plot{name: name, title: title}
-	for _, s := range settings {
-		g := group{label: s.label}
-		for _, d := range daemons {
-			g.bars = append(g.bars, bar{d.label, cell{"bench.Daemon/" + s.benchmark + "/" + d.benchmark, unit, format, 0}})
-		}
-		p.groups = append(p.groups, g)
-	}
-	return p
-}
-
-func serversPlot() plot {
-	p := plot{name: "servers-cpu", title: "CPU time per message of SQS servers (less is better; moto not drawn)"}
-	for _, phase := range []program{{"send-cpu-µs/msg", "send"}, {"send-ten-cpu-µs/msg", "send, in batches of ten"},
-		{"receive-delete-cpu-µs/msg", "receive and delete, in batches of ten"}} {
-		g := group{label: phase.label}
-		for _, s := range servers[:len(servers)-1] {
-			g.bars = append(g.bars, bar{s.label, cell{"bench.Endpoint/" + s.benchmark, phase.benchmark, "%s µs", 0}})
-		}
-		p.groups = append(p.groups, g)
-	}
-	return p
-}
