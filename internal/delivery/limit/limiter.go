@@ -126,19 +126,6 @@ func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	return n, reason
 }
 
-// SetRate changes the rate in messages per second; 0 means no limit.
-func (l *Limiter) SetRate(now time.Time, perSecond float64) {
-	l.mu.Lock()
-	defer l.unlockAndNotify()
-	now = l.advanceTo(now)
-	perSecond = normalizeRate(perSecond)
-	if l.rate == nil || perSecond == 0 {
-		l.rate = newRateLimiter(perSecond, l.opts.Batch)
-		return
-	}
-	l.rate.set(now, perSecond)
-}
-
 func (l *Limiter) advanceTo(now time.Time) time.Time {
 	if now.After(l.last) {
 		l.last = now

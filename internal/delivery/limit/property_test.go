@@ -272,6 +272,5 @@ func use(l *Limiter, g int) {
 		l.Release(permit, time.Now(), results...)
 		l.Room(startedAt, time.Millisecond)
 		l.Status()
-		l.SetRate(startedAt, float64(1e6+i))
 	}
 }

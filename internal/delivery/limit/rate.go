@@ -12,28 +12,20 @@ const epsilon = 1e-9
 
 // rateLimiter limits messages per second. The time passed to it must not go backwards, because the library would then
 // grant the same capacity twice.
-type rateLimiter struct {
-	*rate.Limiter
-	batch int // maximum messages per delivery
-}
+type rateLimiter struct{ *rate.Limiter }
 
-// newRateLimiter returns nil for a rate of 0. A nil rateLimiter allows everything.
+// newRateLimiter returns nil for a rate of 0. batch is the maximum number of messages per delivery. A nil rateLimiter allows everything.
 func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
 	}
-	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch)), batch}
+	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch))}
 }
 
 // burstOf returns the maximum unused capacity, see [Options].Rate. After a pause, the burst is delivered on top of
 // the rate, so it should be small, but large enough for late timers and for batches.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
-}
-
-func (r *rateLimiter) set(now time.Time, perSecond float64) {
-	r.SetLimitAt(now, rate.Limit(perSecond))
-	r.SetBurstAt(now, burstOf(perSecond, r.batch))
 }
 
 // acquire returns 0 if n messages may start, otherwise how long to wait. A batch larger than the burst uses future

@@ -85,42 +85,14 @@ func TestBatchAboveTheBurstBorrows(t *testing.T) {
 	}
 }
 
-func TestSetRate(t *testing.T) {
+func TestRatesThatMeanNoLimit(t *testing.T) {
 	t.Parallel()
-	l := New(nil)
-	for range 1000 {
-		if ok, _, _ := allow(l, noon, 1); !ok {
-			t.Fatal("refused without a limit")
-		}
-	}
-	count := func(now time.Time) (n int) {
-		for ; n < 1000; n++ {
-			if ok, _, _ := allow(l, now, 1); !ok {
-				break
+	for _, perSecond := range []float64{0, -1, math.NaN()} {
+		l := New(&Options{Rate: perSecond})
+		for range 1000 {
+			if ok, _, _ := allow(l, noon, 1); !ok {
+				t.Fatalf("refused at the rate %v", perSecond)
 			}
-		}
-		return n
-	}
-	for _, tt := range []struct {
-		name      string
-		perSecond float64
-		after     time.Duration
-		want      int
-	}{
-		{"a limit after none", 50, 0, 5}, {"nothing saved up", 100, 0, 0}, {"the new rate", 100, time.Second, 10},
-		{"slower", 30, time.Second, 3}, {"none", 0, 0, 1000},
-		{"negative is none", -1, 0, 1000}, {"NaN is none", math.NaN(), 0, 1000},
-	} {
-		l.SetRate(noon, tt.perSecond)
-		if got := l.Status().Rate; tt.perSecond > 0 && got != tt.perSecond {
-			t.Errorf("%s: status reports a rate of %v", tt.name, got)
-		}
-		noon := noon
-		if tt.after > 0 {
-			noon = l.last.Add(tt.after)
-		}
-		if got := count(noon); got != tt.want {
-			t.Errorf("%s: %d messages, want %d", tt.name, got, tt.want)
 		}
 	}
 }
