@@ -51,6 +51,9 @@ func TestQueues(t *testing.T) {
 		"unknown attributes": {func(q *Queue) { q.Attributes, q.Dead = nil, nil }, "ok queue", ""},
 		"one receive": {attribute("RedrivePolicy", `{"deadLetterTargetArn":"a:dead","maxReceiveCount":"1"}`),
 			"warning one-receive", `\"deadLetterTargetArn\": \"arn:aws:sqs:eu-west-1:1:dead\", \"maxReceiveCount\": \"3\"`},
+		"one receive here": {func(q *Queue) {
+			q.OnSQS, q.Attributes["RedrivePolicy"] = false, `{"deadLetterTargetArn":"a:dead","maxReceiveCount":"1"}`
+		}, "warning one-receive", "set max-retries to 3"},
 		"broken policy": {attribute("RedrivePolicy", `{`), "error policy-unreadable", "set-queue-attributes"},
 		"odd policy": {attribute("RedrivePolicy", `{"maxReceiveCount":"many"}`), "error policy-unreadable",
 			"set-queue-attributes"},

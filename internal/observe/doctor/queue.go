@@ -160,8 +160,12 @@ func (q *queueExamination) redrive() {
 		q.add(Error, "policy-unreadable", fmt.Sprintf("its RedrivePolicy is invalid: %q", policy),
 			"the number of receives before dead-lettering is unknown", set(10))
 	case most == 1:
+		remedy := set(3)
+		if !q.queue.OnSQS {
+			remedy = "set max-retries to 3, and restart the environment"
+		}
 		q.add(Warning, "one-receive", "its maxReceiveCount is 1",
-			"a message whose first receive is lost, or interrupted by a restart, is dead-lettered without an attempt", set(3))
+			"a message whose first receive is lost, or interrupted by a restart, is dead-lettered without an attempt", remedy)
 	}
 }
 
