@@ -93,3 +93,17 @@ func TestRestartOfTheAppAppliesItsOptions(t *testing.T) {
 		t.Errorf("a second time: %q", again.Live)
 	}
 }
+
+// The options of the fleet itself can be set for all instances, although they are about the registry.
+func TestFleetOptionsAreSetForAllInstances(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"rollout-policy", "rollout-batch-size-type", "rollout-batch-size", "rollout-timeout",
+		"rollout-ignore-health", "registry-lost-after"} {
+		if o, found := Lookup(name); !found || !o.Live || o.PerInstance() != "" {
+			t.Errorf("%s: found %t, live %t, locked because %q", name, found, o.Live, o.PerInstance())
+		}
+	}
+	if o, _ := Lookup("registry-table"); o.PerInstance() == "" {
+		t.Error("the registry itself can be set for all instances")
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"tendril/internal/instances"
 	"tendril/internal/observe/event"
 	"tendril/internal/observe/health"
+	"tendril/queue"
 )
 
 const (
@@ -328,7 +329,7 @@ func (r *rollouts) Deploy(ctx context.Context, v *instances.AppVersion) error {
 	defer cancel()
 	path, err := r.fetch(ctx, v)
 	if err != nil {
-		if errors.Is(err, archives.ErrOtherContent) || errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, archives.ErrOtherContent) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, queue.ErrDenied) {
 			return err
 		}
 		return fmt.Errorf("%w: %w", instances.ErrDeployLater, err)

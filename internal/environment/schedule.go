@@ -77,10 +77,10 @@ func (s *schedule) build(ctx context.Context) error {
 }
 
 // watch returns how often this instance reads the lease of another leader. Where reads cost money, it reads less often
-// if a new leader is not urgent: without tasks, a group and a desired state.
+// if a new leader is not urgent: without tasks, a group, a desired state and a reason to notice a lost registry.
 func (s *schedule) watch() time.Duration {
 	set := s.settings.now()
-	if set.RegistryTable == "" || set.FleetKey != "" || isFleet(set) || s.tasks.Any() {
+	if set.RegistryTable == "" || set.FleetKey != "" || isFleet(set) || s.tasks.Any() || set.RegistryLostAfter > 0 {
 		return 0
 	}
 	return instances.FreshFor // at 1,000 instances 0.004 instead of 0.074 dollars per instance and month
