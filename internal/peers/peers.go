@@ -202,15 +202,20 @@ func (p *Peers) failed(to *peer, i *instances.Instance, err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	what, message := "does not answer", "instance does not answer"
-	if api.Unproved(err) {
-		what, message = "is not at its address, where another service answers", "another service answers at the address of an instance"
-	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no answer within %s", patience)
 	}
-	if first {
-		p.opts.Log.Warn(message, "instance", i.Name, "address", i.Console, "err", err)
+
+	what := "does not answer"
+	log := p.opts.Log.With("instance", i.Name, "address", i.Console, "err", err)
+	switch {
+	case api.Unproved(err):
+		what = "is not at its address, where another service answers"
+		if first {
+			log.Warn("another service answers at the address of an instance")
+		}
+	case first:
+		log.Warn("instance does not answer")
 	}
 	to.until = time.Now().Add(retryAfter)
 	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf("the instance %s (%s): %v", what, i.Console, err), "")
