@@ -267,14 +267,18 @@ func TestMessagesOfAnActAreCounted(t *testing.T) {
 	r := post("/api/v1/queues/jobs/messages/"+id, "")
 	r.Method = http.MethodDelete
 	exchange(t, s, r)
+	exchange(t, s, post("/api/v1/queues", `{"name":"orders"}`))
 	var counts []int
 	for _, a := range acts {
 		counts = append(counts, a.Count)
 	}
-	if diff := cmp.Diff([]int{0, 1, 1}, counts); diff != "" {
+	if diff := cmp.Diff([]int{0, 1, 1, 0}, counts); diff != "" {
 		t.Error(diff)
 	}
 	if acts[2].Subject != id {
 		t.Errorf("the subject is %q", acts[2].Subject)
+	}
+	if acts[3].Subject != "orders" {
+		t.Errorf("the subject of a created queue is %q", acts[3].Subject)
 	}
 }

@@ -158,6 +158,9 @@ func (q *queueRoutes) reasons(c *call) (api.ReasonList, error) {
 
 func (q *queueRoutes) create(c *call, body api.Creation) (api.Created, error) {
 	err := q.broker.CreateQueue(c.ctx, body.Name, body.Attributes, nil)
+	if err == nil {
+		c.name = body.Name // for the record of actions
+	}
 	return api.Created{Name: body.Name, ARN: q.broker.ARN(body.Name)}, err
 }
 
