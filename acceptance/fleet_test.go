@@ -330,8 +330,8 @@ func TestDeploymentThroughS3ReachesAllInstances(t *testing.T) {
 	}
 	resp.Body.Close()
 
-	f, journal := newFleetQueue(t, oneAtATime(t, moto)), filepath.Join(t.TempDir(), "journal")
-	f.env = append(f.env, "AWS_ENDPOINT_URL="+f.endpoint)
+	f, journal := newFleetQueue(t, moto), filepath.Join(t.TempDir(), "journal")
+	f.env = append(f.env, "AWS_ENDPOINT_URL="+moto, "AWS_ENDPOINT_URL_DYNAMODB="+oneAtATime(t, moto))
 	version := func(name string) string { return writeBundle(t, map[string]string{"Procfile": appLine(journal, name)}) }
 	first := version("1")
 	up := func() *member {
