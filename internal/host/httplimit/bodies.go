@@ -14,6 +14,7 @@ import (
 const (
 	small    = 4 << 10          // largest body in bytes that needs no reservation
 	patience = 10 * time.Second // maximum wait of a body for memory
+	usual    = 1 << 20          // size in bytes that usual messages do not exceed; smaller bodies overtake this one
 
 	// A body that holds memory may be slow, except while others wait for memory. It then loses its memory unless it
 	// arrives at leastRate, in bytes per second. The first uploadGrace does not count, for clients that are far away.
@@ -31,12 +32,13 @@ type Bodies struct {
 	waiting []*reservation // in the order in which they get memory
 }
 
-// reservation waits for memory. Responses come first, because their requests have been checked. Small bodies come
-// before large ones, so that senders of endless large bodies do not delay the usual message.
+// reservation waits for memory. A body comes before larger ones that have not waited much longer, so that senders of
+// endless large bodies do not delay the usual message, and none waits behind endless smaller ones. Responses wait for no
+// later request, because their own have been checked.
 type reservation struct {
-	bytes    int64
-	priority int64         // lower ones come first
-	granted  chan struct{} // closed once the memory is reserved
+	bytes   int64
+	due     time.Time     // earlier ones come first
+	granted chan struct{} // closed once the memory is reserved
 }
 
 // NewBodies returns a limit of total bytes. The maximum body of one request is most, which must not exceed total.
@@ -100,7 +102,8 @@ func (b *body) Read(p []byte) (int, error) {
 		if length := b.request.ContentLength; length >= 0 {
 			claim = min(claim, length)
 		}
-		if err := b.bodies.reserve(b.request.Context(), claim, claim); err != nil {
+		due := time.Now().Add(time.Duration(claim) * patience / usual)
+		if err := b.bodies.reserve(b.request.Context(), claim, due); err != nil {
 			return 0, err
 		}
 		b.claimed = claim
@@ -150,13 +153,13 @@ func (b *Bodies) isShort() bool {
 
 // Acquire waits for memory. If the wait takes too long, it returns a [*queue.Error].
 func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
-	return b.reserve(ctx, bytes, 0)
+	return b.reserve(ctx, bytes, time.Now())
 }
 
-func (b *Bodies) reserve(ctx context.Context, bytes, priority int64) error {
-	r := &reservation{bytes, priority, make(chan struct{})}
+func (b *Bodies) reserve(ctx context.Context, bytes int64, due time.Time) error {
+	r := &reservation{bytes, due, make(chan struct{})}
 	b.mu.Lock()
-	behind := slices.IndexFunc(b.waiting, func(other *reservation) bool { return other.priority > priority })
+	behind := slices.IndexFunc(b.waiting, func(other *reservation) bool { return other.due.After(due) })
 	if behind < 0 {
 		behind = len(b.waiting)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,18 +211,42 @@ func TestSlowUploadIsServedWhileThereIsMemory(t *testing.T) {
 	})
 }
 
+// Senders of bodies that are a little smaller come back whenever they are refused. A message as large as messages can be
+// still gets memory.
+func TestSmallerBodiesDoNotKeepOutLargerOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		upload := newBodyServer(t, NewBodies(8<<20, 1<<20))
+		var done atomic.Bool
+		for range 60 {
+			go func() {
+				for !done.Load() {
+					upload(1<<20-100, 64<<10, time.Hour)
+				}
+			}()
+		}
+		synctest.Wait()
+		time.Sleep(5 * time.Second)
+		if status := upload(1<<20, 1<<20, 0); status != http.StatusOK {
+			t.Errorf("answered %d", status)
+		}
+		done.Store(true)
+		time.Sleep(time.Hour) // until all uploads have ended
+	})
+}
+
 // Responses come first, then bodies by size. A small body does not overtake a response that needs all the memory.
 func TestMemoryIsGrantedToResponsesThenToSmallBodies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBodies(100, 100)
-		if err := b.reserve(t.Context(), 50, 50); err != nil {
+		if err := b.reserve(t.Context(), 50, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		var order []string
-		wait := func(name string, bytes, priority int64) {
+		wait := func(name string, bytes int64, due time.Duration) {
 			go func() {
-				if b.reserve(t.Context(), bytes, priority) == nil {
+				if b.reserve(t.Context(), bytes, time.Now().Add(due)) == nil {
 					order = append(order, name)
 					b.Release(bytes)
 				}
