@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tendril/internal/host/terminal"
+	"tendril/internal/observe/health"
 )
 
 // RestartedProcess is the answer of a restart; Process is the replacement.
@@ -134,8 +135,8 @@ type KnownInstance struct {
 	StartedAt  time.Time `json:"started_at,omitzero"`
 	Console    string    `json:"console,omitempty"` // host:port, as reported by the instance
 	// Health is the instance's own health status.
-	Health string   `json:"health,omitempty"`
-	Causes []string `json:"causes,omitempty"`
+	Health string         `json:"health,omitempty"`
+	Causes []health.Cause `json:"causes,omitempty"`
 	// InFlight is the number of running deliveries, of at most Slots. LongestSeconds is the age of the oldest one.
 	InFlight       *int     `json:"in_flight,omitempty"`
 	Slots          int      `json:"slots,omitempty"`

@@ -38,7 +38,7 @@ func (t *Task) State() string {
 func (t *Task) Why() string {
 	var why []string
 	if t.Paused {
-		why = append(why, strings.TrimSuffix("paused: "+t.PauseReason, ": "))
+		why = append(why, strings.TrimSuffix("paused: "+t.PauseText(), ": "))
 	}
 	if t.FailedRuns > 0 {
 		runs := "its last run failed"
@@ -52,6 +52,9 @@ func (t *Task) Why() string {
 	}
 	return strings.Join(why, "; ")
 }
+
+// PauseText returns by whom, since when and why the task is paused, such as "by owner since 14:02 UTC: audit".
+func (t *Task) PauseText() string { return pauseText(t.PausedBy, t.PausedAt, t.PauseReason) }
 
 // First returns the most important tasks, at most most of them: failing ones, then scheduled ones by next run, then
 // paused ones.

@@ -47,7 +47,7 @@ func Explain(workers []Worker, limits []Limit) {
 func (w *Worker) explain(all []Worker, limits []Limit) (state, why string) {
 	switch {
 	case w.Paused:
-		return QueuePaused, w.pauseText()
+		return QueuePaused, pauseText(w.PausedBy, w.PausedAt, w.PauseReason)
 	case !w.Receiving && len(w.GateReasons) > 0:
 		return QueueWaiting, w.GateReasons[0]
 	case w.LastError != "":
@@ -60,21 +60,21 @@ func (w *Worker) explain(all []Worker, limits []Limit) (state, why string) {
 }
 
 // pauseText returns for example "by owner since 14:02 UTC: database upgrade".
-func (w *Worker) pauseText() string {
+func pauseText(by string, at time.Time, reason string) string {
 	var words []string
-	if w.PausedBy != "" {
-		words = append(words, "by "+w.PausedBy)
+	if by != "" {
+		words = append(words, "by "+by)
 	}
-	if !w.PausedAt.IsZero() {
+	if !at.IsZero() {
 		layout := "15:04 UTC"
-		if time.Since(w.PausedAt) > 12*time.Hour {
+		if time.Since(at) > 12*time.Hour {
 			layout = "2006-01-02 15:04 UTC"
 		}
-		words = append(words, "since "+w.PausedAt.UTC().Format(layout))
+		words = append(words, "since "+at.UTC().Format(layout))
 	}
 	text := strings.Join(words, " ")
-	if w.PauseReason != "" {
-		text = strings.TrimPrefix(text+": "+w.PauseReason, ": ")
+	if reason != "" {
+		text = strings.TrimPrefix(text+": "+reason, ": ")
 	}
 	return text
 }

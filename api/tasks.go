@@ -38,14 +38,16 @@ type Task struct {
 	Zone     string `json:"zone"`
 	// Next are the next five due times, in the task's zone, without jitter.
 	Next []time.Time `json:"next,omitempty"`
-	// Paused is true if runs are skipped; PauseReason is the operator's reason.
-	Paused      bool     `json:"paused"`
-	PauseReason string   `json:"pause_reason,omitempty"`
-	Overlap     string   `json:"overlap"`         // "allow" or "skip"
-	Missed      string   `json:"missed"`          // "one", "all" or "skip"
-	Queue       string   `json:"queue,omitempty"` // empty means the environment's queue
-	Last        *TaskRun `json:"last,omitempty"`
-	Failing     int      `json:"failing,omitempty"` // consecutive failures to enqueue the task
+	// Paused is true if runs are skipped; PauseReason is the operator's reason. PausedBy and PausedAt may be unknown.
+	Paused      bool      `json:"paused"`
+	PauseReason string    `json:"pause_reason,omitempty"`
+	PausedBy    string    `json:"paused_by,omitempty"`
+	PausedAt    time.Time `json:"paused_at,omitzero"`
+	Overlap     string    `json:"overlap"`         // "allow" or "skip"
+	Missed      string    `json:"missed"`          // "one", "all" or "skip"
+	Queue       string    `json:"queue,omitempty"` // empty means the environment's queue
+	Last        *TaskRun  `json:"last,omitempty"`
+	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue the task
 	// FailedRuns counts consecutive failed runs among those delivered by this instance; LastFailure is the latest
 	// reason.
 	FailedRuns  int    `json:"failed_runs,omitempty"`

@@ -197,7 +197,7 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 		report = health.Report{Status: status, Color: status.Color(), Causes: []string{"a cause\x1b"},
 			Since: time.Now().Add(-90 * time.Minute)}
 		out, talk, code := s.tendril("", "health")
-		if line := string(status) + " (" + string(status.Color()) + ") for 1h\n        a cause\\x1b\n"; code != want ||
+		if line := string(status) + " (" + string(status.Color()) + ") for 1h\n        " + string(status) + ": a cause\\x1b\n"; code != want ||
 			out != line {
 			t.Errorf("%s: exit %d, %q; want %d, %q", status, code, out, want, line)
 		}
@@ -213,7 +213,7 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 	environment := health.EnvironmentOf([]health.InstanceHealth{{Name: "a", Status: health.Ok},
 		{Name: "b\x1b", Status: health.Severe, Causes: []health.Cause{{Status: health.Severe, Text: "b is down."}}}})
 	report = health.Report{Status: health.Ok, Color: health.Green, Environment: &environment}
-	const both = "environment: Degraded (Red): 1 of 2 instances Severe, 1 Ok\n        b is down. [b\\x1b]\nthis instance: Ok (Green)\n"
+	const both = "environment: Degraded (Red): 1 of 2 instances Severe, 1 Ok\n        Severe: b is down. [b\\x1b]\nthis instance: Ok (Green)\n"
 	for _, args := range [][]string{{"health"}, {"health", "--fleet"}} {
 		out, _, code := s.tendril("", args...)
 		if want := 2 * (len(args) - 1); code != want || out != both {

@@ -45,7 +45,7 @@ func TestTextOfOthersIsHarmless(t *testing.T) {
 		o.Tasks = &console.TaskOptions{Status: func() api.TasksStatus {
 			return tasks
 		}, History: func(string) []api.TaskRun { return []api.TaskRun{run} },
-			Pause: func(context.Context, string, string) error { return errors.New(hostile) }}
+			Pause: func(context.Context, string, string, string) error { return errors.New(hostile) }}
 		o.Status = func() api.Status {
 			return api.Status{
 				State: hostile,

@@ -34,7 +34,7 @@ func TestTaskVerbs(t *testing.T) {
 				}
 				return api.TaskRun{}, queue.Errorf(queue.CodeResourceNotFound, "task %s not found", name)
 			},
-			Pause:  func(_ context.Context, name, why string) error { said = append(said, name+": "+why); return nil },
+			Pause:  func(_ context.Context, name, why, _ string) error { said = append(said, name+": "+why); return nil },
 			Resume: func(context.Context, string) error { return errors.New("nothing is scheduled") },
 		}
 		opts.Reload = func(context.Context) (api.ReloadResult, error) {

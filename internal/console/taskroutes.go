@@ -47,7 +47,7 @@ func (t *taskRoutes) pause(c *call, why api.Reason) (api.TaskPaused, error) {
 		return api.TaskPaused{}, api.NewError(http.StatusBadRequest, "a task is paused on all instances", "leave out this")
 	}
 	name := c.name
-	return api.TaskPaused{Task: name, Paused: true}, t.refusal(c, t.tasks.Pause(c.ctx, name, why.Reason))
+	return api.TaskPaused{Task: name, Paused: true}, t.refusal(c, t.tasks.Pause(c.ctx, name, why.Reason, c.caller.who))
 }
 
 func (t *taskRoutes) resume(c *call) (api.TaskPaused, error) {

@@ -17,7 +17,7 @@ type TaskOptions struct {
 	// with CodeResourceNotFound.
 	Run func(ctx context.Context, name string) (api.TaskRun, error)
 	// Pause skips all runs of a task until Resume.
-	Pause  func(ctx context.Context, name, reason string) error
+	Pause  func(ctx context.Context, name, reason, by string) error
 	Resume func(ctx context.Context, name string) error
 	// History returns the remembered runs of a task, or of all tasks for "", newest first.
 	History func(name string) []api.TaskRun

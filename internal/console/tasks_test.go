@@ -60,7 +60,10 @@ func crew(said *[]string) *TaskOptions {
 			}
 			return api.TaskRun{Task: name, Manual: true, MessageID: "m3"}, known(name)
 		},
-		Pause:  func(_ context.Context, name, why string) error { note("pause " + name + " " + why); return known(name) },
+		Pause: func(_ context.Context, name, why, _ string) error {
+			note("pause " + name + " " + why)
+			return known(name)
+		},
 		Resume: func(_ context.Context, name string) error { note("resume " + name); return known(name) },
 		History: func(name string) (runs []api.TaskRun) {
 			for _, r := range pastRuns() {

@@ -87,8 +87,8 @@ func (e *examiner) addHealth(of *Environment) {
 	if of.opts.QueuesOnly {
 		of.observe.problems.look()
 		for _, p := range of.observe.problems.list() {
-			e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "messages", What: p.text,
-				Why: "they are not processed as they should", Remedy: p.hint})
+			e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "messages", What: p.Text,
+				Why: "they are not processed as they should", Remedy: p.Remedy})
 		}
 		return
 	}
@@ -96,7 +96,8 @@ func (e *examiner) addHealth(of *Environment) {
 	report := of.observe.monitor.Report()
 	e.facts.HealthStatus = string(report.Status)
 	for _, c := range report.Each() {
-		e.facts.Health = append(e.facts.Health, doctor.Cause{Level: levelOf(c.Status), Text: c.Text})
+		e.facts.Health = append(e.facts.Health, doctor.Finding{Level: levelOf(c.Status), What: c.Text, Why: c.Head(time.Now()),
+			Remedy: c.Remedy})
 	}
 }
 

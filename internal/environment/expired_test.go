@@ -30,7 +30,7 @@ func TestExpiredMessageIsNotDone(t *testing.T) {
 	}
 	report := r.observe.monitor.Report()
 	if !strings.Contains(strings.Join(report.Causes, " "),
-		"1 message deleted in the last 5 minutes at the end of the retention period") {
+		"1 message of jobs deleted in the last 5 minutes at the end of the retention period") {
 		t.Errorf("the judgement is %v", report)
 	}
 	if err := r.end(); err != nil {

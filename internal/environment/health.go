@@ -17,17 +17,20 @@ import (
 )
 
 func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
-	for _, l := range p.all {
-		settings, status := l.queue.settings(), l.worker.Status()
+	workers, _ := p.states(nil)
+	for i, l := range p.all {
+		settings, status, shown := l.queue.settings(), l.worker.Status(), &workers[i]
 		reading, known := p.depths.read(l.queue.name, now)
 		state := health.QueueState{
 			Name: l.queue.name, Embedded: l.queue.embedded,
-			Receiving: status.Receiving, InWork: status.InWork, Paused: isPaused(status),
+			Receiving: status.Receiving, InWork: status.InWork,
+			Paused: shown.Paused, PausedBy: shown.PausedBy, PauseReason: shown.PauseReason, PausedAt: shown.PausedAt, Why: shown.Why,
 			DeliveryLimit: deliveryLimit(settings, p.settings.now().FunctionTimeout),
 			Retention:     cmp.Or(settings.RetentionPeriod, queueRetention),
 
 			Known: known, Backlog: reading.backlog, Oldest: reading.oldest,
 			DeadLetters: reading.deadLetters, DeadLettered: reading.deadLettered, HasDeadLetters: reading.hasDeadLetters,
+			DeadLetterQueue: p.deadLetterQueue(l.queue),
 		}
 		if !l.queue.embedded { // the counts of an embedded queue are always current
 			state.Taken = reading.taken
@@ -106,8 +109,9 @@ func leaderState(m *tasks.Manager) health.LeaderState {
 func taskStates(all []api.Task) (states []health.TaskState) {
 	for i := range all {
 		if t := &all[i]; t.State() != api.TaskScheduled {
-			states = append(states, health.TaskState{Name: t.Name, Paused: t.Paused, Reason: t.PauseReason,
-				Problem: t.Problem, FailedRuns: t.FailedRuns, LastFailure: t.LastFailure})
+			states = append(states, health.TaskState{Name: t.Name, Paused: t.Paused, PausedBy: t.PausedBy, PauseReason: t.PauseReason,
+				PausedAt: t.PausedAt,
+				Problem:  t.Problem, FailedRuns: t.FailedRuns, LastFailure: t.LastFailure})
 		}
 	}
 	return states

@@ -153,7 +153,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	if q := r.work.queueStates(time.Now())[0]; !q.Paused || q.Receiving || len(q.NotReady) > 0 || !q.Known {
 		t.Errorf("paused: %+v", q)
 	}
-	if got := strings.Join(r.observe.monitor.Report().Causes, " "); !strings.Contains(got, "Receiving is paused.") {
+	if got := strings.Join(r.observe.monitor.Report().Causes, " "); !strings.Contains(got, "Queue jobs is paused. A look.") {
 		t.Errorf("paused: %s", got)
 	}
 	if in := r.scale.gauge(false).Read(); in.Hold != "receiving is paused" || in.Slots != 50 ||

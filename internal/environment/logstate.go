@@ -36,7 +36,7 @@ func LogState(e *Environment) {
 	}
 	if !e.opts.QueuesOnly {
 		report := e.observe.monitor.Report()
-		attrs = append(attrs, "status", string(report.Status), "reason", strings.Join(report.Causes, " "))
+		attrs = append(append(attrs, "status", string(report.Status)), report.LogAttrs()...)
 	}
 	log.Info("environment state", attrs...)
 

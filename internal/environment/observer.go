@@ -3,6 +3,7 @@ package environment
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"tendril/api"
@@ -108,7 +109,7 @@ func (o *observer) newMonitor(host *health.Host) *health.Monitor {
 	return health.NewMonitor(health.Options{
 		Began: o.instance.began, StartLimit: s.AppReadyTimeout, Started: o.life.started, AppReady: o.life.ready,
 		Draining: o.life.draining, Host: host, IgnoreClientErrors: s.HealthIgnoreClientErrors,
-		Queues: o.work.queueStates, Problems: o.problems.texts,
+		Queues: o.work.queueStates, Problems: o.problems.list,
 		App: func() (health.AppState, bool) { return appState(o.programs.app, o.settings.now().DeployTimeout) },
 		Leader: func() health.LeaderState {
 			if !o.cron.any() {
@@ -194,7 +195,7 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 			},
 			PollFailed: func(p worker.PollFailed) { o.monitor.PollFailed(w.name, p.Err, p.Permanent) },
 			Expired: func(worker.Expired) {
-				o.monitor.Expired(1)
+				o.monitor.Expired(w.name, 1)
 				o.history.lost.add(expiredText, w.name, "", "", 1)
 			},
 		})
@@ -224,7 +225,7 @@ func (o *observer) settled(l *pipeline, s *worker.Settled) {
 	o.history.failed.record(w, &d)
 	o.history.settled(w, s, next.DeadLetterQueue)
 	if class, counts := deliveryClass(s, w.settings().ToFunction()); counts {
-		o.monitor.Delivered(class, s.Duration)
+		o.monitor.Delivered(w.name, class, s.Duration, health.Failure{MessageID: s.ID, Reason: strings.TrimSpace(s.Reason + " " + d.Answer)})
 	}
 	o.opts.Logger.Settled(w.name, l.target.current(), s, next)
 }
@@ -243,7 +244,7 @@ func (o *observer) brokerEvents() *broker.Events {
 		},
 		Expired: func(name string, n int) {
 			counts.Expired(name, n)
-			o.monitor.Expired(int64(n))
+			o.monitor.Expired(name, int64(n))
 			logged.Expired(name, n)
 			o.history.lost.add(expiredText, name, "", "", n)
 		},

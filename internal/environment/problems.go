@@ -13,6 +13,7 @@ import (
 	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/config"
+	"tendril/internal/observe/health"
 )
 
 // Intervals between checks for stored messages, in this environment's database and in others.
@@ -80,15 +81,12 @@ func (p *problems) look() {
 }
 
 // list returns the known problems, sorted by text.
-func (p *problems) list() []problem {
+func (p *problems) list() (all []health.StoredProblem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.SortedFunc(maps.Values(p.found), func(a, b problem) int { return strings.Compare(a.text, b.text) })
-}
-
-func (p *problems) texts() (all []string) {
-	for _, one := range p.list() {
-		all = append(all, one.text+".")
+	for _, text := range slices.Sorted(maps.Keys(p.found)) {
+		one := p.found[text]
+		all = append(all, health.StoredProblem{Queue: one.queue, Text: text + ".", Remedy: one.hint})
 	}
 	return all
 }

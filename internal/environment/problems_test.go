@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -23,7 +24,7 @@ func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 		t.Helper()
 		r.observe.problems.look()
 		eventually(t, "an end of the start", func() bool { return r.observe.monitor.Report().Status != health.Pending })
-		if all := strings.Join(r.observe.problems.texts(), " "); strings.Contains(all, text) != want {
+		if all := fmt.Sprint(r.observe.problems.list()); strings.Contains(all, text) != want {
 			t.Errorf("%q is among the problems: %v, want %v; there are %q", text, !want, want, all)
 		}
 		if !want {
@@ -102,7 +103,7 @@ func TestEmbeddedMessagesLeftAfterAMoveToSQSAreReported(t *testing.T) {
 		"queue-url": served.queues.endpoint + "/000000000000/jobs"}, nil)
 	r.observe.problems.look()
 	want := "2 messages of the embedded queue jobs-dead in " + filepath.Clean(dir)
-	if all := strings.Join(r.observe.problems.texts(), " "); !strings.Contains(all, want) {
+	if all := fmt.Sprint(r.observe.problems.list()); !strings.Contains(all, want) {
 		t.Errorf("the problems are %q, want %q", all, want)
 	}
 	if !strings.Contains(r.log.String(), want) {

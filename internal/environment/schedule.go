@@ -173,8 +173,8 @@ func (s *schedule) console() *console.TaskOptions {
 			err = started(func(m *tasks.Manager) (err error) { run, err = m.Run(ctx, name); return err })
 			return run, err
 		},
-		Pause: func(ctx context.Context, name, reason string) error {
-			return started(func(m *tasks.Manager) error { return m.Pause(ctx, name, reason) })
+		Pause: func(ctx context.Context, name, reason, by string) error {
+			return started(func(m *tasks.Manager) error { return m.Pause(ctx, name, reason, by) })
 		},
 		Resume: func(ctx context.Context, name string) error {
 			return started(func(m *tasks.Manager) error { return m.Resume(ctx, name) })

@@ -58,14 +58,14 @@ cron:
 			t.Fatal(err)
 		}
 	}
-	if err := r.cron.tasks.Pause(t.Context(), "idle", "too slow"); err != nil {
+	if err := r.cron.tasks.Pause(t.Context(), "idle", "too slow", "ann"); err != nil {
 		t.Fatal(err)
 	}
 
 	eventually(t, "both in the health", func() bool {
 		causes := strings.Join(r.observe.monitor.Report().Causes, "\n")
 		return strings.Contains(causes, "The periodic task broken failed in its last 3 runs. HTTP 500.") &&
-			strings.Contains(causes, "The periodic task idle is paused. Too slow.")
+			strings.Contains(causes, "The periodic task idle is paused by ann. Too slow.")
 	})
 	status := r.cron.tasks.Status()
 	first := status.First(2)

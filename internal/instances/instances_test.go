@@ -363,10 +363,12 @@ func TestRecordStaysSmall(t *testing.T) {
 		long[i] = string(slices.Repeat([]byte("ü"), 1000))
 	}
 	var environment []health.InstanceHealth
-	r := Record{Name: long[0], Causes: long, PausedQueues: slices.Repeat([]string{string(slices.Repeat([]byte("q"), 80))}, 200)}
+	r := Record{Name: long[0], Causes: slices.Repeat([]health.Cause{{Name: long[0], Text: long[0], Remedy: long[0]}}, 9),
+		PausedQueues: slices.Repeat([]string{string(slices.Repeat([]byte("q"), 80))}, 200)}
 	for i := range 40 {
 		one := health.InstanceHealth{Name: long[0], Status: health.Severe}
-		one.Causes = []health.Cause{{Status: health.Severe, Text: strings.Repeat(string(rune('a'+i)), 1000)}}
+		one.Causes = []health.Cause{{Kind: strings.Repeat(string(rune('a'+i)), 20), Name: strings.Repeat("q", maxLabel), Status: health.Severe,
+			Text: strings.Repeat("x", 1000), Remedy: strings.Repeat("r", maxLabel)}}
 		environment = append(environment, one)
 	}
 	judged := health.EnvironmentOf(environment)

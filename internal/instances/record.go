@@ -3,6 +3,7 @@ package instances
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -29,6 +30,7 @@ const (
 const (
 	maxCauses      = 5
 	maxCause       = 300
+	maxLabel       = 100
 	maxQueues      = 50
 	maxUnreachable = 50
 	maxText        = 512
@@ -51,10 +53,11 @@ type Record struct {
 	Version    string    `json:"version"`
 	AppVersion string    `json:"app_version,omitempty"`
 	StartedAt  time.Time `json:"started_at"`
-	// State is one of the state constants of package api. Causes has up to five causes for the health.
-	State  string        `json:"state"`
-	Health health.Status `json:"health,omitempty"`
-	Causes []string      `json:"causes,omitempty"`
+	// State is one of the state constants of package api. Causes has up to five causes for the health; earlier
+	// versions sent only their texts, as causes.
+	State  string         `json:"state"`
+	Health health.Status  `json:"health,omitempty"`
+	Causes []health.Cause `json:"details,omitempty"`
 	// PausedQueues contains the names of up to fifty queues whose receiving is paused.
 	PausedQueues []string `json:"paused_queues,omitempty"`
 	Deploying    bool     `json:"deploying,omitempty"`
@@ -99,11 +102,12 @@ func (r Record) clip() Record {
 	r.Causes = r.Causes[:min(len(r.Causes), maxCauses)]
 	r.PausedQueues = r.PausedQueues[:min(len(r.PausedQueues), maxQueues)]
 	r.Unreachable = r.Unreachable[:min(len(r.Unreachable), maxUnreachable)]
-	causes := make([]string, len(r.Causes))
-	for i, cause := range r.Causes {
-		causes[i] = clipText(cause, maxCause)
+	r.Causes = slices.Clone(r.Causes)
+	for i := range r.Causes {
+		c := &r.Causes[i]
+		c.Text, c.Remedy = clipText(c.Text, maxCause), clipText(c.Remedy, maxLabel)
+		c.Kind, c.Name = clipText(c.Kind, maxLabel), clipText(c.Name, maxLabel)
 	}
-	r.Causes = causes
 	for _, text := range []*string{&r.Name, &r.Member, &r.Console, &r.Version, &r.AppVersion, &r.Rejected, &r.App.Error} {
 		*text = clipText(*text, maxText)
 	}
@@ -168,11 +172,7 @@ func (k FleetKey) authenticate(slot string, l queue.Lease) error {
 
 // HealthStatus returns the health for [health.EnvironmentOf].
 func (r *Record) HealthStatus() health.InstanceHealth {
-	one := health.InstanceHealth{Name: r.Name, Status: r.Health}
-	for _, text := range r.Causes {
-		one.Causes = append(one.Causes, health.Cause{Status: r.Health, Text: text})
-	}
-	return one
+	return health.InstanceHealth{Name: r.Name, Status: r.Health, Causes: r.Causes}
 }
 
 // recordOf decodes the content of a slot.

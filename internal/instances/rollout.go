@@ -254,8 +254,11 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 		case one.App.Number != c.number:
 			waiting = append(waiting, one.Name+" does not run the version")
 		case !app.Rollout.IgnoreHealth && !healthy(&one.Record):
-			waiting = append(waiting, strings.TrimSpace(fmt.Sprintf("%s is %s: %s", one.Name, cmp.Or(one.Health, "of unknown health"),
-				strings.Join(one.Causes[:min(len(one.Causes), 1)], ""))))
+			text := fmt.Sprintf("%s is %s:", one.Name, cmp.Or(one.Health, "of unknown health"))
+			if len(one.Causes) > 0 {
+				text += " " + one.Causes[0].Text
+			}
+			waiting = append(waiting, text)
 		}
 	}
 	if len(switched) == 0 && len(rest) == 0 {

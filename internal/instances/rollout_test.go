@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tendril/internal/observe/health"
 )
 
 // followers is a set of instances that follow a desired state at once, for tests of the rules.
@@ -106,7 +108,9 @@ func TestFailedBatchIsRolledBackEverywhere(t *testing.T) {
 		want  string // part of the reason
 	}{
 		{"does not start", func(f *followers) { f.breaks = 2 }, ": web exited"},
-		{"unhealthy", func(f *followers) { f.all[2].Health, f.all[2].Causes = "Severe", []string{"All deliveries fail."} },
+		{"unhealthy", func(f *followers) {
+			f.all[2].Health, f.all[2].Causes = "Severe", []health.Cause{{Text: "All deliveries fail."}}
+		},
 			"host c is Severe: All deliveries fail."},
 		{"aborted", func(f *followers) {
 			d := Desired{App: &f.app}

@@ -72,6 +72,14 @@ events are kept in the data directory and can be read when no environment is run
 			filter.Since = time.Now().Add(-since)
 		}
 
+		var last eventlog.Event // the last event that was printed
+		print := func(e eventlog.Event) error {
+			if len(eventlog.OnePerAction([]eventlog.Event{e, last})) == 1 {
+				return nil // the action that caused the last event
+			}
+			last = e
+			return format.PrintEach(c, e, eventID(&e), eventText(&e))
+		}
 		client, err := c.Dial(cmd)
 		stored := !follow && !instances.Any()
 		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && stored {
@@ -98,8 +106,7 @@ events are kept in the data directory and can be read when no environment is run
 			return printEvents(c, events, *format)
 		}
 
-		print := func(e eventlog.Event) error { return format.PrintEach(c, e, eventID(&e), eventText(&e)) }
-		for _, e := range slices.Backward(events) {
+		for _, e := range slices.Backward(eventlog.OnePerAction(events)) {
 			if err := print(e); err != nil {
 				return err
 			}
@@ -166,10 +173,11 @@ func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format bas
 	return printEvents(c, events, format)
 }
 
-// printEvents prints events in reverse order, because they are sorted newest first.
+// printEvents prints events in reverse order, because they are sorted newest first. It omits those that repeat an action.
 func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error {
+	events = append([]eventlog.Event{}, eventlog.OnePerAction(events)...)
 	slices.Reverse(events)
-	return base.PrintValue(c, format, append([]eventlog.Event{}, events...),
+	return base.PrintValue(c, format, events,
 		base.ViewOf(texts(c, eventText), base.Named(eventID)))
 }
 

@@ -54,13 +54,15 @@ func printStatus(c *base.CLI, st *api.Status) error {
 		}
 	}
 
-	for _, line := range append(breakerLines(st), stateLines(st)...) {
-		if prefix := "health: "; strings.HasPrefix(line, prefix) {
-			if err := printReport(c, prefix, st.Health); err != nil {
-				return err
-			}
-			continue
+	for _, line := range breakerLines(st) {
+		c.Println(line)
+	}
+	if st.Health != nil {
+		if err := printReport(c, "health: ", st.Health); err != nil {
+			return err
 		}
+	}
+	for _, line := range stateLines(st) {
 		c.Println(line)
 	}
 
@@ -199,9 +201,6 @@ func problemTable(problems []api.Problem) [][]string {
 }
 
 func stateLines(st *api.Status) (lines []string) {
-	if st.Health != nil {
-		lines = append(lines, "health: "+reportText(st.Health))
-	}
 	if st.Deployment != nil {
 		lines = append(lines, "deployment: "+deploymentText(st.Deployment))
 	}
@@ -396,14 +395,6 @@ with --fleet the environment's.`,
 	return cmd
 }
 
-func reportText(r *health.Report) string {
-	text := sinceText(r.Status, r.Color, r.Since)
-	for _, cause := range r.Causes {
-		text += "\n        " + base.Plain(cause)
-	}
-	return text
-}
-
 func sinceText(s health.Status, color health.Color, since time.Time) string {
 	text := fmt.Sprintf("%s (%s)", s, color)
 	if !since.IsZero() {
@@ -425,16 +416,30 @@ func printReport(c *base.CLI, prefix string, r *health.Report) error {
 			return err
 		}
 		for i := range e.Causes {
-			c.Println("        " + base.Plain(sharedText(&e.Causes[i])))
+			if err := printCause(c, &e.Causes[i].Cause, sharedText(&e.Causes[i])); err != nil {
+				return err
+			}
 		}
 	}
 
-	first, causes, _ := strings.Cut(reportText(r), "\n")
-	err := base.PrintCells(c, base.Cells{base.PlainText.Text(prefix), base.HealthStyle(r.Status).Text(first)})
-	if err == nil && causes != "" {
-		_, err = c.Println(causes)
+	err := base.PrintCells(c, base.Cells{base.PlainText.Text(prefix),
+		base.HealthStyle(r.Status).Text(sinceText(r.Status, r.Color, r.Since))})
+	for _, cause := range r.Each() {
+		if err == nil {
+			err = printCause(c, &cause, cause.Text)
+		}
 	}
+	return err
+}
 
+// printCause prints a cause with its severity and duration, and on a second line its remedy.
+func printCause(c *base.CLI, cause *health.Cause, text string) error {
+	const indent = "        "
+	err := base.PrintCells(c, base.Cells{base.PlainText.Text(indent),
+		base.HealthStyle(cause.Status).Text(cause.Head(time.Now()) + ":"), base.PlainText.Text(" " + text)})
+	if err == nil && cause.Remedy != "" {
+		_, err = c.Println(indent + "    hint: " + base.Plain(cause.Remedy))
+	}
 	return err
 }
 

@@ -210,16 +210,15 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 	if e := f.environment(); e != nil {
 		lines = append(lines, base.Cells{base.Faint.Text("environment: " + e.Counts())})
 		for i := range e.Causes {
-			cause := &e.Causes[i]
-			lines = append(lines, base.Cells{base.HealthStyle(cause.Status).Text("▲ "), base.PlainText.Text(sharedText(cause))})
+			lines = append(lines, f.cause(&e.Causes[i].Cause, sharedText(&e.Causes[i]), width)...)
 		}
 		lines = append(lines, base.Cells{base.Faint.Text("this instance:")})
 	}
 	if h := f.status.Health; h != nil {
 		for _, cause := range h.Each() {
-			lines = append(lines, base.Cells{base.HealthStyle(cause.Status).Text("▲ "), base.PlainText.Text(cause.Text)})
+			lines = append(lines, f.cause(&cause, cause.Text, width)...)
 		}
-		if len(h.Causes) == 0 {
+		if len(h.Each()) == 0 {
 			lines = append(lines, base.Cells{base.Faint.Text("Nothing needs attention.")})
 		}
 	}
@@ -240,6 +239,26 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 		section(f.problems())
 	}
 
+	return lines
+}
+
+// cause returns a cause with its severity and duration, broken into lines, and its remedy.
+func (f *topFrame) cause(c *health.Cause, text string, width int) (lines []base.Cells) {
+	head := "▲ " + c.Head(f.now) + ":"
+	line, used := base.Cells{base.HealthStyle(c.Status).Text(head)}, uniseg.StringWidth(head)
+	for word := range strings.FieldsSeq(text) {
+		word = " " + word
+		n := uniseg.StringWidth(base.Plain(word))
+		if used+n > width {
+			lines = append(lines, line)
+			line, used = base.Cells{base.PlainText.Text(" ")}, 1
+		}
+		line, used = append(line, base.PlainText.Text(word)), used+n
+	}
+	lines = append(lines, line)
+	if c.Remedy != "" {
+		lines = append(lines, base.Cells{base.Faint.Text("  hint: " + c.Remedy)})
+	}
 	return lines
 }
 

@@ -27,9 +27,11 @@ func topFrames() map[string]*topFrame {
 	points := func(values ...float32) series.Values { return values }
 	busy := &topFrame{now: now, status: api.Status{Environment: "shop", State: api.StateRunning,
 		Backend: api.BackendEmbedded, StartedAt: now.Add(-12 * time.Minute),
-		Health: &health.Report{Status: health.Degraded, Since: now.Add(-3 * time.Minute), Causes: []string{
-			"35% of the deliveries in the last minute failed, most with HTTP 422 missing customer_id \x1b[31mred",
-			"jobs-dead has 12 messages"}},
+		Health: &health.Report{Status: health.Degraded, Since: now.Add(-3 * time.Minute), Details: []health.Cause{
+			{Status: health.Degraded, Since: now.Add(-4 * time.Minute), Remedy: "tendril message 42", Text: "35.0 % of the deliveries " +
+				"from jobs in the last 5 minutes (35 of 100) are erroring with HTTP 4xx. The last reason: missing customer_id \x1b[31mred."},
+			{Status: health.Warning, Since: now.Add(-2 * time.Hour), Until: now.Add(-20 * time.Second), Text: "12 messages in jobs-dead.",
+				Remedy: "tendril dead reasons -q jobs"}}},
 		Queues: []api.Queue{
 			{Name: "jobs", DeadLetterQueue: "jobs-dead", OldestSeconds: 75,
 				Progress: api.Progress{DrainSeconds: 147, LongestDeliverySeconds: 3.2},

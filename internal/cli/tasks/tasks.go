@@ -177,7 +177,7 @@ var List = base.List[api.Task]{
 func noteText(t *api.Task) string {
 	var notes []string
 	if t.Paused {
-		notes = append(notes, base.PausedText(true, t.PauseReason))
+		notes = append(notes, base.PausedText(true, t.PauseText()))
 	}
 	if t.Failing > 0 {
 		notes = append(notes, fmt.Sprintf("ENQUEUEING FAILS, %s in a row", base.Plural(t.Failing, "time")))

@@ -14,6 +14,7 @@ import (
 
 	"tendril/api"
 	"tendril/internal/console"
+	"tendril/internal/observe/health"
 	"tendril/queue"
 )
 
@@ -21,6 +22,8 @@ func TestAtMostFiveLinesNeedAttention(t *testing.T) {
 	s := newSite(t)
 	for i := range 7 {
 		name := fmt.Sprintf("q%d", i)
+		s.health.Details = append(s.health.Details, health.Cause{Kind: health.KindDeadLetters, Name: name + "-dead",
+			Status: health.Warning, Text: "1 message in " + name + "-dead.", Remedy: "tendril dead reasons -q " + name})
 		s.queue(name+"-dead", nil)
 		s.queue(name, map[string]string{"RedrivePolicy": fmt.Sprintf(
 			`{"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:%s-dead", "maxReceiveCount": 1}`, name)})
@@ -31,7 +34,7 @@ func TestAtMostFiveLinesNeedAttention(t *testing.T) {
 	if got := strings.Count(first, "<li>\n"); got != shownAttention || !found {
 		t.Errorf("%d lines are shown, want %d:\n%s", got, shownAttention, page)
 	}
-	wantText(t, rest, "1 in q6-dead")
+	wantText(t, rest, "1 message in q6-dead.", "tendril dead reasons -q q6", `href="/dead/q6-dead/redrive?which=all"`)
 	for _, path := range []string{"/", "/queues"} {
 		if strings.Contains(s.get(path), `<tr id="queue-q0-dead"`) {
 			t.Errorf("%s has a row for a dead-letter queue, which is in the row of its source", path)

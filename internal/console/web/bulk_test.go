@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tendril/api"
+	"tendril/internal/observe/health"
 )
 
 var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
@@ -74,7 +75,9 @@ func TestRedriveFromTheOverviewAsksFirst(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", `{"error":"missing customer_id"}`, "1", "2", "3")
 	s.dead("b", "no such tenant", "4", "5")
+	s.health.Details = []health.Cause{{Kind: health.KindDeadLetters, Name: "jobs-dead", Status: health.Warning}}
 	page := s.get("/")
+	wantText(t, page, "HTTP 422 missing customer_id")
 	if strings.Contains(page, `action="/dead/redrive"`) {
 		t.Error("the overview redrives at one click")
 	}
@@ -125,12 +128,12 @@ func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	v := &visit{site: New(Options{}), r: &http.Request{URL: &url.URL{Path: "/"}}, screen: &overviewScreens[0]}
 	v.status = api.Status{Backend: api.BackendSQS, Queues: []api.Queue{{Name: "jobs", DeadLetterQueue: "jobs-dead"},
 		{Name: "jobs-dead", Ledger: api.Ledger{Live: 76}}}}
-	v.Data = &overview{Attention: []attention{{Dead: &deadQueue{Queue: "jobs-dead", Count: 76}}}}
+	v.Data = &overview{Attention: []attention{{Cause: health.Cause{Kind: health.KindDeadLetters, Name: "jobs-dead", Text: "About 76 messages in jobs-dead."}}}}
 	page, err := v.site.execute(view("overview"), v, "page")
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantText(t, page.String(), "About 76 in jobs-dead")
+	wantText(t, page.String(), "About 76 messages in jobs-dead")
 	if strings.Contains(page.String(), "/redrive") {
 		t.Error("messages on Amazon SQS can be redriven from the overview")
 	}
@@ -145,16 +148,16 @@ func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 
 // actsAtOnce lists forms that act on a single click, and why this is safe.
 var actsAtOnce = map[string]string{
-	"frame.html /logout":                             "undone by a new link",
-	"overview.html /queues/{{segment .Name}}/resume": "undone by a pause",
-	"queue.html /queues/{{segment $q.Name}}/resume":  "undone by a pause",
-	"task.html /tasks/{{segment $t.Name}}/resume":    "undone by a pause",
-	"task.html /tasks/{{segment $t.Name}}/run":       "adds one message",
-	"tasks.html /tasks/{{segment .Name}}/run":        "adds one message",
-	"message.html /messages/{{segment $m.ID}}/retry": "one message, which would become visible anyway",
-	"message.html /dead/redrive":                     "one message, which goes back to where it was",
-	"dead.html /dead/cancel":                         "the rest can be redriven later",
-	"dead.html /dead/redrive":                        "a form around a list: its buttons are in a menu, or lead to a page",
+	"frame.html /logout": "undone by a new link",
+	"overview.html {{with .Name}}/queues/{{segment .}}{{end}}/resume": "undone by a pause",
+	"queue.html /queues/{{segment $q.Name}}/resume":                   "undone by a pause",
+	"task.html /tasks/{{segment $t.Name}}/resume":                     "undone by a pause",
+	"task.html /tasks/{{segment $t.Name}}/run":                        "adds one message",
+	"tasks.html /tasks/{{segment .Name}}/run":                         "adds one message",
+	"message.html /messages/{{segment $m.ID}}/retry":                  "one message, which would become visible anyway",
+	"message.html /dead/redrive":                                      "one message, which goes back to where it was",
+	"dead.html /dead/cancel":                                          "the rest can be redriven later",
+	"dead.html /dead/redrive":                                         "a form around a list: its buttons are in a menu, or lead to a page",
 }
 
 var (

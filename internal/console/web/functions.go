@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"tendril/internal/host/terminal"
+	"tendril/internal/observe/health"
 )
 
 var functions = template.FuncMap{
-	"asset": assetPath, "segment": url.PathEscape, "count": countText, "number": number, "ago": ago, "in": in,
+	"asset": assetPath, "segment": url.PathEscape, "count": countText, "number": number, "ago": ago,
+	"causehead": func(c health.Cause) string { return c.Head(time.Now()) }, "in": in,
 	"age": age, "seconds": seconds, "ms": milliseconds, "percent": percent, "bytes": size, "plural": plural,
 	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,

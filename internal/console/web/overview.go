@@ -25,7 +25,7 @@ var environmentActs = []act{
 }
 
 type overview struct {
-	// Attention is what needs somebody, worst first; More is the rest of it.
+	// Attention has the worst causes of health, and More the others.
 	Attention, More []attention
 	// Environment is the health of all instances; nil unless several share a registry.
 	Environment *health.Environment
@@ -39,31 +39,10 @@ type overview struct {
 	Subject api.KnownInstance
 }
 
-// attention is a row about a cause of health, a dead-letter queue or a paused queue. One of the three is set.
+// attention is a cause of health. Most has the most frequent reason of dead letters; nil if unknown or hidden.
 type attention struct {
-	Cause  *health.Cause
-	Dead   *deadQueue
-	Paused *queueRow
-}
-
-// rank orders rows by how urgent they are. Dead letters and pauses are warnings.
-func (a attention) rank() int {
-	switch {
-	case a.Cause == nil:
-		return 1
-	case tone(a.Cause.Status) == "failing":
-		return 0
-	case tone(a.Cause.Status) == "warning":
-		return 1
-	}
-	return 2
-}
-
-type deadQueue struct {
-	Queue string
-	Count int64
-	Most  *api.ReasonGroup // nil if the reasons are unknown or hidden
-	Since time.Time        // time of the oldest message; zero if unknown
+	health.Cause
+	Most *api.ReasonGroup
 }
 
 type queueRow struct {
@@ -102,31 +81,27 @@ func (v *visit) overview() (any, error) {
 	if h := v.status.Health; h != nil && h.Environment.IsShared() {
 		o.Environment = h.Environment
 	}
-	o.Attention = v.attention(&st, rows)
+	o.Attention = v.attention(st.Health)
 	shown := min(len(o.Attention), shownAttention)
 	o.Attention, o.More = o.Attention[:shown], o.Attention[shown:]
 	return o, nil
 }
 
-// attention returns the dead letters and pauses of each queue and the causes of health, worst first. Rows about a queue
-// come before equally bad causes, because they have an action.
-func (v *visit) attention(st *api.Status, rows []queueRow) (all []attention) {
-	for i := range rows {
-		q := &rows[i]
-		if q.DeadLetters > 0 {
-			all = append(all, attention{Dead: v.deadQueue(q.DeadLetterQueue, q.DeadLetters)})
-		}
-		if q.Worker != nil && q.Worker.Paused {
-			all = append(all, attention{Paused: q})
-		}
+// attention returns the causes of health, worst first.
+func (v *visit) attention(h *health.Report) (all []attention) {
+	if h == nil {
+		return nil
 	}
-	if h := st.Health; h != nil {
-		causes := h.Each()
-		for i := range causes {
-			all = append(all, attention{Cause: &causes[i]})
+	for _, cause := range h.Each() {
+		row := attention{Cause: cause}
+		if cause.Kind == health.KindDeadLetters {
+			groups, err := v.api.Reasons(v.ctx, cause.Name)
+			if err == nil && len(groups) > 0 && groups[0].Reason != "" {
+				row.Most = &groups[0]
+			}
 		}
+		all = append(all, row)
 	}
-	slices.SortStableFunc(all, func(a, b attention) int { return cmp.Compare(a.rank(), b.rank()) })
 	return all
 }
 
@@ -145,24 +120,6 @@ func (v *visit) ranges() (chosen string, links []choice) {
 		links = append(links, link)
 	}
 	return chosen, links
-}
-
-// deadQueue reads the reasons of a dead-letter queue. Callers without permission see the count only.
-func (v *visit) deadQueue(name string, count int64) *deadQueue {
-	d := &deadQueue{Queue: name, Count: count}
-	groups, err := v.api.Reasons(v.ctx, name)
-	if err != nil {
-		return d
-	}
-	for i, g := range groups {
-		if i == 0 && g.Reason != "" {
-			d.Most = &groups[0]
-		}
-		if d.Since.IsZero() || !g.First.IsZero() && g.First.Before(d.Since) {
-			d.Since = g.First
-		}
-	}
-	return d
 }
 
 // problems returns the recent problems of the shown instances, newest first. Those with the same queue and reason are

@@ -148,7 +148,7 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 			Run: func(_ context.Context, name string) (api.TaskRun, error) {
 				return api.TaskRun{Task: name, RunID: "1"}, nil
 			},
-			Pause:  func(_ context.Context, name, why string) error { s.paused["task "+name] = why; return nil },
+			Pause:  func(_ context.Context, name, why, _ string) error { s.paused["task "+name] = why; return nil },
 			Resume: func(_ context.Context, name string) error { delete(s.paused, "task "+name); return nil },
 		},
 	})
@@ -530,7 +530,8 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 				Back: "/dead?" + deadFilter{Match: body, Reason: reason, ByReason: true}.query(reason)}},
 			{"edit", &editPage{Message: api.Message{ID: reason, Queue: reason, Body: body, GroupID: reason},
 				AttributesText: body, Targets: []string{reason, body}, Target: reason, FIFO: true}},
-			{"overview", &overview{Attention: []attention{{Cause: &health.Cause{Status: health.Severe, Text: reason}}},
+			{"overview", &overview{Attention: []attention{{Cause: health.Cause{Status: health.Severe, Text: reason, Remedy: body, Name: reason, Kind: health.KindDeadLetters},
+				Most: &api.ReasonGroup{Reason: body}}},
 				Environment: &health.Environment{Causes: []health.SharedCause{{Cause: health.Cause{Text: reason}, Count: 1, Instances: []string{body}}}},
 				Problems:    []api.Problem{{Reason: body, Queue: reason, LastMessageID: reason}}, Queues: []queueRow{{Queue: api.Queue{Name: reason}, Reason: body}}}},
 			{"task", &taskPage{Task: api.Task{Name: reason, PauseReason: body, URL: body}, Runs: []api.TaskRun{

@@ -43,7 +43,7 @@ func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() boo
 
 // schedulerEvents returns the scheduler's listeners. reasons returns the paused tasks and the reasons for their
 // pauses.
-func schedulerEvents(log *slog.Logger, observers periodic.Events, reasons func() map[string]string) periodic.Events {
+func schedulerEvents(log *slog.Logger, observers periodic.Events, pauses func() map[string]pause) periodic.Events {
 	return periodic.Events{
 		Enqueued: func(e periodic.Enqueued) {
 			call(observers.Enqueued, e)
@@ -81,8 +81,12 @@ func schedulerEvents(log *slog.Logger, observers periodic.Events, reasons func()
 		Held: func(e periodic.Held) {
 			if e.Paused {
 				attrs := []any{"task", e.Task}
-				if why := reasons()[e.Task]; why != "" {
-					attrs = append(attrs, "reason", why)
+				why := pauses()[e.Task]
+				if why.By != "" {
+					attrs = append(attrs, "by", why.By)
+				}
+				if why.Reason != "" {
+					attrs = append(attrs, "reason", why.Reason)
 				}
 				event.Pause.Log(log, slog.LevelInfo, "task paused", attrs...)
 			} else {

@@ -105,10 +105,11 @@ func TestTheOnlyInstanceKeepsItsPauses(t *testing.T) {
 	for _, task := range s.scheduler.Status() {
 		paused[task.Task.Name] = task.Paused
 	}
-	if !paused["tidy"] || paused["report"] || s.pauses.all()["tidy"] != "audit" {
+	if !paused["tidy"] || paused["report"] || s.pauses.all()["tidy"] != (pause{Reason: "audit"}) {
 		t.Errorf("paused %v, %v", paused, s.pauses.all())
 	}
-	if err := s.pauses.set(t.Context(), "report", "lunch", true); err != nil || store["report"] != "lunch" {
+	if err := s.pauses.set(t.Context(), "report", pause{"lunch", "owner", time.Unix(0, 0).UTC()}, true); err != nil ||
+		pausesOf(store)["report"] != (pause{"lunch", "owner", time.Unix(0, 0).UTC()}) {
 		t.Errorf("%v, %v", store, err)
 	}
 	s.pauses.follow(t.Context(), s.scheduler) // returns immediately, because there are no other instances

@@ -132,7 +132,7 @@ func TestTaskIsRunPausedAndResumed(t *testing.T) {
 	if known, err := e.Known(t.Context(), run.RunID, "/tidy?key=secret"); !known || err != nil {
 		t.Errorf("the run is known: %t, %v", known, err)
 	}
-	if err := e.Pause(t.Context(), "tidy", "audit of the data"); err != nil {
+	if err := e.Pause(t.Context(), "tidy", "audit of the data", "ann"); err != nil {
 		t.Fatal(err)
 	}
 	st := e.Status()
@@ -166,7 +166,7 @@ func TestTaskIsRunPausedAndResumed(t *testing.T) {
 	}
 	missing := &queue.Error{Code: queue.CodeResourceNotFound}
 	_, err = e.Run(t.Context(), "none")
-	for what, err := range map[string]error{"run": err, "pause": e.Pause(t.Context(), "none", ""),
+	for what, err := range map[string]error{"run": err, "pause": e.Pause(t.Context(), "none", "", ""),
 		"resume": e.Resume(t.Context(), "none")} {
 		if !errors.Is(err, missing) || !strings.Contains(err.Error(), e.cron()) {
 			t.Errorf("%s of a task that does not exist: %v", what, err)
@@ -183,7 +183,7 @@ func TestReloadPutsTheFileInForce(t *testing.T) {
 		} else {
 			bad.Add(1)
 		}
-	}}}, "tidy", "audit")
+	}}}, "tidy", "audit", "ann")
 	e.begin(t)
 	want := func(what string, names ...string) {
 		t.Helper()
@@ -191,7 +191,7 @@ func TestReloadPutsTheFileInForce(t *testing.T) {
 			t.Errorf("%s: %q are scheduled and %d counted, want %q", what, got, e.Count(), names)
 		}
 	}
-	want("at the start", "tidy", "audit")
+	want("at the start", "tidy", "audit", "ann")
 	cronFile(t, e.cron(), "tidy", "report")
 	if err := e.Reload(); err != nil {
 		t.Error(err)
@@ -283,7 +283,7 @@ func TestTasksWithoutALeaderAreShown(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	_, err := e.Run(t.Context(), "tidy")
-	for what, err := range map[string]error{"run": err, "pause": e.Pause(t.Context(), "tidy", ""),
+	for what, err := range map[string]error{"run": err, "pause": e.Pause(t.Context(), "tidy", "", ""),
 		"resume": e.Resume(t.Context(), "tidy"), "reload": e.Reload(), "adopt": e.Adopt(t.Context(), e.cron())} {
 		if !errors.Is(err, ErrNotScheduled) || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%s: %v", what, err)
@@ -382,7 +382,7 @@ func TestPauseThatCannotBeKeptIsAnError(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{Registry: onlyInstance, Pauses: brokenPauses{}}, "tidy")
 	e.begin(t)
-	if err := e.Pause(t.Context(), "tidy", "audit"); !errors.Is(err, errDown) || e.Status().Tasks[0].Paused {
+	if err := e.Pause(t.Context(), "tidy", "audit", "ann"); !errors.Is(err, errDown) || e.Status().Tasks[0].Paused {
 		t.Errorf("%v; %+v", err, e.Status().Tasks)
 	}
 	if err := e.Resume(t.Context(), "tidy"); !errors.Is(err, errDown) {

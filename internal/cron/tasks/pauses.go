@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -15,37 +16,62 @@ import (
 
 const pauseTimeout = 10 * time.Second
 
+// pause is why, by whom and since when a task is paused. Registries store it as a text.
+type pause struct {
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+func (p pause) text() string {
+	data, _ := json.Marshal(p) // cannot fail
+	return string(data)
+}
+
+// pausesOf decodes the texts of a registry. Earlier versions stored only the reason.
+func pausesOf(texts map[string]string) map[string]pause {
+	all := map[string]pause{}
+	for task, text := range texts {
+		var one pause
+		if json.Unmarshal([]byte(text), &one) != nil || one.At.IsZero() {
+			one = pause{Reason: text}
+		}
+		all[task] = one
+	}
+	return all
+}
+
 type pauses struct {
 	store    PauseStore    // may be nil
 	interval time.Duration // for reading the other instances' pauses; 0 if there are no other instances
 
 	setting sync.Mutex
-	reasons atomic.Pointer[map[string]string] // by task; nil before the first pause
+	known   atomic.Pointer[map[string]pause] // by task; nil before the first pause
 }
 
-// all returns the reasons for pauses by task. The map is never modified.
-func (p *pauses) all() map[string]string {
-	if reasons := p.reasons.Load(); reasons != nil {
-		return *reasons
+// all returns the pauses by task. The map is never modified.
+func (p *pauses) all() map[string]pause {
+	if known := p.known.Load(); known != nil {
+		return *known
 	}
 	return nil
 }
 
-func (p *pauses) set(ctx context.Context, task, reason string, paused bool) error {
+func (p *pauses) set(ctx context.Context, task string, why pause, paused bool) error {
 	if p.store != nil {
-		if err := p.store.SetPaused(ctx, task, reason, paused); err != nil {
+		if err := p.store.SetPaused(ctx, task, why.text(), paused); err != nil {
 			return fmt.Errorf("keeping the pause: %w", err)
 		}
 	}
 	p.setting.Lock()
 	defer p.setting.Unlock()
-	reasons := map[string]string{}
-	maps.Copy(reasons, p.all())
-	delete(reasons, task)
+	known := map[string]pause{}
+	maps.Copy(known, p.all())
+	delete(known, task)
 	if paused {
-		reasons[task] = reason
+		known[task] = why
 	}
-	p.reasons.Store(&reasons)
+	p.known.Store(&known)
 	return nil
 }
 
@@ -56,12 +82,13 @@ func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pauseTimeout)
 	defer cancel()
-	reasons, err := p.store.Paused(ctx)
+	texts, err := p.store.Paused(ctx)
 	if err != nil {
 		log.Warn("paused tasks not read", "err", err)
 	}
-	p.reasons.Store(&reasons)
-	return slices.Sorted(maps.Keys(reasons))
+	known := pausesOf(texts)
+	p.known.Store(&known)
+	return slices.Sorted(maps.Keys(known))
 }
 
 // follow applies the pauses that other instances make, until ctx is done.
@@ -79,14 +106,15 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 		case <-tick.C:
 		}
 
-		reasons, err := p.store.Paused(ctx)
+		texts, err := p.store.Paused(ctx)
 		if err != nil {
 			continue // keeps the known pauses
 		}
 
-		p.reasons.Store(&reasons)
+		known := pausesOf(texts)
+		p.known.Store(&known)
 		for _, task := range s.Status() {
-			if _, paused := reasons[task.Task.Name]; paused && !task.Paused {
+			if _, paused := known[task.Task.Name]; paused && !task.Paused {
 				s.Pause(task.Task.Name)
 			} else if !paused && task.Paused {
 				s.Resume(task.Task.Name)

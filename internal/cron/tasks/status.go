@@ -79,7 +79,7 @@ func (m *Manager) Status() api.TasksStatus {
 	}
 
 	st.Leader = m.election.Status()
-	reasons, queues := s.pauses.all(), map[string]string{}
+	pauses, queues := s.pauses.all(), map[string]string{}
 	for _, t := range m.file.tasks() {
 		queues[t.Name] = t.Queue
 	}
@@ -92,7 +92,8 @@ func (m *Manager) Status() api.TasksStatus {
 	for _, t := range s.scheduler.Status() {
 		task := taskStatus(&t.Task)
 		task.Paused = t.Paused
-		task.PauseReason = reasons[t.Task.Name]
+		pause := pauses[t.Task.Name]
+		task.PauseReason, task.PausedBy, task.PausedAt = pause.Reason, pause.By, pause.At
 		task.Failing = t.Failing
 		task.Problem = t.Problem
 		if own := queues[t.Task.Name]; m.opts.isMissing(own) && task.Problem == "" {
@@ -186,9 +187,10 @@ func (m *Manager) Run(ctx context.Context, task string) (api.TaskRun, error) {
 		EnqueuedAt: time.Now(), MessageID: sent.ID}, nil
 }
 
-// Pause pauses a task on all instances, or only on this one if the registry does not store pauses.
-func (m *Manager) Pause(ctx context.Context, task, reason string) error {
-	s, err := m.setPaused(ctx, task, reason, true)
+// Pause pauses a task on all instances, or only on this one if the registry does not store pauses. reason and by may be
+// "".
+func (m *Manager) Pause(ctx context.Context, task, reason, by string) error {
+	s, err := m.setPaused(ctx, task, pause{reason, by, time.Now().UTC().Truncate(time.Second)}, true)
 	if err != nil {
 		return err
 	}
@@ -197,14 +199,14 @@ func (m *Manager) Pause(ctx context.Context, task, reason string) error {
 
 // Resume ends a pause.
 func (m *Manager) Resume(ctx context.Context, task string) error {
-	s, err := m.setPaused(ctx, task, "", false)
+	s, err := m.setPaused(ctx, task, pause{}, false)
 	if err != nil {
 		return err
 	}
 	return s.scheduler.Resume(task)
 }
 
-func (m *Manager) setPaused(ctx context.Context, task, reason string, paused bool) (*schedule, error) {
+func (m *Manager) setPaused(ctx context.Context, task string, why pause, paused bool) (*schedule, error) {
 	s, err := m.scheduled()
 	if err != nil {
 		return nil, err
@@ -212,7 +214,7 @@ func (m *Manager) setPaused(ctx context.Context, task, reason string, paused boo
 	if err := s.has(task, m.file.path()); err != nil {
 		return nil, err
 	}
-	return s, s.pauses.set(ctx, task, reason, paused)
+	return s, s.pauses.set(ctx, task, why, paused)
 }
 
 func (s *schedule) has(name, file string) error {

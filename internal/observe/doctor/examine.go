@@ -53,12 +53,7 @@ func Examine(f *Facts) []Finding {
 func (f *findings) judgeHealth(facts *Facts) {
 	const id = "health"
 	for _, c := range facts.Health {
-		if c.Level == OK {
-			f.ok(id, "%s", c.Text)
-			continue
-		}
-		f.add(c.Level, id, c.Text, "the environment's health is "+facts.HealthStatus,
-			"see tendril status, tendril dead reasons, tendril logs")
+		f.add(c.Level, id, c.What, c.Why, c.Remedy)
 	}
 	if facts.HealthStatus != "" && len(facts.Health) == 0 {
 		f.ok(id, "the environment's health is %s", facts.HealthStatus)

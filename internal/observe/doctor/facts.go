@@ -7,7 +7,7 @@ type Facts struct {
 	// Running reports whether the environment is running, rather than being examined before a start.
 	Running bool
 	// Health lists the causes of HealthStatus. HealthStatus is "" if unknown.
-	Health       []Cause
+	Health       []Finding
 	HealthStatus string
 	Queues       []Queue
 	Apps         []App
@@ -29,12 +29,6 @@ type Facts struct {
 	// who can log in.
 	OpenEndpoint string
 	OtherUsers   []string
-}
-
-// Cause is one cause in the health report, with its severity.
-type Cause struct {
-	Level Level
-	Text  string
 }
 
 // Queue describes a queue and its settings.

@@ -86,7 +86,8 @@ func EnvironmentOf(all []InstanceHealth) Environment {
 
 // Unreachable is the health of an instance that was last seen some time ago.
 func Unreachable(name string, age time.Duration) InstanceHealth {
-	return InstanceHealth{name, NoData, []Cause{{NoData, "No data. Last seen " + ago(age) + " ago."}}}
+	return InstanceHealth{name, NoData, []Cause{{Kind: "unreachable", Status: NoData, Remedy: "tendril instances",
+		Text: "No data. Last seen " + ago(age) + " ago."}}}
 }
 
 // Inform adds a cause that makes the status Info if it is Ok.
@@ -94,7 +95,8 @@ func (e *Environment) Inform(text string, instances ...string) {
 	if e.Status == Ok {
 		e.Status = Info
 	}
-	e.Causes = append(e.Causes, SharedCause{Cause: Cause{Info, text}, Count: len(instances), Instances: instances[:min(len(instances), maxNames)]})
+	e.Causes = append(e.Causes, SharedCause{Cause: Cause{Kind: text, Status: Info, Text: text, Remedy: "tendril instances"},
+		Count: len(instances), Instances: instances[:min(len(instances), maxNames)]})
 }
 
 // UnknownEnvironment is the health of an environment whose instances are unknown. text says why, and reason adds to it
@@ -103,7 +105,8 @@ func UnknownEnvironment(text, reason string) *Environment {
 	if reason != "" {
 		text += " Reason: " + strings.TrimRight(reason, ".") + "."
 	}
-	return &Environment{Status: NoData, Color: Grey, Causes: []SharedCause{{Cause: Cause{NoData, text}}}}
+	return &Environment{Status: NoData, Color: Grey, Causes: []SharedCause{{Cause: Cause{Kind: "no-data",
+		Status: NoData, Text: text, Remedy: "tendril instances"}}}}
 }
 
 // weight is like rank, but No Data weighs as much as Severe.
@@ -116,11 +119,11 @@ func (s Status) weight() int {
 
 // shared lists each cause once, worst first, with the affected instances.
 func shared(all []InstanceHealth) (causes []SharedCause) {
-	listed := map[string]int{}
+	listed := map[causeID]int{}
 	var owners []string // of the texts
 	for _, one := range all {
 		for _, cause := range one.Causes {
-			key := withoutMeasurements(cause.Text)
+			key := cause.id()
 			i, known := listed[key]
 			if !known {
 				i = len(causes)
@@ -131,7 +134,8 @@ func shared(all []InstanceHealth) (causes []SharedCause) {
 			text := clip(cause.Text, maxSharedText)
 			differs := c.FiguresOf != "" || known && text != c.Text
 			if cause.Status.weight() > c.Status.weight() || !known {
-				c.Cause, owners[i] = Cause{cause.Status, text}, clip(one.Name, maxName)
+				cause.Text = text
+				c.Cause, owners[i] = cause, clip(one.Name, maxName)
 			}
 			if differs {
 				c.FiguresOf = owners[i]
@@ -207,6 +211,6 @@ func (e *Environment) Same(other *Environment) bool {
 	}
 	return e.Status == other.Status && e.Counts() == other.Counts() &&
 		slices.EqualFunc(e.Causes, other.Causes, func(a, b SharedCause) bool {
-			return a.Status == b.Status && withoutMeasurements(a.Text) == withoutMeasurements(b.Text) && slices.Equal(a.Instances, b.Instances) && a.Count == b.Count
+			return a.Status == b.Status && a.id() == b.id() && slices.Equal(a.Instances, b.Instances) && a.Count == b.Count
 		})
 }

@@ -13,7 +13,7 @@ func instancesWith(statuses ...Status) (all []InstanceHealth) {
 	for i, s := range statuses {
 		one := InstanceHealth{Name: fmt.Sprintf("host-%d", i), Status: s}
 		if s != Ok {
-			one.Causes = []Cause{{s, "It is " + string(s) + "."}}
+			one.Causes = []Cause{{Status: s, Text: "It is " + string(s) + "."}}
 		}
 		all = append(all, one)
 	}
@@ -86,14 +86,15 @@ func TestWorseInstanceNeverImprovesTheEnvironment(t *testing.T) {
 func TestEachCauseIsListedOnceWithItsInstances(t *testing.T) {
 	t.Parallel()
 	all := []InstanceHealth{
-		{"a", Warning, []Cause{{Warning, "Process web was restarted 1 time in the last 5 minutes."}}},
-		{"b", Degraded, []Cause{{Degraded, "Process web was restarted 4 times in the last 5 minutes."}, {Degraded, "Only on b."}}},
+		{"a", Warning, []Cause{{Kind: "process", Name: "web", Status: Warning, Text: "Process web was restarted 1 time in the last 5 minutes."}}},
+		{"b", Degraded, []Cause{{Kind: "process", Name: "web", Status: Degraded,
+			Text: "Process web was restarted 4 times in the last 5 minutes."}, {Status: Degraded, Text: "Only on b."}}},
 		{"c", Ok, nil},
 		Unreachable("d", 95*time.Second),
 		Unreachable("e", 7*time.Minute),
 	}
 	for i := range 20 {
-		all = append(all, InstanceHealth{fmt.Sprint("many-", i), Warning, []Cause{{Warning, "The disk is full."}}})
+		all = append(all, InstanceHealth{fmt.Sprint("many-", i), Warning, []Cause{{Status: Warning, Text: "The disk is full."}}})
 	}
 	got := EnvironmentOf(all)
 	var lines []string
@@ -119,7 +120,7 @@ func TestCausesOfAnEnvironmentStayShort(t *testing.T) {
 	var all []InstanceHealth
 	for i := range 40 {
 		text := strings.Repeat(string(rune('a'+i)), 1000)
-		all = append(all, InstanceHealth{strings.Repeat("ü", 100), Severe, []Cause{{Severe, text}}})
+		all = append(all, InstanceHealth{strings.Repeat("ü", 100), Severe, []Cause{{Status: Severe, Text: text}}})
 	}
 	got := EnvironmentOf(all)
 	if len(got.Causes) != maxShared || len(got.Causes[0].Text) > maxSharedText || len(got.Causes[0].Instances[0]) > maxName {

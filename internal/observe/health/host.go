@@ -1,6 +1,7 @@
 package health
 
 import (
+	"path/filepath"
 	"runtime"
 	"sync"
 
@@ -28,7 +29,8 @@ type Reading struct {
 	// DiskFree is the space available to unprivileged users, in bytes.
 	DiskFree Figure
 	Disk     float64
-	Path     string
+	// Path is the data directory, and Mount the folder where its disk is mounted.
+	Path, Mount string
 }
 
 // Host measures the whole machine, even from a container that may use only part of it.
@@ -52,6 +54,7 @@ func (h *Host) Read() Reading {
 	if h.path != "" && unix.Statfs(h.path, &disk) == nil {
 		r.Disk = float64(disk.Blocks) * float64(disk.Bsize)
 		r.DiskFree = known(float64(disk.Bavail) * float64(disk.Bsize))
+		r.Mount = mountOf(h.path)
 	}
 
 	fs, err := procfs.NewDefaultFS()
@@ -76,6 +79,19 @@ func (h *Host) Read() Reading {
 	r.CPU = busyShare(h.last, times)
 	h.last = times
 	return r
+}
+
+// mountOf returns the topmost folder above path that is on the same disk.
+func mountOf(path string) string {
+	path, err := filepath.Abs(path)
+	var of, above unix.Stat_t
+	if err != nil || unix.Stat(path, &of) != nil {
+		return path
+	}
+	for path != "/" && unix.Stat(filepath.Dir(path), &above) == nil && above.Dev == of.Dev {
+		path = filepath.Dir(path)
+	}
+	return path
 }
 
 func cpuTimesOf(c procfs.CPUStat) cpuTimes {

@@ -11,29 +11,24 @@ type inputs struct {
 	App        appInputs
 	Operation  Operation
 	Deployment Deployment
-	Queue      queueInputs
-	Poll       pollFailure
-	Leader     LeaderState
-	Problems   []string // problems with stored messages
-	Tasks      []TaskState
-	Host       Reading
+	Queues     []queueInputs
+	// Store is the reason why the embedded queues accept no messages, or "".
+	Store    string
+	Leader   LeaderState
+	Problems []StoredProblem
+	Tasks    []TaskState
+	Host     Reading
 	// Scaling is the reason why the group keeps its size although this instance wants another, or "".
 	Scaling string
 	DataDir DataDirState
 	// RegistryLost is why receiving is stopped until the shared registry answers, or "".
 	RegistryLost string
 
-	// Deliveries covers the last five minutes. P95 is the 95th percentile of the duration of answered deliveries.
-	// DeliveryLimit is the maximum duration of a delivery, or 0 if unknown.
-	Deliveries         counts
-	P95, DeliveryLimit time.Duration
 	// NoLeader is the time since which there has been no leader, or zero.
 	NoLeader time.Time
 	// IgnoreClientErrors excludes 4xx responses from health.
 	IgnoreClientErrors bool
-	// Draining means that the environment is shutting down. Paused means that a user paused receiving.
-	Draining, Paused bool
-	InWork           int
+	Draining           bool // the environment is shutting down
 }
 
 type appInputs struct {
@@ -42,6 +37,7 @@ type appInputs struct {
 	Reason    string
 	Since     time.Time
 	WasReady  bool      // at any time since startup
+	Queues    []string  // queues from which the app receives nothing while it is not ready
 	Processes []Process // app processes that tendril runs
 }
 
@@ -72,22 +68,24 @@ type Deployment struct {
 	Failed  string // why it was rolled back; "" if it succeeded
 }
 
-// queueInputs combines the values of all queues.
+// queueInputs are the values of one queue.
 type queueInputs struct {
-	// Taken is when the other fields were read. They are valid only if Known is true.
-	Known bool
-	Taken time.Time
+	QueueState
+	// Deliveries covers the last five minutes. P95 is the 95th percentile of the duration of answered deliveries.
+	Deliveries counts
+	P95        time.Duration
+	LastFailed Failure
 	// NewDeadLetters and Expired cover the last five minutes. Expired counts messages deleted at the end of their
 	// retention period.
-	Backlog, DeadLetters, NewDeadLetters, Expired int64
-	// Oldest is the age of the oldest message, in the queue OldestIn, and Retention its maximum age. They are zero if
-	// unknown.
-	Oldest, Retention time.Duration
-	OldestIn          string
-	// Failed is the reason why an embedded queue accepts no messages. DeletesRefused is the reason why messages
-	// cannot be deleted.
-	Failed, DeletesRefused string
+	NewDeadLetters, Expired int64
+	Poll                    pollFailure
 }
+
+// Failure is a failed delivery.
+type Failure struct{ MessageID, Reason string }
+
+// StoredProblem describes damaged or unprocessed stored messages of a queue.
+type StoredProblem struct{ Queue, Text, Remedy string }
 
 // pollFailure is the reason why receiving fails. If final is true, retrying is pointless.
 type pollFailure struct {
@@ -99,9 +97,14 @@ type pollFailure struct {
 type QueueState struct {
 	Name string
 	// Embedded means that the queue is stored by this instance.
-	Embedded bool
-	// Paused means that a user paused receiving.
-	Receiving, Paused bool
+	Embedded  bool
+	Receiving bool
+	// Paused means that a user paused receiving. PausedBy and PauseReason may be "".
+	Paused                bool
+	PausedBy, PauseReason string
+	PausedAt              time.Time
+	// Why is the reason why messages wait, or "".
+	Why string
 	// DeliveryLimit is the maximum duration of a delivery, or 0 if unknown.
 	InWork        int
 	DeliveryLimit time.Duration
@@ -118,6 +121,7 @@ type QueueState struct {
 	// there so far. Both are valid only if HasDeadLetters is true.
 	DeadLetters, DeadLettered int64
 	HasDeadLetters            bool
+	DeadLetterQueue           string
 }
 
 // Problem is a problem and the time at which it started. The zero value means no problem.
@@ -139,9 +143,10 @@ type AppState struct {
 // TaskState describes a periodic task that is paused or failing.
 type TaskState struct {
 	Name string
-	// Paused means that scheduled runs are skipped. Reason is the one given by the user.
-	Paused bool
-	Reason string
+	// Paused means that scheduled runs are skipped. PausedBy and PauseReason may be "".
+	Paused                bool
+	PausedBy, PauseReason string
+	PausedAt              time.Time
 	// Problem is the reason why the task cannot be enqueued, or "".
 	Problem string
 	// FailedRuns is the number of consecutive failed runs.

@@ -2,58 +2,68 @@ package health
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 )
 
+// finding is a cause before smoothing. A measured one is shown only if several checks agree; a fact or count at once.
+type finding struct {
+	Cause
+	measured bool
+}
+
 // judge applies all rules. The result is not smoothed.
-func judge(in inputs) Report {
+func judge(in inputs) (found []finding) {
 	givenUp := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.GivenUp })
 	starting := in.Now.Sub(in.Started)
-	stored := in.Queue.Failed == "" && in.DataDir.Lost == "" // failures of the storage are urgent even before the app is ready
+	stored := in.Store == "" && in.DataDir.Lost == "" // failures of the storage are urgent even before the app is ready
 	if !in.App.WasReady && !in.App.Ready && !givenUp && stored && starting < cmp.Or(in.StartLimit, startLimit) {
-		return grey(Pending, fmt.Sprintf("Performing initialization (running for %s).%s", ago(starting),
-			in.because(in.App.Reason)))
+		return fact(Cause{Kind: "start", Status: Pending, Text: "Performing initialization." + in.because(in.App.Reason),
+			Remedy: "tendril logs", Since: in.Started})
 	}
 
-	var found []finding
+	// Of equally bad causes, those closest to the app come first.
 	for _, rule := range []func(*inputs) []finding{
-		appRule, processRule, operationRule, deploymentRule,
-		serverErrorRule, clientErrorRule, unreachedRule, unsentRule, latencyRule,
-		ageRule, backlogRule, deadLetterRule, expiredRule, problemRule,
-		storeRule, dataDirRule, pollRule, leaderRule, taskRule,
-		cpuRule, memoryRule, diskRule, scalingRule,
-		stopRule,
+		storeRule, diskRule, dataDirRule, appRule, processRule, operationRule, deploymentRule,
 	} {
 		found = append(found, rule(&in)...)
 	}
-
-	slices.SortStableFunc(found, func(a, b finding) int { return b.status.rank() - a.status.rank() })
-	out := Report{certain: Ok.rank(), calm: Ok.rank()}
-	worst := Ok.rank()
-	var causes []Cause
-	for _, f := range found {
-		cause := Cause{f.status, f.cause}
-		rank := f.status.rank()
-		worst = max(worst, rank)
-		causes = append(causes, cause)
-		if f.status.Color() == Green {
-			out.green = append(out.green, cause)
-			out.calm = max(out.calm, rank)
-		}
-		if f.certain {
-			out.certain = max(out.certain, rank)
+	for i := range in.Queues {
+		for _, rule := range []func(*inputs, *queueInputs) []finding{
+			serverErrorRule, clientErrorRule, unreachedRule, unsentRule, latencyRule, ageRule, deadLetterRule, expiredRule,
+			pollRule, pauseRule,
+		} {
+			found = append(found, rule(&in, &in.Queues[i])...)
 		}
 	}
-
-	out.because(causes)
-	out.Status = traits[worst].status
-	out.Color = out.Status.Color()
-	return out
+	for _, rule := range []func(*inputs) []finding{
+		problemRule, leaderRule, taskRule, cpuRule, memoryRule, scalingRule, stopRule,
+	} {
+		found = append(found, rule(&in)...)
+	}
+	return found
 }
 
-func grey(s Status, cause string) Report {
-	r := Report{Status: s, Color: s.Color()}
-	r.because([]Cause{{s, cause}})
+// reportOf returns the report of causes as they are, worst first.
+func reportOf(causes []Cause) (r Report) {
+	slices.SortStableFunc(causes, func(a, b Cause) int { return b.Status.rank() - a.Status.rank() })
+	r.Status, r.Details = Ok, causes
+	if len(causes) > 0 {
+		r.Status = causes[0].Status
+	}
+	r.Color = r.Status.Color()
+	for _, c := range causes {
+		r.Causes = append(r.Causes, c.Text)
+	}
 	return r
+}
+
+func causesOf(found []finding) (causes []Cause) {
+	for _, f := range found {
+		causes = append(causes, f.Cause)
+	}
+	return causes
+}
+
+func noData(text string) Report {
+	return reportOf([]Cause{{Kind: "no-data", Status: NoData, Text: text, Remedy: "tendril logs"}})
 }

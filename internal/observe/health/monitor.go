@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,8 +38,8 @@ type Options struct {
 	DataDir func() DataDirState
 	// RegistryLost returns why receiving is stopped until the shared registry answers, or "". It may be nil.
 	RegistryLost func() string
-	// Problems returns sentences about damaged or unprocessed stored messages. It may be nil.
-	Problems func() []string
+	// Problems returns the problems with stored messages. It may be nil.
+	Problems func() []StoredProblem
 	// Log logs each change of the status.
 	Log *slog.Logger
 }
@@ -50,8 +49,7 @@ type Options struct {
 type Monitor struct {
 	opts Options
 
-	deliveries window
-	expired    atomic.Int64
+	perQueue sync.Map // queue name to *queueCounts
 	// wasReady means that at some time all targets were ready at once.
 	wasReady atomic.Bool
 	again    chan struct{}
@@ -76,14 +74,36 @@ func NewMonitor(opts Options) *Monitor {
 	return m
 }
 
-// Delivered counts a delivery of class c that took d.
-func (m *Monitor) Delivered(c Class, d time.Duration) { m.deliveries.count(c, d, time.Now()) }
+// queueCounts counts what happened to a queue's messages.
+type queueCounts struct {
+	deliveries window
+	expired    atomic.Int64
+}
+
+func (m *Monitor) of(queue string) *queueCounts {
+	c, known := m.perQueue.Load(queue)
+	if !known {
+		c, _ = m.perQueue.LoadOrStore(queue, &queueCounts{})
+	}
+	return c.(*queueCounts)
+}
+
+// Delivered counts a delivery of class c from a queue that took d. Unless it succeeded, failed describes it.
+func (m *Monitor) Delivered(queue string, c Class, d time.Duration, failed Failure) {
+	m.of(queue).deliveries.count(c, d, failed, time.Now())
+}
 
 // Latencies returns the durations of all answered deliveries since startup.
-func (m *Monitor) Latencies() Latencies { return m.deliveries.latencies() }
+func (m *Monitor) Latencies() (sum Latencies) {
+	for _, c := range m.perQueue.Range {
+		of := c.(*queueCounts).deliveries.latencies()
+		sum.Add(&of)
+	}
+	return sum
+}
 
-// Expired counts n messages deleted at the end of their retention period.
-func (m *Monitor) Expired(n int64) { m.expired.Add(n) }
+// Expired counts n messages of a queue deleted at the end of their retention period.
+func (m *Monitor) Expired(queue string, n int64) { m.of(queue).expired.Add(n) }
 
 // PollFailed records that receiving from a queue failed. final means that retrying is pointless.
 func (m *Monitor) PollFailed(queue string, err error, final bool) {
@@ -161,12 +181,7 @@ func (m *Monitor) judge(now time.Time, round bool) (Report, appInputs) {
 	}
 
 	in := m.gather(now)
-	r, before := judge(in), m.steady
-	if !round {
-		before = before.between(r)
-	}
-
-	steady, r := before.settle(r, now)
+	steady, r := m.steady.settle(judge(in), now, round)
 	if round || r.Status != m.shown {
 		m.steady = steady
 	}
@@ -184,11 +199,8 @@ func (m *Monitor) logChange(r Report) {
 	if before == "" && r.Status == Pending {
 		return // every startup begins as Pending
 	}
-	attrs := []any{"status", string(r.Status), "was", string(before)}
-	if len(r.Causes) > 0 {
-		attrs = append(attrs, "reason", strings.Join(r.Causes, " "))
-	}
-	event.Health.Log(m.opts.Log, changeLevel(before, r.Status), "health changed", attrs...)
+	event.Health.Log(m.opts.Log, changeLevel(before, r.Status), "health changed",
+		append([]any{"status", string(r.Status), "was", string(before)}, r.LogAttrs()...)...)
 }
 
 // changeLevel returns the log level for a change of status. Changes between Ok and Info are unimportant.
@@ -208,10 +220,10 @@ func changeLevel(before, now Status) slog.Level {
 func (m *Monitor) Report() Report {
 	now, last := time.Now(), *m.lastRound.Load()
 	if last.IsZero() {
-		return judge(m.starting(now))
+		return reportOf(causesOf(judge(m.starting(now))))
 	}
 	if age := now.Sub(last); age > maxSilence {
-		r := grey(NoData, "No data. Last seen "+ago(age)+" ago.")
+		r := noData("No data. Last seen " + ago(age) + " ago.")
 		r.Since = last
 		return r
 	}
@@ -257,7 +269,7 @@ func (m *Monitor) starting(now time.Time) inputs {
 	in := inputs{Now: now, Started: m.opts.Began, StartLimit: m.opts.StartLimit, Draining: isClosed(m.opts.Draining),
 		DataDir: m.opts.DataDir()}
 	if in.DataDir.Embedded {
-		in.Queue.Failed = in.DataDir.Lost
+		in.Store = in.DataDir.Lost
 	}
 	return in
 }
@@ -271,27 +283,28 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 	defer m.pollsMu.Unlock()
 
 	for _, q := range queues {
-		in.InWork += q.InWork
+		one := queueInputs{QueueState: q}
 		for _, p := range q.NotReady {
 			if app.Ready || p.Since.Before(app.Since) {
 				app.Since = p.Since
 			}
 			app.Ready, app.Reason = false, p.Reason
 		}
-
-		if p := q.DeletesRefused; p != (Problem{}) {
-			in.Queue.DeletesRefused = q.Name + ": " + p.Reason
-			in.Poll = pollFailure{Problem{p.Since, in.Queue.DeletesRefused}, true}
+		if len(q.NotReady) > 0 {
+			app.Queues = append(app.Queues, q.Name)
 		}
 
 		// Embedded queues are stored by this instance; other queues are shared with others.
 		switch f, fails := m.polls[q.Name]; {
+		case q.DeletesRefused != (Problem{}):
+			one.Poll = pollFailure{q.DeletesRefused, true}
 		case !fails || !q.Receiving:
 		case q.Embedded:
-			in.Queue.Failed = cmp.Or(in.Queue.Failed, f.problem.Reason)
-		case !in.Poll.Final:
-			in.Poll = pollFailure{Problem{f.problem.Since, q.Name + ": " + f.problem.Reason}, f.Final}
+			in.Store = cmp.Or(in.Store, f.problem.Reason)
+		default:
+			one.Poll = f
 		}
+		in.Queues = append(in.Queues, one)
 	}
 
 	if app.Ready {
@@ -324,17 +337,10 @@ func (m *Monitor) gather(now time.Time) inputs {
 		p.Restarts = int(m.increases.within("restarts of "+p.Name, 0, int64(p.Restarts), now))
 	}
 
-	recent := m.deliveries.sum(now)
-	in.Deliveries, in.P95 = recent.classes, recent.latencies.Percentile(0.95)
 	in.IgnoreClientErrors = m.opts.IgnoreClientErrors
-
-	in.Paused = len(queues) > 0
-	for _, q := range queues {
-		in.DeliveryLimit = max(in.DeliveryLimit, q.DeliveryLimit)
-		in.Paused = in.Paused && q.Paused
+	for i := range in.Queues {
+		m.addCounts(&in.Queues[i], now)
 	}
-
-	m.addQueues(&in.Queue, queues, now)
 	if m.opts.Problems != nil {
 		in.Problems = m.opts.Problems()
 	}
@@ -360,30 +366,14 @@ func (m *Monitor) gather(now time.Time) inputs {
 	return in
 }
 
-// addQueues combines the values of all queues. It takes the oldest message from the queue where it is closest to the
-// end of its retention period.
-func (m *Monitor) addQueues(sum *queueInputs, queues []QueueState, now time.Time) {
-	sum.Known = len(queues) > 0
-	var nearest float64
-
-	for _, q := range queues {
-		if !q.Known {
-			sum.Known = false
-			continue
-		}
-		sum.Backlog += q.Backlog
-		sum.DeadLetters += q.DeadLetters
-		if q.HasDeadLetters {
-			sum.NewDeadLetters += m.increases.within("dead letters of "+q.Name, q.DeadLettered, q.DeadLettered, now)
-		}
-		if !q.Taken.IsZero() && (sum.Taken.IsZero() || q.Taken.Before(sum.Taken)) {
-			sum.Taken = q.Taken
-		}
-		if share := q.Oldest.Seconds() / q.Retention.Seconds(); share > nearest {
-			nearest, sum.Oldest, sum.Retention, sum.OldestIn = share, q.Oldest, q.Retention, q.Name
-		}
+// addCounts adds what happened to a queue's messages in the last five minutes.
+func (m *Monitor) addCounts(q *queueInputs, now time.Time) {
+	c := m.of(q.Name)
+	recent, last := c.deliveries.sum(now)
+	q.Deliveries, q.P95, q.LastFailed = recent.classes, recent.latencies.Percentile(0.95), last
+	q.Expired = m.increases.within("expired messages of "+q.Name, 0, c.expired.Load(), now)
+	if q.Known && q.HasDeadLetters {
+		added := m.increases.within("dead letters of "+q.Name, q.DeadLettered, q.DeadLettered, now)
+		q.NewDeadLetters = min(added, q.DeadLetters)
 	}
-
-	sum.Expired = m.increases.within("expired messages", 0, m.expired.Load(), now)
-	sum.NewDeadLetters = min(sum.NewDeadLetters, sum.DeadLetters)
 }

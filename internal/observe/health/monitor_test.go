@@ -96,7 +96,7 @@ func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
 	})
 }
 
-func TestSourcesAreAddedUp(t *testing.T) {
+func TestSourcesAreCountedPerQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.runs = true
@@ -110,38 +110,19 @@ func TestSourcesAreAddedUp(t *testing.T) {
 	}
 	m := w.monitor()
 	close(w.started)
-	m.Expired(5)
-	m.Delivered(Server, time.Second)
+	m.Expired("jobs", 5)
+	m.Delivered("jobs", Server, time.Second, Failure{"42", "HTTP 500"})
 	m.gather(noon)
 	w.queues[0].DeadLetters, w.queues[0].DeadLettered = 4, 4
 	in := m.gather(noon.Add(time.Minute))
-	q := in.Queue
-	if !q.Known || q.Backlog != 7 || q.DeadLetters != 4 || q.NewDeadLetters != 3 || q.Expired != 5 ||
-		q.Oldest != 10*time.Second || q.Retention != 2*time.Minute || q.Taken != noon {
-		t.Errorf("queues: %+v", q)
+	jobs, mail := in.Queues[0], in.Queues[1]
+	if jobs.DeadLetters != 4 || jobs.NewDeadLetters != 3 || jobs.Expired != 5 ||
+		jobs.LastFailed.MessageID != "42" || mail.NewDeadLetters != 0 || mail.Expired != 0 || mail.LastFailed != (Failure{}) {
+		t.Errorf("queues: %+v", in.Queues)
 	}
-	if !in.Paused || in.InWork != 3 || in.DeliveryLimit != time.Hour || in.App.Processes[0].Restarts != 2 ||
-		in.Leader != w.leader || !in.NoLeader.Equal(m.opts.Began) || !in.App.Ready || !in.App.WasReady {
+	if in.App.Processes[0].Restarts != 2 || in.Leader != w.leader || !in.NoLeader.Equal(m.opts.Began) || !in.App.Ready ||
+		!in.App.WasReady {
 		t.Errorf("the rest: %+v", in)
-	}
-	w.queues[1].Known = false
-	if in := m.gather(noon); in.Queue.Known {
-		t.Error("known, though one queue is not")
-	}
-}
-
-// If the oldest messages of two queues are equally close to the end of their retention period, the first queue's is
-// reported.
-func TestOldestMessageIsThatOfTheFirstOfEqualQueues(t *testing.T) {
-	t.Parallel()
-	w := newWorld()
-	w.queues = []QueueState{
-		{Name: "jobs", Known: true, Oldest: 30 * time.Minute, Retention: time.Hour},
-		{Name: "mail", Known: true, Oldest: time.Minute, Retention: 2 * time.Minute},
-	}
-	close(w.started)
-	if q := w.monitor().gather(noon).Queue; q.Oldest != 30*time.Minute || q.Retention != time.Hour {
-		t.Errorf("got %+v", q)
 	}
 }
 
@@ -151,8 +132,8 @@ func TestEnvironmentThatReceivesFromNoQueue(t *testing.T) {
 	w.queues = nil
 	m := w.monitor()
 	close(w.started)
-	if in := m.gather(noon); in.Paused || in.Queue.Known {
-		t.Errorf("paused %v, figures known %v", in.Paused, in.Queue.Known)
+	if in := m.gather(noon); len(in.Queues) > 0 {
+		t.Errorf("queues %+v", in.Queues)
 	}
 	if got := m.Ready(); len(got) != 1 || got[0] != (Check{Name: "environment", OK: true}) {
 		t.Errorf("ready: %+v", got)
@@ -175,11 +156,11 @@ func TestChangesAreLoggedWithTheirCauses(t *testing.T) {
 			t.Errorf("when it is over: %s", got)
 		}
 		w.log.Reset()
-		w.queues[0].DeadLetters, w.queues[0].HasDeadLetters = 1, true
+		w.queues[0].DeadLetters, w.queues[0].HasDeadLetters, w.queues[0].DeadLetterQueue = 1, true, "jobs-dead"
 		m.judge(time.Now(), true)
 		w.queues[0].DeadLettered = 1
 		m.judge(time.Now(), true)
-		if got := w.log.String(); !strings.Contains(got, `status=Warning was=Info reason="1 message in the dead-letter queue`) {
+		if got := w.log.String(); !strings.Contains(got, `status=Warning was=Info reason="1 message in jobs-dead, 1 of them in the last 5 minutes." hint="tendril dead reasons -q jobs"`) {
 			t.Errorf("with a dead letter: %s", got)
 		}
 	})
@@ -195,12 +176,12 @@ func TestPollFailureLastsUntilAnAnswer(t *testing.T) {
 		time.Sleep(time.Minute)
 		m.PollFailed("jobs", errors.New("denied"), true)
 		m.PollAnswered("others")
-		want := pollFailure{Problem{begun, "jobs: denied"}, true}
-		if got := m.condition(time.Now(), m.opts.Queues(time.Now())).Poll; got != want {
+		want := pollFailure{Problem{begun, "denied"}, true}
+		if got := m.condition(time.Now(), m.opts.Queues(time.Now())).Queues[0].Poll; got != want {
 			t.Errorf("it fails since %+v, want %+v", got, want)
 		}
 		m.PollAnswered("jobs")
-		if got := m.condition(time.Now(), m.opts.Queues(time.Now())).Poll; got != (pollFailure{}) {
+		if got := m.condition(time.Now(), m.opts.Queues(time.Now())).Queues[0].Poll; got != (pollFailure{}) {
 			t.Errorf("after an answer: %+v", got)
 		}
 	})
@@ -251,7 +232,7 @@ func TestLostDataDirectoryIsReported(t *testing.T) {
 		text    string
 	}{
 		{"queues and a worker", embedded, DataDirState{cause, true}, false, Severe,
-			"The queue does not accept messages. /data was removed or moved."},
+			"The embedded queues do not accept messages. /data was removed or moved."},
 		{"queues alone", nil, DataDirState{cause, true}, false, Severe, ""},
 		{"queues on Amazon SQS", onSQS, DataDirState{cause, false}, true, Warning, "The data directory is lost: pauses, " +
 			"versions and events are not saved, and other commands cannot find this environment. /data was removed or moved."},

@@ -32,10 +32,17 @@ func live(last, now time.Time) []Check {
 func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)
-	queue := failing("queue", in.Queue.DeletesRefused != "", in.Queue.DeletesRefused)
-	if silence := in.Now.Sub(in.Poll.problem.Since); queue.OK && !in.Poll.problem.Since.IsZero() && silence >= maxSilence {
-		queue.Detail = "the queue has not answered for " + ago(silence) + "; it is shared, so this instance keeps " +
-			"serving"
+	queue := Check{Name: "queue", OK: true}
+	for i := range in.Queues {
+		q := &in.Queues[i]
+		if q.DeletesRefused.Reason != "" {
+			queue = Check{Name: "queue", Detail: q.Name + ": " + q.DeletesRefused.Reason}
+			break
+		}
+		since := q.Poll.problem.Since
+		if silence := in.Now.Sub(since); queue.Detail == "" && !since.IsZero() && silence >= maxSilence {
+			queue.Detail = q.Name + " has not answered for " + ago(silence) + "; it is shared, so this instance keeps serving"
+		}
 	}
 	return append(checks, queue)
 }
@@ -52,10 +59,10 @@ func startup(in inputs) []Check {
 func running(in inputs) Check { return failing("environment", in.Draining, "draining") }
 
 func store(in inputs) []Check {
-	if in.Queue.Failed == "" {
+	if in.Store == "" {
 		return nil
 	}
-	return []Check{failing("store", true, in.Queue.Failed)}
+	return []Check{failing("store", true, in.Store)}
 }
 
 func failing(name string, fails bool, reason string) Check {

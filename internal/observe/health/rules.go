@@ -9,13 +9,6 @@ import (
 	"unicode"
 )
 
-type finding struct {
-	status Status
-	cause  string
-	// certain means that the finding is a fact or count, which is not smoothed.
-	certain bool
-}
-
 // level is a threshold: values of at least at have the status.
 type level struct {
 	at     float64
@@ -32,20 +25,20 @@ func reach(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// measured returns a finding based on a measurement, which is smoothed. It returns nil if the status is "".
-func measured(s Status, format string, args ...any) []finding {
-	if s == "" {
+// measured returns a finding based on a measurement, which is smoothed. It returns nil if there is no status.
+func measured(c Cause) []finding {
+	if c.Status == "" {
 		return nil
 	}
-	return []finding{{s, fmt.Sprintf(format, args...), false}}
+	return []finding{{c, true}}
 }
 
-// certain returns a finding that is not smoothed, or nil if the status is "".
-func certain(s Status, format string, args ...any) []finding {
-	if s == "" {
+// fact returns a finding that is not smoothed, or nil if there is no status.
+func fact(c Cause) []finding {
+	if c.Status == "" {
 		return nil
 	}
-	return []finding{{s, fmt.Sprintf(format, args...), true}}
+	return []finding{{c, false}}
 }
 
 const startLimit = 10 * time.Minute
@@ -93,39 +86,51 @@ func appRule(in *inputs) []finding {
 	if a.Ready || in.Operation.Name != "" || in.Draining {
 		return nil
 	}
-	if !a.WasReady {
-		return certain(Severe, "The app has not become ready in %s.%s", ago(in.Now.Sub(in.Started)), in.because(a.Reason))
-	}
-	status := Warning
+	c := Cause{Kind: "app", Status: Warning, Since: a.Since, Remedy: "tendril doctor"}
+	what, state := "The app", "is not ready and receives no messages"
 	if in.Now.Sub(a.Since) >= notReadyGrace {
-		status = Severe
+		c.Status = Severe
 	}
+	if !a.WasReady {
+		c.Status, c.Since, state = Severe, in.Started, "has not become ready since the start"
+	}
+	if len(a.Processes) == 0 && len(a.Queues) > 0 {
+		what = "The app of " + strings.Join(a.Queues, ", ")
+	}
+
 	reason := in.because(a.Reason)
 	for _, p := range a.Processes {
-		if p.GivenUp && strings.HasPrefix(a.Reason, p.Name+" ") {
+		if !strings.HasPrefix(a.Reason, p.Name+" ") {
+			continue
+		}
+		c.Name, c.Remedy = p.Name, logsOf(p.Name)
+		if p.GivenUp {
 			reason = "" // reported by processRule
 		}
 	}
-	return certain(status, "The app has not been ready for %s and receives no messages.%s", ago(in.Now.Sub(a.Since)), reason)
+	c.Text = what + " " + state + "." + reason
+	return fact(c)
 }
 
-func processRule(in *inputs) []finding {
-	var found []finding
+func logsOf(process string) string { return "tendril logs " + process }
+
+func processRule(in *inputs) (found []finding) {
 	for _, p := range in.App.Processes {
-		last := ""
-		if p.LastExit != "" {
-			last = " Its last run ended with " + p.LastExit + "."
-		}
+		c := Cause{Kind: "process", Name: p.Name, Remedy: logsOf(p.Name)}
 		if p.GivenUp {
 			next := "is not restarted"
 			if p.RetryAfter > 0 {
 				next = "is retried every " + ago(p.RetryAfter)
 			}
-			found = append(found, certain(Severe, "Process %s failed too often and %s.%s", p.Name, next, last)...)
-			continue
+			c.Status, c.Text = Severe, fmt.Sprintf("Process %s failed too often and %s.", p.Name, next)
+		} else {
+			c.Status = reach(float64(p.Restarts), level{1, Warning}, level{3, Degraded}, level{10, Severe})
+			c.Text = fmt.Sprintf("Process %s was restarted %s in the last 5 minutes.", p.Name, count(int64(p.Restarts), "time"))
 		}
-		found = append(found, certain(reach(float64(p.Restarts), level{1, Warning}, level{3, Degraded}, level{10, Severe}),
-			"Process %s was restarted %s in the last 5 minutes.%s", p.Name, count(int64(p.Restarts), "time"), last)...)
+		if p.LastExit != "" {
+			c.Text += " Its last run ended with " + p.LastExit + "."
+		}
+		found = append(found, fact(c)...)
 	}
 	return found
 }
@@ -135,11 +140,12 @@ func operationRule(in *inputs) []finding {
 	if o.Name == "" {
 		return nil
 	}
-	took := in.Now.Sub(o.Since)
-	if took >= cmp.Or(o.Limit, startLimit) {
-		return certain(Warning, "Still performing %s (running for %s).", o.Name, ago(took))
+	c := Cause{Kind: "operation", Status: Info, Text: "Performing " + o.Name + ".", Remedy: "tendril events --kind deploy",
+		Since: o.Since}
+	if in.Now.Sub(o.Since) >= cmp.Or(o.Limit, startLimit) {
+		c.Status, c.Text, c.Remedy = Warning, "Still performing "+o.Name+".", "tendril deploy --abort"
 	}
-	return certain(Info, "Performing %s (running for %s).", o.Name, ago(took))
+	return fact(c)
 }
 
 func deploymentRule(in *inputs) []finding {
@@ -148,30 +154,67 @@ func deploymentRule(in *inputs) []finding {
 		return nil // a completed deployment is an event, not a cause
 	}
 	// This finding remains until a deployment succeeds.
-	return certain(Warning, "The deployment of %s failed %s ago; the previous version is still running.%s", d.Version,
-		ago(in.Now.Sub(d.Ended)), in.because(d.Failed))
+	reason := strings.TrimPrefix(d.Failed, "the deployment was rolled back: ")
+	c := Cause{Kind: "deployment", Status: Warning, Since: d.Ended, Remedy: "tendril logs --level warn",
+		Text: fmt.Sprintf("The deployment of %s failed; the previous version is still running.%s", d.Version, in.because(reason))}
+	first, _, _ := strings.Cut(reason, " ")
+	if slices.ContainsFunc(in.App.Processes, func(p Process) bool { return strings.HasPrefix(first, p.Name+"-") }) {
+		c.Remedy = logsOf(first) // the output of the new version's process
+	}
+	return fact(c)
 }
 
 func stopRule(in *inputs) []finding {
-	switch {
-	case in.Draining && in.InWork == 1:
-		return certain(Info, "Draining: receiving has stopped, 1 delivery is in flight.")
-	case in.Draining:
-		return certain(Info, "Draining: receiving has stopped, %d deliveries are in flight.", in.InWork)
-	case in.RegistryLost != "":
-		return certain(Degraded, "Receiving has stopped.%s", in.because(in.RegistryLost))
-	case in.Paused:
-		return certain(Info, "Receiving is paused.")
+	if in.RegistryLost != "" && !in.Draining {
+		return fact(Cause{Kind: "registry", Status: Degraded, Remedy: "tendril instances",
+			Text: "Receiving has stopped." + in.because(in.RegistryLost)})
 	}
-	return nil
+	if !in.Draining {
+		return nil
+	}
+	inWork := 0
+	for i := range in.Queues {
+		inWork += in.Queues[i].InWork
+	}
+	text := fmt.Sprintf("Draining: receiving has stopped, %d deliveries are in flight.", inWork)
+	if inWork == 1 {
+		text = "Draining: receiving has stopped, 1 delivery is in flight."
+	}
+	return fact(Cause{Kind: "drain", Status: Info, Text: text, Remedy: "tendril status"})
+}
+
+// pauseRule reports a paused queue, or at the first of several queues that all are paused.
+func pauseRule(in *inputs, q *queueInputs) []finding {
+	if !q.Paused || in.Draining {
+		return nil
+	}
+	c := Cause{Kind: KindPaused, Name: q.Name, Status: Info, Since: q.PausedAt, Remedy: "tendril queues resume " + q.Name,
+		Text: "Queue " + q.Name + " is paused" + by(q.PausedBy) + "." + in.because(q.PauseReason)}
+	all := !slices.ContainsFunc(in.Queues, func(q queueInputs) bool { return !q.Paused })
+	if all && len(in.Queues) > 1 {
+		if q.Name != in.Queues[0].Name {
+			return nil
+		}
+		c.Name, c.Remedy = "", "tendril queues resume --all"
+		c.Text = "All queues are paused" + by(q.PausedBy) + "." + in.because(q.PauseReason)
+	}
+	return fact(c)
+}
+
+func by(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " by " + name
 }
 
 // Failures among fewer than fewRequests deliveries in five minutes are not significant, unless there are at least
 // fewFailures and they are the majority.
 const fewRequests, fewFailures = 10, 3
 
-func share(in *inputs, failed int64, words string, levels ...level) []finding {
-	total := in.Deliveries.total()
+// share judges the failed share of a queue's deliveries. The remedy shows the attempts of the last failed message.
+func (q *queueInputs) share(in *inputs, kind string, failed int64, words string, levels ...level) []finding {
+	total := q.Deliveries.total()
 	if failed == 0 || total == 0 {
 		return nil
 	}
@@ -182,18 +225,25 @@ func share(in *inputs, failed int64, words string, levels ...level) []finding {
 	}
 	few := ""
 	if total < fewRequests {
-		few = " There were too few in the last 5 minutes for a higher severity."
+		few = " There were too few for a higher severity."
 		if status == Severe && failed >= fewFailures {
 			status = Warning
 		} else {
 			status = Info
 		}
 	}
-	return certain(status, "%.1f %% of the deliveries (%d of %d) %s.%s", percent, failed, total, words, few)
+	c := Cause{Kind: kind, Name: q.Name, Status: status, Remedy: "tendril logs --level warn",
+		Text: fmt.Sprintf("%.1f %% of the deliveries from %s in the last 5 minutes (%d of %d) %s.%s", percent, q.Name, failed,
+			total, words, few)}
+	if q.LastFailed.MessageID != "" {
+		c.Text += " The last reason:" + in.because(q.LastFailed.Reason)
+		c.Remedy = "tendril logs --match " + q.LastFailed.MessageID
+	}
+	return fact(c)
 }
 
-func serverErrorRule(in *inputs) []finding {
-	d := in.Deliveries
+func serverErrorRule(in *inputs, q *queueInputs) []finding {
+	d := q.Deliveries
 	failed := d[Server] + d[FailedInside] + d[NoAnswer]
 	var ways []string // list only the kinds that occurred, because a function never returns 5xx
 	add := func(n int64, words string) {
@@ -208,111 +258,119 @@ func serverErrorRule(in *inputs) []finding {
 	add(d[Server], "failing with HTTP 5xx")
 	add(d[FailedInside], "failed by the function")
 	add(d[NoAnswer], "without an answer")
-	return share(in, failed, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded}, level{30, Severe})
+	found := q.share(in, "server-errors", failed, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded},
+		level{30, Severe})
+	if found != nil && 2*d[NoAnswer] > failed && len(in.App.Processes) > 0 { // the app hangs
+		found[0].Remedy = "tendril restart " + in.App.Processes[0].Name
+	}
+	return found
 }
 
 // clientErrorRule has higher thresholds, because an app may have good reasons to reject a message.
-func clientErrorRule(in *inputs) []finding {
-	n, words := in.Deliveries[Client]+in.Deliveries[Other], "are erroring with HTTP 4xx, or a redirect"
+func clientErrorRule(in *inputs, q *queueInputs) []finding {
+	n, words := q.Deliveries[Client]+q.Deliveries[Other], "are erroring with HTTP 4xx, or a redirect"
 	if in.IgnoreClientErrors {
-		n, words = in.Deliveries[Other], "are answered with a redirect"
+		n, words = q.Deliveries[Other], "are answered with a redirect"
 	}
-	return share(in, n, words, level{10, Warning}, level{30, Degraded}, level{60, Severe})
+	return q.share(in, "client-errors", n, words, level{10, Warning}, level{30, Degraded}, level{60, Severe})
 }
 
-func unreachedRule(in *inputs) []finding {
-	return share(in, in.Deliveries[Unreached], "did not reach the app", level{5, Warning}, level{25, Degraded},
+func unreachedRule(in *inputs, q *queueInputs) []finding {
+	return q.share(in, "unreached", q.Deliveries[Unreached], "did not reach the app", level{5, Warning}, level{25, Degraded},
 		level{60, Severe})
 }
 
 // unsentRule never exceeds Warning, because any sender can cause unsent messages and the app is not at fault.
-func unsentRule(in *inputs) []finding {
-	return share(in, in.Deliveries[Unsent],
-		"failed before a request was sent, for example because the task path was rejected; see the log", level{10, Warning})
+func unsentRule(in *inputs, q *queueInputs) []finding {
+	return q.share(in, "unsent", q.Deliveries[Unsent],
+		"failed before a request was sent, for example because the task path was rejected", level{10, Warning})
 }
 
-func latencyRule(in *inputs) []finding {
-	if in.DeliveryLimit <= 0 || in.Deliveries.total() < fewRequests || in.P95 < in.DeliveryLimit*8/10 {
+func latencyRule(_ *inputs, q *queueInputs) []finding {
+	if q.DeliveryLimit <= 0 || q.Deliveries.total() < fewRequests || q.P95 < q.DeliveryLimit*8/10 {
 		return nil
 	}
-	return measured(Warning, "One in twenty deliveries takes %.3g s or longer; the limit is %.3g s.",
-		in.P95.Seconds(), in.DeliveryLimit.Seconds())
+	return measured(Cause{Kind: "latency", Name: q.Name, Status: Warning, Remedy: "tendril explain inactivity-timeout",
+		Text: fmt.Sprintf("One in twenty deliveries from %s takes %.3g s or longer; the limit is %.3g s.", q.Name,
+			q.P95.Seconds(), q.DeliveryLimit.Seconds())})
 }
 
-func ageRule(in *inputs) []finding {
-	q := in.Queue
+func ageRule(in *inputs, q *queueInputs) []finding {
 	if !q.Known {
 		return nil
 	}
-	if q.Retention > 0 && q.Oldest >= q.Retention*8/10 {
-		return measured(Severe, "The oldest message%s has waited for %s; it is deleted after %s.", of(q.OldestIn), ago(q.Oldest),
-			ago(q.Retention))
+	c := Cause{Kind: "age", Name: q.Name, Remedy: "tendril queues show " + q.Name,
+		Status: reach(q.Oldest.Minutes(), level{1, Info}, level{5, Warning}, level{30, Degraded}),
+		Text:   fmt.Sprintf("The oldest message in %s has waited for %s", q.Name, ago(q.Oldest))}
+	if q.Backlog > 1 {
+		c.Text = fmt.Sprintf("The oldest of %d messages in %s has waited for %s", q.Backlog, q.Name, ago(q.Oldest))
 	}
-	return measured(reach(q.Oldest.Minutes(), level{5, Warning}, level{30, Degraded}),
-		"The oldest message%s has waited for %s.", of(q.OldestIn), ago(q.Oldest))
+	if q.Retention > 0 && q.Oldest >= q.Retention*8/10 {
+		c.Status = Severe
+		c.Text += "; it is deleted after " + ago(q.Retention)
+	}
+	c.Text += q.asOf(in) + "."
+	switch {
+	case q.Paused:
+		c.Remedy = "tendril queues resume " + q.Name
+	case q.Why != "":
+		c.Text += in.because(q.Why)
+	}
+	return measured(c)
 }
 
-// of returns a phrase that names a queue, or "".
-func of(name string) string {
-	if name == "" {
+// asOf returns how old the counts of a queue on Amazon SQS are, in parentheses.
+func (q *queueInputs) asOf(in *inputs) string {
+	if q.Taken.IsZero() {
 		return ""
 	}
-	return " in " + name
+	return " (" + ago(in.Now.Sub(q.Taken)) + " ago)"
 }
 
-func backlogRule(in *inputs) []finding {
-	q := in.Queue
-	if !q.Known || q.Backlog == 0 {
+func deadLetterRule(in *inputs, q *queueInputs) []finding {
+	if !q.Known || q.DeadLetters == 0 || slices.ContainsFunc(in.Queues, func(first queueInputs) bool {
+		return first.DeadLetterQueue == q.DeadLetterQueue && first.Name < q.Name && first.Known // they share it
+	}) {
 		return nil
 	}
-	status := Ok // mentioned in the report, but not a health problem
-	if q.Oldest >= time.Minute {
-		status = Info
-	}
-	return measured(status, "%s waiting in the queue%s.", count(q.Backlog, "message"), in.queueAge())
-}
-
-func deadLetterRule(in *inputs) []finding {
-	q := in.Queue
-	if !q.Known || q.DeadLetters == 0 {
-		return nil
+	to := cmp.Or(q.DeadLetterQueue, "the dead-letter queue of "+q.Name)
+	c := Cause{Kind: KindDeadLetters, Name: q.DeadLetterQueue, Status: Info, Remedy: "tendril dead reasons -q " + q.Name,
+		Text: count(q.DeadLetters, "message") + " in " + to}
+	if !q.Taken.IsZero() {
+		c.Text = "About " + c.Text // Amazon SQS counts approximately
 	}
 	if q.NewDeadLetters > 0 {
-		return certain(Warning, "%s in the dead-letter queue, %d of them in the last 5 minutes%s.",
-			count(q.DeadLetters, "message"), q.NewDeadLetters, in.queueAge())
+		c.Status = Warning
+		c.Text += fmt.Sprintf(", %d of them in the last 5 minutes", q.NewDeadLetters)
 	}
-	return certain(Info, "%s in the dead-letter queue%s.", count(q.DeadLetters, "message"), in.queueAge())
-}
-
-func (in *inputs) queueAge() string {
-	if in.Queue.Taken.IsZero() {
-		return ""
-	}
-	return " (" + ago(in.Now.Sub(in.Queue.Taken)) + " ago)"
+	c.Text += q.asOf(in) + "."
+	return fact(c)
 }
 
 // expiredRule reports messages that this instance deleted at the end of their retention period. It works even if the
 // queue's other values are unknown.
-func expiredRule(in *inputs) []finding {
-	if in.Queue.Expired == 0 {
+func expiredRule(_ *inputs, q *queueInputs) []finding {
+	if q.Expired == 0 {
 		return nil
 	}
-	return certain(Warning, "%s deleted in the last 5 minutes at the end of the retention period.",
-		count(in.Queue.Expired, "message"))
+	return fact(Cause{Kind: "expired", Name: q.Name, Status: Warning, Remedy: "tendril queues show " + q.Name,
+		Text: count(q.Expired, "message") + " of " + q.Name + " deleted in the last 5 minutes at the end of the retention period."})
 }
 
 func problemRule(in *inputs) (found []finding) {
-	for _, text := range in.Problems {
-		found = append(found, certain(Warning, "%s", strings.ToUpper(text[:1])+text[1:])...)
+	for _, p := range in.Problems {
+		found = append(found, fact(Cause{Kind: "stored", Name: p.Queue, Status: Warning, Remedy: p.Remedy,
+			Text: strings.ToUpper(p.Text[:1]) + p.Text[1:]})...)
 	}
 	return found
 }
 
 func storeRule(in *inputs) []finding {
-	if in.Queue.Failed == "" {
+	if in.Store == "" {
 		return nil
 	}
-	return certain(Severe, "The queue does not accept messages.%s", in.because(in.Queue.Failed))
+	return fact(Cause{Kind: "store", Status: Severe, Remedy: "tendril doctor",
+		Text: "The embedded queues do not accept messages." + in.because(in.Store)})
 }
 
 // dataDirRule covers data directories without embedded queues. storeRule covers those with them.
@@ -320,21 +378,23 @@ func dataDirRule(in *inputs) []finding {
 	if in.DataDir.Lost == "" || in.DataDir.Embedded {
 		return nil
 	}
-	return certain(Warning, "The data directory is lost: pauses, versions and events are not saved, and other "+
-		"commands cannot find this environment.%s", in.because(in.DataDir.Lost))
+	return fact(Cause{Kind: "data-dir", Status: Warning, Remedy: "tendril doctor", Text: "The data directory is lost: pauses, " +
+		"versions and events are not saved, and other commands cannot find this environment." + in.because(in.DataDir.Lost)})
 }
 
-func pollRule(in *inputs) []finding {
-	p := in.Poll
-	if p.problem.Since.IsZero() {
+func pollRule(in *inputs, q *queueInputs) []finding {
+	p := q.Poll.problem
+	if p.Since.IsZero() {
 		return nil
 	}
-	failing := in.Now.Sub(p.problem.Since)
-	if p.Final {
-		return certain(Severe, "Reading the queue has been rejected for %s.%s", ago(failing), in.because(p.problem.Reason))
+	c := Cause{Kind: "receive", Name: q.Name, Since: p.Since, Remedy: "tendril doctor"}
+	if q.Poll.Final {
+		c.Status, c.Text = Severe, "Reading queue "+q.Name+" is rejected."+in.because(p.Reason)
+		return fact(c)
 	}
-	return measured(reach(failing.Seconds(), level{30, Warning}, level{120, Degraded}, level{300, Severe}),
-		"The queue has not answered for %s.%s", ago(failing), in.because(p.problem.Reason))
+	c.Status = reach(in.Now.Sub(p.Since).Seconds(), level{30, Warning}, level{120, Degraded}, level{300, Severe})
+	c.Text = "Queue " + q.Name + " does not answer." + in.because(p.Reason)
+	return measured(c)
 }
 
 func leaderRule(in *inputs) []finding {
@@ -342,10 +402,9 @@ func leaderRule(in *inputs) []finding {
 	if l.Tasks == 0 || in.NoLeader.IsZero() {
 		return nil
 	}
-	without := in.Now.Sub(in.NoLeader)
-	return measured(reach(without.Seconds(), level{60, Warning}, level{600, Degraded}),
-		"No leader for %s, needed by %s.%s", ago(without), count(int64(l.Tasks), "periodic task"),
-		in.because(l.Error))
+	return measured(Cause{Kind: "leader", Since: in.NoLeader, Remedy: "tendril tasks",
+		Status: reach(in.Now.Sub(in.NoLeader).Seconds(), level{60, Warning}, level{600, Degraded}),
+		Text:   "No leader, needed by " + count(int64(l.Tasks), "periodic task") + "." + in.because(l.Error)})
 }
 
 // failedRuns is the number of consecutive failed runs that leads to a Warning. A single failed run is retried.
@@ -354,20 +413,23 @@ const failedRuns = 2
 func taskRule(in *inputs) (found []finding) {
 	for i := range in.Tasks {
 		t := &in.Tasks[i]
+		task := "the periodic task " + t.Name
 		if t.Problem != "" {
-			found = append(found, certain(Warning, "Enqueueing the periodic task %s fails.%s", t.Name,
-				in.because(t.Problem))...)
-		}
-		status := Info
-		if t.FailedRuns >= failedRuns {
-			status = Warning
+			found = append(found, fact(Cause{Kind: "enqueue", Name: t.Name, Status: Warning, Remedy: "tendril tasks",
+				Text: "Enqueueing " + task + " fails." + in.because(t.Problem)})...)
 		}
 		if t.FailedRuns > 0 {
-			found = append(found, certain(status, "The periodic task %s failed in its last %s.%s", t.Name,
-				counted(t.FailedRuns, "run"), in.because(t.LastFailure))...)
+			c := Cause{Kind: "task", Name: t.Name, Status: Info, Remedy: "tendril tasks history " + t.Name,
+				Text: "T" + task[1:] + " failed in its last " + counted(t.FailedRuns, "run") + "." + in.because(t.LastFailure)}
+			if t.FailedRuns >= failedRuns {
+				c.Status = Warning
+			}
+			found = append(found, fact(c)...)
 		}
 		if t.Paused {
-			found = append(found, certain(Info, "The periodic task %s is paused.%s", t.Name, in.because(t.Reason))...)
+			found = append(found, fact(Cause{Kind: "task-paused", Name: t.Name, Status: Info, Since: t.PausedAt,
+				Remedy: "tendril tasks resume " + t.Name,
+				Text:   "T" + task[1:] + " is paused" + by(t.PausedBy) + "." + in.because(t.PauseReason)})...)
 		}
 	}
 	return found
@@ -384,7 +446,8 @@ func scalingRule(in *inputs) []finding {
 	if in.Scaling == "" {
 		return nil
 	}
-	return certain(Info, "The group keeps its size.%s", in.because(in.Scaling))
+	return fact(Cause{Kind: "scaling", Status: Info, Remedy: "tendril scale",
+		Text: "The group keeps its size." + in.because(in.Scaling)})
 }
 
 func cpuRule(in *inputs) []finding {
@@ -392,13 +455,15 @@ func cpuRule(in *inputs) []finding {
 	if !h.CPU.Known {
 		return nil
 	}
-	status := reach(h.CPU.Value, level{95, Info})
+	c := Cause{Kind: "cpu", Status: reach(h.CPU.Value, level{95, Info}), Remedy: "top",
+		Text: fmt.Sprintf("%.0f %% of CPU is in use.", h.CPU.Value)}
 	// A busy worker uses much CPU time. That leads to a Warning only if other tasks on the machine have to wait.
-	if status != "" && h.Load.Known && h.Load.Value >= 3*float64(h.CPUs) {
-		return measured(Warning, "%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
+	if c.Status != "" && h.Load.Known && h.Load.Value >= 3*float64(h.CPUs) {
+		c.Status = Warning
+		c.Text = fmt.Sprintf("%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
 			count(int64(h.CPUs), "processor"))
 	}
-	return measured(status, "%.0f %% of CPU is in use.", h.CPU.Value)
+	return measured(c)
 }
 
 func memoryRule(in *inputs) []finding {
@@ -407,7 +472,8 @@ func memoryRule(in *inputs) []finding {
 		return nil
 	}
 	used := 100 - 100*h.MemoryFree.Value/h.Memory
-	return measured(reach(used, level{90, Warning}, level{97, Degraded}), "%.0f %% of memory is in use.", used)
+	return measured(Cause{Kind: "memory", Status: reach(used, level{90, Warning}, level{97, Degraded}), Remedy: "top",
+		Text: fmt.Sprintf("%.0f %% of memory is in use.", used)})
 }
 
 // Thresholds for free disk space in bytes, which apply at any disk size.
@@ -422,18 +488,19 @@ func diskRule(in *inputs) []finding {
 		return nil
 	}
 	used, free := 100-100*h.DiskFree.Value/h.Disk, h.DiskFree.Value
-	status := reach(used, level{90, Warning}, level{95, Degraded}, level{99, Severe})
+	c := Cause{Kind: "disk", Status: reach(used, level{90, Warning}, level{95, Degraded}, level{99, Severe}),
+		Remedy: "du -axh " + h.Mount + " | sort -h | tail",
+		Text:   fmt.Sprintf("%.0f %% of the disk of %s is in use, %.0f MiB are free.", used, h.Path, free/(1<<20))}
 	switch {
 	case free < noFree:
-		status = Severe
+		c.Status = Severe
 	case free >= 20*fewFree:
-		status = ""
-	case free >= fewFree && status == Severe:
-		status = Degraded
+		c.Status = ""
+	case free >= fewFree && c.Status == Severe:
+		c.Status = Degraded
 	}
-	refused := ""
 	if free < min(noFree, h.Disk/16) {
-		refused = " Sends to embedded queues are refused. Free space on that disk outside the data directory."
+		c.Text += " Sends to embedded queues are refused. Free space below " + h.Mount + ", outside the data directory."
 	}
-	return measured(status, "%.0f %% of the disk of %s is in use, %.0f MiB are free.%s", used, h.Path, free/(1<<20), refused)
+	return measured(c)
 }

@@ -15,11 +15,11 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 func well() inputs {
 	return inputs{
 		Now: noon, Started: noon.Add(-time.Hour),
-		App:        appInputs{Ready: true, WasReady: true},
-		Deliveries: counts{Success: 1000},
-		Queue:      queueInputs{Known: true},
+		App: appInputs{Ready: true, WasReady: true},
+		Queues: []queueInputs{{QueueState: QueueState{Name: "jobs", Known: true, DeadLetterQueue: "jobs-dead"},
+			Deliveries: counts{Success: 1000}}},
 		Host: Reading{CPU: known(40), Load: known(1), CPUs: 4, MemoryFree: known(4 << 30), Memory: 8 << 30,
-			DiskFree: known(50 << 30), Disk: 100 << 30, Path: "/data"},
+			DiskFree: known(50 << 30), Disk: 100 << 30, Path: "/data/jobs", Mount: "/data"},
 	}
 }
 
@@ -28,7 +28,7 @@ func TestRules(t *testing.T) {
 	const s, min, h = time.Second, time.Minute, time.Hour
 	before := func(d time.Duration) time.Time { return noon.Add(-d) }
 	requests := func(in *inputs, good, client, server int64) {
-		in.Deliveries = counts{Success: good, Client: client, Server: server}
+		in.Queues[0].Deliveries = counts{Success: good, Client: client, Server: server}
 	}
 	for _, c := range []struct {
 		name   string
@@ -38,8 +38,8 @@ func TestRules(t *testing.T) {
 	}{
 		{"nothing", func(*inputs) {}, Ok, ""},
 		{"a paused task", func(in *inputs) {
-			in.Tasks = []TaskState{{Name: "cleanup", Paused: true, Reason: "too slow"}}
-		}, Info, "The periodic task cleanup is paused. Too slow."},
+			in.Tasks = []TaskState{{Name: "cleanup", Paused: true, PausedBy: "ann", PauseReason: "too slow"}}
+		}, Info, "The periodic task cleanup is paused by ann. Too slow."},
 		{"a task that failed once", func(in *inputs) {
 			in.Tasks = []TaskState{{Name: "cleanup", FailedRuns: 1, LastFailure: "HTTP 500"}}
 		}, Info, "The periodic task cleanup failed in its last run. HTTP 500."},
@@ -55,14 +55,15 @@ func TestRules(t *testing.T) {
 		{"scale-in held", func(in *inputs) { in.Scaling = "scale-in is held: one of 3 was measured" }, Info,
 			"The group keeps its size. Scale-in is held: one of 3 was measured."},
 		{"the name of a queue in a reason", func(in *inputs) {
-			in.Poll = pollFailure{Problem{before(time.Minute), "hl: 127.0.0.1:1 did not answer"}, true}
-		}, Severe, "Reading the queue has been rejected for 60 seconds. hl: 127.0.0.1:1 did not answer."},
+			in.Queues[0].Poll = pollFailure{Problem{before(time.Minute), "hl: 127.0.0.1:1 did not answer"}, true}
+		}, Severe, "Reading queue jobs is rejected. hl: 127.0.0.1:1 did not answer."},
 		{"the name of a replica in a reason", func(in *inputs) {
-			in.Deployment = Deployment{Version: "v2", Ended: noon, Failed: "web-2 was not ready within 14s"}
-		}, Warning, "; the previous version is still running. web-2 was not ready within 14s."},
+			in.App.Processes = []Process{{Name: "web"}}
+			in.Deployment = Deployment{Version: "v2", Ended: noon, Failed: "the deployment was rolled back: web-2 was not ready within 14s"}
+		}, Warning, "; the previous version is still running. web-2 was not ready within 14s. (tendril logs web-2)"},
 		{"a disk of which sends are refused", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 1<<30, known(50<<20)
-		}, Severe, "50 MiB are free. Sends to embedded queues are refused. Free space on that disk outside the data directory."},
+		}, Severe, "50 MiB are free. Sends to embedded queues are refused. Free space below /data, outside the data directory."},
 		{"a small disk with more than its reserve", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 300<<20, known(24<<20)
 		}, Severe, "24 MiB are free."},
@@ -70,16 +71,16 @@ func TestRules(t *testing.T) {
 		{"a start", func(in *inputs) {
 			in.App = appInputs{Reason: "port 5000 refused"}
 			in.Started = before(12 * s)
-		}, Pending, "Performing initialization (running for 12 seconds). Port 5000 refused."},
+		}, Pending, "Performing initialization. Port 5000 refused."},
 		{"a start without the data directory", func(in *inputs) {
 			in.App = appInputs{}
 			in.Started = before(12 * s)
-			in.Queue.Failed = "/data was removed or moved"
-		}, Severe, "The queue does not accept messages. /data was removed or moved."},
+			in.Store = "/data was removed or moved"
+		}, Severe, "The embedded queues do not accept messages. /data was removed or moved."},
 		{"a long start", func(in *inputs) {
 			in.App = appInputs{}
 			in.Started = before(10 * min)
-		}, Severe, "The app has not become ready in 10 minutes."},
+		}, Severe, "The app has not become ready since the start."},
 		{"a start with its own limit", func(in *inputs) {
 			in.App = appInputs{}
 			in.Started = before(20 * min)
@@ -95,7 +96,7 @@ func TestRules(t *testing.T) {
 		}, Severe, "and receives no messages. Web ended."},
 		{"not ready for a moment", func(in *inputs) {
 			in.App.Ready, in.App.Since = false, before(10*s)
-		}, Warning, "has not been ready for 10 seconds"},
+		}, Warning, "The app is not ready and receives no messages."},
 		{"not ready", func(in *inputs) {
 			in.App.Ready, in.App.Since, in.App.Reason = false, before(20*s), "it exited"
 		}, Severe, "and receives no messages. It exited."},
@@ -117,7 +118,7 @@ func TestRules(t *testing.T) {
 
 		{"an operation", func(in *inputs) {
 			in.Operation = Operation{Name: "application deployment", Since: before(31 * s)}
-		}, Info, "Performing application deployment (running for 31 seconds)."},
+		}, Info, "Performing application deployment."},
 		{"an operation while not ready", func(in *inputs) {
 			in.Operation = Operation{Name: "deployment", Since: before(31 * s)}
 			in.App.Ready = false
@@ -127,125 +128,128 @@ func TestRules(t *testing.T) {
 		}, Warning, "Still performing"},
 		{"a completed deployment", func(in *inputs) { in.Deployment = Deployment{Version: "v2", Ended: before(23 * s)} }, Ok, ""},
 		{"an old message of a queue", func(in *inputs) {
-			in.Queue = queueInputs{Known: true, Oldest: 6 * min, OldestIn: "mail"}
+			in.Queues[0].Name, in.Queues[0].Oldest = "mail", 6*min
 		}, Warning, "The oldest message in mail has waited for 6 minutes."},
 		{"a deployment that failed", func(in *inputs) {
 			in.Deployment = Deployment{Version: "v2", Ended: before(9 * h), Failed: "it was not ready in 60s"}
-		}, Warning, "failed 9 hours ago; the previous version is still running. It was not ready in 60s."},
+		}, Warning, "failed; the previous version is still running. It was not ready in 60s."},
 
 		{"2.9 % of 5xx", func(in *inputs) { requests(in, 971, 0, 29) }, Ok, ""},
 		{"3 % of 5xx", func(in *inputs) {
 			requests(in, 970, 0, 30)
-		}, Warning, "3.0 % of the deliveries (30 of 1000) are failing with HTTP 5xx."},
+		}, Warning, "3.0 % of the deliveries from jobs in the last 5 minutes (30 of 1000) are failing with HTTP 5xx."},
 		{"15 % of 5xx", func(in *inputs) { requests(in, 850, 0, 150) }, Degraded, "15.0 %"},
 		{"60 % of 5xx", func(in *inputs) {
 			requests(in, 40, 0, 60)
-		}, Severe, "60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx."},
+		}, Severe, "60.0 % of the deliveries from jobs in the last 5 minutes (60 of 100) are failing with HTTP 5xx."},
 		{"30 % of 5xx", func(in *inputs) { requests(in, 70, 0, 30) }, Severe, "30.0 %"},
 		{"no answers", func(in *inputs) {
-			in.Deliveries = counts{Success: 50, Server: 10, NoAnswer: 40}
-		}, Severe, "50.0 % of the deliveries (50 of 100) are failing with HTTP 5xx (10) or without an answer (40)."},
+			in.Queues[0].Deliveries = counts{Success: 50, Server: 10, NoAnswer: 40}
+		}, Severe, "50.0 % of the deliveries from jobs in the last 5 minutes (50 of 100) are failing with HTTP 5xx (10) or without an answer (40)."},
 		{"nothing but no answers", func(in *inputs) {
-			in.Deliveries = counts{Success: 60, NoAnswer: 40}
-		}, Severe, "40.0 % of the deliveries (40 of 100) are without an answer."},
+			in.Queues[0].Deliveries = counts{Success: 60, NoAnswer: 40}
+		}, Severe, "40.0 % of the deliveries from jobs in the last 5 minutes (40 of 100) are without an answer."},
+		{"a hanging app", func(in *inputs) {
+			in.App.Processes = []Process{{Name: "web"}}
+			in.Queues[0].Deliveries, in.Queues[0].LastFailed = counts{Success: 10, NoAnswer: 40}, Failure{"42", "no answer within 20s"}
+		}, Severe, "are without an answer. The last reason: No answer within 20s. (tendril restart web)"},
 		{"a function that fails", func(in *inputs) {
-			in.Deliveries = counts{Success: 970, FailedInside: 30}
-		}, Warning, "3.0 % of the deliveries (30 of 1000) are failed by the function."},
+			in.Queues[0].Deliveries = counts{Success: 970, FailedInside: 30}
+		}, Warning, "3.0 % of the deliveries from jobs in the last 5 minutes (30 of 1000) are failed by the function."},
 		{"a function that fails or hangs", func(in *inputs) {
-			in.Deliveries = counts{Success: 80, FailedInside: 5, NoAnswer: 15}
-		}, Degraded, "20.0 % of the deliveries (20 of 100) are failed by the function (5) or without an answer (15)."},
+			in.Queues[0].Deliveries = counts{Success: 80, FailedInside: 5, NoAnswer: 15}
+		}, Degraded, "20.0 % of the deliveries from jobs in the last 5 minutes (20 of 100) are failed by the function (5) or without an answer (15)."},
 		{"an app and a function that fail", func(in *inputs) {
-			in.Deliveries = counts{Server: 20, FailedInside: 30}
-		}, Severe, "100.0 % of the deliveries (50 of 50) are failing with HTTP 5xx (20) or failed by the function (30)."},
+			in.Queues[0].Deliveries = counts{Server: 20, FailedInside: 30}
+		}, Severe, "100.0 % of the deliveries from jobs in the last 5 minutes (50 of 50) are failing with HTTP 5xx (20) or failed by the function (30)."},
 		{"9.9 % of 4xx", func(in *inputs) { requests(in, 901, 99, 0) }, Ok, ""},
 		{"10 % of 4xx", func(in *inputs) {
 			requests(in, 90, 10, 0)
-		}, Warning, "10.0 % of the deliveries (10 of 100) are erroring with HTTP 4xx"},
+		}, Warning, "10.0 % of the deliveries from jobs in the last 5 minutes (10 of 100) are erroring with HTTP 4xx"},
 		{"30 % of 4xx", func(in *inputs) { requests(in, 70, 30, 0) }, Degraded, ""},
 		{"60 % of 4xx", func(in *inputs) { requests(in, 40, 60, 0) }, Severe, ""},
 		{"60 % of 4xx, ignored", func(in *inputs) { requests(in, 40, 60, 0); in.IgnoreClientErrors = true }, Ok, ""},
 		{"redirects, 4xx ignored", func(in *inputs) {
-			in.Deliveries, in.IgnoreClientErrors = counts{Success: 30, Client: 10, Other: 60}, true
-		}, Severe, "60.0 % of the deliveries (60 of 100) are answered with a redirect."},
-		{"redirects", func(in *inputs) { in.Deliveries = counts{Success: 40, Other: 60} }, Severe, "or a redirect"},
+			in.Queues[0].Deliveries, in.IgnoreClientErrors = counts{Success: 30, Client: 10, Other: 60}, true
+		}, Severe, "60.0 % of the deliveries from jobs in the last 5 minutes (60 of 100) are answered with a redirect."},
+		{"redirects", func(in *inputs) { in.Queues[0].Deliveries = counts{Success: 40, Other: 60} }, Severe, "or a redirect"},
 		{"too few", func(in *inputs) {
 			requests(in, 0, 9, 0)
-		}, Warning, "100.0 % of the deliveries (9 of 9) are erroring with HTTP 4xx, or a redirect. There were too few"},
+		}, Warning, "100.0 % of the deliveries from jobs in the last 5 minutes (9 of 9) are erroring with HTTP 4xx, or a redirect. There were too few for a higher severity."},
 		{"just enough", func(in *inputs) { requests(in, 0, 10, 0) }, Severe, "(10 of 10)"},
 		{"the fewest failures that are a Warning", func(in *inputs) { requests(in, 0, 3, 0) }, Warning, "(3 of 3)"},
 		{"far too few", func(in *inputs) { requests(in, 0, 2, 0) }, Info, "(2 of 2)"},
 		{"too few, and some went well", func(in *inputs) {
 			requests(in, 5, 4, 0)
-		}, Info, "44.4 % of the deliveries (4 of 9)"},
+		}, Info, "44.4 % of the deliveries from jobs in the last 5 minutes (4 of 9)"},
 		{"unreached", func(in *inputs) {
-			in.Deliveries = counts{Success: 40, Unreached: 60}
-		}, Severe, "60.0 % of the deliveries (60 of 100) did not reach the app."},
-		{"some unreached", func(in *inputs) { in.Deliveries = counts{Success: 95, Unreached: 5} }, Warning, ""},
-		{"more unreached", func(in *inputs) { in.Deliveries = counts{Success: 75, Unreached: 25} }, Degraded, ""},
-		{"9 % unsent", func(in *inputs) { in.Deliveries = counts{Success: 91, Unsent: 9} }, Ok, ""},
+			in.Queues[0].Deliveries = counts{Success: 40, Unreached: 60}
+		}, Severe, "60.0 % of the deliveries from jobs in the last 5 minutes (60 of 100) did not reach the app."},
+		{"some unreached", func(in *inputs) { in.Queues[0].Deliveries = counts{Success: 95, Unreached: 5} }, Warning, ""},
+		{"more unreached", func(in *inputs) { in.Queues[0].Deliveries = counts{Success: 75, Unreached: 25} }, Degraded, ""},
+		{"9 % unsent", func(in *inputs) { in.Queues[0].Deliveries = counts{Success: 91, Unsent: 9} }, Ok, ""},
 		{"unsent", func(in *inputs) {
-			in.Deliveries = counts{Unsent: 100}
-		}, Warning, "100.0 % of the deliveries (100 of 100) failed before a request was sent"},
+			in.Queues[0].Deliveries = counts{Unsent: 100}
+		}, Warning, "100.0 % of the deliveries from jobs in the last 5 minutes (100 of 100) failed before a request was sent"},
 		{"near the limit", func(in *inputs) {
-			in.DeliveryLimit, in.P95 = 180*s, 144*s
+			in.Queues[0].DeliveryLimit, in.Queues[0].P95 = 180*s, 144*s
 		}, Warning, "takes 144 s or longer; the limit is 180 s."},
 		{"near the limit, just enough", func(in *inputs) {
-			in.Deliveries, in.DeliveryLimit, in.P95 = counts{Success: 10}, 180*s, 144*s
+			in.Queues[0].Deliveries, in.Queues[0].DeliveryLimit, in.Queues[0].P95 = counts{Success: 10}, 180*s, 144*s
 		}, Warning, "takes 144 s"},
 		{"near the limit, too few", func(in *inputs) {
-			in.Deliveries, in.DeliveryLimit, in.P95 = counts{Success: 9}, 180*s, 144*s
+			in.Queues[0].Deliveries, in.Queues[0].DeliveryLimit, in.Queues[0].P95 = counts{Success: 9}, 180*s, 144*s
 		}, Ok, ""},
-		{"below the limit", func(in *inputs) { in.DeliveryLimit, in.P95 = 180*s, 143*s }, Ok, ""},
-		{"no limit", func(in *inputs) { in.P95 = h }, Ok, ""},
+		{"below the limit", func(in *inputs) { in.Queues[0].DeliveryLimit, in.Queues[0].P95 = 180*s, 143*s }, Ok, ""},
+		{"no limit", func(in *inputs) { in.Queues[0].P95 = h }, Ok, ""},
 
-		{"a young message", func(in *inputs) { in.Queue.Oldest = 5*min - 1 }, Ok, ""},
+		{"a young message", func(in *inputs) { in.Queues[0].Oldest = min - 1 }, Ok, ""},
 		{"an old message", func(in *inputs) {
-			in.Queue.Oldest = 5 * min
-		}, Warning, "The oldest message has waited for 5 minutes."},
-		{"an older message", func(in *inputs) { in.Queue.Oldest = 30 * min }, Degraded, "30 minutes"},
+			in.Queues[0].Oldest = 5 * min
+		}, Warning, "The oldest message in jobs has waited for 5 minutes."},
+		{"an older message", func(in *inputs) { in.Queues[0].Oldest = 30 * min }, Degraded, "30 minutes"},
 		{"near the end of retention", func(in *inputs) {
-			in.Queue.Oldest, in.Queue.Retention = 77*h, 96*h
+			in.Queues[0].Oldest, in.Queues[0].Retention = 77*h, 96*h
 		}, Severe, "has waited for 3 days; it is deleted after 4 days."},
 		{"at four fifths of retention", func(in *inputs) {
-			in.Queue.Oldest, in.Queue.Retention = 80*min, 100*min
+			in.Queues[0].Oldest, in.Queues[0].Retention = 80*min, 100*min
 		}, Severe, "is deleted after 100 minutes"},
 		{"below four fifths of retention", func(in *inputs) {
-			in.Queue.Oldest, in.Queue.Retention = 80*min-1, 100*min
+			in.Queues[0].Oldest, in.Queues[0].Retention = 80*min-1, 100*min
 		}, Degraded, ""},
-		{"an age not known", func(in *inputs) { in.Queue = queueInputs{Oldest: h} }, Ok, ""},
-		{"a backlog", func(in *inputs) {
-			in.Queue.Backlog, in.Queue.Taken = 20, before(25*s)
-		}, Ok, "20 messages waiting in the queue (25 seconds ago)."},
+		{"an age not known", func(in *inputs) { in.Queues[0].Known, in.Queues[0].Oldest = false, h }, Ok, ""},
+		{"a backlog without old messages", func(in *inputs) { in.Queues[0].Backlog = 20 }, Ok, ""},
 		{"a backlog of a minute", func(in *inputs) {
-			in.Queue.Backlog, in.Queue.Oldest = 20, min
-		}, Info, "20 messages waiting in the queue."},
+			q := &in.Queues[0]
+			q.Backlog, q.Oldest, q.Taken, q.Why = 20, min, before(25*s), "no free slot: mail holds 20 of 20"
+		}, Info, "The oldest of 20 messages in jobs has waited for 60 seconds (25 seconds ago). No free slot: mail holds 20 of 20."},
 		{"dead letters", func(in *inputs) {
-			in.Queue.DeadLetters, in.Queue.Taken = 5, before(15*s)
-		}, Info, "5 messages in the dead-letter queue (15 seconds ago)."},
+			in.Queues[0].DeadLetters, in.Queues[0].Taken = 5, before(15*s)
+		}, Info, "About 5 messages in jobs-dead (15 seconds ago)."},
 		{"new dead letters", func(in *inputs) {
-			in.Queue.DeadLetters, in.Queue.NewDeadLetters = 5, 2
-		}, Warning, "5 messages in the dead-letter queue, 2 of them in the last 5 minutes."},
+			in.Queues[0].DeadLetters, in.Queues[0].NewDeadLetters = 5, 2
+		}, Warning, "5 messages in jobs-dead, 2 of them in the last 5 minutes."},
 		{"expired messages", func(in *inputs) {
-			in.Queue = queueInputs{Expired: 1}
-		}, Warning, "1 message deleted in the last 5 minutes at the end of the retention period."},
+			in.Queues[0].Known, in.Queues[0].Expired = false, 1
+		}, Warning, "1 message of jobs deleted in the last 5 minutes at the end of the retention period."},
 		{"a failed store", func(in *inputs) {
-			in.Queue.Failed = "input/output error"
-		}, Severe, "The queue does not accept messages. Input/output error."},
+			in.Store = "input/output error"
+		}, Severe, "The embedded queues do not accept messages. Input/output error."},
 
-		{"a short silence of the queue", func(in *inputs) { in.Poll.problem.Since = before(29 * s) }, Ok, ""},
+		{"a short silence of the queue", func(in *inputs) { in.Queues[0].Poll.problem.Since = before(29 * s) }, Ok, ""},
 		{"a silence of the queue", func(in *inputs) {
-			in.Poll.problem.Since, in.Poll.problem.Reason = before(30*s), "no route to host"
-		}, Warning, "The queue has not answered for 30 seconds. No route to host."},
-		{"a longer silence", func(in *inputs) { in.Poll.problem.Since = before(2 * min) }, Degraded, ""},
-		{"a long silence", func(in *inputs) { in.Poll.problem.Since = before(5 * min) }, Severe, "5 minutes"},
+			in.Queues[0].Poll.problem.Since, in.Queues[0].Poll.problem.Reason = before(30*s), "no route to host"
+		}, Warning, "Queue jobs does not answer. No route to host."},
+		{"a longer silence", func(in *inputs) { in.Queues[0].Poll.problem.Since = before(2 * min) }, Degraded, ""},
+		{"a long silence", func(in *inputs) { in.Queues[0].Poll.problem.Since = before(5 * min) }, Severe, ""},
 		{"a refusal", func(in *inputs) {
-			in.Poll.problem.Since, in.Poll.Final, in.Poll.problem.Reason = before(s), true, "access denied"
-		}, Severe, "Reading the queue has been rejected for 1 second. Access denied."},
+			in.Queues[0].Poll.problem.Since, in.Queues[0].Poll.Final, in.Queues[0].Poll.problem.Reason = before(s), true, "access denied"
+		}, Severe, "Reading queue jobs is rejected. Access denied."},
 
 		{"no leader for a moment", func(in *inputs) { in.Leader.Tasks, in.NoLeader = 2, before(59*s) }, Ok, ""},
 		{"no leader", func(in *inputs) {
 			in.Leader, in.NoLeader = LeaderState{Tasks: 2, Error: "throttled"}, before(min)
-		}, Warning, "No leader for 60 seconds, needed by 2 periodic tasks. Throttled."},
+		}, Warning, "No leader, needed by 2 periodic tasks. Throttled."},
 		{"no leader for long", func(in *inputs) {
 			in.Leader.Tasks, in.NoLeader = 1, before(10*min)
 		}, Degraded, "1 periodic task."},
@@ -264,7 +268,7 @@ func TestRules(t *testing.T) {
 		{"97 % of memory", func(in *inputs) { in.Host.Memory, in.Host.MemoryFree = 1000, known(30) }, Degraded, ""},
 		{"90 % of the disk", func(in *inputs) {
 			in.Host.DiskFree = known(10 << 30)
-		}, Warning, "90 % of the disk of /data is in use, 10240 MiB are free."},
+		}, Warning, "90 % of the disk of /data/jobs is in use, 10240 MiB are free."},
 		{"95 % of the disk", func(in *inputs) { in.Host.DiskFree = known(5 << 30) }, Degraded, ""},
 		{"99 % of the disk", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 10<<30, known(100<<20) }, Severe, ""},
 		{"99 % of a large disk", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 1<<40, known(8<<30) }, Degraded, ""},
@@ -282,23 +286,39 @@ func TestRules(t *testing.T) {
 		{"no room on a small disk", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 256<<20, known(60<<20) }, Severe, ""},
 
 		{"draining", func(in *inputs) {
-			in.Draining, in.InWork = true, 3
+			in.Draining, in.Queues[0].InWork = true, 3
 		}, Info, "Draining: receiving has stopped, 3 deliveries are in flight."},
-		{"paused", func(in *inputs) { in.Paused = true }, Info, "Receiving is paused."},
+		{"paused", func(in *inputs) {
+			in.Queues[0].Paused, in.Queues[0].PauseReason, in.Queues[0].PausedBy = true, "incident 12", "owner"
+		}, Info, "Queue jobs is paused by owner. Incident 12."},
+		{"an app elsewhere", func(in *inputs) {
+			in.App.Ready, in.App.Since, in.App.Queues = false, before(20*s), []string{"jobs", "mail"}
+		}, Severe, "The app of jobs, mail is not ready and receives no messages."},
+		{"the last failure", func(in *inputs) {
+			requests(in, 0, 0, 12)
+			in.Queues[0].LastFailed = Failure{"42", "HTTP 500: card declined"}
+		}, Severe, "are failing with HTTP 5xx. The last reason: HTTP 500: card declined."},
 	} {
 		in := well()
 		c.change(&in)
-		r := judge(in)
+		r := reportOf(causesOf(judge(in)))
 		if r.Status != c.want || r.Color != c.want.Color() {
 			t.Errorf("%s: %v (%s), want %s", c.name, r, r.Color, c.want)
 		}
-		switch found := slices.ContainsFunc(r.Causes, func(s string) bool { return strings.Contains(s, c.cause) }); {
+		switch found := slices.ContainsFunc(r.Details, func(one Cause) bool {
+			return strings.Contains(one.Text+" ("+one.Remedy+")", c.cause)
+		}); {
 		case c.want != Ok && len(r.Causes) == 0:
 			t.Errorf("%s: %s without a cause", c.name, c.want)
 		case c.cause == "" && c.want == Ok && len(r.Causes) > 0:
 			t.Errorf("%s: causes %q", c.name, r.Causes)
 		case c.cause != "" && !found:
 			t.Errorf("%s: causes %q, want %q", c.name, r.Causes, c.cause)
+		}
+		for _, cause := range r.Details {
+			if cause.Remedy == "" || cause.Kind == "" {
+				t.Errorf("%s: %+v has no remedy or kind", c.name, cause)
+			}
 		}
 		for _, s := range r.Causes {
 			if !strings.HasSuffix(s, ".") || strings.Contains(s, "%!") || strings.Contains(s, "  ") {
@@ -311,13 +331,13 @@ func TestRules(t *testing.T) {
 func TestWorstCauseComesFirst(t *testing.T) {
 	t.Parallel()
 	in := well()
-	in.Paused = true
+	in.Queues[0].Paused = true
 	in.Host.CPU, in.Host.MemoryFree = known(99), known(2<<28)
-	in.Deliveries = counts{Success: 40, Server: 60}
-	r := judge(in)
-	want := []string{"60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx.",
-		"94 % of memory is in use.", "99 % of CPU is in use.",
-		"Receiving is paused."}
+	in.Queues[0].Deliveries = counts{Success: 40, Server: 60}
+	r := reportOf(causesOf(judge(in)))
+	want := []string{"60.0 % of the deliveries from jobs in the last 5 minutes (60 of 100) are failing with HTTP 5xx.",
+		"94 % of memory is in use.", "Queue jobs is paused.",
+		"99 % of CPU is in use."}
 	if diff := cmp.Diff(want, r.Causes); diff != "" || r.Status != Severe {
 		t.Errorf("%s %s", r.Status, diff)
 	}
@@ -354,21 +374,21 @@ func TestProbes(t *testing.T) {
 		{"the app is down", func(in *inputs) { in.App.Ready, in.App.Reason = false, "it exited" }, false, true, "it exited"},
 		// The check still passes, because otherwise all instances would become unready at once.
 		{"the queue is away", func(in *inputs) {
-			in.Poll.problem.Since = long
-		}, true, true, "the queue has not answered for 60 minutes"},
+			in.Queues[0].Poll.problem.Since = long
+		}, true, true, "jobs has not answered for 60 minutes"},
 		{"the queue is gone", func(in *inputs) {
-			in.Poll.problem.Since, in.Poll.Final = long, true
+			in.Queues[0].Poll.problem.Since, in.Queues[0].Poll.Final = long, true
 		}, true, true, "it is shared"},
 		{"the queue is away for a moment", func(in *inputs) {
-			in.Poll.problem.Since = noon.Add(-59 * time.Second)
+			in.Queues[0].Poll.problem.Since = noon.Add(-59 * time.Second)
 		}, true, true, ""},
 		{"the queue is away for a minute", func(in *inputs) {
-			in.Poll.problem.Since = noon.Add(-time.Minute)
-		}, true, true, "the queue has not answered for 60 seconds"},
-		{"its own store is broken", func(in *inputs) { in.Queue.Failed = "no space left" }, false, true, "no space left"},
+			in.Queues[0].Poll.problem.Since = noon.Add(-time.Minute)
+		}, true, true, "jobs has not answered for 60 seconds"},
+		{"its own store is broken", func(in *inputs) { in.Store = "no space left" }, false, true, "no space left"},
 		{"draining", func(in *inputs) { in.Draining = true }, false, true, "draining"},
-		{"paused", func(in *inputs) { in.Paused = true }, true, true, ""},
-		{"failures", func(in *inputs) { in.Deliveries = counts{Server: 1000} }, true, true, ""},
+		{"paused", func(in *inputs) { in.Queues[0].Paused = true }, true, true, ""},
+		{"failures", func(in *inputs) { in.Queues[0].Deliveries = counts{Server: 1000} }, true, true, ""},
 	} {
 		in := well()
 		c.change(&in)
@@ -416,10 +436,10 @@ func TestReasonOfAProcessThatWasGivenUpAppearsOnce(t *testing.T) {
 	in.App.Ready, in.App.Since, in.App.Reason = false, noon.Add(-20*time.Second), "web failed 3 times"
 	in.App.Processes = []Process{{Name: "web", GivenUp: true, LastExit: "exit status 7"}}
 	want := []string{
-		"The app has not been ready for 20 seconds and receives no messages.",
+		"The app is not ready and receives no messages.",
 		"Process web failed too often and is not restarted. Its last run ended with exit status 7.",
 	}
-	if got := judge(in).Causes; !slices.Equal(got, want) {
+	if got := reportOf(causesOf(judge(in))).Causes; !slices.Equal(got, want) {
 		t.Errorf("causes %q, want %q", got, want)
 	}
 }

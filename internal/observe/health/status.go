@@ -1,6 +1,10 @@
 package health
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Status is the health of an environment. The zero value is not a valid status.
 type Status string
@@ -80,17 +84,51 @@ type Report struct {
 	Since   time.Time `json:"since,omitzero"`
 	// Environment is the health of all instances; nil without a shared registry. The other fields are this instance's.
 	Environment *Environment `json:"environment,omitempty"`
-
-	// certain is the rank of the worst status that does not depend on measurements. calm is the rank of the worst
-	// green status.
-	certain, calm int
-	green         []Cause
 }
 
-// Cause is one reason for a status. Status is the status it would cause alone.
+// Cause is one reason for a status.
 type Cause struct {
+	// Kind is a Kind constant. Name is the affected queue, process or task, or "". Together they identify the cause.
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Status is the status that it would cause alone.
 	Status Status `json:"status"`
 	Text   string `json:"text"`
+	// Remedy is a command that shows more or solves the problem, or "".
+	Remedy string `json:"remedy,omitempty"`
+	// Since is when the cause began. Until is when it ended, if that was less than a minute ago: it still holds the
+	// status.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Kinds of causes that views treat differently.
+const (
+	KindDeadLetters = "dead-letters" // Name is the dead-letter queue
+	KindPaused      = "paused"       // Name is the queue, or "" for all
+)
+
+// Head returns the status and how long the cause has lasted, such as "Severe for 3 minutes" or "Severe for 3 minutes, until 20
+// seconds ago".
+func (c *Cause) Head(now time.Time) string {
+	head := string(c.Status)
+	if c.Since.IsZero() {
+		return head
+	}
+	if c.Until.IsZero() {
+		return head + " for " + ago(now.Sub(c.Since))
+	}
+	return head + " for " + ago(c.Until.Sub(c.Since)) + ", until " + ago(now.Sub(c.Until)) + " ago"
+}
+
+type causeID struct{ kind, name string }
+
+// id identifies the cause. Earlier versions sent only texts.
+func (c *Cause) id() causeID {
+	if c.Kind == "" {
+		return causeID{"", withoutMeasurements(c.Text)}
+	}
+	return causeID{c.Kind, c.Name}
 }
 
 // Each returns the causes with their statuses. Causes whose status is unknown get the report's status.
@@ -100,24 +138,34 @@ func (r *Report) Each() []Cause {
 	}
 	causes := make([]Cause, len(r.Causes))
 	for i, text := range r.Causes {
-		causes[i] = Cause{r.Status, text}
+		causes[i] = Cause{Status: r.Status, Text: text}
 	}
 	return causes
 }
 
 // Explaining returns the causes that alone would cause the report's status.
-func (r *Report) Explaining() (causes []string) {
+func (r *Report) Explaining() (causes []Cause) {
 	for _, c := range r.Each() {
 		if c.Status.weight() >= r.Status.weight() {
-			causes = append(causes, c.Text)
+			causes = append(causes, c)
 		}
 	}
 	return causes
 }
 
-func (r *Report) because(causes []Cause) {
-	r.Details, r.Causes = causes, nil
-	for _, c := range causes {
-		r.Causes = append(r.Causes, c.Text)
+// LogAttrs returns the texts of the causes and their remedies, without repetition, as attributes of a log line.
+func (r *Report) LogAttrs() (attrs []any) {
+	var remedies []string
+	for _, c := range r.Details {
+		if c.Remedy != "" && !slices.Contains(remedies, c.Remedy) {
+			remedies = append(remedies, c.Remedy)
+		}
 	}
+	if len(r.Causes) > 0 {
+		attrs = append(attrs, "reason", strings.Join(r.Causes, " "))
+	}
+	if len(remedies) > 0 {
+		attrs = append(attrs, "hint", strings.Join(remedies, "; "))
+	}
+	return attrs
 }

@@ -1,11 +1,13 @@
 package health
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
-// span is the time over which a status is smoothed. votes is the number of checks that must agree before it gets
+// span is the time over which each cause is smoothed. votes is the number of checks that must agree before it gets
 // worse.
 const (
 	span  = time.Minute
@@ -13,71 +15,136 @@ const (
 )
 
 type pastCheck struct {
-	at     time.Time
-	report Report
+	at    time.Time
+	found map[causeID]finding
 }
 
-// steady smooths the status so that it does not flap. It is immutable. The zero value is the state at startup.
+// steady smooths the causes so that the status does not flap. It is immutable. The zero value is the state at startup.
 type steady struct {
 	checks []pastCheck
 	shown  Report
 }
 
-// settle takes the report of one check and returns the report to display.
+// settle takes the findings of one check and returns the report to display.
 //
-// The status becomes worse when three checks within a minute are at least that bad (or all, if there are fewer), and
-// better when all are better. Grey and certain statuses are displayed immediately. Past causes follow the current
-// ones while they hold the status. Causes that are not green are withheld while the status is green.
-func (s steady) settle(r Report, now time.Time) (steady, Report) {
-	out := r
-	if r.Status.rank() == 0 {
-		// Checks before a startup or a pause in the rounds no longer apply.
-		s.checks = nil
+// A measured cause becomes worse when three checks within a minute are at least that bad (or all, if there are fewer).
+// Facts are displayed immediately. Both become better when all checks of a minute are, and a cause that ended meanwhile
+// is shown with its end, unless its status is Info. A grey status, such as Pending, replaces everything.
+//
+// Between rounds, findings do not count as a check of their own, but add to the last one.
+func (s steady) settle(found []finding, now time.Time, round bool) (steady, Report) {
+	var out Report
+	if len(found) > 0 && found[0].Status.rank() == 0 {
+		s.checks = nil // checks before a startup no longer apply
+		out = reportOf(causesOf(found))
 	} else {
-		old := func(c pastCheck) bool { return now.Sub(c.at) >= span }
-		s.checks = append(slices.DeleteFunc(slices.Clone(s.checks), old), pastCheck{now, r})
-		out.Status = s.status(r)
-		out.Color = out.Status.Color()
-		if out.Color == Green && r.Color != Green {
-			out.because(r.green)
-		}
-		if out.Status.rank() > r.Status.rank() || out.Status == Info && len(out.Causes) == 0 {
-			out.because(s.remembered(out))
-		}
-		if out.Status == Info && len(out.Causes) == 0 {
-			out.Status = Ok
-		}
+		s.checks = s.with(found, now, round)
+		out = reportOf(s.causes(found, now))
 	}
 
 	out.Since = now
 	if s.shown.Status == out.Status {
 		out.Since = s.shown.Since
 	}
-
 	s.shown = out
 	return s, out
 }
 
-// between returns the state for an evaluation between two checks. It prevents a measurement from counting twice.
-func (s steady) between(r Report) steady {
-	if n := len(s.checks); n > 1 && r.Status.rank() >= s.checks[n-1].report.Status.rank() {
-		s.checks = s.checks[:n-1]
+// with returns the checks of the last minute and the new one.
+func (s steady) with(found []finding, now time.Time, round bool) []pastCheck {
+	old := func(c pastCheck) bool { return now.Sub(c.at) >= span }
+	checks := slices.DeleteFunc(slices.Clone(s.checks), old)
+	check := pastCheck{now, map[causeID]finding{}}
+	if n := len(checks); !round && n > 1 {
+		check.found = maps.Clone(checks[n-1].found)
+		checks = checks[:n-1]
 	}
-	return s
+	for _, f := range found {
+		if before, known := check.found[f.id()]; !known || f.Status.rank() >= before.Status.rank() {
+			check.found[f.id()] = f
+		}
+	}
+	return append(checks, check)
 }
 
-func (s steady) status(r Report) Status {
+// causes returns the causes that are shown: the current ones, then those that ended.
+func (s steady) causes(found []finding, now time.Time) (causes []Cause) {
+	listed := map[causeID]bool{}
+	for i := range found {
+		listed[found[i].id()] = true
+		causes = s.add(causes, &found[i], now)
+	}
+	for _, check := range slices.Backward(s.checks) {
+		past := slices.DeleteFunc(slices.Collect(maps.Values(check.found)), func(f finding) bool {
+			_, rank := s.before(f.id())
+			return listed[f.id()] || traits[rank].color == Green
+		})
+		slices.SortFunc(past, func(a, b finding) int { return strings.Compare(a.Text, b.Text) })
+		for i := range past {
+			listed[past[i].id()] = true
+			past[i].Until = s.end(past[i].id(), now)
+			causes = s.add(causes, &past[i], now)
+		}
+	}
+	return causes
+}
+
+// add adds a cause with its smoothed status and start, unless it is not shown yet.
+func (s steady) add(causes []Cause, f *finding, now time.Time) []Cause {
+	id := f.id()
+	first := now
 	ranks := make([]int, 0, len(s.checks))
-	for _, c := range s.checks {
-		ranks = append(ranks, c.report.Status.rank())
+	for _, c := range slices.Backward(s.checks) {
+		past, known := c.found[id]
+		ranks = append(ranks, max(past.Status.rank(), Ok.rank()))
+		if known {
+			first = c.at
+		}
 	}
 	slices.Sort(ranks)
-	worst, was := ranks[len(ranks)-1], s.shown.Status.rank()
-	rank := min(max(was, s.agreed(ranks)), worst)
-	if was == 0 { // at startup and after a grey status, a measurement makes the status green at worst
-		rank = r.calm
+
+	before, was := s.before(id)
+	rank := min(max(was, s.agreed(ranks)), ranks[len(ranks)-1])
+	if s.shown.Status.rank() == 0 && f.Status.Color() != Green {
+		rank = Ok.rank() // at startup and after a grey status, one measurement is not enough
 	}
-	return traits[max(rank, r.certain, Ok.rank())].status
+	if !f.measured && f.Until.IsZero() {
+		rank = max(rank, f.Status.rank())
+	}
+	if rank <= Ok.rank() {
+		return causes
+	}
+
+	cause := f.Cause
+	cause.Status = traits[rank].status
+	if cause.Since.IsZero() {
+		cause.Since = first
+		if !before.IsZero() {
+			cause.Since = before
+		}
+	}
+	return append(causes, cause)
+}
+
+// before returns when a cause began, and the rank with which it was last shown.
+func (s steady) before(id causeID) (since time.Time, rank int) {
+	for i := range s.shown.Details {
+		if c := &s.shown.Details[i]; c.id() == id {
+			return c.Since, c.Status.rank()
+		}
+	}
+	return time.Time{}, Ok.rank()
+}
+
+// end returns the time of the first check without a cause that was found earlier.
+func (s steady) end(id causeID, now time.Time) time.Time {
+	for _, c := range slices.Backward(s.checks) {
+		if _, found := c.found[id]; found {
+			break
+		}
+		now = c.at
+	}
+	return now
 }
 
 // agreed returns the highest rank that at least votes checks reach. With fewer checks, it returns the lowest rank if
@@ -93,22 +160,4 @@ func (s steady) agreed(ranks []int) int {
 		return ranks[0] // first check at all, or first in more than a minute
 	}
 	return 0
-}
-
-// remembered returns the current causes and those that still hold the status.
-func (s steady) remembered(out Report) []Cause {
-	causes := slices.Clone(out.Details)
-	for _, c := range slices.Backward(s.checks) {
-		if c.report.Status.rank() < out.Status.rank() || out.Color == Green && c.report.Color != Green {
-			continue
-		}
-		for _, cause := range c.report.Details {
-			past := Cause{cause.Status, "Within the last minute: " + cause.Text}
-			if !slices.Contains(causes, cause) && !slices.Contains(causes, past) {
-				causes = append(causes, past)
-			}
-		}
-		break
-	}
-	return causes
 }

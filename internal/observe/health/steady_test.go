@@ -14,23 +14,14 @@ func letter(s Status) string {
 	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n"}[s]
 }
 
-func reportOf(c rune) Report {
-	for _, s := range []Status{Ok, Info, Warning, Degraded, Severe, Pending, NoData} {
+// findingsOf returns a measured finding, or for a capital letter a certain one. All have the same kind.
+func findingsOf(c rune) []finding {
+	for _, s := range []Status{Info, Warning, Degraded, Severe, Pending, NoData} {
 		if letter(s) == strings.ToLower(string(c)) {
-			r := Report{Status: s, Color: s.Color(), certain: Ok.rank(), calm: Ok.rank()}
-			if s != Ok {
-				r.because([]Cause{{s, "Cause " + letter(s) + "."}})
-			}
-			if s == Info {
-				r.calm, r.green = Info.rank(), r.Details
-			}
-			if letter(s) != string(c) {
-				r.certain = s.rank() // a capital letter means a certain finding
-			}
-			return r
+			return []finding{{Cause{Kind: "k", Status: s, Text: "Cause " + letter(s) + "."}, letter(s) == string(c)}}
 		}
 	}
-	panic("no status " + string(c))
+	return nil
 }
 
 func settled(in string, every time.Duration) string {
@@ -38,7 +29,7 @@ func settled(in string, every time.Duration) string {
 	var out strings.Builder
 	for i, c := range in {
 		var r Report
-		s, r = s.settle(reportOf(c), noon.Add(time.Duration(i)*every))
+		s, r = s.settle(findingsOf(c), noon.Add(time.Duration(i)*every), true)
 		out.WriteString(letter(r.Status))
 	}
 	return out.String()
@@ -63,7 +54,7 @@ func TestSteady(t *testing.T) {
 		{"the first checks count as good", "wwwo", "ooww", 0},
 		{"certain", "ooSo", "ooss", 0},
 		{"certain at the start", "S", "s", 0},
-		{"a pause", "ooIIoooooooo", "ooiiiiiiiooo", 0},
+		{"a pause", "ooIIoooooooo", "ooiioooooooo", 0},
 		{"a start", "ppppoo", "ppppoo", 0},
 		{"a start that fails", "pppSss", "pppsss", 0},
 		{"a silence", "ooosssnnnooo", "ooooosnnnooo", 0},
@@ -73,7 +64,7 @@ func TestSteady(t *testing.T) {
 		{"two checks that are nearer", "ss", "oo", 20*time.Second - 1},
 		{"Info at the start", "ii", "ii", 0},
 		{"Info while one check is worse", "iiiwi", "iiiii", 0},
-		{"an Info that is over while one check is worse", "iiiooooow", "iiiiiiiio", 0},
+		{"an Info that is over while one check is worse", "iiiooooow", "iiioooooo", 0},
 		{"frequent checks", "osssooooooooooooo", "ooossssssssssssss", time.Second},
 	} {
 		every := c.every
@@ -86,31 +77,43 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-func TestSteadyKeepsCausesAndTimes(t *testing.T) {
+// A cause keeps its start while it lasts, and its severity for a minute. Then it has its end.
+func TestCausesHaveTheirOwnTimes(t *testing.T) {
 	t.Parallel()
+	at := func(check int) time.Time { return noon.Add(time.Duration(check) * 10 * time.Second) }
 	var s steady
 	var r Report
+	pause := finding{Cause{Kind: KindPaused, Name: "jobs", Status: Info, Text: "Paused.", Since: noon.Add(-time.Hour)}, false}
+	disk := finding{Cause{Kind: "disk", Status: Warning, Text: "Full."}, false}
 	for i, c := range "oooddddow" {
-		s, r = s.settle(reportOf(c), noon.Add(time.Duration(i)*10*time.Second))
+		found := append(findingsOf(c), pause)
+		if i >= 1 && i < 7 {
+			found = append(found, disk)
+		}
+		s, r = s.settle(found, at(i), true)
 	}
-	if r.Status != Degraded || r.Color != Red || !r.Since.Equal(noon.Add(50*time.Second)) {
-		t.Errorf("%+v", r)
+	want := []Cause{
+		{Kind: "k", Status: Degraded, Text: "Cause w.", Since: at(3)},
+		{Kind: "disk", Status: Warning, Text: "Full.", Since: at(1), Until: at(7)},
+		{Kind: KindPaused, Name: "jobs", Status: Info, Text: "Paused.", Since: noon.Add(-time.Hour)},
 	}
-	if diff := cmp.Diff([]string{"Cause w.", "Within the last minute: Cause d."}, r.Causes); diff != "" {
-		t.Error(diff)
+	if diff := cmp.Diff(want, r.Details); diff != "" || r.Status != Degraded || !r.Since.Equal(at(5)) {
+		t.Error(r.Status, r.Since, diff)
+	}
+	if got := want[1].Head(at(8)); got != "Warning for 60 seconds, until 10 seconds ago" {
+		t.Error(got)
 	}
 }
 
-// A fault measured only once is not reported, but it does not remove the cause of an Info either.
-func TestSteadyRemembersTheCauseOfAnInfo(t *testing.T) {
+// Queues have causes of their own: an Ok measurement of one does not end another's.
+func TestCausesOfQueuesAreIndependent(t *testing.T) {
 	t.Parallel()
-	var s steady
-	var r Report
-	for i, c := range "iiiw" {
-		s, r = s.settle(reportOf(c), noon.Add(time.Duration(i)*10*time.Second))
-	}
-	if diff := cmp.Diff([]string{"Within the last minute: Cause i."}, r.Causes); diff != "" || r.Status != Info {
-		t.Error(r.Status, diff)
+	in := well()
+	in.Queues = append(in.Queues, in.Queues[0])
+	in.Queues[1].Name, in.Queues[1].Deliveries = "mail", counts{Server: 20}
+	_, r := steady{}.settle(judge(in), noon, true)
+	if len(r.Details) != 1 || r.Details[0].Name != "mail" || r.Status != Severe {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -159,22 +162,22 @@ func TestGreenStatusMentionsNoFault(t *testing.T) {
 		change func(*inputs)
 		want   Status
 	}{
-		{"all deliveries fail", func(in *inputs) { in.Deliveries = counts{Server: 12} }, Severe},
-		{"all deliveries are refused", func(in *inputs) { in.Deliveries = counts{Client: 12} }, Severe},
-		{"none reaches the app", func(in *inputs) { in.Deliveries = counts{Unreached: 12} }, Severe},
-		{"too few for a judgement", func(in *inputs) { in.Deliveries = counts{Server: 2} }, Info},
-		{"too few for more than a Warning", func(in *inputs) { in.Deliveries = counts{Server: 9} }, Warning},
+		{"all deliveries fail", func(in *inputs) { in.Queues[0].Deliveries = counts{Server: 12} }, Severe},
+		{"all deliveries are refused", func(in *inputs) { in.Queues[0].Deliveries = counts{Client: 12} }, Severe},
+		{"none reaches the app", func(in *inputs) { in.Queues[0].Deliveries = counts{Unreached: 12} }, Severe},
+		{"too few for a judgement", func(in *inputs) { in.Queues[0].Deliveries = counts{Server: 2} }, Info},
+		{"too few for more than a Warning", func(in *inputs) { in.Queues[0].Deliveries = counts{Server: 9} }, Warning},
 		{"the app is away", func(in *inputs) { in.App.Ready, in.App.Since = false, noon.Add(-10*time.Second) }, Warning},
 		{"the app stays away", func(in *inputs) { in.App.Ready, in.App.Since = false, noon.Add(-notReadyGrace) }, Severe},
 		{"a restart", func(in *inputs) { in.App.Processes = []Process{{Name: "web", Restarts: 1}} }, Warning},
-		{"a dead letter", func(in *inputs) { in.Queue.DeadLetters, in.Queue.NewDeadLetters = 1, 1 }, Warning},
+		{"a dead letter", func(in *inputs) { in.Queues[0].DeadLetters, in.Queues[0].NewDeadLetters = 1, 1 }, Warning},
 		{"a moment's load", func(in *inputs) { in.Host.CPU, in.Host.Load = known(100), known(12) }, Ok},
 	} {
 		var s steady
-		s, _ = s.settle(judge(well()), noon)
+		s, _ = s.settle(judge(well()), noon, true)
 		in := well()
 		c.change(&in)
-		if _, r := s.settle(judge(in), noon); r.Status != c.want || (r.Status == Ok) != (len(r.Causes) == 0) {
+		if _, r := s.settle(judge(in), noon, true); r.Status != c.want || (r.Status == Ok) != (len(r.Causes) == 0) {
 			t.Errorf("%s: %v", c.name, r)
 		}
 	}
@@ -182,12 +185,12 @@ func TestGreenStatusMentionsNoFault(t *testing.T) {
 		var s steady
 		for i, c := range rapid.StringMatching(`[oiwdsIWDS]{1,60}`).Draw(t, "in") {
 			var r Report
-			s, r = s.settle(reportOf(c), noon.Add(time.Duration(i)*10*time.Second))
+			s, r = s.settle(findingsOf(c), noon.Add(time.Duration(i)*10*time.Second), true)
 			if r.Status != Ok && len(r.Causes) == 0 {
 				t.Fatalf("check %d: %v has no cause", i, r)
 			}
-			for _, cause := range r.Causes {
-				if r.Color == Green && !strings.HasSuffix(cause, "Cause i.") {
+			for _, cause := range r.Details {
+				if cause.Status.rank() > r.Status.rank() {
 					t.Fatalf("check %d: %v", i, r)
 				}
 			}

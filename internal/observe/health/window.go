@@ -68,12 +68,13 @@ const (
 // Latencies is a histogram of delivery durations. Counts wrap around at 2^32, which [Latencies.Since] tolerates.
 type Latencies [steps]uint32
 
-// window counts the deliveries of the last five minutes. It takes 20 KiB. The zero value is empty. It is safe for
+// window counts a queue's deliveries of the last five minutes. It takes 20 KiB. The zero value is empty. It is safe for
 // concurrent use.
 type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
 	total  Latencies // since startup
+	last   Failure
 }
 
 type bucket struct {
@@ -81,7 +82,7 @@ type bucket struct {
 	latencies Latencies
 }
 
-func (w *window) count(c Class, d time.Duration, now time.Time) {
+func (w *window) count(c Class, d time.Duration, failed Failure, now time.Time) {
 	if c < 0 || c >= classes {
 		c = Other
 	}
@@ -96,6 +97,9 @@ func (w *window) count(c Class, d time.Duration, now time.Time) {
 	}
 
 	b.classes[c]++
+	if c != Success {
+		w.last = failed
+	}
 	if c != NoAnswer && c != Unreached && c != Unsent {
 		step := int(perDoubling * math.Log2(max(float64(d)/float64(time.Millisecond), 1)))
 		b.latencies[min(step, steps-1)]++
@@ -109,7 +113,8 @@ func (w *window) latencies() Latencies {
 	return w.total
 }
 
-func (w *window) sum(now time.Time) (sum bucket) {
+// sum returns the counts of the last five minutes and the last failure.
+func (w *window) sum(now time.Time) (sum bucket, last Failure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for b := range w.recent.Recent(now) {
@@ -118,7 +123,7 @@ func (w *window) sum(now time.Time) (sum bucket) {
 		}
 		sum.latencies.Add(&b.latencies)
 	}
-	return sum
+	return sum, w.last
 }
 
 // Add adds the counts of another histogram.

@@ -13,17 +13,17 @@ import (
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	var w window
-	if r := w.sum(noon); r != (bucket{}) {
+	if r, last := w.sum(noon); r != (bucket{}) || last != (Failure{}) {
 		t.Errorf("an empty window holds %+v", r)
 	}
 	for _, status := range []int{200, 204, 302, 404, 429, 500, 503, 599, 0} {
-		w.count(ClassOf(status), 100*time.Millisecond, noon)
+		w.count(ClassOf(status), 100*time.Millisecond, Failure{}, noon)
 	}
-	w.count(Unreached, time.Hour, noon)
-	w.count(FailedInside, 100*time.Millisecond, noon)
-	w.count(Class(99), time.Second, noon)
-	w.count(classes, time.Second, noon)
-	r := w.sum(noon)
+	w.count(Unreached, time.Hour, Failure{}, noon)
+	w.count(FailedInside, 100*time.Millisecond, Failure{}, noon)
+	w.count(Class(99), time.Second, Failure{}, noon)
+	w.count(classes, time.Second, Failure{}, noon)
+	r, _ := w.sum(noon)
 	want := counts{Success: 2, Other: 3, Client: 2, Server: 3, NoAnswer: 1, Unreached: 1, FailedInside: 1}
 	if r.classes != want || r.classes.total() != 13 {
 		t.Errorf("it holds %+v", r)
@@ -40,8 +40,8 @@ func TestWindow(t *testing.T) {
 func TestLongestLatencyIsCountedInTheLastBucket(t *testing.T) {
 	t.Parallel()
 	var w window
-	w.count(Success, 1000*24*time.Hour, noon)
-	if r := w.sum(noon); r.latencies[steps-1] != 1 || w.latencies()[steps-1] != 1 {
+	w.count(Success, 1000*24*time.Hour, Failure{}, noon)
+	if r, _ := w.sum(noon); r.latencies[steps-1] != 1 || w.latencies()[steps-1] != 1 {
 		t.Errorf("it holds %v", r.latencies)
 	}
 }
@@ -49,10 +49,10 @@ func TestLongestLatencyIsCountedInTheLastBucket(t *testing.T) {
 func TestLatenciesSinceAnEarlierState(t *testing.T) {
 	t.Parallel()
 	var w window
-	w.count(Success, time.Millisecond, noon)
+	w.count(Success, time.Millisecond, Failure{}, noon)
 	earlier := w.latencies()
-	w.count(Success, time.Millisecond, noon)
-	w.count(Success, time.Hour, noon)
+	w.count(Success, time.Millisecond, Failure{}, noon)
+	w.count(Success, time.Hour, Failure{}, noon)
 	now, want := w.latencies(), w.latencies()
 	want[0] = 1 // one of the two deliveries
 	if got := now.Since(&earlier); got != want {
@@ -64,7 +64,7 @@ func TestWindowMovesOn(t *testing.T) {
 	t.Parallel()
 	var w window
 	for i := range 60 { // one delivery every ten seconds, for ten minutes
-		w.count(Success, time.Millisecond, noon.Add(time.Duration(i)*bucketTime))
+		w.count(Success, time.Millisecond, Failure{}, noon.Add(time.Duration(i)*bucketTime))
 	}
 	end := noon.Add(59 * bucketTime)
 	for _, c := range []struct {
@@ -72,13 +72,13 @@ func TestWindowMovesOn(t *testing.T) {
 		want  int64
 	}{{0, 30}, {10 * time.Second, 29}, {290 * time.Second, 1}, {5 * time.Minute, 0}, {time.Hour, 0},
 		{-10 * time.Second, 29}} {
-		if got := w.sum(end.Add(c.after)).classes.total(); got != c.want {
-			t.Errorf("%v later it holds %d, want %d", c.after, got, c.want)
+		if sum, _ := w.sum(end.Add(c.after)); sum.classes.total() != c.want {
+			t.Errorf("%v later it holds %d, want %d", c.after, sum.classes.total(), c.want)
 		}
 	}
-	w.count(Success, 0, end.Add(-time.Hour)) // the clock was set back
-	if got := w.sum(end).classes.total(); got != 30 {
-		t.Errorf("after a leap back it holds %d", got)
+	w.count(Success, 0, Failure{}, end.Add(-time.Hour)) // the clock was set back
+	if sum, _ := w.sum(end); sum.classes.total() != 30 {
+		t.Errorf("after a leap back it holds %d", sum.classes.total())
 	}
 }
 
@@ -88,10 +88,10 @@ func TestPercentiles(t *testing.T) {
 		all := rapid.SliceOfN(rapid.Int64Range(int64(time.Millisecond), int64(10*time.Hour)), 1, 300).Draw(t, "latencies")
 		var w window
 		for _, d := range all {
-			w.count(Success, time.Duration(d), noon)
+			w.count(Success, time.Duration(d), Failure{}, noon)
 		}
 		slices.Sort(all)
-		recent := w.sum(noon)
+		recent, _ := w.sum(noon)
 		for _, share := range []float64{0.1, 0.5, 0.75, 0.85, 0.9, 0.95, 0.99, 0.999} {
 			got := recent.latencies.Percentile(share)
 			want := all[int(math.Ceil(share*float64(len(all))))-1]
@@ -109,13 +109,13 @@ func TestWindowIsSafeForConcurrentUse(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 1000 {
-				w.count(Server, -time.Second, noon) // negative durations count as the shortest duration
+				w.count(Server, -time.Second, Failure{}, noon) // negative durations count as the shortest duration
 				w.sum(noon)
 			}
 		})
 	}
 	all.Wait()
-	if r := w.sum(noon); r.classes[Server] != 8000 || r.latencies.Percentile(0.1) > 2*time.Millisecond {
+	if r, _ := w.sum(noon); r.classes[Server] != 8000 || r.latencies.Percentile(0.1) > 2*time.Millisecond {
 		t.Errorf("it holds %+v", r)
 	}
 }
@@ -123,6 +123,6 @@ func TestWindowIsSafeForConcurrentUse(t *testing.T) {
 func BenchmarkCount(b *testing.B) {
 	var w window
 	for i := range b.N {
-		w.count(Success, time.Duration(i), noon)
+		w.count(Success, time.Duration(i), Failure{}, noon)
 	}
 }

@@ -34,10 +34,10 @@ func latencies(t *testing.T, n, m int, d time.Duration) health.Latencies {
 	t.Helper()
 	monitor := health.NewMonitor(health.Options{})
 	for range n {
-		monitor.Delivered(health.Success, d)
+		monitor.Delivered("jobs", health.Success, d, health.Failure{})
 	}
 	for range m {
-		monitor.Delivered(health.Success, 100*d)
+		monitor.Delivered("jobs", health.Success, 100*d, health.Failure{})
 	}
 	return monitor.Latencies()
 }
