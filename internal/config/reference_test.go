@@ -195,26 +195,8 @@ relative to the working folder. A file that another user owns or can change must
 const referenceQueues = `
 ## Several queues
 
-` + "`--queues`" + ` lists queues in strict order of priority, or with weights:
-
-` + "```sh" + `
-tendril up --queues payments,submissions,default         # a later queue only while those before are empty
-tendril up --queues payments:3,submissions:2,default:1   # polled first in 50, 33 and 17 of 100 turns
-` + "```" + `
-
-A name is an embedded queue, or with ` + "`--backend sqs` or `--function`" + ` one on Amazon SQS. URLs and ARNs are always on
-Amazon SQS. Names must be unique. In the settings file, a queue's own settings override those for all queues:
-
-` + "```yaml" + `
-queues:
-  - name: payments
-    weight: 3
-    http_path: /payments
-    max: 10
-  - arn: arn:aws:sqs:eu-west-1:123456789012:reports.fifo
-    weight: 1
-    function: make-report
-` + "```" + `
+A queue's own settings, in a list below ` + "`queues`" + ` in the settings file, override those for all queues. [queues.md](queues.md)
+has an example and explains priorities.
 
 Of ` + "`target`, `function` and `lambda`" + ` a queue has at most one; by default, messages go to the app that tendril starts.
 
