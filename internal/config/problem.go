@@ -67,15 +67,12 @@ func (a assignment) shownName() string {
 	}
 }
 
-// shown returns a rejected value for display: on one line, shortened, and without a password or a query string.
+// shown returns a rejected value for display: on one line, shortened, and without a password or a query.
 func shown(text string) string {
 	if u, err := url.Parse(text); err == nil && u.User != nil {
 		text = u.Redacted()
 	} else if i := strings.LastIndexByte(text, '@'); i >= 0 && strings.Contains(text, "://") {
 		text = "..." + text[i:] // not a valid URL, but possibly with a password
-	}
-	if strings.HasPrefix(text, "/") || strings.Contains(text, "://") {
-		text = WithoutQuery(text)
 	}
 	return yamlfile.Shown(text)
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,6 +106,23 @@ func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 			})
 			if warned != c.warns {
 				t.Errorf("warned %t, want %t: %v", warned, c.warns, cfg.Warnings)
+			}
+		})
+	}
+
+	for mode, want := range map[os.FileMode]string{
+		0o644: "every user of this machine can read tls-key in ", 0o666: "another user controls the file of tls-key: ", 0o600: ""} {
+		t.Run(fmt.Sprintf("a private key with mode %o", mode), func(t *testing.T) {
+			cfg, err := Load(Sources{Flags: map[string]string{"tls-key": write(t, "key", "", mode), "tls-cert": "cert"},
+				Environ: home(), Dir: t.TempDir(), SystemFile: filepath.Join(t.TempDir(), "none")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			warned := cfg.SecretWarnings()
+			if want == "" && len(warned) > 0 || want != "" && !slices.ContainsFunc(warned, func(p Problem) bool {
+				return strings.Contains(p.Text, want) && strings.Contains(p.Hint, "chmod ")
+			}) {
+				t.Errorf("warnings %v, want %q", warned, want)
 			}
 		})
 	}

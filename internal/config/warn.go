@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -41,8 +42,12 @@ func warnRollout(l *loader) {
 	}
 }
 
+// privateKeys are the options that name a file with a private key.
+var privateKeys = []string{"tls-key", "console-tls-key", "target-key"}
+
 // warnReadableSecrets warns about secret files that every user can read. It skips files owned by other users, such as
-// those mounted by a container platform, because this user cannot change their permissions.
+// those mounted by a container platform, because this user cannot change their permissions. It also warns about private
+// keys that other users control; secret files that they control are refused.
 func warnReadableSecrets(l *loader) {
 	for _, o := range l.rows {
 		if !o.IsSecret() {
@@ -57,12 +62,24 @@ func warnReadableSecrets(l *loader) {
 			warnReadable(l, o.Name, l.cfg.ConfigFile)
 		}
 	}
+
+	for _, name := range privateKeys {
+		path := l.option(name).value.get()
+		if path == "" {
+			continue
+		}
+		warnReadable(l, name, path)
+		if wrong := (*trust.Error)(nil); errors.As(trust.File(path), &wrong) {
+			l.about(name, "type '"+wrong.Fix+"'", "another user controls the file of %s: %s", name, wrong)
+		}
+	}
 }
 
-// SecretWarnings returns the warnings about secrets in files that every user can read.
+// SecretWarnings returns the warnings about files with secrets.
 func (c *Config) SecretWarnings() (found []Problem) {
 	for _, w := range c.Warnings {
-		if o, known := Lookup(strings.TrimSuffix(w.Option, secretFileSuffix)); known && o.IsSecret() {
+		if o, known := Lookup(strings.TrimSuffix(w.Option, secretFileSuffix)); known && o.IsSecret() ||
+			slices.Contains(privateKeys, w.Option) {
 			found = append(found, w)
 		}
 	}

@@ -63,8 +63,12 @@ func Short(text string) string {
 	return string([]rune(text)[:most]) + "..."
 }
 
-// Shown returns an excerpt of a file for display: shortened, and quoted unless it is one printable word.
+// Shown returns an excerpt of a file for display: shortened, quoted unless it is one printable word, and without the
+// query of a path or URL, because it may contain a secret.
 func Shown(text string) string {
+	if path, query, _ := strings.Cut(text, "?"); strings.Contains(query, "=") {
+		text = path + "?(hidden)"
+	}
 	text = Short(text)
 	odd := func(r rune) bool { return r == ' ' || r == '\t' || r == utf8.RuneError || IsControl(r) }
 	if text == "" || strings.ContainsFunc(text, odd) {

@@ -65,7 +65,7 @@ func TestProblemsAreOneLineEach(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for text, want := range map[string]string{"a": "a", "a b": `"a b"`, "": `""`, "a\x1b": `"a\x1b"`,
-		strings.Repeat("x", 81): strings.Repeat("x", 80) + "..."} {
+		"t?key=secret x": "t?(hidden)", "0 0 ? * 1": `"0 0 ? * 1"`, strings.Repeat("x", 81): strings.Repeat("x", 80) + "..."} {
 		if got := Shown(text); got != want {
 			t.Errorf("Shown(%q) = %s, want %s", text, got, want)
 		}

@@ -13,7 +13,7 @@ type Facts struct {
 	Apps         []App
 	// Problems are errors that occurred while the facts were collected.
 	Problems []Problem
-	// Secrets are secrets in files that every user can read.
+	// Secrets are problems of files with secrets.
 	Secrets []Problem
 	// Unchecked is the reason why Permissions are unknown, or "".
 	Permissions  []Permission
