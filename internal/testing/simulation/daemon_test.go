@@ -263,7 +263,8 @@ func (d *daemon) reload(n int) bool {
 	}
 	o := d.options()
 	o.Concurrency = max(1, o.Concurrency-n%3)
-	l.worker.Tune(&worker.Tuning{Concurrency: o.Concurrency, ErrorVisibilityTimeout: o.ErrorVisibilityTimeout})
+	l.worker.Tune(&worker.Tuning{Concurrency: o.Concurrency, VisibilityTimeout: o.VisibilityTimeout,
+		ErrorVisibilityTimeout: o.ErrorVisibilityTimeout})
 	if l.scheduler != nil {
 		l.scheduler.Reload(d.w.file())
 	}
