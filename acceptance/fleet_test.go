@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,8 +26,15 @@ type sharedQueue struct {
 
 func newSharedQueue(t *testing.T) *sharedQueue {
 	t.Helper()
+	return newSharedQueueOf(t, program(t).Path)
+}
+
+// newSharedQueueOf runs 'serve' of the binary at path.
+func newSharedQueueOf(t *testing.T, path string) *sharedQueue {
+	t.Helper()
 	const token = "0123456789abcdef-token"
-	_, served := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off", "--registry-token", token)
+	served := launchCommand(t, exec.Command(path, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off",
+		"--registry-token", token)).await(t, "it started", func(e event) bool { return e.Msg == "started" })
 	f := newFleetQueue(t, served.Endpoint)
 	f.env = append(f.env, "TENDRIL_REGISTRY_TOKEN="+token)
 	f.args = []string{"--registry-insecure"}
@@ -50,23 +58,32 @@ func newFleetQueue(t *testing.T, endpoint string) *sharedQueue {
 // member is one of the instances.
 type member struct {
 	*process
-	dir string
+	path, dir string // of its binary and its data
 }
 
 func (f *sharedQueue) up(t *testing.T, dir, endpoint string, app ...string) *member {
 	t.Helper()
+	return f.upOf(t, program(t).Path, dir, endpoint, app...)
+}
+
+// upOf runs 'up' of the binary at path.
+func (f *sharedQueue) upOf(t *testing.T, path, dir, endpoint string, app ...string) *member {
+	t.Helper()
 	if app == nil {
 		app = []string{"--target", f.app.URL}
 	}
-	p, _ := startWith(t, f.env, slices.Concat([]string{"up", "--queue-url", strings.Replace(f.queue.url, f.endpoint, endpoint, 1),
+	cmd := exec.Command(path, slices.Concat([]string{"up", "--queue-url", strings.Replace(f.queue.url, f.endpoint, endpoint, 1),
 		"--data-dir", dir, "--console", "127.0.0.1:0", "--lease", "5s"}, f.args, app)...)
-	return &member{p, dir}
+	cmd.Env = f.env
+	p := launchCommand(t, cmd)
+	p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
+	return &member{p, path, dir}
 }
 
 // tendril runs a command for the member, which must succeed, and returns its output.
 func (m *member) tendril(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := program(t, append(args, "--data-dir", m.dir)...).CombinedOutput()
+	out, err := exec.Command(m.path, append(args, "--data-dir", m.dir)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("tendril %v: %v\n%s", args, err, out)
 	}
@@ -165,7 +182,7 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 		p, _ := startWith(t, append(env, f.env...), append([]string{"up", app, "--queue-url", f.queue.url, "--data-dir", dir,
 			"--console", "127.0.0.1:0", "--lease", "5s", "--registry-insecure"}, args...)...)
 		p.await(t, "its app is ready, on the next free port", func(e event) bool { return e.Msg == "process ready" })
-		return &member{p, dir}
+		return &member{p, program(t).Path, dir}
 	}
 	limited := up(nil, "--backoff-max", "1m")
 	all := []*member{limited, up([]string{"TENDRIL_MIME_TYPE=text/plain"}), up(nil)}

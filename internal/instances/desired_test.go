@@ -216,6 +216,21 @@ func TestChangeKeepsUnknownFields(t *testing.T) {
 	}
 }
 
+// A version without settings wrote this state, keeping the app of a newer one.
+func TestStateOfAnEarlierVersionIsRead(t *testing.T) {
+	t.Parallel()
+	const text = `{"state":{"app":{"current":{"number":1,"digest":"2be42b6d5cf470f4d2870cb7cbe946b7a4b18271fd7c149e9ddf8be9b531cbb1",` +
+		`"size":531,"name":"app","by":"start","at":"2026-11-28T13:09:32Z"}},"environment":"periodic:jobs","revision":3},` +
+		`"signature":"wyBTpdQ3Xh-4qPLAxy6A54L5bCqvnTx44i9Xmbmq92A"}`
+	d, err := NewDesired("periodic:jobs", "fleet-key-0123456789", text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := d.Current(); now.Revision != 3 || now.App.Current.Number != 1 || now.App.Current.Size != 531 || now.Settings.Revision != 0 {
+		t.Errorf("read %+v", now)
+	}
+}
+
 // A state that cannot be kept does not take effect, because a restart would go back to the state before.
 func TestStateThatCannotBeKeptHasNoEffect(t *testing.T) {
 	t.Parallel()
