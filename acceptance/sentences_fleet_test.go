@@ -285,11 +285,7 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 	}
 	long := func(what string, holds func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(4 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("it was not seen in time that %s", what)
-			}
-		}
+		eventuallyWithin(t, 4*time.Minute, what, holds)
 	}
 	row(t, "A53", func(t *testing.T) {
 		long("the leader watches the other one first", func() bool { return decisions("the loads of the others") > 0 })
@@ -322,15 +318,22 @@ func TestSentencesRollout(t *testing.T) {
   aws:elasticbeanstalk:command: {DeploymentPolicy: Rolling, BatchSizeType: Fixed, BatchSize: 1, Timeout: 30, IgnoreHealthCheck: true}
 `})
 	}
+	const patience = 2 * time.Minute // also for mutants, which let both start
 	up := func() *member {
-		return f.up(t, t.TempDir(), f.endpoint, "--name", "jobs", "--port", testpeer.FreePort(t), "--deploy-timeout", "2m", version(""))
+		dir := t.TempDir()
+		p := launchWith(t, f.env, "up", "--queue-url", f.queue.url, "--data-dir", dir, "--console", "127.0.0.1:0", "--lease", "5s",
+			"--registry-insecure", "--name", "jobs", "--port", testpeer.FreePort(t), "--deploy-timeout", "2m", version(""))
+		eventuallyWithin(t, patience, "an instance starts", func() bool {
+			return p.count(func(e event) bool { return e.Msg == "started" }) > 0
+		})
+		return &member{p, dir}
 	}
 	all := []*member{up(), up()}
 	runAll := func(number int) func() bool {
 		return func() bool { return slices.Equal(all[0].running(t), []int{number, number}) }
 	}
-	eventually(t, "both instances run version 1", runAll(1))
-	eventually(t, "both are unhealthy", func() bool {
+	eventuallyWithin(t, patience, "both instances run version 1", runAll(1))
+	eventuallyWithin(t, patience, "both are unhealthy", func() bool {
 		return strings.Count(all[0].tendril(t, "instances"), "Degraded") == 2
 	})
 
@@ -347,7 +350,7 @@ func TestSentencesRollout(t *testing.T) {
 		return strings.Count(string(text), ".")
 	}
 	row(t, "A83", func(t *testing.T) {
-		eventually(t, "the first batch starts version 2", func() bool { return starts() > 0 })
+		eventuallyWithin(t, patience, "the first batch starts version 2", func() bool { return starts() > 0 })
 		time.Sleep(6 * time.Second) // the other instance would start it within 2 s
 		if n := starts(); n != 1 {
 			t.Errorf("%d instances started the version, and a batch has 1", n)

@@ -182,7 +182,12 @@ func (q *watchedQueue) awaitEmpty(t *testing.T, app *script) {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(waitsFor()); !holds(); time.Sleep(20 * time.Millisecond) {
+	eventuallyWithin(t, waitsFor(), what, holds)
+}
+
+func eventuallyWithin(t *testing.T, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it was not seen in time that %s", what)
 		}
