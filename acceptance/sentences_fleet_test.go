@@ -329,10 +329,9 @@ func TestSentencesRollout(t *testing.T) {
 		return &member{p, dir}
 	}
 	all := []*member{up(), up()}
-	runAll := func(number int) func() bool {
-		return func() bool { return slices.Equal(all[0].running(t), []int{number, number}) }
-	}
-	eventuallyWithin(t, patience, "both instances run version 1", runAll(1))
+	eventuallyWithin(t, patience, "both instances run version 1", func() bool {
+		return slices.Equal(all[0].running(t), []int{1, 1})
+	})
 	eventuallyWithin(t, patience, "both are unhealthy", func() bool {
 		return strings.Count(all[0].tendril(t, "instances"), "Degraded") == 2
 	})
@@ -363,7 +362,11 @@ func TestSentencesRollout(t *testing.T) {
 		if err := deploying.Wait(); err != nil {
 			t.Errorf("a deployment to unhealthy instances: %v\n%s", err, all[0].tendril(t, "versions"))
 		}
-		eventually(t, "both instances run version 2", runAll(2))
+		eventually(t, "both instances know that the deployment is complete", func() bool {
+			return !slices.ContainsFunc(all, func(m *member) bool {
+				return !strings.Contains(m.tendril(t, "versions"), "2        live")
+			})
+		})
 	})
 	row(t, "A84", func(t *testing.T) {
 		out, err := program(t, "deploy", version(waits("/never")), "--data-dir", all[1].dir).CombinedOutput()
