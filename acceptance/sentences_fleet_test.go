@@ -315,7 +315,7 @@ func TestSentencesRollout(t *testing.T) {
 			"Procfile": "web: " + wait + " " + strings.TrimPrefix(appLine(filepath.Join(folder, "journal"), "1"), "web: ") +
 				"failing: exit 1\n",
 			".ebextensions/rollout.config": `option_settings:
-  aws:elasticbeanstalk:command: {DeploymentPolicy: Rolling, BatchSizeType: Fixed, BatchSize: 1, Timeout: 30, IgnoreHealthCheck: true}
+  aws:elasticbeanstalk:command: {DeploymentPolicy: Rolling, BatchSizeType: Fixed, BatchSize: 1, Timeout: 45, IgnoreHealthCheck: true}
 `})
 	}
 	const patience = 2 * time.Minute // also for mutants, which let both start
@@ -326,7 +326,7 @@ func TestSentencesRollout(t *testing.T) {
 		eventuallyWithin(t, patience, "an instance starts", func() bool {
 			return p.count(func(e event) bool { return e.Msg == "started" }) > 0
 		})
-		return &member{p, dir}
+		return &member{process: p, dir: dir}
 	}
 	all := []*member{up(), up()}
 	eventuallyWithin(t, patience, "both instances run version 1", func() bool {
@@ -350,7 +350,7 @@ func TestSentencesRollout(t *testing.T) {
 	}
 	row(t, "A83", func(t *testing.T) {
 		eventuallyWithin(t, patience, "the first batch starts version 2", func() bool { return starts() > 0 })
-		time.Sleep(6 * time.Second) // the other instance would start it within 2 s
+		time.Sleep(15 * time.Second) // the other instance would learn of it and start it
 		if n := starts(); n != 1 {
 			t.Errorf("%d instances started the version, and a batch has 1", n)
 		}
@@ -370,7 +370,7 @@ func TestSentencesRollout(t *testing.T) {
 	})
 	row(t, "A84", func(t *testing.T) {
 		out, err := program(t, "deploy", version(waits("/never")), "--data-dir", all[1].dir).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "not complete after 30s") {
+		if err == nil || !strings.Contains(string(out), "not complete after 45s") {
 			t.Errorf("deploying a version that is never ready: %v, %s", err, out)
 		}
 	})
