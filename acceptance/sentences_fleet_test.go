@@ -326,7 +326,7 @@ func TestSentencesRollout(t *testing.T) {
 		eventuallyWithin(t, patience, "an instance starts", func() bool {
 			return p.count(func(e event) bool { return e.Msg == "started" }) > 0
 		})
-		return &member{process: p, dir: dir}
+		return &member{p, program(t).Path, dir}
 	}
 	all := []*member{up(), up()}
 	eventuallyWithin(t, patience, "both instances run version 1", func() bool {
