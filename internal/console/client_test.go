@@ -101,7 +101,7 @@ func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*api.Clie
 func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 	t.Parallel()
 	ds := NewDeliveries(0)
-	ds.Record(api.Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Reason: "HTTP 500",
+	ds.Record(api.Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Status: 500, Reason: "HTTP 500",
 		At: time.Unix(5, 0).UTC()})
 	workers := []api.Worker{{Queue: "photos", Concurrency: 50, InWork: 2, GateReasons: []string{"app not ready"}}}
 	c := dial(t, &Options{
