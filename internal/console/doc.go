@@ -20,6 +20,8 @@
 //   - Every route is in one table; any other method and path returns 404.
 //   - Changing something, or reading message bodies, requires a scope. The owner's token has all scopes. Health and counts
 //     are public, but text from an app, hook or other server needs the scope read.
+//   - Other instances of the environment may read the routes about one instance, after both ends have proved that they
+//     have the fleet key, and nothing else. Requests with the ID of another instance are passed on to it.
 //   - Every action, even if refused, and every read of message bodies is audited.
 //   - Requests with a foreign Host, or sent by a browser for another site's page, are refused first, because listening on
 //     loopback does not prevent them.
