@@ -74,7 +74,7 @@ func TestEachActionKeepsTwoParameters(t *testing.T) {
 		{path: "/pause", page: letters, before: rows(1), form: "/pause", fields: map[string]string{"reason": "x & y=z"},
 			result: "Every queue is paused", after: rows(1),
 			changes: map[string]string{"pause of jobs": "x & y=z", "pause of mail": "x & y=z"}},
-		{path: "/resume", page: "/?range=3h&match=a%26b", before: exists("form[action='/queues/mail/resume']"), form: "/resume",
+		{path: "/resume", page: "/?range=3h&match=a%26b", before: exists("#main form[action='/resume']"), form: "/resume",
 			result:  "Every queue is received from again",
 			after:   "document.querySelector('#charts [aria-current]').textContent === '3 hours'",
 			changes: map[string]string{"pause of jobs": "", "pause of mail": ""}},

@@ -258,6 +258,10 @@ func (f *follower) rejects(settings string) bool {
 	return strings.HasSuffix(settings, fmt.Sprintf("not on %d", f.index))
 }
 
+// keeps reports whether the daemon goes on with other settings than those of a rollback, because it was away when they
+// were in force before and rejects them (decision 0154).
+func (f *follower) keeps(s *instances.Settings) bool { return s.RolledBack != "" && f.rejects(s.Text) }
+
 // applySettings applies settings after up to three seconds.
 func (f *follower) applySettings(ctx context.Context, s *instances.Settings) error {
 	if !sleep(ctx, time.Duration(f.w.plan.roll("apply", f.index, s.Revision)*3e9)) || f.frozen() != nil {

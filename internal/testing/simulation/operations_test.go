@@ -204,7 +204,7 @@ func (w *world) awaitSettled() {
 			return fmt.Sprintf("still takes part in the rollout of version %d", now.App.Next.Number)
 		case running != now.App.Current.Number && !f.breaks(&now.App.Current):
 			return fmt.Sprintf("runs version %d, the current one is %d", running, now.App.Current.Number)
-		case f.inForce.Load() != now.Settings.Text:
+		case f.inForce.Load() != now.Settings.Text && !f.keeps(&now.Settings):
 			return fmt.Sprintf("has the settings %q in force, not %q", f.inForce.Load(), now.Settings.Text)
 		}
 		return ""
