@@ -259,7 +259,7 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	})
 	out := s.must("status")
 	for _, want := range []string{
-		"\nhealth: Warning (Yellow) for 2h\n        work waits\n",
+		"\nhealth: Warning (Yellow) for 2h\n        Warning: work waits\n",
 		"\ndeployment: version 3 was rolled back 2h ago: exit status 1\n",
 		"\nsuspected poison messages: 4 in quarantine, 1 confirmed\n",
 		"expired 0, throttled 3\n" +

@@ -491,7 +491,7 @@ func TestStatusVerb(t *testing.T) {
 		o.Probes.Ready = func() []health.Check { return []health.Check{{Name: "app", Detail: "connection refused"}} }
 	})
 	s.must("send", "x")
-	s.ds.Record(api.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Reason: "HTTP 500", At: time.Now()})
+	s.ds.Record(api.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Status: 500, Reason: "HTTP 500", At: time.Now()})
 	out := s.must("status")
 	for _, want := range []string{"photos: running, NOT READY", "not ready: app: connection refused",
 		"ledger: sent 1 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 1",

@@ -182,8 +182,8 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestEveryLiveOptionIsReadInForce changes each option in turn. Live options must take effect in deliveries and
-// workers; others must not until the next start.
+// TestEveryLiveOptionIsReadInForce changes each option in turn. Live options must take effect in deliveries, workers
+// and the fleet; others must not until the next start.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
 	key := "whsec_" + strings.Repeat("A", 32)
@@ -211,6 +211,9 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 		}
 		sources := config.Sources{Environ: []string{"HOME=/h"}, SystemFile: "/nowhere", Dir: "/nowhere",
 			Flags: map[string]string{"target": "http://h"}}
+		if strings.HasPrefix(o.Name, "rollout-batch") {
+			sources.Flags["rollout-policy"] = config.RolloutRolling // the only one with batches
+		}
 		before, err := config.Load(sources)
 		if err != nil {
 			t.Fatal(err)
@@ -234,7 +237,8 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	}
 }
 
-// readInForce returns everything in workers, deliveries and the attributes of queues that a change of settings can affect.
+// readInForce returns everything in workers, deliveries, the attributes of queues and the fleet that a change of settings can
+// affect.
 func readInForce(t *testing.T, s *config.Settings) []any {
 	t.Helper()
 	q := queueWith(*s, s.Queues...)
@@ -243,7 +247,7 @@ func readInForce(t *testing.T, s *config.Settings) []any {
 		t.Fatal(err)
 	}
 	_, attributes := ownAttributes(s, q.settings())
-	return []any{tuningOf(s, q.settings()), *opts, q.filter() == nil, attributes}
+	return []any{tuningOf(s, q.settings()), *opts, q.filter() == nil, attributes, rolloutPolicy(s), s.RegistryLostAfter}
 }
 
 func another(o config.Option) string {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tendril/api"
 	"tendril/internal/autoscale"
@@ -130,7 +131,7 @@ func TestPausesAreKeptInAFile(t *testing.T) {
 	holds := func(step string, want storedPauses) {
 		t.Helper()
 		for place, got := range map[string]storedPauses{"memory": f.stored, "file": openPauses(path, nil, nil, log).stored} {
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(instances.Pause{})); diff != "" {
 				t.Errorf("%s: the %s (-want +got):\n%s", step, place, diff)
 			}
 		}

@@ -393,13 +393,13 @@ func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, e
 		if path == "" {
 			v = *current
 			v.Of = 0
-			return v, r.policy(), nil
+			return v, rolloutPolicy(r.settings.now()), nil
 		}
 		if err := r.programs.app.Examine(path); err != nil {
 			return v, how, err
 		}
 		v, err = r.upload(ctx, path, filepath.Base(path))
-		return v, r.policy(), err
+		return v, rolloutPolicy(r.settings.now()), err
 	})
 }
 
@@ -426,9 +426,8 @@ func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, 
 	})
 }
 
-// policy returns how the settings roll out a version.
-func (r *rollouts) policy() instances.Rollout {
-	s := r.settings.now()
+// rolloutPolicy returns how settings roll out a version.
+func rolloutPolicy(s *config.Settings) instances.Rollout {
 	how := instances.Rollout{Timeout: s.RolloutTimeout, IgnoreHealth: s.RolloutIgnoreHealth}
 	switch { // policies that are not supported deploy in batches
 	case s.RolloutPolicy == config.RolloutAllAtOnce:
