@@ -76,7 +76,7 @@ type deploymentsPage struct {
 	Versions []api.AppVersion
 	Live     *api.AppVersion
 	Latest   *api.Deployment
-	// Everywhere is true if deployments change all instances. Acts is true if those of this page concern the shown ones.
+	// Everywhere is true if deployments change all instances. Acts is true if the page's actions apply to the shown instances.
 	Everywhere, Acts bool
 	Rollout          string // which instances run the version that is being deployed to all of them, or ""
 	Events           []eventRow

@@ -27,7 +27,7 @@ type Options struct {
 	// the console, for the other instances.
 	Lease   time.Duration
 	Address string
-	// Watch, Revision and Announce are those of leader.Options; they may be nil.
+	// Watch, Revision and Announce are passed on to leader.Options; they may be nil.
 	Watch    func() time.Duration
 	Revision func() int64
 	Announce func() string

@@ -171,7 +171,7 @@ func mac(secret, who, nonce, bound string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// channel returns the keying material that both ends of a TLS connection export, and nobody between them knows
+// channel returns the keying material that both ends of a TLS connection export and that a proxy between them lacks
 // (RFC 9266). It is random if the connection has none, so that no proof is valid.
 func channel(state *tls.ConnectionState) string {
 	material, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, sha256.Size)

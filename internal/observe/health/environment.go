@@ -26,7 +26,7 @@ type SharedCause struct {
 	// Count is the number of affected instances, and Instances has the names of up to five of them.
 	Count     int      `json:"count,omitempty"`
 	Instances []string `json:"instances,omitempty"`
-	// FiguresOf is the instance whose measurements are in the text, if those of others differ.
+	// FiguresOf is the instance whose figures are in the text, if other instances have different ones.
 	FiguresOf string `json:"figures_of,omitempty"`
 }
 
