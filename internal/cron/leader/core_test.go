@@ -135,15 +135,22 @@ func TestALostTermIsReadAnew(t *testing.T) {
 func TestPauseBetweenLooks(t *testing.T) {
 	t.Parallel()
 	c, now := leading(t)
-	for chance, want := range map[float64]time.Duration{0: 5 * time.Second, 1: 3750 * time.Millisecond} {
-		c.chance = func() float64 { return chance }
-		if c.observed(now, queue.Lease{}); c.nextRead.Sub(now) != want {
-			t.Errorf("the pause is %s, want %s", c.nextRead.Sub(now), want)
+	for _, row := range []struct {
+		chance      float64
+		watch, want time.Duration
+		duration    time.Duration
+	}{
+		{chance: 0, want: 5 * time.Second},
+		{chance: 1, want: 3750 * time.Millisecond},
+		{chance: 0, watch: 100 * time.Second, duration: 15 * time.Second, want: 100 * time.Second},
+		{chance: 1, watch: 100 * time.Second, duration: 15 * time.Second, want: 75 * time.Second},
+	} {
+		c.chance = func() float64 { return row.chance }
+		c.watch = func() time.Duration { return row.watch }
+		if c.observed(now, queue.Lease{Duration: row.duration}); c.nextRead.Sub(now) != row.want {
+			t.Errorf("chance %v: an instance that can wait %s pauses for %s, want %s",
+				row.chance, row.watch, c.nextRead.Sub(now), row.want)
 		}
-	}
-	c.watch = func() time.Duration { return 100 * time.Second }
-	if c.observed(now, queue.Lease{Duration: 15 * time.Second}); c.nextRead.Sub(now) != 75*time.Second {
-		t.Errorf("the pause of an instance that can wait is %s", c.nextRead.Sub(now))
 	}
 }
 
