@@ -125,7 +125,9 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, r.test(s.pkg), "-test.run=^$", "-test.bench="+s.bench,
 		"-test.benchtime="+s.benchtime, "-test.timeout="+limit.String())
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.pkg, &out, &out
+	cmd.Dir = s.pkg
+	cmd.Stdout = &out
+	cmd.Stderr = &out
 	cmd.Env = append(os.Environ(), "TENDRIL_BENCH_PEERS="+r.o.peers,
 		"TENDRIL_BENCH_BINARY="+filepath.Join(r.bin, "tendril"))
 	if s.depth > 0 {

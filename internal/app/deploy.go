@@ -63,7 +63,9 @@ func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool
 	if err != nil {
 		return result, true, err
 	}
-	next.number, next.origin.by, next.shared = a.numbers.next(), deployedBy(ctx), v.shared
+	next.number = a.numbers.next()
+	next.origin.by = deployedBy(ctx)
+	next.shared = v.shared
 	if next.configOnly && a.isSameApp(v, next) {
 		result, err = a.configure(ctx, v, next)
 		return result, true, err

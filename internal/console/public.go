@@ -117,7 +117,10 @@ func publicHealth(r health.Report) health.Report {
 		e := *r.Environment
 		e.Causes = slices.Clone(e.Causes)
 		for i := range e.Causes {
-			e.Causes[i].Text, e.Causes[i].Instances, e.Causes[i].FiguresOf = firstSentence(e.Causes[i].Text), nil, ""
+			cause := &e.Causes[i]
+			cause.Text = firstSentence(cause.Text)
+			cause.Instances = nil
+			cause.FiguresOf = ""
 		}
 		r.Environment = &e
 	}

@@ -60,15 +60,20 @@ func (d *desired) adopt(ctx context.Context) error {
 	if !d.applies(set) {
 		return nil
 	}
-	kept, keep, log := "", func(string) error { return nil }, d.log()
+
+	var kept string
+	keep := func(string) error { return nil }
 	if d.queues.ownsDataDir() {
 		path := filepath.Join(set.DataDir, desiredFile)
 		text, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("reading the kept desired state: %w", err)
 		}
-		kept, keep = string(text), func(text string) error { return datadir.Replace(path, []byte(text), 0o600) }
+		kept = string(text)
+		keep = func(text string) error { return datadir.Replace(path, []byte(text), 0o600) }
 	}
+
+	log := d.log()
 	state, err := instances.NewDesired(d.cron.election.Name(), instances.FleetKey(set.FleetKey), kept, keep)
 	if err != nil {
 		log.Error("kept desired state not applied", "err", err, "file", desiredFile)

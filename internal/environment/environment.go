@@ -63,7 +63,9 @@ func New(opts Options) *Environment {
 	e.changes.registry.Store(opts.Registry)
 	e.rollouts = &rollouts{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
 		changes: e.changes, members: e.members, desired: e.desired}
-	e.members.rollouts, e.desired.rollouts, e.changes.rollouts = e.rollouts, e.rollouts, e.rollouts
+	e.members.rollouts = e.rollouts
+	e.desired.rollouts = e.rollouts
+	e.changes.rollouts = e.rollouts
 	e.cron.revision, e.cron.announce = e.desired.revision, e.members.announcement
 
 	// Set here because the constructors would otherwise depend on each other.

@@ -19,7 +19,9 @@ import (
 func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 	workers, _ := p.states(nil)
 	for i, l := range p.all {
-		settings, status, shown := l.queue.settings(), l.worker.Status(), &workers[i]
+		settings := l.queue.settings()
+		status := l.worker.Status()
+		shown := &workers[i]
 		reading, known := p.depths.read(l.queue.name, now)
 		state := health.QueueState{
 			Name: l.queue.name, Embedded: l.queue.embedded,

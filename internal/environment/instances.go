@@ -34,7 +34,9 @@ func (k *knownInstances) list() api.Instances {
 	record := k.members.record()
 	record.Load = k.members.load(k.members.gauge)
 	self := knownByRecord(&record)
-	self.This, self.Source, self.ID = true, "process", k.members.ID()
+	self.ID = k.members.ID()
+	self.This = true
+	self.Source = "process"
 	if protection := k.scale.protection.text(); protection != "" {
 		on := protection == "on"
 		self.Protected = &on

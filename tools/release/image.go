@@ -115,7 +115,9 @@ func (r *release) image(t target) (v1.Image, error) {
 		return nil, err
 	}
 	config = config.DeepCopy()
-	config.OS, config.Architecture, config.Created = t.os, t.arch, v1.Time{Time: r.time}
+	config.OS = t.os
+	config.Architecture = t.arch
+	config.Created = v1.Time{Time: r.time}
 	config.Config = v1.Config{
 		User:       "65532:65532",
 		Env:        []string{"PATH=/usr/local/bin", "TENDRIL_DATA_DIR=/var/lib/tendril/data"},

@@ -225,7 +225,9 @@ func noDeadLetterQueue(name string) error {
 func (g *deadLetterQueue) contents(which *selector) messageSource {
 	p := sourceOf(g.queue, which)
 	if remote, ok := p.(*sqsSource); ok {
-		remote.source, remote.sources, remote.failures = g.source, g.sources, g.failures
+		remote.source = g.source
+		remote.sources = g.sources
+		remote.failures = g.failures
 	}
 	return p
 }

@@ -83,7 +83,9 @@ func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environ
 	opts.Load = func(src config.Sources) (*config.Config, error) { return c.ReadSettings(cmd, src) }
 	err = runEnvironment(c, opts.Config, opts)
 	for found := (*environment.NewSettings)(nil); errors.As(err, &found); {
-		opts.Config, opts.Registry, opts.Again = found.Config, found.Registry, true
+		opts.Config = found.Config
+		opts.Registry = found.Registry
+		opts.Again = true
 		err = runEnvironment(c, opts.Config, opts)
 	}
 	return err

@@ -93,7 +93,9 @@ func (m *Manager) Status() api.TasksStatus {
 		task := taskStatus(&t.Task)
 		task.Paused = t.Paused
 		pause := pauses[t.Task.Name]
-		task.PauseReason, task.PausedBy, task.PausedAt = pause.Reason, pause.By, pause.At
+		task.PauseReason = pause.Reason
+		task.PausedBy = pause.By
+		task.PausedAt = pause.At
 		task.Failing = t.Failing
 		task.Problem = t.Problem
 		if own := queues[t.Task.Name]; m.opts.isMissing(own) && task.Problem == "" {

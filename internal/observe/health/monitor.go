@@ -370,7 +370,9 @@ func (m *Monitor) gather(now time.Time) inputs {
 func (m *Monitor) addCounts(q *queueInputs, now time.Time) {
 	c := m.of(q.Name)
 	recent, last := c.deliveries.sum(now)
-	q.Deliveries, q.P95, q.LastFailed = recent.classes, recent.latencies.Percentile(0.95), last
+	q.Deliveries = recent.classes
+	q.P95 = recent.latencies.Percentile(0.95)
+	q.LastFailed = last
 	q.Expired = m.increases.within("expired messages of "+q.Name, 0, c.expired.Load(), now)
 	if q.Known && q.HasDeadLetters {
 		added := m.increases.within("dead letters of "+q.Name, q.DeadLettered, q.DeadLettered, now)

@@ -92,7 +92,9 @@ func appRule(in *inputs) []finding {
 		c.Status = Severe
 	}
 	if !a.WasReady {
-		c.Status, c.Since, state = Severe, in.Started, "has not become ready since the start"
+		c.Status = Severe
+		c.Since = in.Started
+		state = "has not become ready since the start"
 	}
 	if len(a.Processes) == 0 && len(a.Queues) > 0 {
 		what = "The app of " + strings.Join(a.Queues, ", ")
@@ -143,7 +145,9 @@ func operationRule(in *inputs) []finding {
 	c := Cause{Kind: "operation", Status: Info, Text: "Performing " + o.Name + ".", Remedy: "tendril events --kind deploy",
 		Since: o.Since}
 	if in.Now.Sub(o.Since) >= cmp.Or(o.Limit, startLimit) {
-		c.Status, c.Text, c.Remedy = Warning, "Still performing "+o.Name+".", "tendril deploy --abort"
+		c.Status = Warning
+		c.Text = "Still performing " + o.Name + "."
+		c.Remedy = "tendril deploy --abort"
 	}
 	return fact(c)
 }

@@ -50,7 +50,9 @@ func claimBlock(t testing.TB) {
 	for _, block := range rand.Perm(blocks) {
 		begin := firstPort + block*blockSize
 		if claim, err := listen(begin); err == nil {
-			ports.next, ports.end, ports.claims = begin+1, begin+blockSize, append(ports.claims, claim)
+			ports.next = begin + 1
+			ports.end = begin + blockSize
+			ports.claims = append(ports.claims, claim)
 			return
 		}
 	}
