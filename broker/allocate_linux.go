@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate reserves disk space for size bytes of a file.
 func allocate(f *os.File, size int64) error {
 	if unix.Fallocate(int(f.Fd()), 0, 0, size) == nil {
 		return nil

@@ -16,27 +16,27 @@ import (
 type Attempt struct {
 	At       time.Time `json:"at"`
 	Instance string    `json:"instance,omitempty"`
-	// Outcome, Status, Reason and Answer are copied from [queue.Result].
+	// Copied from [queue.Result].
 	Outcome      string        `json:"outcome"`
 	Status       int           `json:"status,omitempty"`
 	Reason       string        `json:"reason,omitempty"`
 	Answer       string        `json:"answer,omitempty"`
 	Duration     time.Duration `json:"duration"`
 	ReceiveCount int           `json:"receive_count,omitempty"`
-	RetryAt      time.Time     `json:"retry_at,omitzero"` // when the message becomes visible again; zero if unknown
+	RetryAt      time.Time     `json:"retry_at,omitzero"` // becomes visible again; zero if unknown
 }
 
 const (
 	keptAttempts = 10
-	// These limit stored text in bytes: keptAnswer the response, the other constant each other field.
+	// Limits in bytes: keptAnswer for the response, keptText for each other text.
 	keptAnswer = 1 << 10
 	keptText   = 512
-	// A batch is written once it has attemptBatch attempts, or attemptLinger after its first one.
+	// A batch is written at attemptBatch attempts, or attemptLinger after its first one.
 	attemptBatch  = 256
 	attemptLinger = 200 * time.Millisecond
-	// maxPendingAttempts is the number of unwritten attempts beyond which new ones are dropped.
+	// Attempts beyond this backlog are dropped.
 	maxPendingAttempts = 10_000
-	lossesEvery        = time.Minute // minimum time between log lines about dropped attempts
+	lossesEvery        = time.Minute // between log lines about dropped attempts
 )
 
 func (a Attempt) bounded() Attempt {
@@ -60,9 +60,9 @@ func cutText(text string, limit int) string {
 	return text[:limit]
 }
 
-// RecordAttempt stores a failed delivery with its message, even if the message has moved to another queue. name is
-// the queue it was received from. The write is asynchronous: the attempt is lost if the process is killed first, the
-// disk is full or too many attempts are pending.
+// RecordAttempt stores a failed delivery with its message, wherever that has moved; name is the queue it was received
+// from. The write is asynchronous: it is lost if the process is killed first, the disk is full or too many are
+// pending.
 func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	origin, ok := b.seal.origin(messageID)
 	if !ok {
@@ -92,10 +92,10 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 
 type pendingAttempt struct {
 	origin        int64
-	at            int64 // time in Unix milliseconds
+	at            int64 // Unix milliseconds
 	line          string
 	reason        string     // see [queue.FailureGroup]
-	originalQueue *liveQueue // the queue the message was sent to; nil if the message has moved or is not in memory
+	originalQueue *liveQueue // nil if the message has moved or is not in memory
 	receipt       receiptRow // set only if originalQueue is
 	hasEarlier    bool
 }
@@ -107,14 +107,13 @@ type attemptLog struct {
 	alarm   alarm
 	lost    int
 	lostAt  time.Time // time of the last log line
-	latest  struct {  // caches the last reason, because most attempts fail like the previous one
+	latest  struct {  // most attempts fail like the previous one
 		attempt Attempt
 		reason  string
 	}
 }
 
-// reasonOf returns the [queue.FailureGroup] of an attempt, from the cache if the previous attempt failed in the same way. The
-// lock is not held while the reason is determined.
+// The lock is not held while the reason is determined, and the cache saves most of that work.
 func (l *attemptLog) reasonOf(a *Attempt) string {
 	l.mu.Lock()
 	latest, reason := l.latest.attempt, l.latest.reason
@@ -150,7 +149,7 @@ func (l *attemptLog) flush(b *Broker) {
 	l.submit(b)
 }
 
-// submit passes the pending attempts to the writer. The caller must hold l.mu.
+// The caller must hold l.mu.
 func (l *attemptLog) submit(b *Broker) {
 	l.alarm.stop()
 	l.alarm.at = 0
@@ -164,7 +163,7 @@ func (l *attemptLog) submit(b *Broker) {
 	}
 }
 
-// drop counts n lost attempts and logs losses at most once per lossesEvery. The caller must hold l.mu.
+// The caller must hold l.mu.
 func (l *attemptLog) drop(b *Broker, n int) {
 	l.lost += n
 	if time.Since(l.lostAt) >= lossesEvery {
@@ -173,14 +172,14 @@ func (l *attemptLog) drop(b *Broker, n int) {
 	}
 }
 
-// sync waits until pending attempts are written, so that the next read includes them.
+// sync makes the next read include the pending attempts.
 func (l *attemptLog) sync(ctx context.Context, b *Broker) {
 	l.mu.Lock()
 	l.submit(b)
 	idle := l.waiting == 0
 	l.mu.Unlock()
 	if !idle {
-		// Ignore the error: failed writes are dropped, and the read that follows reports storage failures.
+		// Failed writes are dropped, and the read that follows reports storage failures.
 		_ = b.writer.do(ctx, &change{run: func(*tx) error { return nil }}, needs{})
 	}
 }
@@ -202,7 +201,7 @@ func (s *attemptStore) onCommit(err error) error {
 }
 
 func (s *attemptStore) apply(t *tx) error {
-	// Apply earlier deletes first, so that no attempts are added to deleted messages.
+	// Deletes come first, so that no attempts are added to deleted messages.
 	err := t.flushRows()
 	for i := 0; i < len(s.items) && err == nil; i++ {
 		err = t.writeAttempt(&s.items[i])
@@ -218,19 +217,19 @@ func (t *tx) writeAttempt(it *pendingAttempt) error {
 	return t.writeInAnyQueue(it)
 }
 
-// maxAppended is the size in bytes up to which an attempt is appended to a history; larger histories are trimmed.
+// Larger histories are trimmed instead of appended to; in bytes.
 const maxAppended = 4 << 10
 
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
-// appendAttempt handles an attempt that failed for the same reason in the same hour as the previous one. The index
-// and the counts of reasons stay unchanged.
+// appendAttempt applies if the reason and hour equal those of the previous attempt, so the index and counts stay
+// unchanged.
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeInOriginalQueue writes without reading the message in the common case: the message is in its original queue,
-// and has no attempts or failed for the same reason before. It reports whether it wrote the attempt.
+// writeInOriginalQueue is the fast path: it does not read the message, which is still in its original queue and has
+// no attempts or failed for the same reason before.
 func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil
@@ -247,24 +246,22 @@ func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) 
 	return true, t.writeReceipt(it)
 }
 
-// writeReceipt adds a receipts row to a message that never moved, so that deleting the message also deletes its
-// attempts.
+// A receipts row for a message that never moved makes its deletion also delete its attempts.
 func (t *tx) writeReceipt(it *pendingAttempt) (err error) {
 	t.c.run(&err, `INSERT OR IGNORE INTO receipts`+receiptColumns, it.receipt.args()...)
 	return err
 }
 
 type attemptTarget struct {
-	found, received bool // received means that the message has a row in receipts
-	moved           bool // the message came from another queue
+	found, received bool // has a row in receipts
+	moved           bool
 	key, dead       int64
 	history, reason string
 	at              int64
 	hasAttempts     bool
 }
 
-// attemptTargetQueries find a message by its original key: first in its original queue, then in others. Purged
-// messages are excluded.
+// Messages are found by their original key: first in their original queue, then in others, without purged ones.
 var attemptTargetQueries = [...]string{attemptTargetQuery(`m.id = ?1 AND m.origin IS NULL`), attemptTargetQuery(`m.origin = ?1`)}
 
 func attemptTargetQuery(where string) string {
@@ -340,8 +337,8 @@ func readHistory(history string) (all []Attempt) {
 	return all
 }
 
-// moveAttempts moves a message's attempts with it. dead is the time of dead-lettering, or 0 for other moves. A dead
-// letter gets a row even without attempts, so that the hourly counts include it.
+// moveAttempts moves a message's attempts with it. dead is the time of dead-lettering, or 0 for other moves. Dead
+// letters always get a row, so that the hourly counts include them.
 func (t *tx) moveAttempts(from, to, dead int64) error {
 	found := false
 	at := dead

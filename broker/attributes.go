@@ -13,8 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// SetAttributes changes attributes of a queue, all or none. A new retention period applies to existing messages too.
-// A new delay applies to existing messages only on a FIFO queue, as in SQS.
+// SetAttributes changes attributes of a queue, all or none. A new retention period applies to existing messages too;
+// a new delay does so only on a FIFO queue, as in SQS.
 func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
 	attrs = canonicalAttributes(attrs)
 	return b.administer(ctx, name, func(q *liveQueue) error { return b.setAttributes(q, attrs) })
@@ -49,8 +49,8 @@ func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 	)
 }
 
-// writeSettings stores a queue's new settings. On a FIFO queue a new delay also applies to existing messages, counted
-// from their sent time; it can affect only messages from the last 15 minutes.
+// On a FIFO queue a new delay also applies to existing messages, counted from their sent time. Only those of the last
+// 15 minutes can be affected.
 func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) (err error) {
 	if t.gone(q) {
 		return nil
@@ -64,7 +64,7 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	}
 
 	low := makeKey(q.index.number, q.disk.floor)
-	// Find the newest message that is too old to be affected.
+	// The newest message that is too old to be affected.
 	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.index.high(),
 		stamp()-maxDelay.Milliseconds())
 	t.c.run(&err, `UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
@@ -72,7 +72,6 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	return err
 }
 
-// reconfigured puts changed settings into effect. A different retention applies to existing messages too.
 func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, set settings, now int64) {
 	if set.fifo && old.delay != set.delay {
 		defer q.reload()
@@ -89,7 +88,7 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 		return
 	}
 
-	// Messages that had expired under the previous retention may stay under the new one.
+	// Messages that had expired under the previous retention may stay.
 	q.index.cutoff = 0
 	q.index.resetWindow()
 	for _, m := range q.index.held {
@@ -118,8 +117,7 @@ func (q *liveQueue) reload() {
 	q.wakeAfterRemoval(1)
 }
 
-// Attributes returns all attributes of a queue under their SQS names, including QueueArn, the timestamps and the
-// ApproximateNumberOf counts. The counts are exact.
+// Attributes returns all attributes of a queue under their SQS names. The ApproximateNumberOf counts are exact.
 func (b *Broker) Attributes(name string) (map[string]string, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -140,7 +138,7 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 	return all, nil
 }
 
-// Policy returns a queue's policy, or nil if it has none or does not exist.
+// Policy returns nil if a queue has no policy or does not exist.
 func (b *Broker) Policy(name string) *access.Policy {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -161,8 +159,8 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 }
 
 // SetTags adds or replaces the tags in add and removes those in remove. A queue has at most 50 tags. A key has 1 to
-// 128 letters, digits, spaces and _.:/=+-@, and does not begin with "aws:"; a value has at most 256 characters.
-// SetTags returns InvalidParameterValue for anything else.
+// 128 letters, digits, spaces and _.:/=+-@, without the prefix "aws:"; a value has at most 256 characters. Otherwise
+// it returns InvalidParameterValue.
 func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		tags, err := b.Tags(name)
@@ -189,7 +187,7 @@ const (
 	maxTagValue = 256 // in characters
 )
 
-// notInTagKey reports whether c is forbidden in a tag key (AWS, "Tag naming limits and requirements").
+// The characters are documented by AWS ("Tag naming limits and requirements").
 func notInTagKey(c rune) bool {
 	return c != ' ' && !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
 }

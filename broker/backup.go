@@ -13,8 +13,7 @@ import (
 // StoredQueue describes a queue in a database that this process does not serve.
 type StoredQueue struct {
 	Name string `json:"name"`
-	// Messages counts all messages. Damaged counts those with a wrong checksum; only [Backup] and [Restore] check for
-	// them.
+	// Messages includes Damaged, the messages with a wrong checksum, which only [Backup] and [Restore] check for.
 	Messages int64 `json:"messages"`
 	Damaged  int64 `json:"damaged,omitempty"`
 }
@@ -22,13 +21,13 @@ type StoredQueue struct {
 // ErrUsed means that a data directory already holds queues.
 var ErrUsed = errors.New("the data directory already holds queues")
 
-// Names of the previous database after [Restore] has replaced it.
+// Names under which [Restore] keeps the previous database.
 const (
 	ReplacedFile    = databaseName + ".replaced"
 	ReplacedLogFile = ReplacedFile + "-wal"
 )
 
-// Inspect returns the queues in a data directory, sorted by name. Another process may be using the directory.
+// Inspect returns the queues in a data directory, sorted by name. The directory may be in use.
 func Inspect(dir string) (queues []StoredQueue, err error) {
 	path := filepath.Join(dir, databaseName)
 	if sizeOf(path) <= 0 {
@@ -42,8 +41,7 @@ func Inspect(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, c.close())
 }
 
-// Backup writes a snapshot of a data directory's database to a new file and verifies it. Another process may be using
-// the directory.
+// Backup writes a verified snapshot of a data directory's database to a new file. The directory may be in use.
 func Backup(dir, file string) ([]StoredQueue, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
@@ -61,15 +59,13 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 	return copyDatabase(path, file, ``)
 }
 
-// afterBackup advances the counters of a restored database, so that message IDs and receipt handles issued after the
-// backup are never reused.
+// Message IDs and receipt handles issued after the backup must never be reused.
 const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch';
 	UPDATE meta SET value = value + 1000 WHERE name = 'queues';
 	UPDATE counters SET next = next + 67108864 WHERE queue <> 0;`
 
-// Restore copies a backup, or another copy of a database, into a data directory that no process uses. If the
-// directory holds queues, Restore returns [ErrUsed], unless replace is true; then it keeps the previous database as
-// [ReplacedFile].
+// Restore copies a database, such as a backup, into a data directory that no process uses. If the directory holds
+// queues, Restore returns [ErrUsed], unless replace is true; then it keeps the previous database as [ReplacedFile].
 func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	if sizeOf(file) <= 0 {
 		return nil, fmt.Errorf("%s is not a backup: it is missing or empty", file)
@@ -117,7 +113,7 @@ func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Create the empty file first, so that only its owner can ever read it; SQLite writes to an existing empty file.
+	// CreateTemp makes the file private; SQLite writes to an existing empty file.
 	f, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".*")
 	if err != nil {
 		return nil, errors.Join(err, source.close())

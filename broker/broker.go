@@ -8,24 +8,22 @@ type Options struct {
 	Region, AccountID string
 	// SenderID is the SenderId of every message; the default is AccountID.
 	SenderID string
-	// NoWaits disables the 60-second waits that SQS requires after DeleteQueue and between PurgeQueue calls.
+	// NoWaits disables the 60-second waits of SQS after DeleteQueue and between PurgeQueue calls.
 	NoWaits bool
-	// Memory is the number of bytes the whole process may use; 0 means no limit. A small value shrinks the caches.
+	// Memory is the limit of the whole process in bytes; 0 means none. A small value shrinks the caches.
 	Memory int64
-	// Logger logs storage problems; nil means [slog.Default].
+	// Logger defaults to [slog.Default].
 	Logger *slog.Logger
-	// Events are the broker's callbacks; nil means none.
 	Events *Events
 
-	vfs    string        // SQLite VFS; "" means the default
-	limits *memoryLimits // nil means the default limits
+	vfs    string // "" means SQLite's default
+	limits *memoryLimits
 }
 
-// Events are the broker's callbacks. Every field may be nil. They are called without locks held and must not block.
+// Events are callbacks, any of which may be nil. They are called without locks held and must not block.
 type Events struct {
-	// DeadLettered is called after messages were moved to a dead-letter queue because they exceeded the maximum
-	// receive count.
+	// DeadLettered is called after messages exceeded the maximum receive count and were moved.
 	DeadLettered func(from, to string, ids []string)
-	// Expired is called after n messages of a queue exceeded their retention period.
+	// Expired is called after n messages exceeded their retention period.
 	Expired func(name string, n int)
 }

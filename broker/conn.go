@@ -13,8 +13,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// conn is an SQLite connection with its prepared statements, for use by one goroutine at a time. It bypasses
-// database/sql, whose pool, locks and conversions cost more than the statements.
+// conn is an SQLite connection with its prepared statements, for one goroutine at a time. It bypasses database/sql,
+// whose pool, locks and conversions cost more than the statements.
 type conn struct {
 	raw   driver.Conn
 	stmts map[string]driver.Stmt
@@ -22,7 +22,6 @@ type conn struct {
 	dest  []driver.Value
 }
 
-// openConn opens the database file with an SQLite VFS; "" means the default.
 func openConn(path, vfs string) (*conn, error) {
 	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path}
 	if vfs != "" {
@@ -35,8 +34,8 @@ func openConn(path, vfs string) (*conn, error) {
 	return &conn{raw: raw, stmts: map[string]driver.Stmt{}}, nil
 }
 
-// close finalizes the statements first. Open statements would keep the connection open, and SQLite removes its
-// write-ahead log only when the last connection closes.
+// Open statements would keep the connection open, and SQLite removes its write-ahead log only when the last
+// connection closes.
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
@@ -51,7 +50,6 @@ func (c *conn) script(text string) error {
 	return err
 }
 
-// exec prepares a statement on first use, runs it and returns the number of changed rows.
 func (c *conn) exec(text string, args ...any) (int64, error) {
 	s, err := c.prepare(text, args)
 	if err != nil {
@@ -64,7 +62,7 @@ func (c *conn) exec(text string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// run calls exec and stores its error in *err; it does nothing if *err is already set.
+// run does nothing if *err is already set.
 func (c *conn) run(err *error, text string, args ...any) {
 	if *err == nil {
 		_, *err = c.exec(text, args...)
@@ -89,7 +87,7 @@ func (r row) bytes(i int) []byte {
 	return b
 }
 
-// query prepares a statement on first use and calls each for every row. The row is only valid during the call.
+// query's rows are only valid during the call.
 func (c *conn) query(each func(row row), text string, args ...any) error {
 	s, err := c.prepare(text, args)
 	if err != nil {
@@ -128,7 +126,6 @@ func (c *conn) exists(key int64) (bool, error) {
 	return c.finds(`SELECT 1 FROM messages WHERE id = ?`, key)
 }
 
-// prepare returns the prepared statement and stores the arguments in c.args.
 func (c *conn) prepare(text string, args []any) (driver.Stmt, error) {
 	c.args = c.args[:0]
 	for i, v := range args {
@@ -155,8 +152,8 @@ func isCorrupt(err error) bool {
 	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }
 
-// check runs a check of the file and returns an error wrapping [errDamaged] if SQLite finds it inconsistent. pragma
-// is quick_check, or integrity_check, which also compares the indexes.
+// check returns an error wrapping [errDamaged] if the file is inconsistent. pragma is quick_check, or
+// integrity_check, which also compares the indexes.
 func (c *conn) check(pragma string) error {
 	var found string
 	if err := c.query(func(row row) { found = row.text(0) }, "PRAGMA "+pragma+"(1)"); err != nil {

@@ -2,8 +2,8 @@ package broker
 
 import "tendril/queue"
 
-// withhold stops the delivery of a damaged message until it is deleted or replaced. The message stays on disk and in
-// the ledger; its FIFO group continues without it. It is logged once per process.
+// withhold stops the delivery of a damaged message until it is deleted or replaced, and logs it once per process. The
+// message stays on disk and in the ledger; its FIFO group continues without it.
 func (q *liveQueue) withhold(r *record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -12,16 +12,16 @@ func (q *liveQueue) withhold(r *record) {
 	case q.deleted || !q.index.published(r.key) || m != nil && (m.damaged || m.claimed):
 		return
 	case m == nil && r.due != 0 && q.broker.clock.reading(r.due) > q.broker.clock.now():
-		return // the damage is detected again when the delay ends
+		return // detected again when the delay ends
 	case m == nil:
 		m = q.index.newMessage(r)
 		q.index.drop(m)
 		m.epoch = q.broker.epoch
 		q.index.held[r.key] = m
-		q.index.resetWindow() // the window may hold it as a fresh message
+		q.index.resetWindow() // the window may hold it
 	case m.inFlight:
 		q.index.stopFlight(m)
-		q.uncount(m) // the message was not delivered, so the receive does not count
+		q.uncount(m) // it was not delivered
 		q.storeReceive(m)
 	}
 
@@ -34,7 +34,7 @@ func (q *liveQueue) withhold(r *record) {
 		"hint", "inspect it with 'tendril message show ID', send it again, and delete it; see docs/backup.md")
 }
 
-// withholdDamaged checks the content of messages. It returns the intact ones, and withholds the damaged ones.
+// withholdDamaged returns the intact messages.
 func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err error) {
 	keys := make([]int64, len(messages))
 	for i, m := range messages {

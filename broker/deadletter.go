@@ -9,11 +9,11 @@ import (
 	"tendril/queue"
 )
 
-// transfer is the request that moves messages to other queues, for dead-lettering or for an operator.
+// transfer moves messages to other queues, for dead-lettering or for an operator.
 type transfer struct {
 	from  *liveQueue
 	items []*transferItem
-	dead  bool // the move is a dead-lettering, not an operator's
+	dead  bool // not an operator's move
 }
 
 func (t *transfer) moved() []*transferItem {
@@ -23,15 +23,15 @@ func (t *transfer) moved() []*transferItem {
 func (t *transfer) departed() int { return len(t.moved()) }
 
 type transferItem struct {
-	m      *message // marked as leaving; a placeholder if the message is not in memory
+	m      *message // leaving; a placeholder if not in memory
 	to     *liveQueue
 	toDead bool
-	record record // the new row, without content
+	record record // without content
 	due    int64
 	moved  bool
 }
 
-// apply copies each message that still exists to its new queue, with its attempts, and deletes the original.
+// The copies are made before the originals are deleted, with their attempts.
 func (t *transfer) apply(x *tx) error {
 	for _, it := range t.items {
 		it.moved = false
@@ -75,10 +75,9 @@ func (t *transfer) departures(k *counters) *int64 {
 	return &k.movedOut
 }
 
-// plan fills in the new row. ID, content and receive count are kept; the receive count that the redrive policy limits
-// restarts. Dead-lettering from a standard queue keeps the sent time, so that the retention period continues; other
-// moves reset it. A message moved to a queue that is not a dead-letter queue is no longer a dead letter, and its time
-// of first receive is reset.
+// plan keeps ID, content and receive count; the count that the redrive policy limits restarts. Dead-lettering from a
+// standard queue keeps the sent time, so that the retention period continues; other moves reset it. Outside
+// dead-letter queues a message is no longer a dead letter, and its first receive is reset.
 func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r := &it.record
 	*r = *old
@@ -111,8 +110,7 @@ func (x *tx) copyRow(key int64, r *record) error {
 	return err
 }
 
-// onCommit moves committed messages from the source's index to the indexes of their new queues. The others become
-// available again.
+// Messages that were not moved become available again.
 func (t *transfer) onCommit(err error) error {
 	q := t.from
 	q.broker.queues.moving.Lock()
@@ -150,7 +148,7 @@ func (it *transferItem) publish() {
 	q.watchRetention(it.record.sent)
 }
 
-// TakesDeadLetters reports whether DeadLetter has a target queue. It returns false if last is true, because the
+// TakesDeadLetters reports whether DeadLetter has a target queue. If last is true it returns false, because the
 // redrive policy moves the message after its last receive.
 func (q *Queue) TakesDeadLetters(last bool) bool {
 	live, err := q.b.queues.get(q.name)
@@ -166,8 +164,8 @@ func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 }
 
 // DeadLetter moves messages to the dead-letter queue in one transaction, whatever their receive count. Each must be
-// in flight and carry its latest receipt handle. DeadLetter returns nil if all were moved, else one error per
-// message. It calls no event callback and records no attempts ([Broker.RecordAttempt]).
+// in flight and carry its latest receipt handle. It returns nil if all were moved, else one error per message. It
+// calls no callback and records no attempts ([Broker.RecordAttempt]).
 func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	live, err := q.live(ctx, len(letters))
 	if err != nil {
@@ -212,8 +210,8 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	return entryErrors(errs, err)
 }
 
-// deadLetter moves messages that exceeded their maximum receive count, in the order in which they were sent: a receive
-// finds them in any order if several became visible at once. If it fails, they stay in the queue and become visible.
+// deadLetter moves messages in the order in which they were sent, since a receive may find them in any order. If it
+// fails, they stay and become visible.
 func (q *liveQueue) deadLetter(list []*message) error {
 	slices.SortFunc(list, func(a, b *message) int { return cmp.Compare(a.key, b.key) })
 	to := q.broker.deadLetterQueue(q)
@@ -241,8 +239,8 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	return nil
 }
 
-// Redrive returns the name of a queue's dead-letter queue ("" if that does not exist) and its maximum receive count
-// (0 without a redrive policy). If the queue itself does not exist, the error is [queue.ErrNoQueue].
+// Redrive returns a queue's dead-letter queue ("" if that does not exist) and maximum receive count (0 without a
+// redrive policy). If the queue itself does not exist, the error is [queue.ErrNoQueue].
 func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -258,8 +256,8 @@ func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, 
 	return deadLetterQueue, int(policy.max), nil
 }
 
-// MissingDeadLetterQueue returns the name of a queue's configured dead-letter queue if that queue does not exist,
-// else "". Messages of a queue without its dead-letter queue are retried until their retention period ends.
+// MissingDeadLetterQueue returns the name of a queue's configured dead-letter queue if that does not exist, else "".
+// Without it messages are retried until their retention period ends.
 func (b *Broker) MissingDeadLetterQueue(name string) string {
 	q, err := b.queues.get(name)
 	if err != nil {

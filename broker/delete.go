@@ -5,21 +5,18 @@ import (
 	"slices"
 )
 
-// Delete removes messages by receipt handle. It returns nil if all succeeded, else one error per entry. Deleting a
-// message that no longer exists succeeds. A standard queue accepts every receipt handle of a message, even an earlier
-// one or one with an expired visibility timeout; a FIFO queue accepts only the latest one while the message is in
-// flight.
+// Delete removes messages by receipt handle. It returns nil if all succeeded, else one error per entry. A message
+// that no longer exists is not an error. A standard queue accepts earlier and expired receipt handles; a FIFO queue
+// accepts only the latest one, while the message is in flight.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.done })
 }
 
-// Expire deletes messages past their deadline that were never processed. They count as expired in the ledger.
+// Expire deletes messages past their deadline that were never processed; the ledger counts them as expired.
 func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.expired })
 }
 
-// remove deletes the messages of the receipts, and counts them in the counter that account selects. Deleting a message
-// that no longer exists is not an error.
 func (q *Queue) remove(ctx context.Context, receipts []string, account func(*counters) *int64) []error {
 	live, err := q.live(ctx, len(receipts))
 	if err != nil {
@@ -39,7 +36,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 		}
 		switch m := live.index.held[of.key]; {
 		case m == nil && !live.index.mayExist(of), m != nil && m.leaving:
-			// The message is gone or about to be removed. This request commits after the one that removes it.
+			// This request commits after the one that removes the message.
 		case m == nil && live.index.fifo:
 			unheld = append(unheld, unheldReceipt{i, of.key})
 		case m == nil:
@@ -77,11 +74,10 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// mayExist reports whether a message that is not in memory may exist, because the receipt predates the latest opening
-// of the store and its receive was not stored. The message is then visible. The caller must hold the lock.
+// mayExist reports whether a message that is not in memory may exist: its receipt predates the latest opening of the
+// store and the receive was not stored, so it is visible. The caller must hold the lock.
 func (x *index) mayExist(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
-// unheldReceipt is the receipt of a message that is not in memory.
 type unheldReceipt struct {
 	entry int
 	key   int64
@@ -103,8 +99,6 @@ func (b *Broker) checkUnheld(unheld []unheldReceipt, answer func(entry int, foun
 	})
 }
 
-// entryErrors returns nil if all entries succeeded. If the call as a whole failed, it returns that error for every
-// entry.
 func entryErrors(errs []error, whole error) []error {
 	if whole != nil {
 		return sameError(whole, len(errs))
@@ -117,7 +111,7 @@ func entryErrors(errs []error, whole error) []error {
 
 func sameError(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
 
-// DeleteMessages removes messages by ID for an operator and returns the number removed. They count as purged. IDs of
+// DeleteMessages removes messages by ID for an operator and returns their number. They count as purged. IDs of
 // messages that are gone or being deleted are skipped.
 func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
 	q, err := b.queues.get(name)
@@ -137,15 +131,15 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 
 type removal struct {
 	q        *liveQueue
-	messages []*message // marked as leaving; a placeholder if the message is not in memory
+	messages []*message // leaving; placeholders if not in memory
 	account  func(*counters) *int64
-	counted  int // number of messages removed; the others were already gone
+	counted  int // without those already gone
 	dues     []int64
 }
 
 func (r *removal) departed() int { return r.counted }
 
-// apply deletes the messages that still exist. A claimed message is not in memory, so its row is read first.
+// Claimed messages are not in memory, so their rows are read first.
 func (r *removal) apply(t *tx) error {
 	r.counted, r.dues = 0, nil
 	if t.gone(r.q) {

@@ -13,12 +13,11 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// diskGuard refuses sends while free space is below a reserve, so that deletes, which need space too, can continue.
-// It also keeps a reserve file as large as the write-ahead log, and removes it if other programs fill the disk
-// completely.
+// diskGuard refuses sends while free space is below a reserve, because deletes need space too. Its reserve file, as
+// large as the write-ahead log, is removed if other programs fill the disk.
 //
-// Sends and administration are also refused while the open files are not the ones in the data directory (removed,
-// moved, unmounted or replaced), because the next start would not find their changes.
+// Sends and administration are also refused while the data directory is not the one that was opened (removed, moved,
+// unmounted or replaced): the next start would not find their changes.
 type diskGuard struct {
 	dir      string
 	log      *slog.Logger
@@ -26,9 +25,9 @@ type diskGuard struct {
 	mu       sync.Mutex
 	checked  time.Time
 	isLow    bool
-	reserved int64            // size of the reserve file in bytes
-	files    datadir.Identity // identities of the directory, the database and, while the store is open, the log
-	lost     error            // describes how the open files differ from those in the directory; nil if they do not
+	reserved int64            // of the reserve file, in bytes
+	files    datadir.Identity // directory, database and, while the store is open, log
+	lost     error            // how the files changed; nil if they did not
 }
 
 const (
@@ -50,7 +49,7 @@ func (r *diskGuard) opened() {
 	r.files = datadir.Identify(r.dir, path, path+"-wal", path+"-shm")
 }
 
-// closing makes the last check of the files, without the log, which is removed when the store closes.
+// Closing the store removes the log, so the last check excludes it.
 func (r *diskGuard) closing() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +76,7 @@ func (r *diskGuard) checkFiles() error {
 	return r.refreshLost()
 }
 
-// refreshLost updates r.lost and logs changes. The caller must hold the lock.
+// The caller must hold the lock.
 func (r *diskGuard) refreshLost() error {
 	before := r.lost
 	switch r.lost = r.files.Changed(); {
@@ -90,7 +89,7 @@ func (r *diskGuard) refreshLost() error {
 	return r.lost
 }
 
-// freeSpace returns the bytes available to ordinary users and the file system's size.
+// freeSpace returns the bytes available to ordinary users, and the total.
 func freeSpace(dir string) (free, total int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -100,7 +99,7 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// refusal returns why sends are refused, or nil. justLow reports whether space has just run low.
+// refusal returns nil if sends are accepted. justLow means that space has just run low.
 func (r *diskGuard) refusal() (err error, justLow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +140,6 @@ func (r *diskGuard) logShrunk() {
 	}
 }
 
-// wanted returns the size that the reserve file should have: the log's size, rounded up, plus a megabyte.
 func (r *diskGuard) wanted() int64 {
 	info, err := os.Stat(filepath.Join(r.dir, databaseName+"-wal"))
 	if err != nil {
@@ -156,8 +154,8 @@ func (r *diskGuard) tight() bool {
 	return r.isLow
 }
 
-// measure checks the free space and grows the reserve file with the log. If free space cannot be determined, it
-// counts as sufficient. The caller must hold the lock.
+// measure grows the reserve file with the log. Unknown free space counts as sufficient. The caller must hold the
+// lock.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
 	if r.refreshLost() != nil {
@@ -193,7 +191,7 @@ func (r *diskGuard) giveUpReserve() {
 	r.isLow, r.reserved = true, 0
 	r.checked = time.Now()
 	if r.refreshLost() == nil {
-		_ = os.Remove(r.path()) // if this fails, the disk stays full and the caller notices
+		_ = os.Remove(r.path()) // on failure the caller notices that the disk stays full
 	}
 }
 
@@ -201,12 +199,11 @@ func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }
 
 const (
 	pageSize = 4096
-	// checkpointPages is the log length in pages that triggers a checkpoint; checkpointLeast is its minimum, for tiny
-	// disks.
+	// The log is checkpointed at this many pages; the lower limit is for tiny disks.
 	checkpointPages = 4_000
 	checkpointLeast = 64
-	// logLimit is the length in bytes to which a restarting log is truncated. It exceeds the usual length, because
-	// overwriting a file is faster than extending it.
+	// Bytes to which a restarting log is truncated: more than the usual length, because overwriting is faster than
+	// extending.
 	logLimit = checkpointPages * pageSize * 5 / 4
 )
 

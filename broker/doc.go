@@ -17,27 +17,14 @@
 //	 +---------------------------------+   messages not in memory
 //
 // The messages table is the source of truth. Memory holds an index of each queue: a window of the next visible
-// messages, and every message that was received and is still in the queue. Receives therefore need no disk I/O.
+// messages, and every received message that is still in the queue. Receives therefore need no disk I/O.
 //
-// # The life of a message
-//
-// Send passes a request to the writer, which commits all pending requests in one transaction, with an fsync if any
-// must be durable. After the commit the message is published to its queue and Send returns. Receive takes messages
-// from the window, hides them until their visibility timeout expires and gives each an unforgeable receipt handle.
-// Delete commits without an fsync: it survives kill -9, but a power failure may undo it, which costs a second
-// delivery.
+// The writer commits all pending requests in one transaction, with an fsync if any must be durable, and publishes
+// their messages before Send returns. Deletes commit without an fsync: they survive kill -9, but a power failure
+// may undo them, which costs a second delivery.
 //
 // On a standard queue a message group ID names a tenant. Messages of noisy tenants, with many messages in flight or
 // much of the processing time, are delivered after the others.
-//
-// A message that exceeds its maximum receive count moves to the dead-letter queue on the next receive, or earlier if
-// its receiver calls [Queue.DeadLetter]. A sweep removes messages past their retention.
-//
-// An operator can move or delete all messages that match a [Filter]. This runs as a task ([Broker.StartMoveTask]) in
-// small transactions and resumes after a restart.
-//
-// Failed attempts are written asynchronously and move with their message ([Broker.RecordAttempt]). A table counts
-// messages by the reason of their last failure ([Broker.DeadLetterReasons]).
 //
 // # Invariants
 //
@@ -53,20 +40,18 @@
 //
 // # Durability
 //
-// All state survives Close, except the attempt IDs of FIFO receives, which are never stored. Acknowledged sends and
-// deletes, receive counts, visibility deadlines and attempts survive kill -9. The exceptions are deadlines and
-// attempts of the last fifth of a second, since most messages are deleted before these are written. Receives of that
-// time are recorded in a memory-mapped file and count (see [Queue.Posting]), but their messages become visible at
-// once. Their receipt handles can still delete the message on a standard queue and have expired on a FIFO queue. A
-// power failure may lose the latest receives. The time to reopen does not depend on the number of messages.
+// All state survives Close, except the attempt IDs of FIFO receives. Acknowledged sends and deletes, receive counts,
+// visibility deadlines and attempts survive kill -9, but not deadlines and attempts of the last fifth of a second:
+// most messages are deleted before these are written. Receives of that time are marked in a memory-mapped file and
+// count (see [Queue.Posting]), but their messages become visible at once; their receipt handles still delete the
+// message on a standard queue and have expired on a FIFO queue. A power failure may lose the latest receives.
 //
 // # Failures
 //
 // After a failed write or fsync all requests return StorageFailed, until the broker has reopened the file and verified
-// that it holds all acknowledged data. The broker retries this until it succeeds. When the disk fills up, sends and
-// attempts are refused early enough for receives and deletes to continue. Rows with a wrong checksum are neither
-// delivered nor moved ([Damaged]). A damaged file is not put back into service, a missing one is not replaced
-// ([CreatedFile]), and a directory in use by another process is not opened ([ErrInUse]).
+// that it holds all acknowledged data. When the disk fills up, sends and attempts are refused early enough for receives
+// and deletes to continue. Rows with a wrong checksum are neither delivered nor moved ([Damaged]). A damaged file
+// is not put back into service, a missing one is not replaced ([CreatedFile]).
 //
 // # Limitations
 //

@@ -8,30 +8,30 @@ import (
 	"slices"
 )
 
-// fifoOrder is the delivery order of a FIFO queue. Messages of a group are delivered strictly in order, and only if
-// no earlier one is in flight. Groups take turns. A new group's turn is the position of its first message. After a
-// delivery, a group's next turn comes after all groups that have messages when it becomes deliverable again.
+// fifoOrder delivers the messages of a group strictly in order, and only if no earlier one is in flight. Groups take
+// turns: a new group's turn is the position of its first message; after a delivery, its next turn comes after all
+// groups that have messages when it becomes deliverable again.
 type fifoOrder struct {
 	groups  map[string]*group
 	ready   indexed[*group]
-	waiting indexed[*group] // ordered by the end of the first message's delay
+	waiting indexed[*group] // by the end of the first message's delay
 	fresh   int
 	newest  int64
-	given   int64 // number of deliveries from any group
+	given   int64 // deliveries from all groups
 	partial bool  // some messages have not been reread since a reset
 }
 
 type group struct {
 	id       string
 	messages []*message       // visible or delayed, in key order
-	out      []int64          // sorted keys of messages taken and not yet settled
-	heap     *indexed[*group] // the heap that contains the group; nil while the group is locked or empty
+	out      []int64          // sorted keys of taken messages not yet settled
+	heap     *indexed[*group] // nil while the group is locked or empty
 	index    int
 
-	// A group's turn comes after groups whose first message has a key up to behind. given breaks ties; it is 0 before
-	// the first delivery.
+	// The turn comes after groups whose first message has a key up to behind. given breaks ties; it is 0 before the
+	// first delivery.
 	behind, given int64
-	lastGiven     int64 // value of given at the last delivery; 0 once the next turn is known
+	lastGiven     int64 // given at the last delivery; 0 once the next turn is known
 }
 
 func (g *group) turnBefore(other *group) bool {
@@ -92,7 +92,7 @@ func (g *group) hold(m *message) {
 	g.out = slices.Insert(g.out, at, m.key)
 }
 
-// settle removes a taken message. Most messages are settled in order, so the first key is the fast path.
+// Most messages are settled in order, so the first key is the fast path.
 func (g *group) settle(key int64) {
 	if g.out[0] == key {
 		g.out = g.out[1:]
@@ -129,8 +129,8 @@ func (f *fifoOrder) queue(m *message) {
 	f.place(g)
 }
 
-// place moves a group to the heap that corresponds to its first idle message, or to none while the group is locked or
-// empty. An empty group is forgotten, unless a later reread may find messages that are owed its turn.
+// place moves a group to the heap of its first idle message, or to none while it is locked or empty. An empty group
+// is forgotten, unless a later reread may find messages that are owed its turn.
 func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)
@@ -186,8 +186,7 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// takeFrom takes messages of one group. It stops at a message that must be dead-lettered, because the following ones
-// wait until it has moved.
+// takeFrom stops at a message that must be dead-lettered, because the following ones wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
 	before, given := int64(math.MaxInt64), false
 	if len(g.out) > 0 {
@@ -228,8 +227,7 @@ func (f *fifoOrder) promote(now int64) {
 	}
 }
 
-// maxEmptyGroups is the maximum number of empty groups kept after a reset. An empty group keeps its turn until its
-// messages are read again.
+// Empty groups kept after a reset: each keeps its turn until its messages are read again.
 const maxEmptyGroups = 20_000
 
 func (f *fifoOrder) reset(drop func(*message)) {
@@ -248,7 +246,6 @@ func (f *fifoOrder) reset(drop func(*message)) {
 	f.fresh = 0
 }
 
-// complete removes empty groups once memory holds all messages again.
 func (f *fifoOrder) complete() {
 	if f.partial {
 		f.partial = false

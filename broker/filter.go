@@ -9,21 +9,21 @@ import (
 	"tendril/queue"
 )
 
-// Filter selects stored messages that meet all its conditions. The zero value selects all messages.
+// Filter selects stored messages that meet all its conditions. The zero value selects all.
 type Filter struct {
-	// IDs are message IDs; nil matches all messages.
+	// IDs are message IDs; nil matches all.
 	IDs []string `json:"ids,omitempty"`
 	// Match is a substring of the body.
 	Match string `json:"match,omitempty"`
-	// Attribute is the name of a message attribute and Value its value; an empty Value matches any value.
+	// Attribute is the name of a message attribute; an empty Value matches any value.
 	Attribute string `json:"attribute,omitempty"`
 	Value     string `json:"value,omitempty"`
-	// DeadSince (inclusive) and DeadUntil (exclusive) limit when the message was dead-lettered.
+	// DeadSince (inclusive) and DeadUntil (exclusive) limit the time of dead-lettering.
 	DeadSince time.Time `json:"dead_since,omitzero"`
 	DeadUntil time.Time `json:"dead_until,omitzero"`
-	// Reason is the Reason of the message's [ReasonGroup]; nil matches any.
+	// Reason is that of a [ReasonGroup]; nil matches any.
 	Reason *string `json:"reason,omitempty"`
-	// Through is the position of the newest message that may match, from [Broker.Newest]; 0 means no limit.
+	// Through is a position from [Broker.Newest]; newer messages do not match. 0 means no limit.
 	Through int64 `json:"through,omitempty"`
 }
 
@@ -40,7 +40,7 @@ func (f *Filter) reach(queue, high int64) int64 {
 	return min(high, makeKey(queue, f.Through))
 }
 
-// condition is a filter in SQL. For message attributes the SQL only preselects rows, and admits decides.
+// condition is a filter in SQL. It only preselects rows by message attribute; admits decides.
 type condition struct {
 	text             string
 	args             []any
@@ -48,7 +48,7 @@ type condition struct {
 	reason           string
 }
 
-// condition translates a filter to SQL as far as possible. Its other fields hold what must be checked for each row.
+// Conditions that SQL cannot express are left to the other fields, to be checked for each row.
 func (b *Broker) condition(f *Filter) (c condition) {
 	and := func(text string, arg any) { c.text, c.args = c.text+` AND `+text, append(c.args, arg) }
 	if f.IDs != nil {
@@ -99,8 +99,7 @@ func (c *condition) chunk(after, high int64, rows int) (where string, args []any
 		[]any{after >> seqBits, c.reason, after, high, int64(rows)}
 }
 
-// admits checks the message attribute of a preselected row. r.attributes must be loaded. A row with unreadable
-// attributes does not match.
+// admits needs r.attributes to be loaded. Unreadable attributes do not match.
 func (c *condition) admits(r *record) bool {
 	if c.attribute == "" {
 		return true
@@ -111,8 +110,7 @@ func (c *condition) admits(r *record) bool {
 	})
 }
 
-// scanMatching reads up to limit matching rows after a key. It examines at most browseChunk rows and returns the key
-// of the last one as last, or 0 at the end of the queue.
+// scanMatching examines at most browseChunk rows and returns the key of the last one, or 0 at the end of the queue.
 func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
 	end := false
@@ -137,8 +135,7 @@ func (c *conn) scanMatching(columns string, after, high int64, sel condition, li
 	return slices.DeleteFunc(rows, func(r *record) bool { return !sel.admits(r) }), last, err
 }
 
-// countChunk counts the rows that match the SQL condition among the next rows after a key. last is the key of the
-// last row examined, and end means that no more rows follow.
+// last is the key of the last row examined; end means that no more rows follow.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, end bool, err error) {
 	chunk, args := sel.chunk(after, high, rows)
 	err = c.query(func(row row) {
@@ -162,8 +159,7 @@ func (c *condition) columns() string {
 	return headColumns
 }
 
-// Count returns the number of messages that match a filter. If counting takes longer than within, n is a lower bound
-// and exact is false.
+// Count counts the matching messages. If that takes longer than within, n is a lower bound and exact is false.
 func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n int64, exact bool, err error) {
 	live, err := q.live(ctx, 0)
 	if err != nil {

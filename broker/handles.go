@@ -15,7 +15,7 @@ import (
 )
 
 // A key is the primary key of a message: the queue's number in the high bits, the position in the queue in the low
-// bits. The keys of a queue are a contiguous range: sends append at its end, deletes free its start.
+// bits. Sends append at the end of a queue's range, deletes free its start.
 const (
 	seqBits   = 40
 	maxQueues = 1<<22 - 1
@@ -26,7 +26,7 @@ func makeKey(queue, seq int64) int64 { return queue<<seqBits | seq }
 
 func keySeq(key int64) int64 { return key & maxSeq }
 
-// sequenceNumber formats a key as a FIFO sequence number: 20 digits, increasing but not consecutive.
+// FIFO sequence numbers have 20 digits; they increase but are not consecutive.
 func sequenceNumber(key int64) string {
 	const base = 10_000_000_000_000_000_000
 	return strconv.FormatUint(base+uint64(keySeq(key))<<8, 10)
@@ -43,17 +43,16 @@ func newSeal(secret []byte) (seal, error) {
 	return seal{block}, nil
 }
 
-// block is a scratch buffer. Callers provide it because arguments of a cipher escape to the heap.
+// block is a scratch buffer that callers provide, because arguments of a cipher escape to the heap.
 type block [aes.BlockSize]byte
 
-// Domain separators for the uses of the secret.
 const (
 	domainIDHigh  = 1
 	domainIDLow   = 2
 	domainReceipt = 3
 )
 
-// prf is a pseudo-random function. It chains one AES block per word and returns the first half of out.
+// prf is a pseudo-random function that chains one AES block per word.
 func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 	*out = block{15: domain}
 	for _, word := range words {
@@ -64,11 +63,11 @@ func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 }
 
 const (
-	idHighMask = 1<<60 - 1 // first half of a UUID without the version bits
-	idLowMask  = 1<<62 - 1 // second half of a UUID without the variant bits
+	idHighMask = 1<<60 - 1 // without the version bits of a UUID
+	idLowMask  = 1<<62 - 1 // without the variant bits
 )
 
-// messageID returns the ID of the message sent under a key: a version 4 UUID that looks random but encodes the key.
+// messageID returns a version 4 UUID that looks random but encodes the key.
 func (s seal) messageID(work *block, origin int64) string {
 	high := s.prf(work, domainIDHigh, uint64(origin)) & idHighMask
 	low := uint64(origin) ^ s.prf(work, domainIDLow, high)&idLowMask
@@ -87,7 +86,7 @@ func (s seal) messageID(work *block, origin int64) string {
 	return string(text[:])
 }
 
-// origin decodes the key from a message ID. It returns false if the ID is not from this store.
+// origin returns false if the ID is not from this store.
 func (s seal) origin(id string) (int64, bool) {
 	raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
 	if err != nil || len(raw) != 16 || len(id) != 36 {
@@ -100,14 +99,14 @@ func (s seal) origin(id string) (int64, bool) {
 	return origin, s.messageID(work, origin) == strings.ToLower(id)
 }
 
-// receipt is a decoded receipt handle. The key identifies the queue, so other queues reject the handle.
+// receipt is a decoded receipt handle. The key identifies the queue, so other queues reject it.
 type receipt struct {
 	key    int64
-	serial uint32 // the message's receive count at this receive
+	serial uint32 // receive count at this receive
 	epoch  uint32 // incremented each time the store is opened
 }
 
-// receiptSize is the size in bytes of a receipt and its 128-bit authentication code, before base64 encoding.
+// A receipt and its 128-bit authentication code, in bytes before base64.
 const receiptSize = 32
 
 func (s seal) handle(work *block, r receipt) string {
@@ -122,7 +121,7 @@ func (s seal) handle(work *block, r receipt) string {
 	return string(text[:])
 }
 
-// open verifies and decodes a receipt handle. It returns ReceiptHandleIsInvalid for handles from other stores.
+// open returns ReceiptHandleIsInvalid for handles from other stores.
 func (s seal) open(work *block, handle string) (receipt, error) {
 	var raw [36]byte
 	if len(handle) != 44 {
@@ -150,7 +149,6 @@ func errReceipt(handle, reason string) error {
 		clip(handle), reason)
 }
 
-// clip truncates user input for error messages.
 func clip(s string) string {
 	const most = 512
 	if len(s) <= most {

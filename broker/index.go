@@ -5,30 +5,28 @@ import (
 	"sync/atomic"
 )
 
-// index holds a queue's state in memory: the counters, the next visible messages (the window), and every message that
-// was received and is still in the queue. Callers hold the queue's lock.
+// index holds a queue's state in memory. Callers hold the queue's lock.
 type index struct {
 	broker   *Broker
 	number   int64
 	fifo     bool
 	counters counters           // as of the latest commit
-	cutoff   int64              // stamp; fresh messages sent before it have expired, and only the sweep may take them
-	held     map[int64]*message // messages that were received before, are leaving or are damaged
+	cutoff   int64              // stamp; fresh messages sent before it have expired and are left to the sweep
+	held     map[int64]*message // received before, leaving or damaged
 	damaged  int
 	order    deliveryOrder
-	inFlight indexed[*message] // ordered by visibility deadline
+	inFlight indexed[*message] // by visibility deadline
 	delays   delays
 	window   window
 }
 
-// low and high bound the keys of the queue's messages: low < key <= high.
+// The keys of the queue's messages are in low < key <= high.
 func (x *index) low() int64  { return makeKey(x.number, x.counters.floor) }
 func (x *index) high() int64 { return makeKey(x.number, maxSeq) }
 
 func (x *index) last() int64 { return max(x.low(), makeKey(x.number, x.counters.next-1)) }
 
-// published reports whether a row is part of the queue: it was not purged, and its request has been notified of the
-// commit.
+// published reports whether a row is part of the queue: not purged, and its request has been notified of the commit.
 func (x *index) published(key int64) bool { return key > x.low() && key <= x.last() }
 
 func newIndex(b *Broker, number int64, fifo bool) index {
@@ -68,7 +66,6 @@ func (x *index) assignGroup(m *message, r *record) {
 	}
 }
 
-// cacheContent caches small contents while the shared cache has space.
 func (x *index) cacheContent(m *message, r *record) {
 	if !r.whole || r.size > keepContent {
 		return
@@ -95,8 +92,7 @@ func (x *index) endFlight(m *message) {
 	}
 }
 
-// startFlight hides a message until its visibility deadline. resumed means that the message was in flight before the
-// store was opened.
+// resumed means that the message was in flight before the store was opened.
 func (x *index) startFlight(m *message, resumed bool) {
 	m.inFlight = true
 	heap.Push(&x.inFlight, m)
@@ -144,7 +140,7 @@ func (x *index) unreserve(m *message) {
 	}
 }
 
-// claim reserves a message that is not in memory by adding a placeholder without content, until unreserve is called.
+// claim reserves a message that is not in memory, by a placeholder without content, until unreserve.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
@@ -182,19 +178,19 @@ func (x *index) clear() {
 
 type memory struct {
 	limits  memoryLimits
-	fresh   atomic.Int64 // number of fresh messages in memory
+	fresh   atomic.Int64 // fresh messages in memory
 	content atomic.Int64 // bytes of cached contents
 }
 
 type memoryLimits struct {
-	// total is the maximum number of fresh messages over all queues; each queue may hold at least least of them.
+	// Limits of fresh messages: of all queues, and the number that each may always hold.
 	total, least int
-	// standard and fifo are the maximum number of fresh messages per queue. On a FIFO queue this also limits how far
-	// a receive can look past locked groups.
+	// Limits of fresh messages per queue. On a FIFO queue this also limits how far a receive can look past locked
+	// groups.
 	standard, fifo int
 	fill           int
-	// cache is the limit of cached message contents in bytes. pages is the size of the write connection's page cache
-	// in bytes; each read connection gets a quarter of it.
+	// In bytes: the cached message contents, and the page cache of the write connection; each read connection gets a
+	// quarter.
 	cache, pages int64
 	inFlight     int
 	queues       int
@@ -219,17 +215,16 @@ func limitsOf(memory int64) *memoryLimits {
 // ahead.
 type window struct {
 	cursor, tail int64
-	ahead        int64 // a key; below cursor if no messages were read ahead
-	// early holds the keys of messages read ahead.
-	early map[int64]bool
-	// Delayed messages are read in order of due time and key. These are the due time and key of the last one read.
+	ahead        int64 // below cursor if no messages were read ahead
+	early        map[int64]bool
+	// Delayed messages are read by due time and key, up to these.
 	dueAt, dueKey int64
-	dueSeen       int // number of times that delays have ended
-	dueRead       int // value of dueSeen up to which all messages whose delay has ended were read
-	generation    int // incremented by each reset; the results of fills of earlier generations are discarded
+	dueSeen       int // how often delays have ended
+	dueRead       int // dueSeen up to which messages whose delay has ended were read
+	generation    int // incremented by each reset, to discard fills of earlier generations
 	filling       *fill
-	stale         bool // not filled since a reset: fresh messages must wait for messages received before
-	size          int  // number of fresh messages, as last added to the memory total
+	stale         bool // since a reset: fresh messages must wait for those received before
+	size          int  // fresh messages, as last added to the memory total
 }
 
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
@@ -263,7 +258,7 @@ func (x *index) countFresh() {
 	x.window.size = n
 }
 
-// arrive adds a new message to memory if the window covers it. Otherwise a later fill reads it.
+// A message outside the window is read by a later fill.
 func (x *index) arrive(r *record) {
 	w := &x.window
 	covered, last := w.cursor == w.tail, w.tail
@@ -317,7 +312,7 @@ func (w *window) recordEarly(key int64) {
 	w.early[key] = true
 }
 
-// capacityAhead returns how many more messages of quiet tenants may be read while noisy tenants fill the window.
+// While noisy tenants fill the window, messages of quiet tenants are read ahead.
 func (x *index) capacityAhead(s *standardOrder) int {
 	l := &x.broker.memory.limits
 	left := l.total - int(x.broker.memory.fresh.Load())
@@ -334,7 +329,7 @@ func (x *index) resetWindow() {
 	w.start(x.low(), max(w.tail, x.low()), x.fifo)
 }
 
-// start empties the window. All messages with low < key <= last must then be read.
+// All messages with low < key <= last must be read after start.
 func (w *window) start(low, last int64, fifo bool) {
 	w.cursor = low
 	w.ahead = low
@@ -343,22 +338,22 @@ func (w *window) start(low, last int64, fifo bool) {
 	w.early = nil
 	w.stale = low < last
 	if !fifo {
-		// cursor does not cover messages whose delay has ended; reread them by due time.
+		// Messages whose delay has ended are not covered by cursor; reread them by due time.
 		w.dueSeen++
 	}
 }
 
 type fill struct {
-	done       chan struct{} // closed when the fill has finished
-	err        error         // valid after done is closed
+	done       chan struct{}
+	err        error // valid once done is closed
 	generation int
-	floor      int64 // messages with keys up to this one are purged
+	floor      int64 // keys up to it are purged
 	low, high  int64
 	tail       int64
 	limit      int
 	delayed    bool // include delayed messages (FIFO only)
 
-	// without, if not nil, lists noisy tenants whose messages this fill skips while reading ahead.
+	// Noisy tenants to skip while reading ahead, or nil.
 	without []string
 
 	due           bool
@@ -368,7 +363,7 @@ type fill struct {
 
 	main, late []*record
 
-	// removed holds messages that left the queue during the read. The queue's lock guards it.
+	// Messages that left the queue during the read; guarded by the queue's lock.
 	removed map[int64]bool
 }
 
@@ -393,7 +388,7 @@ func (x *index) nextFill() *fill {
 	return w.filling
 }
 
-// aheadKeys is the number of keys that one fill scans when reading ahead.
+// Keys scanned by one fill that reads ahead.
 const aheadKeys = 10_000
 
 func (x *index) nextAhead(s *standardOrder) *fill {
@@ -440,7 +435,6 @@ func (f *fill) read(c *conn, number int64) (err error) {
 	return err
 }
 
-// merge adds the messages that a fill has read, and advances the window past them.
 func (x *index) merge(f *fill) (added int) {
 	w := &x.window
 	w.stale = false

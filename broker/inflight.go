@@ -13,12 +13,12 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// receiveMarks records receives that are not yet stored in the database in a memory-mapped file. A mark needs no
-// system call and survives the process, but not necessarily a power failure. Each message has at most one mark, for
-// its latest receive.
+// receiveMarks records receives that are not yet in the database in a memory-mapped file. A mark needs no system call
+// and survives the process, but not necessarily a power failure. Each message has at most one, for its latest
+// receive.
 type receiveMarks struct {
 	mu   sync.Mutex
-	data []byte // nil if the file could not be created
+	data []byte // nil if it could not be created
 	free []uint32
 	used uint32
 }
@@ -34,11 +34,11 @@ type mark struct {
 const (
 	marksName = "inflight"
 	markSize  = 32
-	// maxMarks is enough for 160,000 receives per second. Further receives are not marked.
+	// maxMarks is enough for 160,000 receives per second; further ones are not marked.
 	maxMarks = 32_768
 )
 
-// encode returns the mark with the epoch and a checksum, which reveal stale and partially written marks.
+// The epoch and checksum reveal stale and partially written marks.
 func (m *mark) encode(epoch uint32) (text [markSize]byte) {
 	binary.LittleEndian.PutUint64(text[:], uint64(m.key))
 	binary.LittleEndian.PutUint64(text[8:], uint64(m.first))
@@ -55,7 +55,7 @@ func decodeMark(text []byte, epoch uint32) (m mark, ok bool) {
 	return m, m.key != 0 && m.encode(epoch) == [markSize]byte(text)
 }
 
-// open maps the file of marks into memory. It returns the marks that an earlier process left.
+// open returns the marks of an earlier process.
 func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, marksName))
 	if err != nil {
@@ -79,7 +79,7 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	return left, err
 }
 
-// put marks the latest receive of a message. The caller must hold the queue's lock.
+// The caller must hold the queue's lock.
 func (k *receiveMarks) put(m *message) {
 	text := (&mark{m.key, m.first, uint32(m.count), uint32(m.received())}).encode(m.epoch)
 	k.mu.Lock()
@@ -95,7 +95,7 @@ func (k *receiveMarks) put(m *message) {
 		return
 	}
 	copy(k.data[(m.mark-1)*markSize:], text[:])
-	k.clear(before) // only after the new mark exists, so that the message always has one
+	k.clear(before) // after the new mark exists, so that the message always has one
 }
 
 func (k *receiveMarks) drop(m *message) {
@@ -108,7 +108,7 @@ func (k *receiveMarks) drop(m *message) {
 	m.mark = 0
 }
 
-// clear frees a slot; slot 0 means none. The caller must hold the lock.
+// Slot 0 means none. The caller must hold the lock.
 func (k *receiveMarks) clear(place uint32) {
 	if place != 0 && k.data != nil {
 		clear(k.data[(place-1)*markSize : place*markSize])
@@ -141,7 +141,7 @@ func storeMarks(c *conn, left []mark, epoch uint32) (err error) {
 }
 
 // Posting records that the worker is about to post a message. If the process is killed, a receive with CountAtPost
-// counts only if Posting was called.
+// counts only after Posting.
 func (q *Queue) Posting(receipt string) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {

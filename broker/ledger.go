@@ -12,7 +12,7 @@ type Ledger struct {
 	Sent int64 `json:"sent"`
 	// Done counts deletes by receipt handle.
 	Done int64 `json:"done"`
-	// DeadLettered counts moves to a dead-letter queue by the redrive policy.
+	// DeadLettered counts moves by the redrive policy.
 	DeadLettered int64 `json:"dead_lettered"`
 	// MovedIn counts arrivals by dead-lettering or redrive; MovedOut counts departures by redrive.
 	MovedIn  int64 `json:"moved_in"`
@@ -21,18 +21,17 @@ type Ledger struct {
 	Expired int64 `json:"expired"`
 	// Purged counts messages removed by an operator.
 	Purged int64 `json:"purged"`
-	// Live counts the messages now in the queue: Visible + Delayed + InFlight + Damaged.
+	// Live = Visible + Delayed + InFlight + Damaged
 	Live     int64 `json:"live"`
 	Visible  int64 `json:"visible"`
 	Delayed  int64 `json:"delayed"`
 	InFlight int64 `json:"in_flight"`
-	// Damaged counts messages that fail their checksum and are not delivered. Damage is detected when a message is
-	// received, listed or moved.
+	// Damaged messages fail their checksum and are not delivered; this is detected when they are received, listed or
+	// moved.
 	Damaged int64 `json:"damaged,omitempty"`
 }
 
-// counters are a queue's ledger, its next free position, and the floor: the position up to which everything is
-// purged.
+// counters are a queue's ledger, its next free position, and the position up to which everything is purged.
 type counters struct {
 	next, floor                        int64
 	sent, done, deadLettered           int64
@@ -61,7 +60,7 @@ func writeCounters(c *conn, number int64, k *counters) error {
 	return err
 }
 
-// readCounters returns the counters by queue number; row 0 is the sum of the deleted queues.
+// Row 0 is the sum of the deleted queues.
 func readCounters(c *conn) (map[int64]counters, error) {
 	all := map[int64]counters{}
 	err := c.query(func(row row) {
@@ -117,8 +116,8 @@ func (b *Broker) TotalLedger() Ledger {
 	return total.ledger(inFlight, delayed, damaged)
 }
 
-// OldestAge returns the age of a queue's oldest message, or 0 if the queue is empty. The age of a moved message
-// counts from its arrival, the age of a scheduled message from when it becomes visible.
+// OldestAge returns the age of a queue's oldest message, or 0. A moved message's age counts from its arrival, a
+// scheduled message's from when it becomes visible.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -141,8 +140,8 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		err := c.query(func(row row) { key, since = row.int(0), row.int(1) }, `SELECT id, max(sent, coalesce(dead, 0))
 			FROM messages WHERE id > ? AND id <= ? AND (due IS NULL OR due <> sent) ORDER BY id LIMIT 1`, from, high)
 		if err == nil {
-			// This also finds other delayed messages. They do not change the result, because they became visible
-			// after they, or an older message, were sent.
+			// Other delayed messages found here do not change the result: they became visible after they, or an older
+			// message, were sent.
 			due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
 				ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.nowMilli(), low)
 		}

@@ -2,33 +2,32 @@ package broker
 
 import "time"
 
-// Cleanup runs in small steps while the writer is idle. While the writer is busy, the steps are smaller and less
-// frequent, and clean up only data that would otherwise grow without limit.
+// Cleanup runs in small steps while the writer is idle. While it is busy, steps are smaller and rarer, and only clean
+// up data that would otherwise grow without limit.
 const (
-	tidySoon     = time.Second            // delay after a commit
-	tidyNext     = 5 * time.Millisecond   // delay between steps
-	tidyBusy     = 100 * time.Millisecond // delay between steps while commits continue
+	tidySoon     = time.Second            // after a commit
+	tidyNext     = 5 * time.Millisecond   // between steps
+	tidyBusy     = 100 * time.Millisecond // between steps while commits continue
 	tidyRows     = 2_000
-	tidyRowsBusy = 500 // 5,000 rows a second, more than any queue's rate of deduplication IDs
-	// slackPages is the number of free pages that stay in the file when the writer is idle.
+	tidyRowsBusy = 500 // 5,000 rows a second, above any queue's rate of deduplication IDs
+	// Free pages that stay in the file when the writer is idle.
 	slackPages = 512
-	// slackPagesBusy is the number while the writer is busy and most pages are free: the next large bodies will soon
-	// need pages again.
+	// While the writer is busy, more stay, because the next large bodies will soon need them.
 	slackPagesBusy = 4_096
 )
 
-// maintenance cleans up and checkpoints the write-ahead log, in the writer's goroutine.
+// maintenance runs in the writer's goroutine.
 type maintenance struct {
 	b *Broker
 
 	timer      *time.Timer
 	armed      bool
 	lastCommit time.Time
-	vacuumed   bool // pages were freed since the last checkpoint
+	vacuumed   bool // since the last checkpoint
 
-	commits        int   // number of commits since the broker was opened
-	logPages       int64 // default log length in pages that triggers a checkpoint
-	nextCheckpoint int64 // log length in pages that triggers the next checkpoint
+	commits        int   // since the broker was opened
+	logPages       int64 // default log length, in pages, that triggers a checkpoint
+	nextCheckpoint int64 // log length, in pages, that triggers the next checkpoint
 	lastPages      int64
 }
 
@@ -56,7 +55,7 @@ func (m *maintenance) run() {
 	}
 }
 
-// cleanUp does a small part of the maintenance, less while the writer is busy, and returns how long to pause.
+// cleanUp returns how long to pause before its next step.
 func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	s := m.b.store.Load()
 	if err := s.synchronous(false); err != nil {
@@ -101,14 +100,14 @@ func removeGarbage(c *conn) (more bool, err error) {
 		}
 	}
 
-	// Deduplication IDs below the floor have no effect and are about to expire.
+	// Deduplication IDs below the floor have no effect and expire soon.
 	c.run(&err, `DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high)
 	c.run(&err, `DELETE FROM garbage WHERE low = ?`, low)
 	return true, err
 }
 
-// vacuum returns free pages to the file system. While the writer is busy, it does so only if most of the file is
-// free. The file itself shrinks at the final checkpoint.
+// vacuum returns free pages to the file system; while the writer is busy, only if most of the file is free. The file
+// itself shrinks at the final checkpoint.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {
@@ -141,8 +140,7 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-// forgetDedups deletes expired deduplication IDs and the names of deleted queues. It returns the time until the next
-// ID expires, or 0 if there is none.
+// next is the time until the next ID expires, or 0.
 func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Duration, err error) {
 	now := m.b.clock.milli(m.b.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
@@ -161,11 +159,10 @@ func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Du
 	return false, max(tidySoon, time.Duration(first-now)*time.Millisecond), nil
 }
 
-// checkpointEvery is the number of commits between checks of the log's length.
 const checkpointEvery = 16
 
-// afterCommit schedules cleanup and checkpoints a long log. If the log is twice as long, afterCommit also blocks
-// reads so that the log can restart, since a log that never restarts slows down every read and checkpoint.
+// afterCommit checkpoints a long log. At twice that length it also blocks reads so that the log can restart: a log
+// that never restarts slows down every read and checkpoint.
 func (m *maintenance) afterCommit() error {
 	m.lastCommit = time.Now()
 	if !m.armed {
@@ -190,11 +187,11 @@ func (m *maintenance) afterCommit() error {
 		return err
 	}
 	if pages >= 2*m.logPages {
-		m.nextCheckpoint = pages + m.logPages // another process may prevent the restart; try again after the usual amount
+		m.nextCheckpoint = pages + m.logPages // another process may prevent the restart
 		return s.restartLog("RESTART")
 	}
 
-	// If a reader prevents the restart, checkpoint again once the log has grown by the same amount.
+	// A reader may prevent the restart; try again once the log has grown by the same amount.
 	_, err = s.logPages(`PRAGMA wal_checkpoint(PASSIVE)`)
 	m.nextCheckpoint = min(pages+m.logPages, 2*m.logPages)
 	return err

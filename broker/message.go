@@ -4,48 +4,46 @@ package broker
 // are wall-clock times (see stamp).
 type message struct {
 	key    int64
-	origin int64 // key from which the message ID is derived
+	origin int64 // the message ID is derived from this key
 	sent   int64 // stamp
-	due    int64 // end of the delay; 0 if not delayed
+	due    int64 // of the delay; 0 if not delayed
 	until  int64 // visibility deadline
 	index  int
 
 	content *record
-	group   *group  // FIFO queues only
-	tenant  *tenant // standard queues only; may be nil
+	group   *group  // FIFO
+	tenant  *tenant // standard; may be nil
 	size    int32   // attributes and body in bytes
 
 	arrived    int32 // receive count on arrival in this queue
 	count      int32
-	unread     int32  // number of receives that do not count
-	epoch      uint32 // epoch of the store at the latest receive
+	unread     int32  // receives that do not count
+	epoch      uint32 // of the store at the latest receive
 	first      int64  // stamp of the first receive
 	receivedAt int64
 	uncounted  bool // the latest receive does not count
 
 	inFlight bool // hidden by a receive
-	leaving  bool // a request is about to remove the message
+	leaving  bool // a request is about to remove it
 	gone     bool // deleted, moved or expired
 	queued   bool
-	holds    bool // the message blocks its group
-	stored   bool // the message has a row in receipts, and perhaps in attempts
+	holds    bool // blocks its group
+	stored   bool // has a row in receipts, and perhaps in attempts
 	failed   bool
 	dirty    bool   // in the list of receives to store
 	damaged  bool   // fails its checksum; see withhold
-	claimed  bool   // placeholder that reserves a message not in memory
-	unposted bool   // if the process is killed, the latest receive counts only if the message was posted
+	claimed  bool   // placeholder for a message not in memory
+	unposted bool   // if the process is killed, the receive counts only if it was posted
 	mark     uint32 // slot in receiveMarks, or 0
 }
 
-// received returns the receive count. Unlike count, it excludes receives that do not count. count includes them so
-// that every receive has its own receipt handle.
+// received excludes receives that do not count. count includes them so that every receive has its own receipt handle.
 func (m *message) received() int32 { return m.count - m.unread }
 
-// fresh reports whether the message was never received in this queue. Fresh messages can be reread from the store.
+// fresh messages were never received in this queue and can be reread from the store.
 func (m *message) fresh() bool { return m.epoch == 0 }
 
-// uncount excludes the latest receive from the receive count. Without a receive that counts, there is no time of the
-// first.
+// Without a receive that counts, there is no first one.
 func (m *message) uncount() {
 	if m.uncounted {
 		return
@@ -58,7 +56,7 @@ func (m *message) uncount() {
 }
 
 // newest reports whether a receipt is from the latest receive. That receive may not have been stored before the
-// process was killed; a receipt of a later epoch than the stored one is therefore newer.
+// process was killed, so a receipt of a later epoch than the stored one is newer.
 func (m *message) newest(of receipt) bool {
 	if of.epoch == m.epoch {
 		return of.serial == uint32(m.count)
@@ -68,7 +66,6 @@ func (m *message) newest(of receipt) bool {
 
 func (m *message) idle() bool { return !m.gone && !m.leaving && !m.damaged }
 
-// ring is a queue of messages that reuses its memory.
 type ring struct {
 	items []*message
 	head  int
@@ -101,23 +98,20 @@ func (r *ring) pop() *message {
 	return m
 }
 
-// deliveryOrder holds the visible messages in memory and chooses the next to deliver. The queue's lock guards it.
+// deliveryOrder chooses the next visible message in memory. The queue's lock guards it.
 type deliveryOrder interface {
 	// add appends a fresh message. Keys increase between resets, except for delayed messages of a standard queue.
 	add(m *message)
-	// requeue makes a taken message visible again.
 	requeue(m *message)
 	forget(m *message)
 	// withdraw removes a visible message that is about to be put in flight.
 	withdraw(m *message)
 	resume(m *message)
-	// take removes messages from the order and returns those that decide delivers, up to the limit. It calls decide
-	// once per message.
+	// take returns the messages that decide delivers, up to the limit. It calls decide once per message.
 	take(t takeRequest) []*message
-	// reset removes the fresh messages and calls drop for each; they will be added again.
+	// reset calls drop for each fresh message; they will be added again.
 	reset(drop func(m *message))
 	size() int
-	// deliverable reports whether take would find a message.
 	deliverable(now int64) bool
 }
 
@@ -126,7 +120,7 @@ type takeRequest struct {
 	now    int64
 	decide func(m *message) decision
 	full   func() bool
-	// oldOnly requests only messages that were received before, to limit memory.
+	// oldOnly limits memory: it takes only messages received before.
 	oldOnly bool
 	// complete means that memory holds all visible messages of the queue.
 	complete bool
@@ -139,5 +133,5 @@ type decision int
 const (
 	deliverIt decision = iota
 	deadLetterIt
-	skipIt // expired; the sweep deletes the message
+	skipIt // expired; left to the sweep
 )

@@ -7,13 +7,12 @@ import (
 	"tendril/queue"
 )
 
-// Move moves messages by ID to another queue in one transaction. If to is "", each message returns to the queue it
-// was dead-lettered from. Move returns the number of moved messages. It skips messages that are gone, damaged or
-// without a target.
+// Move moves messages by ID to another queue in one transaction, and returns their number. If to is "", each message
+// returns to the queue it was dead-lettered from. Messages that are gone, damaged or without a target are skipped.
 //
 // ID, body, attributes and receive count are kept. The sent time, the retention period and the receive count that the
-// redrive policy limits restart, and a delay ends. The time of the first receive is reset unless the target is a
-// dead-letter queue.
+// redrive policy limits restart, and a delay ends. The first receive is reset unless the target is a dead-letter
+// queue.
 func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	q, err := b.queues.get(from)
 	if err != nil {
@@ -68,7 +67,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 				if err != nil {
 					return err
 				}
-				keys = append(keys, key) // key 0 is below the queue's messages
+				keys = append(keys, key) // below the queue's messages
 			}
 			return nil
 		})
@@ -85,7 +84,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 	return q.index.reserveKeys(keys), nil
 }
 
-// reserveKeys marks messages as leaving and skips those already marked. The caller must hold the lock.
+// Messages already leaving are skipped. The caller must hold the lock.
 func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	for _, key := range keys {
 		switch m := x.held[key]; {
@@ -100,8 +99,7 @@ func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	return reserved
 }
 
-// newMove creates a move of reserved messages. If target is nil, each message moves to its source queue; messages
-// with an unknown source are released.
+// If target is nil, each message moves to its source queue; those with an unknown source are released.
 func (b *Broker) newMove(from, target *liveQueue, reserved []*message) (*transfer, error) {
 	reserved, err := from.withholdDamaged(reserved)
 	if err != nil {

@@ -9,22 +9,21 @@ import (
 )
 
 const (
-	// moveRows is the maximum number of messages per transaction. A task with a rate moves the messages that are due
-	// at intervals of movePause.
+	// A transaction moves up to moveRows messages. A task with a rate moves those that are due every movePause.
 	moveRows  = 200
 	movePause = 100 * time.Millisecond
 	moveRetry = time.Second
 )
 
-// mover goes through the messages of a task's source queue once, oldest first. After a restart it starts again at the
-// oldest remaining message.
+// mover goes through the source queue once, oldest first. After a restart it begins again at the oldest remaining
+// message.
 type mover struct {
 	b      *Broker
 	task   *moveTask
 	meant  condition
 	cursor int64
-	behind map[string]bool // groups with a message that stays, whose later messages stay too (FIFO)
-	// unknown means that messages stayed because they have no source queue.
+	behind map[string]bool // groups (FIFO) with a message that stays, whose later ones stay too
+	// Some messages stayed because they have no source queue.
 	unknown bool
 }
 
@@ -68,8 +67,7 @@ func (m *mover) limit() int {
 	return max(1, m.task.Rate*int(movePause)/int(time.Second))
 }
 
-// step moves the next messages and returns their number. It ends the task at the end of the queue, or if a target
-// queue is missing.
+// step ends the task at the end of the queue, or if a target queue is missing.
 func (m *mover) step() (n int, err error) {
 	t := m.task
 	t.source.mu.Lock()
@@ -86,7 +84,7 @@ func (m *mover) step() (n int, err error) {
 	}
 
 	if last == 0 && len(rows) > 0 {
-		last = t.high // no matching messages follow
+		last = t.high
 	}
 
 	if last == 0 {
@@ -124,7 +122,7 @@ func (m *mover) step() (n int, err error) {
 	return n, err
 }
 
-// movable returns the visible rows. On a FIFO queue it omits rows behind a message that stays.
+// On a FIFO queue rows behind a message that stays are omitted.
 func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
 	q.lock()
@@ -146,7 +144,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	return movable
 }
 
-// move moves or deletes rows in one transaction. If target is nil, each message returns to its source queue.
+// If target is nil, each message returns to its source queue.
 func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -171,10 +169,10 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	return s.departed(), err
 }
 
-// departure is a request that removes messages from a queue: [transfer] or [removal].
+// departure is a [transfer] or [removal].
 type departure interface {
 	request
-	// departed returns the number of removed messages.
+	// departed counts the removed messages.
 	departed() int
 }
 
@@ -235,8 +233,7 @@ func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	return err
 }
 
-// loadMoves reads the move tasks and updates those in memory. A task without a row fails, because its queue was
-// deleted.
+// A task in memory without a row fails: its queue was deleted.
 func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {

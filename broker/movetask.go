@@ -18,7 +18,7 @@ import (
 // MoveStatus is the status of a [MoveTask], named as in SQS.
 type MoveStatus string
 
-// The statuses of a move task. SQS's CANCELLING is missing because cancelling takes effect at once.
+// SQS's CANCELLING is missing because cancelling takes effect at once.
 const (
 	MoveRunning   MoveStatus = "RUNNING"
 	MoveCompleted MoveStatus = "COMPLETED"
@@ -28,11 +28,11 @@ const (
 
 // MoveRequest configures a [MoveTask].
 type MoveRequest struct {
-	// Source and Destination are ARNs. An empty Destination means the queue that each message was dead-lettered from.
+	// ARNs. An empty Destination means the queue that each message was dead-lettered from.
 	Source, Destination string
-	// Delete deletes the messages instead of moving them; Destination must then be empty.
+	// Delete deletes the messages instead; Destination must then be empty.
 	Delete bool
-	// Rate is the maximum number of messages moved per second, 1 to 500; 0 means unlimited.
+	// Rate is in messages per second, 1 to 500; 0 means unlimited.
 	Rate   int
 	Filter Filter
 }
@@ -40,13 +40,13 @@ type MoveRequest struct {
 // MoveTask is a task that moves or deletes the messages of a dead-letter queue.
 type MoveTask struct {
 	MoveRequest
-	// Handle is the TaskHandle of the SQS API. Listings include it only while the task is running.
+	// Handle is the TaskHandle of SQS. Listings include it only while the task is running.
 	Handle string
 	Status MoveStatus
-	// Moved counts the messages moved so far. ToMove is the number of visible messages when the task started. With a
-	// filter, it is the number of matching messages, if they could be counted in time.
+	// ToMove is the number of visible messages at the start; with a filter, of matching ones, if they could be
+	// counted in time.
 	Moved, ToMove int64
-	// FailureReason is the Query-protocol code of the error that ended a failed task; otherwise "".
+	// FailureReason is the Query-protocol code of the error that ended the task, or "".
 	FailureReason string
 	// StartedAt has millisecond precision.
 	StartedAt time.Time
@@ -54,9 +54,9 @@ type MoveTask struct {
 
 const (
 	maxMoveRate  = 500 // messages per second (SQS)
-	maxMoveTasks = 10  // tasks kept per source queue, the most that SQS lists
+	maxMoveTasks = 10  // per source queue; the most that SQS lists
 
-	// countTimeout is the time limit for counting the messages that match a filter.
+	// countTimeout limits the counting of matching messages.
 	countTimeout = 2 * time.Second
 
 	reasonNoQueue  = "AWS.SimpleQueueService.NonExistentQueue"
@@ -68,15 +68,14 @@ type moveTasks struct {
 	bySource map[int64][]*moveTask
 }
 
-// moveTask is a running or finished task. Its row is updated in the transactions that move its messages, so the count
-// is correct after a crash.
+// moveTask's row is updated in the transactions that move its messages, so the count is correct after a crash.
 type moveTask struct {
 	source *liveQueue
-	high   int64 // the last key to move; messages with larger keys stay
+	high   int64 // last key to move
 	id     string
 	ended  chan struct{}
 
-	// The fields below are guarded by the lock of moveTasks.
+	// The lock of moveTasks guards the fields below.
 	MoveTask
 	started bool
 }
@@ -89,17 +88,15 @@ type moveHandle struct {
 // ErrMoveRunning means that the source already has a running task.
 var ErrMoveRunning = errors.New("another move task of the source queue is running")
 
-// errMoveRunning has the code and text that SQS returned in a recording; the AWS documentation names
-// UnsupportedOperation instead.
+// The code and text were recorded from SQS; the AWS documentation names UnsupportedOperation instead.
 var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: ErrMoveRunning,
 	Message: "There is already a task running. Only one active task is allowed for a source queue arn at a given time."}
 
 // StartMoveTask starts moving or deleting the messages of a dead-letter queue and returns the task's handle.
 //
-// The task moves the messages visible at the start as [Broker.Move] does, and resumes after a restart. StartMoveTask
-// returns ResourceNotFound for a missing queue. It returns InvalidParameterValue for an invalid rate, a source that
-// is not a dead-letter queue, a destination of the other queue type and, wrapping [ErrMoveRunning], a source that
-// already has a running task.
+// The task moves the messages visible at the start as [Broker.Move] does, and resumes after a restart. A missing
+// queue is ResourceNotFound. An invalid rate, a source that is not a dead-letter queue, a destination of the other
+// type and, wrapping [ErrMoveRunning], a source with a running task are InvalidParameterValue.
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
 	if req.Rate < 0 || req.Rate > maxMoveRate {
 		return "", queue.Errorf(queue.CodeInvalidParameterValue,
@@ -164,7 +161,7 @@ func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 }
 
 // CancelMoveTask ends a running task and returns the number of messages already moved, which stay at the destination.
-// It returns InvalidParameterValue for an invalid handle, and ResourceNotFound if the task is unknown or has ended.
+// An invalid handle is InvalidParameterValue; a task that is unknown or has ended is ResourceNotFound.
 func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64, err error) {
 	var h moveHandle
 	text, err := base64.StdEncoding.DecodeString(handle)
@@ -189,8 +186,8 @@ func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64
 	return b.moves.snapshot(t).Moved, nil
 }
 
-// MoveTasks returns up to limit tasks (1 to 10; 0 means 1) of a source queue, given by its ARN, most recent first. It
-// returns ResourceNotFound if the queue does not exist.
+// MoveTasks returns up to limit tasks (1 to 10; 0 means 1) of a source queue, given by its ARN, most recent first. A
+// missing queue is ResourceNotFound.
 func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 	if limit == 0 {
 		limit = 1

@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// Open opens the queues in dir, creating dir with mode 0700 if it is missing. Open returns an error wrapping
-// [ErrInUse] if another process uses dir, and one wrapping [ErrUnsafe] if another user can write to dir.
+// Open opens the queues in dir, and creates dir with mode 0700 if it is missing. It returns an error wrapping
+// [ErrInUse] if another process uses dir, and [ErrUnsafe] if another user can write to it.
 func Open(dir string, opts *Options) (*Broker, error) {
 	if err := datadir.Make(dir); err != nil {
 		return nil, err
@@ -76,8 +76,7 @@ func (b *Broker) start(s *store) error {
 	return b.load(s.write)
 }
 
-// beginEpoch reads or creates the secret, stores the receives that the previous epoch left unstored, and starts a new
-// epoch.
+// beginEpoch also stores the receives that the previous epoch left unstored.
 func (b *Broker) beginEpoch(s *store) error {
 	var secret []byte
 	var epoch int64
@@ -139,8 +138,8 @@ func (b *Broker) Close() error {
 	b.writer.close()
 	b.background.group.Wait()
 	if lost := b.disk.checkFiles(); lost != nil {
-		// Leave the store open until the process exits: closing it would remove the log at its path, which may now
-		// belong to another broker. Checkpoint in case the directory was only moved.
+		// Closing the store would remove the log at its path, which may now belong to another broker. The directory
+		// may only have been moved, so checkpoint.
 		if s := b.store.Load(); !s.closed {
 			_ = s.restartLog("TRUNCATE")
 		}
@@ -151,8 +150,8 @@ func (b *Broker) Close() error {
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
-// Lost returns nil while the data directory is the one that was opened, else an error with the difference: the
-// directory was removed, moved, unmounted or replaced. Sends are refused while the directory is lost.
+// Lost returns how the data directory differs from the one that was opened (removed, moved, unmounted or replaced),
+// or nil. Sends are refused meanwhile.
 func (b *Broker) Lost() error {
 	if b.background.closing.Load() {
 		return nil
@@ -160,11 +159,11 @@ func (b *Broker) Lost() error {
 	return b.disk.checkFiles()
 }
 
-// ARN returns the Amazon Resource Name of a queue of this broker.
+// ARN returns the Amazon Resource Name of a queue.
 func (b *Broker) ARN(name string) string { return b.opts.arn(name) }
 
-// load reads only the counters, received messages and pending delays, so its duration does not depend on the number
-// of messages.
+// Only counters, received messages and pending delays are read, so the duration does not depend on the number of
+// messages.
 func (b *Broker) load(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {
@@ -183,7 +182,7 @@ func (b *Broker) load(c *conn) error {
 	return c.query(func(row row) { b.queues.deletedAt[row.text(0)] = row.int(1) }, `SELECT name, at FROM departed`)
 }
 
-// readQueues reads the stored queues without their messages. deleted is the sum of the deleted queues' counters.
+// deleted is the sum of the deleted queues' counters.
 func (b *Broker) readQueues(c *conn) (found []*liveQueue, deleted counters, err error) {
 	all, err := readCounters(c)
 	if err != nil {

@@ -18,30 +18,29 @@ const (
 	policyActionsPrefix = "SQS:"
 )
 
-// grantable lists the actions that a permission may allow. Permission for an action on a message includes its batch
-// form. Read-only.
+// As in SQS, permission for an action on a message includes its batch form. Read-only.
 var grantable = []string{"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl",
 	"ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage"}
 
 type policyDocument struct {
 	Version   string
 	ID        string            `json:"Id,omitempty"`
-	Statement []json.RawMessage // each a policyStatement, or a hand-written statement
+	Statement []json.RawMessage // each a policyStatement or hand-written
 }
 
-// policyStatement is the statement that AddPermission adds, as in SQS.
+// A policyStatement has the form that SQS's AddPermission writes.
 type policyStatement struct {
 	Sid       string
 	Effect    string
-	Principal struct{ AWS any } // a string for one account, a list for several
+	Principal struct{ AWS any } // a string, or a list for several accounts
 	Action    any
 	Resource  string
 }
 
 // AddPermission adds a statement to a queue's Policy that allows the accounts (12 digits each) to call the actions,
-// such as "SendMessage", or "*" for all grantable ones. label becomes the statement's Sid: 1 to 80 letters, digits,
-// hyphens and underscores. AddPermission returns OverLimit for more than seven actions or a policy over 8,192 bytes,
-// and InvalidParameterValue for other invalid input. Callers evaluate the policy, with [Broker.Policy].
+// such as "SendMessage", or "*" for all grantable ones. label becomes the Sid: 1 to 80 letters, digits, hyphens and
+// underscores. More than seven actions or a policy over 8,192 bytes is OverLimit; other invalid input is
+// InvalidParameterValue. Callers evaluate the policy ([Broker.Policy]).
 func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts, actions []string) error {
 	if err := checkPermission(label, accounts, actions); err != nil {
 		return err
@@ -68,8 +67,8 @@ func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts
 	})
 }
 
-// RemovePermission removes a statement from a queue's Policy. If it was the last statement, it removes the attribute
-// too. It returns InvalidParameterValue if there is no such statement.
+// RemovePermission removes a statement from a queue's Policy, and with the last one the attribute. A missing
+// statement is InvalidParameterValue.
 func (b *Broker) RemovePermission(ctx context.Context, name, label string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		policy, err := policyOf(q)
@@ -133,7 +132,7 @@ func policyOf(q *liveQueue) (policyDocument, error) {
 	return policy, nil
 }
 
-// parsePolicy also accepts a single statement instead of a list, since policies may be hand-written.
+// A hand-written policy may have a single statement instead of a list.
 func parsePolicy(value string) (policyDocument, error) {
 	var written struct {
 		Version   string
@@ -162,7 +161,7 @@ func (p *policyDocument) index(sid string) int {
 	})
 }
 
-// oneOrList returns a single value as a string and several as a list, as policies do.
+// Policies write a single value as a string.
 func oneOrList(values []string, written func(string) string) any {
 	if len(values) == 1 {
 		return written(values[0])

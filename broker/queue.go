@@ -45,7 +45,7 @@ func (b *Broker) read(f func(*conn) error) error {
 	return nil
 }
 
-// storageError returns the error for a storage failure. If the file is damaged, another text replaces message.
+// For a damaged file, another text replaces message.
 func storageError(message string, err error) error {
 	if isCorrupt(err) || errors.Is(err, errDamaged) {
 		message = "The queue database is damaged. Stop tendril and restore a backup with 'tendril restore', see docs/backup.md."
@@ -56,11 +56,11 @@ func storageError(message string, err error) error {
 type background struct {
 	closing atomic.Bool
 	stopped chan struct{}
-	mu      sync.Mutex // keeps start from adding to group after close
+	mu      sync.Mutex // nothing is added to group after close
 	group   sync.WaitGroup
 }
 
-// start runs f in a goroutine. It returns false if the broker is closing.
+// start returns false if the broker is closing.
 func (g *background) start(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,7 +71,7 @@ func (g *background) start(f func()) bool {
 	return true
 }
 
-// close tells the goroutines to stop. It returns false if it was called before.
+// close returns false if it was called before.
 func (g *background) close() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,31 +82,30 @@ func (g *background) close() bool {
 	return true
 }
 
-// liveQueue is the state of a queue in memory. The database is the source of truth.
+// The database is the source of truth for a liveQueue.
 type liveQueue struct {
 	broker    *Broker
 	name, arn string
 	created   int64 // stamp
 	current   atomic.Pointer[description]
-	received  atomic.Bool // whether the queue was received from since the broker was opened
+	received  atomic.Bool // since the broker was opened
 
 	// Only the writer uses these fields.
-	disk    counters // includes uncommitted changes of the writer's transaction
+	disk    counters // with the uncommitted changes of its transaction
 	removed bool
 
 	mu        sync.Mutex // guards the fields below
 	index     index
 	deleted   bool
 	waiters   waiters
-	alarm     alarm // rings at the next end of a visibility timeout or delay
+	alarm     alarm // at the next end of a visibility timeout or delay
 	retention retention
-	ageFrom   int64 // for OldestAge: all messages with keys up to this one are scheduled
+	ageFrom   int64 // for OldestAge: messages with keys up to this one are scheduled
 	receives  unstoredReceives
 	repeats   repeats
 }
 
-// description is the mutable configuration of a queue. A change replaces the whole value, so that readers see
-// consistent settings.
+// A change replaces the whole description, so that readers see consistent settings.
 type description struct {
 	set        settings
 	attributes map[string]string
@@ -129,14 +128,14 @@ func (q *liveQueue) description() *description { return q.current.Load() }
 
 func (q *liveQueue) settings() *settings { return &q.current.Load().set }
 
-// describe replaces the description. Calls never overlap: administer or a recovery makes them.
+// Calls never overlap: administer or a recovery makes them.
 func (q *liveQueue) describe(change func(d *description)) {
 	changed := *q.current.Load()
 	change(&changed)
 	q.current.Store(&changed)
 }
 
-// ready returns why messages cannot be received now, or nil. The caller must hold the lock.
+// The caller must hold the lock.
 func (q *liveQueue) ready() error {
 	if q.broker.background.closing.Load() {
 		return queue.ErrClosed
@@ -160,8 +159,7 @@ func (q *liveQueue) onAlarm() {
 	}
 }
 
-// lock locks the queue and ends visibility timeouts and delays that are due. Operations that depend on visibility use
-// lock, because the alarm may ring late.
+// lock also ends visibility timeouts and delays that are due, since the alarm may ring late.
 func (q *liveQueue) lock() {
 	q.mu.Lock()
 	if q.index.inFlight.Len() == 0 && len(q.index.delays.order) == 0 {
@@ -198,7 +196,7 @@ func (q *liveQueue) arm() {
 	}
 }
 
-// fillIfLow starts a fill if the window needs one. The caller must hold q.mu.
+// The caller must hold q.mu.
 func (q *liveQueue) fillIfLow() {
 	if q.deleted {
 		return
@@ -220,13 +218,12 @@ func (q *liveQueue) fill(f *fill) {
 	if err == nil && f.generation == q.index.window.generation && !q.deleted {
 		q.waiters.wake(q.index.merge(f))
 		if f.without != nil {
-			q.fillIfLow() // reading ahead may find no messages many times in a row
+			q.fillIfLow() // reading ahead may find nothing many times in a row
 		}
 	}
 }
 
-// wakeAfterRemoval wakes receives if removals have made messages deliverable, such as the next message of a FIFO
-// group. The caller must hold the lock.
+// Removals may make messages deliverable, such as the next of a FIFO group. The caller must hold the lock.
 func (q *liveQueue) wakeAfterRemoval(n int) {
 	q.index.countFresh()
 	if q.index.fifo {
@@ -237,7 +234,7 @@ func (q *liveQueue) wakeAfterRemoval(n int) {
 	}
 }
 
-// clear removes all messages from memory. The caller must hold q.mu.
+// The caller must hold q.mu.
 func (q *liveQueue) clear() {
 	q.index.clear()
 	q.receives.messages = nil
@@ -254,7 +251,7 @@ func (q *liveQueue) delete() counters {
 	return last
 }
 
-// stop stops the alarms and wakes all waiting receives. The caller must hold q.mu.
+// The caller must hold q.mu.
 func (q *liveQueue) stop() {
 	q.alarm.stop()
 	q.retention.alarm.stop()
@@ -272,7 +269,7 @@ func (l *waiters) join() *waiter {
 	return w
 }
 
-// leave removes a waiting receive. If that receive has already been woken, leave wakes the next one instead.
+// If the receive has already been woken, leave wakes the next one instead.
 func (l *waiters) leave(w *waiter) {
 	if i := slices.Index(l.waiting, w); i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)

@@ -13,18 +13,18 @@ import (
 	"tendril/queue"
 )
 
-// Waits that SQS requires.
+// Waits required by SQS.
 const (
 	deletedWait = 60 * time.Second
 	purgeWait   = 60 * time.Second
 )
 
 type catalog struct {
-	admin chan struct{} // holds a token while an administrative call runs
+	admin chan struct{} // token of the running administrative call
 
 	// moving makes moves between queues atomic for TotalLedger.
 	moving  sync.Mutex
-	deleted *liveQueue // its counters are the sum of the deleted queues
+	deleted *liveQueue // its counters sum up the deleted queues
 
 	mu        sync.RWMutex // taken after a queue's lock, never before
 	byName    map[string]*liveQueue
@@ -64,7 +64,6 @@ func (c *catalog) remove(q *liveQueue) {
 	delete(c.byName, q.name)
 }
 
-// begin waits for other administrative calls to finish and blocks new ones until end is called.
 func (b *Broker) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -82,7 +81,6 @@ func (b *Broker) begin(ctx context.Context) error {
 
 func (c *catalog) end() { <-c.admin }
 
-// administer calls f with a queue while no other administrative call runs.
 func (b *Broker) administer(ctx context.Context, name string, f func(q *liveQueue) error) error {
 	if err := b.begin(ctx); err != nil {
 		return err
@@ -104,7 +102,7 @@ func (b *Broker) byARN(arn string) *liveQueue {
 	return q
 }
 
-// Queue returns the queue with the given name, whether or not it exists.
+// Queue returns the queue with the given name, which need not exist.
 func (b *Broker) Queue(name string) *Queue { return &Queue{b, name} }
 
 // Queue is a queue of a broker. It need not exist yet.
@@ -116,7 +114,7 @@ type Queue struct {
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// live returns the queue for a call with n entries. It does not check n if n is 0.
+// n is the number of entries of the call; 0 is not checked.
 func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	live, err := q.b.queues.get(q.name)
 	if err == nil && n > 0 {
@@ -128,9 +126,8 @@ func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	return live, err
 }
 
-// CreateQueue creates a queue. attrs are SQS attribute names and values. If the queue exists, CreateQueue succeeds if
-// every given attribute has its current value; otherwise it returns QueueNameExists. A broker has at most 10,000
-// queues; CreateQueue returns OverLimit for more.
+// CreateQueue creates a queue. attrs are SQS attribute names and values. An existing queue must have the given
+// values, else the error is QueueNameExists. More than 10,000 queues are OverLimit.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
 	return b.createQueue(ctx, name, attrs, tags, !b.opts.NoWaits)
 }
@@ -145,8 +142,7 @@ func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]
 	return err
 }
 
-// createQueue creates a queue. If it exists, its attributes must be the same. With waits, the name of a deleted queue
-// cannot be reused for a minute.
+// With waits, the name of a deleted queue cannot be reused for a minute.
 func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[string]string, waits bool) error {
 	attrs = canonicalAttributes(attrs)
 	fifo, err := checkName(name, attrs)
@@ -210,7 +206,7 @@ func toJSON(m map[string]string) string {
 	if m == nil {
 		return "{}"
 	}
-	text, _ := json.Marshal(m) // encoding a map of strings never fails
+	text, _ := json.Marshal(m) // never fails for strings
 	return string(text)
 }
 
@@ -258,8 +254,7 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 	})
 }
 
-// deleteQueue deletes a queue's row and adds its counters to the sum of deleted queues. The messages are removed
-// later in small steps.
+// The messages are removed later in small steps.
 func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	err := t.flushRows()
 	k := *t.counters(q)
@@ -275,11 +270,10 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	return err
 }
 
-// toGarbage schedules the removal of messages with low < key <= high.
+// of messages with low < key <= high
 const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
-// PurgeQueue removes all messages of a queue, including delayed and in-flight ones, in constant time, and returns
-// their number.
+// PurgeQueue removes all messages of a queue, including delayed and in-flight ones, in constant time.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error) {
 	err = b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()
@@ -303,7 +297,7 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 }
 
 func (t *tx) purge(q *liveQueue, now int64) error {
-	err := t.flushRows() // messages deleted earlier do not count as purged
+	err := t.flushRows() // earlier deletes do not count as purged
 	k := t.counters(q)
 	low := makeKey(q.index.number, k.floor)
 	k.purged += k.live()
@@ -314,8 +308,7 @@ func (t *tx) purge(q *liveQueue, now int64) error {
 	return err
 }
 
-// Newest returns the position of the newest message sent or moved to a queue, or 0 if there has been none. Positions
-// increase by one.
+// Newest returns the position of the newest message sent or moved to a queue, or 0. Positions increase by one.
 func (b *Broker) Newest(name string) (int64, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -326,7 +319,7 @@ func (b *Broker) Newest(name string) (int64, error) {
 	return keySeq(q.index.last()), nil
 }
 
-// PurgeThrough purges the messages up to a position returned by [Broker.Newest]; 0 means all.
+// PurgeThrough purges the messages up to a position from [Broker.Newest]; 0 means all.
 func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (n int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -374,7 +367,7 @@ func (b *Broker) ListQueues(prefix string) []string {
 	return names
 }
 
-// DeadLetterSources returns the names of the queues whose redrive policy targets the queue called name, sorted.
+// DeadLetterSources returns the queues whose redrive policy targets the named one, sorted.
 func (b *Broker) DeadLetterSources(name string) ([]string, error) {
 	if _, err := b.queues.get(name); err != nil {
 		return nil, err

@@ -11,21 +11,19 @@ import (
 // ReasonGroup is a group of messages in a queue that last failed for the same reason.
 type ReasonGroup struct {
 	// Reason is the status and the first line of the response, with # for numbers and * for IDs, as in "HTTP 422 no
-	// customer #". It is "" for messages without attempts.
+	// customer #"; "" without attempts.
 	Reason string
 	Count  int
-	// First and Last are the times when the oldest and newest message were dead-lettered or, in other queues, last
-	// failed. They are zero for messages without attempts.
+	// The oldest and newest dead-lettering or, in other queues, last failure; zero without attempts.
 	First, Last time.Time
 	// Hours counts messages by the hour of their failure. The last element is the current hour.
 	Hours [24]int
 }
 
-// maxReasons is the maximum number of groups returned.
 const maxReasons = 1000
 
-// DeadLetterReasons groups a queue's messages by the reason of their last failure. It returns up to 1,000 groups,
-// largest first, and is fast for any number of messages.
+// DeadLetterReasons groups a queue's messages by the reason of their last failure: up to 1,000 groups, largest first.
+// It is fast for any number of messages.
 func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGroup, error) {
 	q, err := b.queues.get(name)
 	if err != nil {

@@ -49,8 +49,8 @@ func (b *Broker) Received(name string) bool {
 	return q.received.Load()
 }
 
-// finish delivers the taken messages, and moves those without receives left to the dead-letter queue. A failed move
-// is returned only if there is nothing to deliver; the next receive tries it again.
+// A failed move to the dead-letter queue is returned only if there is nothing to deliver; the next receive tries it
+// again.
 func (r *receive) finish() ([]queue.Message, error) {
 	if r.result.usedUp != nil {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
@@ -67,10 +67,10 @@ type receive struct {
 	q          *liveQueue
 	limit      int
 	visibility time.Duration
-	deadline   time.Time // end of the long poll
+	deadline   time.Time // of the long poll
 	stop       <-chan struct{}
 	attempt    string
-	room       queue.Room // nil if memory is not limited
+	room       queue.Room // nil for unlimited memory
 	unposted   bool       // ReceiveRequest.CountAtPost
 
 	result receiveResult
@@ -116,16 +116,16 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	return r, nil
 }
 
-// receiveResult is what receive found in the queue: messages, or an event to wait for.
+// receiveResult has messages, or an event to wait for.
 type receiveResult struct {
 	messages []receivedMessage
-	taken    int64      // bytes of attributes and bodies; a repeated receive does not count
+	taken    int64      // bytes of attributes and bodies; repeated receives do not count
 	usedUp   []*message // to be dead-lettered
 	filling  *fill
 	waiter   *waiter
 }
 
-// receivedMessage is a copy of a message's state. The original may change once the lock is released.
+// A copy, because the original may change once the lock is released.
 type receivedMessage struct {
 	m       *message
 	receipt receipt
@@ -135,7 +135,7 @@ type receivedMessage struct {
 	content *record
 }
 
-// wait waits until it is worth looking at the queue again. It returns false if the receive should end.
+// more is false if the receive should end.
 func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	if f := r.result.filling; f != nil {
 		select {
@@ -167,7 +167,7 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	return false, err
 }
 
-// lookWithinRoom reserves memory for the contents before it takes messages; the contents are read later.
+// lookWithinRoom reserves memory for the contents, which are read later, before it takes messages.
 func (r *receive) lookWithinRoom(ctx context.Context) error {
 	if r.room == nil {
 		return r.look()
@@ -184,8 +184,7 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	return err
 }
 
-// look repeats an earlier attempt of the receive, or takes messages. If there are none, the result has an event to
-// wait for.
+// Without messages, the result has an event to wait for.
 func (r *receive) look() error {
 	q := r.q
 	q.lock()
@@ -218,7 +217,7 @@ func (r *receive) look() error {
 	return nil
 }
 
-// take takes visible messages, up to the limits of the request and the queue. The caller must hold the queue's lock.
+// The caller must hold the queue's lock.
 func (r *receive) take() error {
 	q := r.q
 	most := q.broker.memory.limits.inFlight
@@ -278,7 +277,7 @@ func (r *receive) decide(m *message, wall int64) decision {
 	return deliverIt
 }
 
-// start marks a message as received and returns a copy of its state. The caller must hold the queue's lock.
+// The caller must hold the queue's lock.
 func (r *receive) start(m *message, now, wall int64) receivedMessage {
 	q := r.q
 	m.count++

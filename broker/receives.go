@@ -5,12 +5,10 @@ import (
 	"time"
 )
 
-// storeAfter is the time in flight after which a receive is stored. Most messages are deleted sooner, and their
-// receives cost no write. If the process is killed before that, the mark still counts the receive, but the message
-// becomes visible at once.
+// Most messages are deleted before storeAfter, and their receives cost no write. If the process is killed before
+// that, the mark still counts the receive, but the message becomes visible at once.
 const storeAfter = 200 * time.Millisecond
 
-// storeAgainAfter is the delay before a failed write of receives is retried.
 const storeAgainAfter = time.Second
 
 type unstoredReceives struct {
@@ -18,7 +16,7 @@ type unstoredReceives struct {
 	alarm    alarm
 }
 
-// storeReceive schedules the write of a message's receive or visibility timeout. The caller must hold the lock.
+// The caller must hold the lock.
 func (q *liveQueue) storeReceive(m *message) {
 	if m.dirty {
 		return
@@ -30,7 +28,7 @@ func (q *liveQueue) storeReceive(m *message) {
 	}
 }
 
-// changeVisibility sets a message's visibility timeout; 0 makes the message visible. The caller must hold the lock.
+// A visibility of 0 makes the message visible. The caller must hold the lock.
 func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Duration) {
 	m.until = now + int64(visibility)
 	if visibility == 0 {
@@ -57,8 +55,8 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// submitReceives submits the receives up to a clock reading. Receives that the writer rejects stay in the list. The
-// caller must hold the lock.
+// submitReceives submits receives up to a clock reading; those that the writer rejects stay in the list. The caller
+// must hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}
 	var rest []*message
@@ -86,12 +84,12 @@ func (q *liveQueue) submitReceives(last int64) error {
 	return err
 }
 
-// receiptRow is a row of the receipts table in the order of receiptColumns.
+// The columns are in the order of receiptColumns.
 type receiptRow [7]int64
 
 const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) VALUES (?,?,?,?,?,?,?)`
 
-// receiptRow returns the row to store for a received message. The caller must hold the queue's lock.
+// The caller must hold the queue's lock.
 func (m *message) receiptRow(c clock) receiptRow {
 	until, unread := int64(0), int64(m.unread)
 	if m.inFlight {

@@ -11,11 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// record is a row of the messages table.
 type record struct {
 	key  int64
 	sent int64 // stamp
-	sum  int64 // checksum of the content
+	sum  int64 // of the content
 	size int64 // attributes and body in bytes
 	due  int64 // Unix milliseconds on the broker's clock; 0 for no delay
 
@@ -23,14 +22,14 @@ type record struct {
 	origin   int64
 	received int64 // receive count on arrival in this queue
 	first    int64 // stamp of the first receive, before the move
-	dead     int64 // stamp of the latest dead-lettering
+	dead     int64 // of the latest dead-lettering
 	source   string
 
 	group, dedup, trace string
 	attributes          []byte // see encodeAttributes
 	body                string
 	whole               bool   // attributes and body are loaded
-	history             string // see readHistory; only browsedColumns include it
+	history             string // see readHistory; only in browsedColumns
 }
 
 func (r *record) originKey() int64 {
@@ -46,11 +45,10 @@ func (r *record) plain() bool {
 
 func (r *record) footprint() int64 { return 256 + r.size }
 
-// castagnoli is a polynomial that CPUs have instructions for.
+// CPUs have instructions for this polynomial.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum covers the content and the message ID, and detects bit errors on disk. It does not change when a message
-// moves.
+// checksum covers the content and message ID, and does not change when the message moves.
 func checksum(content uint32, origin int64) int64 {
 	var key [8]byte
 	binary.BigEndian.PutUint64(key[:], uint64(origin))
@@ -63,7 +61,7 @@ func (r *record) contentSum() uint32 {
 		if s == "" {
 			continue
 		}
-		// Include the field's index and length. crc32.Update only reads the bytes, so the conversion is safe.
+		// The index and length separate the fields. crc32.Update only reads the bytes, so the conversion is safe.
 		sum = crc32.Update(sum^uint32(i<<28^len(s)), castagnoli, unsafe.Slice(unsafe.StringData(s), len(s)))
 	}
 	return sum
@@ -71,10 +69,10 @@ func (r *record) contentSum() uint32 {
 
 func (r *record) isDamaged() bool { return checksum(r.contentSum(), r.originKey()) != r.sum }
 
-// errAttributes means that a row with a valid checksum has invalid attributes.
+// errAttributes is for rows with a valid checksum.
 var errAttributes = errors.New("invalid attributes of a stored message")
 
-// encodeAttributes encodes attributes sorted by name. Each name, type and value follows its length.
+// Attributes are sorted by name. Each name, type and value follows its length.
 func encodeAttributes(attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return nil
@@ -101,7 +99,7 @@ func encodeAttributes(attributes []queue.Attribute) []byte {
 	return out
 }
 
-// decodeAttributes decodes attributes. The returned strings share one copy of the input.
+// The returned strings share one copy of the input.
 func decodeAttributes(data []byte) ([]queue.Attribute, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -135,7 +133,7 @@ const allColumns = `id, sent, sum, size, due, origin, received, first, dead, sou
 
 const browsedColumns = allColumns + `, (SELECT history FROM attempts WHERE attempts.id = messages.id)`
 
-// keepContent is the size in bytes of the largest content that scans load and memory caches.
+// Larger contents, in bytes, are neither loaded by scans nor cached.
 const keepContent = 8 << 10
 
 const scanColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,
@@ -143,7 +141,7 @@ const scanColumns = `id, sent, sum, size, due, origin, received, first, dead, so
 
 const headColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace, NULL, NULL`
 
-// records runs a query that selects one of the column lists above.
+// The query selects one of the column lists above.
 func (c *conn) records(text string, args ...any) (rows []*record, err error) {
 	err = c.eachRecord(func(r *record) { rows = append(rows, r) }, text, args...)
 	return rows, err
@@ -164,7 +162,7 @@ func (c *conn) eachRecord(f func(*record), text string, args ...any) error {
 	}, text, args...)
 }
 
-// scan returns up to limit messages with low < key <= high in order.
+// scan returns messages with low < key <= high, in order.
 func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error) {
 	only := ` AND due IS NULL`
 	if delayed {
@@ -174,15 +172,14 @@ func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error)
 		int64(keepContent), low, high, int64(limit))
 }
 
-// scanWithout is scan without delayed messages and messages of the given tenants.
+// scanWithout also omits delayed messages.
 func (c *conn) scanWithout(low, high int64, tenants []string, limit int) ([]*record, error) {
 	return c.records(`SELECT `+scanColumns+` FROM messages WHERE id > ?2 AND id <= ?3 AND due IS NULL
 		AND (group_id IS NULL OR group_id NOT IN (SELECT value FROM json_each(?4))) ORDER BY id LIMIT ?5`,
 		int64(keepContent), low, high, string(rawJSON(tenants)), int64(limit))
 }
 
-// scanPlain is a faster scan for messages that have only a body and attributes. ok is false if the range has other
-// messages.
+// scanPlain is a faster scan of messages that have only a body and attributes. ok is false if the range has others.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, err error) {
 	ok = true
 	err = c.query(func(row row) {
@@ -201,8 +198,8 @@ func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, e
 	return rows, ok, err
 }
 
-// scanDue returns messages with low < key <= high that were sent with a delay, in order of due time and key. The
-// range starts after (from, fromKey) and ends at to.
+// scanDue returns delayed messages with low < key <= high in order of due time and key, after (from, fromKey) and up
+// to to.
 func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([]*record, error) {
 	return c.records(`SELECT `+scanColumns+` FROM messages
 		WHERE id >> 40 = ?2 AND due IS NOT NULL AND due <= ?3 AND (due, id) > (?4, ?5) AND id > ?6 AND id <= ?7
@@ -210,7 +207,7 @@ func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([
 		int64(keepContent), number, to, from, fromKey, low, high, int64(limit))
 }
 
-// lookUp reads messages by key, at most queue.MaxBatch, and skips missing ones.
+// lookUp reads at most queue.MaxBatch messages and skips missing ones.
 func (c *conn) lookUp(keys ...int64) ([]*record, error) {
 	var args [queue.MaxBatch]any
 	for i, key := range keys {

@@ -7,10 +7,10 @@ import (
 	"tendril/queue"
 )
 
-// restore reopens the store after a failure. It replaces the failed one if it accepts a write.
+// The reopened store replaces the failed one only if it accepts a write.
 func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
-		return err // opening a missing file would create an empty store at the path
+		return err // opening would create an empty store at the path
 	}
 	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
 	if err != nil {
@@ -18,7 +18,7 @@ func (b *Broker) restore() error {
 	}
 
 	if err := b.resume(s); err != nil {
-		_ = s.close() // ignore the error: the first one is more useful
+		_ = s.close() // the first error is more useful
 		return explain(filepath.Join(b.dir, databaseName), err)
 	}
 
@@ -27,9 +27,8 @@ func (b *Broker) restore() error {
 	return nil
 }
 
-// resume checks that the store accepts writes, and makes the queues in memory match it.
 func (b *Broker) resume(s *store) error {
-	// Check the whole file: a damaged file may accept this write and reject the next.
+	// A damaged file may accept this write and reject the next.
 	if isCorrupt(b.writer.failed()) {
 		if err := s.write.check("quick_check"); err != nil {
 			return err
@@ -49,7 +48,6 @@ func (s *store) probe() error {
 	return err
 }
 
-// reconcile makes the queues in memory match the reopened store.
 func (b *Broker) reconcile(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {
@@ -84,8 +82,7 @@ func (b *Broker) reconcile(c *conn) error {
 	return b.loadMoves(c)
 }
 
-// reconcile brings a queue in memory in line with the store. The failed transaction may or may not have been
-// committed.
+// The failed transaction may have been committed or not.
 func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,7 +106,7 @@ func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 		if err != nil {
 			return err
 		}
-		if !found { // the failed transaction did remove the message
+		if !found { // the failed transaction did remove it
 			q.index.remove(m)
 		}
 	}
@@ -126,7 +123,7 @@ func (b *Broker) resumeQueues() {
 		q.arm()
 		q.wakeAfterRemoval(queue.MaxBatch)
 		if q.index.counters.live() > 0 {
-			q.sweepNow() // the sweep also schedules the next one
+			q.sweepNow() // it also schedules the next sweep
 		}
 		q.mu.Unlock()
 	}

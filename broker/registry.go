@@ -10,9 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// Registry stores the state that instances sharing this broker agree on: the leader, scheduled runs and paused tasks.
-// It is a registry.QueueStore in the queues' database, so that a run and its message are written in one transaction.
-// Writes are durable.
+// Registry is a registry.QueueStore in the queues' database, so that a scheduled run and its message are written in
+// one transaction. Writes are durable.
 type Registry struct{ b *Broker }
 
 // Registry returns the registry in the broker's database.
@@ -21,7 +20,7 @@ func (b *Broker) Registry() *Registry { return &Registry{b} }
 const (
 	// runRetention is longer than any instance looks back for missed runs.
 	runRetention = 30 * 24 * time.Hour
-	// runSweep is the maximum number of expired runs that each new run deletes.
+	// Each new run deletes at most runSweep expired ones.
 	runSweep = 64
 )
 
@@ -64,7 +63,7 @@ func (r *Registry) Read(ctx context.Context, kind registry.Kind, keys ...string)
 func (r *Registry) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	w := &recordWrite{fence: fence, changes: changes, what: "The change"}
 	if err := r.b.writer.do(ctx, w, needs{durable: true}); err != nil {
-		return nil, err // the writer may still be running, so w must not be read
+		return nil, err // the writer may still be running and use w
 	}
 	return w.stored, nil
 }
@@ -97,8 +96,8 @@ func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName 
 type recordWrite struct {
 	fence   registry.Fence
 	changes []registry.Change
-	what    string   // describes the changes in error messages
-	sending *sending // nil if the change has no message; otherwise the first change is the message's run
+	what    string   // for error messages
+	sending *sending // nil without a message; otherwise the first change is the message's run
 
 	stored   []registry.Record
 	conflict bool
@@ -155,7 +154,7 @@ func (w *recordWrite) onCommit(err error) error {
 	return w.sending.onCommit(err)
 }
 
-// checkFence returns a refusal if the term of the instance making the change has ended.
+// refusal means that the term of the instance making the change has ended.
 func checkFence(c *conn, fence registry.Fence, change string) (refusal, err error) {
 	if fence == (registry.Fence{}) {
 		return nil, nil
@@ -236,7 +235,7 @@ func writeRecord(c *conn, old, next registry.Record) (err error) {
 	return err
 }
 
-// pausePrefix returns the key prefix of an environment's paused tasks. The key is "" for all environments.
+// pausePrefix returns an environment's key prefix; its key is "" for all environments.
 func pausePrefix(key string) string { return registry.Scope{Name: key}.Key("") }
 
 func pausedTask(key, field string) string {

@@ -6,10 +6,9 @@ import (
 	"tendril/queue"
 )
 
-// Replace sends a message to the queue named to, which may be q itself, and removes the message id, in one
-// transaction. The removed message counts as purged. Replace returns the errors of [Queue.Send],
-// queue.CodeResourceNotFound if id is missing, and InvalidParameterValue if a FIFO queue treats the new message as a
-// duplicate; the original message then stays.
+// Replace sends a message to the queue named to, which may be q itself, and removes the message id, which counts as
+// purged, in one transaction. It returns the errors of [Queue.Send], queue.CodeResourceNotFound if id is missing, and
+// InvalidParameterValue if a FIFO queue treats the new message as a duplicate; the original then stays.
 func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) (queue.Sent, error) {
 	source, err := q.live(ctx, 0)
 	if err != nil {

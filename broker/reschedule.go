@@ -8,10 +8,10 @@ import (
 	"tendril/queue"
 )
 
-// Reschedule makes a message visible after a delay of 0 to 12 hours, whatever its state. For a message in flight it
-// works like [Queue.ChangeVisibility], with the same limit on the total time since the receive. A visible message
-// that was received before is hidden as if it were in flight, and on a FIFO queue its receipt handles expire. The
-// error wraps queue.CodeResourceNotFound if the message is not in the queue.
+// Reschedule makes a message visible after a delay of 0 to 12 hours, whatever its state. In flight it works like
+// [Queue.ChangeVisibility], with the same limit on the total time. A visible message that was received before is
+// hidden as if in flight, and on a FIFO queue its receipt handles expire. The error wraps queue.CodeResourceNotFound
+// if the message is not in the queue.
 func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) error {
 	if delay < 0 || delay > queue.MaxVisibility {
 		return errParameter("DelaySeconds", secondsText(delay), "Must be between 0 and 43200, if provided.")
@@ -64,7 +64,7 @@ func errNoMessage(name, id string) error {
 	return queue.Errorf(queue.CodeResourceNotFound, "Queue %s has no message %s.", name, clip(id))
 }
 
-// postpone hides a message that was received before. The caller must hold the lock.
+// The caller must hold the lock.
 func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 	now := q.broker.clock.now()
 	switch {
@@ -74,7 +74,7 @@ func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 		q.repeats.forget(m)
 		q.changeVisibility(m, now, delay)
 	case delay > 0:
-		// The new serial number invalidates earlier receipt handles, as a receive that does not count would.
+		// The new serial number invalidates earlier receipt handles.
 		q.index.order.withdraw(m)
 		m.count++
 		m.unread++
@@ -100,14 +100,13 @@ func errBeyondLimit(asked time.Duration) error {
 // rescheduling changes the delay of a message that was never received.
 type rescheduling struct {
 	q          *liveQueue
-	m          *message // placeholder from claim
+	m          *message // from claim
 	delay      time.Duration
 	found      bool
-	before, to int64 // due times in Unix milliseconds
-	sent       int64 // new sent time of a scheduled message; 0 for other messages
+	before, to int64 // in Unix milliseconds
+	sent       int64 // of a scheduled message, else 0
 }
 
-// apply changes when the message becomes visible, if it still exists.
 func (r *rescheduling) apply(t *tx) error {
 	r.found = false
 	r.to = 0
@@ -130,7 +129,7 @@ func (r *rescheduling) apply(t *tx) error {
 		return err
 	}
 
-	// The message stays scheduled, for now at the earliest.
+	// It stays scheduled, for now at the earliest.
 	r.sent = r.to
 	if r.to == 0 {
 		r.sent = r.q.broker.clock.nowMilli()

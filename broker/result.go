@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// deliver loads the contents and returns the messages. If that fails, the messages return to the queue.
+// If the contents cannot be loaded, the messages return to the queue.
 func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 	if err := r.readContents(list); err != nil {
 		r.undo(list)
@@ -57,7 +57,7 @@ func (r *receive) readContents(list []receivedMessage) error {
 	})
 }
 
-// message converts a row to a message, without the fields that only a receive can set.
+// The fields that only a receive can set are missing.
 func (q *liveQueue) message(work *block, r *record) queue.Message {
 	attributes, _ := decodeAttributes(r.attributes) // a damaged row may yield only some of them
 	m := queue.Message{
@@ -94,17 +94,16 @@ func (r *receive) forget(m *message) {
 
 const attemptWindow = 5 * time.Minute
 
-// repeats holds the repeatable receives of a FIFO queue by attempt ID. A receive with the same ID within five minutes
-// returns the same messages and receipt handles and restarts their visibility timeout, unless one of the messages has
-// changed since.
+// repeats holds the repeatable receives of a FIFO queue by attempt ID. Within five minutes, the same ID gets the same
+// messages and receipt handles and restarts their visibility timeout, unless one of the messages has changed since.
 type repeats map[string]*repeatable
 
 type repeatable struct {
-	expires  int64 // reading of the clock
+	expires  int64
 	messages []receivedMessage
 }
 
-// repeat returns the messages of an earlier receive with the same attempt ID, or nil. The caller must hold the lock.
+// The caller must hold the lock.
 func (r *receive) repeat() []receivedMessage {
 	q := r.q
 	a, now := q.repeats[r.attempt], q.broker.clock.now()

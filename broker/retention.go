@@ -2,19 +2,18 @@ package broker
 
 import "time"
 
-// A sweep expires at most sweepRows messages, and reads at most sweepWalk rows.
 const (
 	sweepRows = 500
 	sweepWalk = 5_000
 )
 
 type retention struct {
-	sweptTo  int64 // used by the writer: all messages with keys up to this one were moved here or are scheduled
+	sweptTo  int64 // for the writer: messages with keys up to this one were moved here or are scheduled
 	sweeping bool
-	alarm    alarm // rings at the next sweep; set takes stamps
+	alarm    alarm // at the next sweep; set takes stamps
 }
 
-// watchRetention schedules a sweep for a message with a sent stamp. The caller must hold the lock.
+// The caller must hold the lock.
 func (q *liveQueue) watchRetention(sent int64) {
 	if q.retention.sweeping || q.deleted {
 		return
@@ -37,10 +36,8 @@ func (q *liveQueue) sweepNow() {
 	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, needs{}, nil) == nil
 }
 
-// sweep removes messages past their retention period, anywhere in the queue.
-//
-// Fresh messages sent before the queue's cutoff are left to the sweep, and receives skip them. The sweep marks
-// messages that were received before as leaving.
+// sweep removes messages past their retention period, anywhere in the queue. Receives skip fresh messages sent before
+// the cutoff; the sweep marks the others as leaving.
 type sweep struct {
 	q       *liveQueue
 	cutoff  int64
@@ -52,10 +49,9 @@ type sweep struct {
 type sweptRow struct {
 	key, due int64
 	m        *message
-	moved    bool // the message came from another queue
+	moved    bool
 }
 
-// apply deletes a portion of the expired messages: those sent to the queue, those moved to it, and scheduled ones.
 func (s *sweep) apply(t *tx) error {
 	q := s.q
 	q.mu.Lock()
@@ -89,8 +85,7 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// findOwn finds expired messages that were sent to this queue and are not scheduled. Their keys are in order of their
-// sent time.
+// Keys of these messages are in order of their sent time, unless they are scheduled.
 func (s *sweep) findOwn(c *conn, from int64) error {
 	walked := from
 	ended := false
@@ -99,7 +94,7 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 		seen++
 		switch {
 		case ended:
-		case row.int(3) != 0 || scheduled(row.int(1), row.int(2)): // findMoved or findScheduled handles these
+		case row.int(3) != 0 || scheduled(row.int(1), row.int(2)): // left to findMoved or findScheduled
 			if len(s.rows) == 0 {
 				walked = row.int(0)
 			}
@@ -134,8 +129,7 @@ func (s *sweep) findMoved(c *conn, low int64) error {
 	return err
 }
 
-// findScheduled finds expired scheduled messages. It schedules the next sweep for any delayed message, so that sweep
-// may run too early.
+// The next sweep may run too early, because any delayed message schedules it.
 func (s *sweep) findScheduled(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
@@ -155,7 +149,7 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 	return err
 }
 
-// hold marks messages that are in memory as leaving, and skips those that another request is removing.
+// Messages that another request is removing are skipped.
 func (s *sweep) hold() {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -182,7 +176,6 @@ func (s *sweep) release() {
 	s.rows = nil
 }
 
-// onCommit removes the deleted messages from the index, and schedules the next sweep.
 func (s *sweep) onCommit(err error) error {
 	q := s.q
 	q.mu.Lock()

@@ -9,16 +9,14 @@ import (
 )
 
 // A scheduled message counts as sent when it becomes visible, so its age and retention period start then. due = sent
-// marks the row of a scheduled message. These rows are not in order of their sent time, and code that relies on that
-// order skips them.
+// marks its row. These rows are not in order of their sent time, and code that relies on that order skips them.
 
 func scheduled(sent, due int64) bool { return due != 0 && due == sent }
 
-// maxAhead limits how far ahead a message can be scheduled, far below the range of a timer.
+// maxAhead is far below the range of a timer.
 const maxAhead = 100 * 365 * 24 * time.Hour
 
-// notBefore returns when a message should become visible in Unix milliseconds, or 0. The NotBefore field takes
-// precedence over the message attribute.
+// notBefore returns Unix milliseconds, or 0. The NotBefore field takes precedence over the message attribute.
 func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 	at, text := m.NotBefore, ""
 	for i := range m.Attributes {
@@ -52,12 +50,11 @@ func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 	return max(1, at.UnixMilli()), nil
 }
 
-// longGrid is the precision in milliseconds of delays beyond the SQS maximum. It limits the number of different due
-// times in memory.
+// in milliseconds, for delays beyond the SQS maximum; it limits the different due times in memory
 const longGrid = 1000
 
-// visibleAt converts a requested time to Unix milliseconds on the broker's clock, whose current reading is now. Whole
-// seconds stay whole if that clock agrees with the wall clock.
+// The result is in Unix milliseconds on the broker's clock, whose reading is now. Whole seconds stay whole if it
+// agrees with the wall clock.
 func (s *sending) visibleAt(notBefore, now int64) int64 {
 	ahead := now - s.at
 	if -delayGrid <= ahead && ahead <= delayGrid {

@@ -39,9 +39,9 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 
 type sending struct {
 	q     *liveQueue
-	set   *settings     // settings that the messages were validated with
-	at    int64         // stamp
-	items []sendingItem // valid messages
+	set   *settings // used to validate the messages
+	at    int64     // stamp
+	items []sendingItem
 	sent  []queue.Sent
 }
 
@@ -51,13 +51,13 @@ type sendingItem struct {
 	delay      time.Duration
 	notBefore  int64 // Unix milliseconds, or 0
 	index      int
-	first      int64 // key of the message or, for a duplicate, of the first message
+	first      int64 // key of the message or, for a duplicate, of the first one
 }
 
-// fresh reports whether the message was stored and is not a duplicate.
+// fresh is false for duplicates.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
-// newSending converts valid messages to records. An error means that the whole call is rejected.
+// An error rejects the whole call.
 func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	set := q.settings()
 	if err := set.checkCall(msgs); err != nil {
@@ -91,8 +91,7 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	return s, nil
 }
 
-// apply assigns keys and inserts the messages. A duplicate on a FIFO queue is not inserted: its first is the key of
-// the earlier message.
+// Duplicates on a FIFO queue get the key of the earlier message in first.
 func (s *sending) apply(t *tx) error {
 	for i := range s.items {
 		s.items[i].first = 0
@@ -154,7 +153,6 @@ func (s *sending) answer() {
 	}
 }
 
-// onCommit adds the inserted messages to the index and wakes receives.
 func (s *sending) onCommit(err error) error {
 	q := s.q
 	if err != nil {
@@ -186,8 +184,7 @@ func (s *sending) onCommit(err error) error {
 	return nil
 }
 
-// dedupWindow is how long a deduplication ID is remembered, even if its message is deleted. Purging the queue forgets
-// it.
+// A deduplication ID outlives its deleted message. Purging the queue forgets it.
 const dedupWindow = 5 * time.Minute
 
 func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64, err error) {

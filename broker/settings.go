@@ -20,21 +20,20 @@ type settings struct {
 	contentDedup                       bool
 	dedupPerGroup                      bool
 	redrive                            *redrivePolicy // may be nil
-	allow                              *allowPolicy   // nil means that all queues are allowed
+	allow                              *allowPolicy   // nil means all queues
 	policy                             *access.Policy // may be nil
 }
 
 type attribute struct {
-	fallback  string // default value; "" if there is none
-	fifo      bool   // valid on FIFO queues only
-	removable bool   // an empty value removes the attribute
+	fallback  string // "" if there is none
+	fifo      bool   // on FIFO queues only
+	removable bool   // by an empty value
 	read      func(s *settings, name, value string) error
-	// canonical returns the form in which a valid value is stored, compared and returned; nil means that the value is
-	// kept as given.
+	// canonical returns the form that is stored, compared and returned; nil keeps the value as given.
 	canonical func(value string) string
 }
 
-// settable holds the attributes by name. Read-only.
+// Read-only.
 var settable = map[string]attribute{
 	"VisibilityTimeout": inSeconds(30, 0, 43_200, func(s *settings) *time.Duration { return &s.visibility }),
 	"DelaySeconds":      inSeconds(0, 0, 900, func(s *settings) *time.Duration { return &s.delay }),
@@ -79,14 +78,13 @@ var settable = map[string]attribute{
 		read: choice("perQueue", "perMessageGroupId", func(*settings, bool) {})},
 }
 
-// maxKeyID is the maximum length in bytes of the ID, alias or ARN of a KMS key (AWS KMS: 2,048).
+// maxKeyID limits the ID, alias or ARN of a key, in bytes (AWS KMS: 2,048).
 const maxKeyID = 2048
 
-// forHighThroughput lists the attributes for which SQS has its own error text on a standard queue. Read-only.
+// SQS has its own error text for these on a standard queue. Read-only.
 var forHighThroughput = []string{"DeduplicationScope", "FifoThroughputLimit"}
 
-// canonicalAttributes returns attributes in the form SQS returns them: lower-case booleans, numbers without signs and
-// leading zeros.
+// SQS returns lower-case booleans, and numbers without signs and leading zeros.
 func canonicalAttributes(given map[string]string) map[string]string {
 	canonical := maps.Clone(given)
 	for name, value := range given {
@@ -134,8 +132,7 @@ func errValue(name string) error {
 	return queue.Errorf(queue.CodeInvalidAttributeValue, "Invalid value for the parameter %s.", name)
 }
 
-// parseSettings parses attributes. It returns InvalidAttributeName and InvalidAttributeValue with the error texts of
-// SQS.
+// parseSettings returns InvalidAttributeName and InvalidAttributeValue with the texts of SQS.
 func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	s := settings{fifo: fifo}
 	for name, value := range effectiveAttributes(fifo, nil) {
@@ -217,7 +214,7 @@ func differing(current, wanted map[string]string) string {
 	return ""
 }
 
-// sameValue reports whether two attributes are equal, as text or as JSON.
+// sameValue compares as text, then as JSON.
 func sameValue(a, b string) bool {
 	var x, y any
 	if a == b || json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
@@ -227,14 +224,14 @@ func sameValue(a, b string) bool {
 }
 
 type redrivePolicy struct {
-	target string // ARN of the dead-letter queue
-	max    int32  // maximum receive count, 1 to 1000
+	target string // ARN
+	max    int32  // receive count, 1 to 1000
 }
 
-// allowPolicy is a RedriveAllowPolicy: the queues that may use a queue as their dead-letter queue.
+// allowPolicy is a RedriveAllowPolicy: the queues that may use this one as dead-letter queue.
 type allowPolicy struct {
 	all     bool
-	sources []string // ARNs; used unless all is true
+	sources []string // ARNs, unless all is true
 }
 
 func (p *allowPolicy) permits(source string) bool {
@@ -247,8 +244,7 @@ const (
 	maxSources         = 10
 )
 
-// parseRedrivePolicy parses a RedrivePolicy attribute; "" means no policy. The maximum receive count may be a number
-// or a string.
+// "" means no policy. The maximum receive count may be a number or a string.
 func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	if value == "" {
 		return nil, nil
@@ -277,7 +273,7 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }
 
-// canonicalRedrive turns the maximum receive count into a number, as SQS does. It does not add a missing count.
+// SQS turns the maximum receive count into a number, and does not add a missing one.
 func canonicalRedrive(value string) string {
 	policy, err := parseRedrivePolicy("", value)
 	if _, given := queue.ParseRedrivePolicy(value); err != nil || policy == nil || given == 0 {
@@ -319,8 +315,7 @@ func (o *Options) arn(name string) string {
 	return "arn:aws:sqs:" + o.Region + ":" + o.AccountID + ":" + name
 }
 
-// own changes a stored ARN to this broker's account and region, which may have changed since it was stored. "" stays
-// "".
+// own changes a stored ARN to this broker's account and region, which may have changed since. "" stays "".
 func (o *Options) own(stored string) string {
 	if stored == "" {
 		return ""
@@ -328,7 +323,6 @@ func (o *Options) own(stored string) string {
 	return o.arn(stored[strings.LastIndexByte(stored, ':')+1:])
 }
 
-// relocateRedrivePolicy applies own to the target of a stored redrive policy.
 func (o *Options) relocateRedrivePolicy(attributes map[string]string) {
 	policy, err := parseRedrivePolicy("RedrivePolicy", attributes["RedrivePolicy"])
 	if err != nil || policy == nil {

@@ -1,22 +1,22 @@
 package broker
 
-// standardOrder is the delivery order of a standard queue: roughly oldest first. Messages received before alternate
-// with fresh ones, so that neither starves. Messages of noisy tenants come last.
+// standardOrder is roughly oldest first. Messages received before alternate with fresh ones, so that neither starves.
+// Messages of noisy tenants come last.
 type standardOrder struct {
-	main ring // fresh messages in key order
-	late ring // fresh messages out of key order: formerly delayed or of a noisy tenant
+	main ring // fresh, in key order
+	late ring // fresh, out of key order: formerly delayed or of a noisy tenant
 	back ring
 	turn bool // the previous message came from back
 
 	byID           map[string]*tenant
 	noisy          []*tenant
-	turns          indexed[*tenant] // noisy tenants with messages, ordered by their number in flight
-	parkedFresh    int              // number of fresh messages of noisy tenants
-	given          []*tenant        // tenants whose messages the current take has returned
-	quietInRow     int              // number of messages of quiet tenants since the last message of a noisy one
+	turns          indexed[*tenant] // noisy tenants with messages, by their number in flight
+	parkedFresh    int              // fresh messages of noisy tenants
+	given          []*tenant        // tenants of the current take
+	quietInRow     int              // messages of quiet tenants since the last of a noisy one
 	busy           recentTime
-	nextQuietCheck int64 // stamp after which quietIdleTenants checks for inactive tenants
-	rescan         bool  // messages skipped because their tenant was noisy must be read again
+	nextQuietCheck int64 // stamp of the next check for inactive tenants
+	rescan         bool  // messages skipped as noisy must be read again
 	sweepAt        int
 	mark           int
 }
@@ -127,7 +127,7 @@ func (s *standardOrder) countDelivered(m *message) {
 }
 
 func (s *standardOrder) nextQuiet(oldOnly bool) *message {
-	// Choose the fresh message that became visible first.
+	// Choose the message that became visible first.
 	fresh := &s.main
 	if s.late.n > 0 && (s.main.n == 0 || s.late.items[s.late.head].key < s.main.items[s.main.head].key) {
 		fresh = &s.late
@@ -166,7 +166,7 @@ func (s *standardOrder) park(m *message) {
 	s.place(m.tenant)
 }
 
-// makeNoisy makes a tenant noisy and sets its messages aside, unless it has been inactive for long.
+// Long inactive tenants stay quiet.
 func (s *standardOrder) makeNoisy(t *tenant) {
 	if t.noisy != nil || t.sentNothing(stamp()) {
 		return

@@ -115,8 +115,8 @@ CREATE TABLE paused (
 ` + taskStartsSchema + `
 `
 
-// taskStartsSchema is missing from databases in format 5 and from early ones in format 6. They work without the
-// table, so the format number is unchanged.
+// Databases in format 5 and early ones in format 6 lack this table and work without it, so the format number is
+// unchanged.
 const taskStartsSchema = `
 CREATE TABLE IF NOT EXISTS task_starts (
 	task TEXT PRIMARY KEY, at INTEGER NOT NULL
@@ -133,7 +133,7 @@ CREATE TABLE reasons (
 ) WITHOUT ROWID;
 `
 
-// fromFormat5 upgrades a database in format 5. Existing dead letters are recorded as failed without an attempt.
+// Existing dead letters are recorded as failed without an attempt.
 const fromFormat5 = attemptsSchema + taskStartsSchema + `
 ALTER TABLE moves ADD COLUMN deletes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE moves ADD COLUMN filter TEXT NOT NULL DEFAULT '{}';
@@ -144,18 +144,18 @@ INSERT INTO reasons (queue, reason, hour, count)
 	SELECT id >> 40, '', at / 3600000, count(*) FROM attempts GROUP BY id >> 40, at / 3600000;
 `
 
-// schemaVersion is stored in PRAGMA user_version.
+// The version is stored in PRAGMA user_version.
 const (
 	schemaVersion  = 6
 	oldestReadable = 5
 )
 
-// store is the open database, with one connection for the writer and several for reads.
+// store has one connection for the writer and several for reads.
 type store struct {
 	write  *conn
 	reads  chan *conn
 	open   int
-	full   bool // PRAGMA synchronous of the write connection is FULL
+	full   bool // PRAGMA synchronous is FULL
 	closed bool
 }
 
@@ -167,8 +167,7 @@ const (
 // CreatedFile is the file in the data directory that records when the database was created.
 const CreatedFile = "queues.created"
 
-// refuseEmpty returns an error if dir contained a database before: starting with an empty one would hide the loss of
-// its messages.
+// Starting with an empty database would hide the loss of the previous one's messages.
 func refuseEmpty(dir, what string) error {
 	created, err := os.ReadFile(filepath.Join(dir, CreatedFile))
 	if err != nil {
@@ -179,7 +178,7 @@ func refuseEmpty(dir, what string) error {
 		CreatedFile)
 }
 
-// checkPresence returns an error if a database that existed before is now missing or empty.
+// checkPresence detects a database that existed before and is now missing or empty.
 func checkPresence(dir string) error {
 	path := filepath.Join(dir, databaseName)
 	what := "is missing"
@@ -218,7 +217,6 @@ func recordCreation(dir string) error {
 	return datadir.Replace(path, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600)
 }
 
-// openStore opens the database, or creates it, with one connection for writing and several for reading.
 func openStore(dir, vfs string, cache int64) (*store, error) {
 	path := filepath.Join(dir, databaseName)
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
@@ -230,8 +228,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
 	}
-	// Create the database file before SQLite does. SQLite gives the files next to it the same mode, so all are
-	// private to their owner.
+	// SQLite gives the files next to the database the same mode, so all are private to their owner.
 	f, err := datadir.OpenFile(path)
 	if err != nil {
 		return nil, err
@@ -241,8 +238,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	}
 
 	s := &store{reads: make(chan *conn, readers)}
-	// Disable automatic checkpoints first. Otherwise opening would wait until the log of a killed process is copied
-	// into the database.
+	// With automatic checkpoints, opening would wait until a killed process's log is copied into the database.
 	s.write, err = connect(path, vfs, `
 		PRAGMA wal_autocheckpoint = 0; PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -281,7 +277,6 @@ func explain(path string, err error) error {
 		filepath.Dir(path))
 }
 
-// busyTimeout is how long a connection waits for locks of other processes.
 const busyTimeout = `PRAGMA busy_timeout = 10000`
 
 func connect(path, vfs, pragmas string) (*conn, error) {
@@ -297,7 +292,7 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-// createTables creates the tables or upgrades an earlier format. It rejects unknown formats.
+// Unknown formats are rejected.
 func (s *store) createTables(dir string) error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	tables := schema
@@ -320,8 +315,7 @@ func (s *store) createTables(dir string) error {
 	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, tables, schemaVersion))
 }
 
-// synchronous sets whether the next commit waits for the disk. The pragma takes effect when it is prepared, so the
-// statement cannot be cached.
+// The pragma takes effect when it is prepared, so the statement cannot be cached.
 func (s *store) synchronous(full bool) error {
 	if s.full == full {
 		return nil
@@ -337,7 +331,7 @@ func (s *store) synchronous(full bool) error {
 	return nil
 }
 
-// read calls f with a read connection. f must return quickly, because a reader keeps the log from restarting.
+// f must return quickly, because a reader keeps the log from restarting.
 func (s *store) read(f func(*conn) error) error {
 	c, open := <-s.reads
 	if !open {
@@ -347,9 +341,8 @@ func (s *store) read(f func(*conn) error) error {
 	return f(c)
 }
 
-// restartLog checkpoints the whole log while no reads run, so that the log can restart. mode is RESTART, or TRUNCATE
-// to free its disk space too. It does not wait for readers in other processes, such as a backup; they keep the log
-// from restarting.
+// restartLog checkpoints the whole log while no reads run, so that it can restart. mode is RESTART, or TRUNCATE to
+// free its disk space too. Readers in other processes, such as a backup, keep it from restarting.
 func (s *store) restartLog(mode string) error {
 	held := make([]*conn, 0, s.open)
 	for range s.open {
@@ -374,7 +367,7 @@ func (s *store) logPages(pragma string) (pages int64, err error) {
 
 var errStoreClosed = errors.New("the queue database is closed")
 
-// close waits for readers, and closes the write connection last so that it checkpoints the log.
+// The write connection closes last so that it checkpoints the log.
 func (s *store) close() error {
 	if s.closed {
 		return nil
@@ -397,8 +390,8 @@ var ErrInUse = errors.New("data directory is in use by another process")
 // ErrUnsafe means that another user may write to the data directory.
 var ErrUnsafe = datadir.ErrUnsafe
 
-// lockDir locks the directory until the returned file is closed or the process ends. The lock is a separate file,
-// since closing the database file would release SQLite's locks on it.
+// The lock lasts until the file is closed or the process ends. Closing the database file would release SQLite's locks
+// on it, so it is a file of its own.
 func lockDir(dir string) (*os.File, error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, "lock"))
 	if err != nil {
@@ -426,7 +419,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockDir unlocks the file before closing it, because a child process may hold a copy of the descriptor.
+// A child process may hold a copy of the descriptor, so closing alone would not unlock.
 func unlockDir(f *os.File) error {
 	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
 }

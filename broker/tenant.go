@@ -11,35 +11,33 @@ import (
 // On a standard queue a MessageGroupId names a tenant, and receives are fair as in SQS fair queues: messages of noisy
 // tenants come last. Messages without a group are never noisy.
 const (
-	// A tenant is noisy if it has at least noisyFlights messages in flight and more than noisyShare of all messages
-	// in flight, or if it used more than noisyShare of the recent processing time.
+	// A tenant is noisy with at least noisyFlights messages in flight and more than noisyShare of all, or after more
+	// than noisyShare of the recent processing time.
 	noisyFlights = 30
 	noisyShare   = 0.1
-	// busyHalfLife is the half-life of past processing time; leastBusy is the minimum processing time counted per
-	// message.
+	// leastBusy is the minimum processing time counted per message.
 	busyHalfLife = time.Minute
 	leastBusy    = time.Millisecond
-	// A noisy tenant becomes quiet if it has no visible messages left or has sent none for quietAfter.
+	// A noisy tenant becomes quiet once it has no visible messages or has sent none for quietAfter.
 	quietAfter = 5 * time.Minute
-	// After quietShare messages of quiet tenants in a row, a noisy tenant gets a turn, so that it never starves.
+	// After quietShare messages of quiet tenants in a row, a noisy one gets a turn, so that it never starves.
 	quietShare = 9
-	// fewTenants is the number of tenants up to which inactive ones are not removed from memory.
+	// Up to fewTenants, inactive ones stay in memory.
 	fewTenants = 4096
 )
 
-// tenant is a MessageGroupId that has messages in memory.
 type tenant struct {
 	inFlight int
 	busy     recentTime
 	lastSent int64        // stamp
-	noisy    *noisyTenant // nil while the tenant is quiet
-	mark     int          // number of the last sweep that found messages of the tenant
+	noisy    *noisyTenant // nil while quiet
+	mark     int          // last sweep that found messages of the tenant
 }
 
 type noisyTenant struct {
 	fresh, back ring
 	turn        bool // the previous message came from back
-	given       int  // number of messages delivered by the current take
+	given       int  // by the current take
 	index       int
 }
 
@@ -75,8 +73,7 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// flightStarted counts a message in flight; all is the queue's total. A resumed message does not make its tenant
-// noisy, because the total is still incomplete.
+// all is the queue's total in flight. While it is incomplete, a resumed message does not make its tenant noisy.
 func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.place(t)
@@ -85,7 +82,6 @@ func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	}
 }
 
-// flightEnded records that a message is no longer in flight, after a duration.
 func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	if len(s.byID) == 0 {
 		return
@@ -104,8 +100,7 @@ func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	}
 }
 
-// quietIdleTenants makes tenants quiet that have been inactive. If memory holds all messages, it also makes tenants
-// without messages quiet.
+// With complete memory, tenants without messages become quiet too.
 func (s *standardOrder) quietIdleTenants(complete bool) {
 	idle := complete && len(s.noisy) > s.turns.Len()
 	now := int64(0)
@@ -140,7 +135,6 @@ func (s *standardOrder) endTake() {
 	s.given = s.given[:0]
 }
 
-// place updates a noisy tenant's position in turns.
 func (s *standardOrder) place(t *tenant) {
 	n := t.noisy
 	if n == nil {
@@ -181,7 +175,7 @@ func (s *standardOrder) sweep(held map[int64]*message) {
 // recentTime is an exponentially decaying sum of durations in nanoseconds.
 type recentTime struct {
 	sum  float64
-	when int64 // reading of the clock for which sum is valid
+	when int64
 }
 
 func (r *recentTime) at(now int64) float64 {

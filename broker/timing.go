@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// clock counts nanoseconds since the broker was opened. It is monotonic: setting the wall clock does not change a
-// visibility timeout or a delay. Stored times are Unix milliseconds, based on the wall clock at opening.
+// clock counts nanoseconds since the broker was opened. Setting the wall clock does not change a visibility timeout
+// or a delay. Stored times are Unix milliseconds, based on the wall clock at opening.
 type clock struct {
 	start  time.Time
 	anchor int64
@@ -19,7 +19,7 @@ func newClock() clock {
 
 func (c clock) now() int64 { return int64(time.Since(c.start)) }
 
-// milli converts a reading to Unix milliseconds, rounded up so that stored deadlines are never early.
+// Rounding up keeps stored deadlines from being early.
 func (c clock) milli(at int64) int64 {
 	return c.anchor + (at+int64(time.Millisecond)-1)/int64(time.Millisecond)
 }
@@ -28,13 +28,13 @@ func (c clock) reading(milli int64) int64 { return (milli - c.anchor) * int64(ti
 
 func (c clock) floor(at int64) int64 { return c.anchor + at/int64(time.Millisecond) }
 
-// nowMilli returns the current time in Unix milliseconds, rounded down.
+// nowMilli rounds down.
 func (c clock) nowMilli() int64 { return c.floor(c.now()) }
 
-// stamp returns the wall-clock time in Unix milliseconds, for retention and for times that users see.
+// stamp is the wall-clock time in Unix milliseconds, for retention and for times that users see.
 func stamp() int64 { return time.Now().UnixMilli() }
 
-// date converts a stamp; 0 becomes the zero time.
+// 0 becomes the zero time.
 func date(milli int64) time.Time {
 	if milli == 0 {
 		return time.Time{}
@@ -42,14 +42,14 @@ func date(milli int64) time.Time {
 	return time.UnixMilli(milli)
 }
 
-// alarm calls ring at the earliest time it was set to. The queue's lock guards the alarm.
+// alarm rings at the earliest time it was set to. The queue's lock guards it.
 type alarm struct {
 	ring  func()
 	timer *time.Timer
-	at    int64 // 0 if not set
+	at    int64
 }
 
-// set schedules ring after wait. at is the same time in any unit; it is only compared with that of other alarms.
+// at is only compared with other times of the same alarm, so its unit does not matter.
 func (a *alarm) set(at int64, wait time.Duration) {
 	if a.at != 0 && a.at <= at {
 		return
@@ -82,26 +82,21 @@ func (h *indexed[T]) first() (item T) {
 	return item
 }
 
-// Len implements [heap.Interface].
 func (h *indexed[T]) Len() int { return len(h.items) }
 
-// Less implements [heap.Interface].
 func (h *indexed[T]) Less(i, j int) bool { return h.before(h.items[i], h.items[j]) }
 
-// Swap implements [heap.Interface].
 func (h *indexed[T]) Swap(i, j int) {
 	h.items[i], h.items[j] = h.items[j], h.items[i]
 	*h.index(h.items[i]), *h.index(h.items[j]) = i, j
 }
 
-// Push implements [heap.Interface].
 func (h *indexed[T]) Push(x any) {
 	item := x.(T)
 	*h.index(item) = len(h.items)
 	h.items = append(h.items, item)
 }
 
-// Pop implements [heap.Interface].
 func (h *indexed[T]) Pop() any {
 	last := len(h.items) - 1
 	item := h.items[last]
@@ -110,14 +105,13 @@ func (h *indexed[T]) Pop() any {
 	return item
 }
 
-// delayGrid is the precision of delays in milliseconds; due times are rounded up. It limits the number of different
-// due times in memory.
+// Due times are rounded up to delayGrid milliseconds, which limits the different ones in memory.
 const delayGrid = 10
 
 func gridUp(milli int64) int64 { return (milli + delayGrid - 1) / delayGrid * delayGrid }
 
-// delays counts a queue's delayed messages by the Unix millisecond at which they become visible. The messages stay on
-// disk until then.
+// delays counts a queue's delayed messages by the Unix millisecond at which they become visible. Until then they stay
+// on disk.
 type delays struct {
 	count   map[int64]int
 	order   []int64
@@ -152,5 +146,5 @@ func (d *delays) expire(milli int64) (n int) {
 	return n
 }
 
-// maxFlight limits how much longer a deadline can become when the wall clock is set back.
+// maxFlight limits how much longer a deadline becomes when the wall clock is set back.
 const maxFlight = 12 * time.Hour

@@ -7,14 +7,14 @@ import (
 	"tendril/queue"
 )
 
-// tx is the writer's transaction. It batches rows so that few statements are needed.
+// tx batches rows so that few statements are needed.
 type tx struct {
 	c        *conn
 	inserts  []*record
 	args     []any
 	removed  []int64
-	received []int64 // removed keys that may have rows in receipts
-	failed   []int64 // removed keys that may have rows in attempts
+	received []int64 // removed keys with possible rows in receipts
+	failed   []int64 // removed keys with possible rows in attempts
 	reasons  map[reasonCount]int64
 	touched  map[*liveQueue]counters
 	dropped  map[*liveQueue]bool // queues deleted in this transaction
@@ -24,11 +24,11 @@ func newTx(c *conn) *tx {
 	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}, reasons: map[reasonCount]int64{}}
 }
 
-// commit applies a group of requests in one transaction. If that fails, it restores the counters.
+// A failed commit restores the counters.
 func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	defer func() {
 		if err != nil {
-			// Ignore the error: ROLLBACK fails if SQLite has already rolled back.
+			// ROLLBACK fails if SQLite has already rolled back.
 			_, _ = t.c.exec(`ROLLBACK`)
 		}
 		t.end(err)
@@ -62,7 +62,7 @@ func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	return err
 }
 
-// counters returns a queue's counters for modification. end restores them if the commit fails.
+// If the commit fails, end restores the counters.
 func (t *tx) counters(q *liveQueue) *counters {
 	if _, ok := t.touched[q]; !ok {
 		t.touched[q] = q.disk
@@ -70,7 +70,7 @@ func (t *tx) counters(q *liveQueue) *counters {
 	return &q.disk
 }
 
-// remove deletes a message. received means that it may have rows in receipts and attempts.
+// received means that the message may have rows in receipts and attempts.
 func (t *tx) remove(key int64, received bool) {
 	t.removed = append(t.removed, key)
 	if received {
@@ -79,13 +79,13 @@ func (t *tx) remove(key int64, received bool) {
 	}
 }
 
-// removeMoved deletes a moved message but not its attempts, which already have the new key.
+// The attempts of a moved message already have the new key.
 func (t *tx) removeMoved(key int64) {
 	t.removed = append(t.removed, key)
 	t.received = append(t.received, key)
 }
 
-// flushRows writes the batched rows. It is called before the commit and before a request that reads them.
+// The rows are needed before the commit and before a request that reads them.
 func (t *tx) flushRows() error {
 	defer t.forgetRows()
 	if err := t.flushInserts(); err != nil {
@@ -124,7 +124,7 @@ func (t *tx) end(err error) {
 
 func (t *tx) gone(q *liveQueue) bool { return q.removed || t.dropped[q] }
 
-// row reads a message without its content. It returns nil if the message is gone.
+// row omits the content, and returns nil if the message is gone.
 func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	if keySeq(key) <= q.disk.floor {
 		return nil, nil
@@ -132,7 +132,7 @@ func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	return t.c.head(key)
 }
 
-// insertPlain is for messages that have only a body and attributes. Both variables are indexed by the number of rows.
+// insertPlain is for messages that have only a body and attributes. Both are indexed by the number of rows.
 var (
 	insertPlain = insertTexts(`id, sent, sum, size, attributes, body`, 6)
 	insertAny   = insertTexts(allColumns, 15)
@@ -147,7 +147,7 @@ func insertTexts(names string, columns int) (texts [queue.MaxBatch + 1]string) {
 
 func repeated(sql string, n int) string { return strings.Join(slices.Repeat([]string{sql}, n), `,`) }
 
-// flushInserts inserts up to ten rows with one statement. Plain rows need fewer columns.
+// Plain rows need fewer columns.
 func (t *tx) flushInserts() error {
 	for rest := t.inserts; len(rest) > 0; {
 		plain, n := rest[0].plain(), 1
@@ -191,7 +191,7 @@ func orNull[T comparable](v T) any {
 
 const listedKeys = 16
 
-// deleteTexts holds the DELETE statements for one key, a list and a range.
+// The statements delete one key, a list and a range.
 var deleteTexts = map[string][3]string{"messages": deleteText(`messages`, ``), "receipts": deleteText(`receipts`, ``),
 	"attempts": deleteText(`attempts`, ` RETURNING id, reason, at`)}
 
@@ -209,7 +209,7 @@ func (t *tx) deleteRows(table, text string, keys ...any) error {
 	return t.c.query(func(row row) { t.countReason(row.int(0), row.text(1), row.int(2), -1) }, text, keys...)
 }
 
-// flushDeletes deletes runs of consecutive keys as ranges, and the other keys as lists.
+// Runs of consecutive keys are deleted as ranges, the others as lists.
 func (t *tx) flushDeletes(table string, keys []int64) error {
 	texts := deleteTexts[table]
 	slices.Sort(keys)

@@ -22,8 +22,7 @@ const (
 	maxWait          = 20 * time.Second
 )
 
-// checkCall validates a call as a whole. As in SQS, the whole call fails if a FIFO message has no group or
-// deduplication ID.
+// As in SQS, the whole call fails if a FIFO message has no group or deduplication ID.
 func (s *settings) checkCall(msgs []queue.Outgoing) error {
 	if err := queue.CheckEntries(len(msgs), "SendMessageBatchRequestEntry"); err != nil {
 		return err
@@ -102,7 +101,7 @@ var errCharacters = queue.Errorf(queue.CodeInvalidMessageContents,
 		"#x10000 to #x10FFFF")
 
 func validText(s string) bool {
-	plain := true // s has only printable ASCII and white space
+	plain := true // only printable ASCII and white space
 	for i := 0; i < len(s); i++ {
 		for i+8 <= len(s) && printable8(s[i:i+8]) {
 			i += 8
@@ -122,7 +121,7 @@ func validText(s string) bool {
 	return plain || utf8.ValidString(s) && !strings.ContainsAny(s, "\ufffe\uffff")
 }
 
-// printable8 reports whether eight bytes are all printable ASCII. It checks them as one word.
+// printable8 checks eight bytes as one word.
 func printable8(s string) bool {
 	const high = 0x8080808080808080
 	word := binary.LittleEndian.Uint64([]byte(s))
@@ -193,7 +192,7 @@ func notInName(c rune) bool {
 	return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
 }
 
-// baseType returns an attribute's type without the custom label that may follow a dot.
+// A custom label may follow the type after a dot.
 func baseType(a queue.Attribute) string {
 	base, _, _ := strings.Cut(a.Type, ".")
 	return base
@@ -215,7 +214,7 @@ func checkAttributeType(a queue.Attribute) error {
 	return nil
 }
 
-// checkAttributeValue checks the value of an attribute whose type is valid.
+// The type is valid.
 func checkAttributeValue(a queue.Attribute) error {
 	base := baseType(a)
 	switch {
@@ -223,7 +222,7 @@ func checkAttributeValue(a queue.Attribute) error {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Message (user) attribute '%s' must contain a non-empty value of type '%s'.", a.Name, base)
 	case base != "Binary" && !validText(a.Value):
-		// the same text as in errCharacters, but SQS uses another code here
+		// SQS uses another code here.
 		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", errCharacters.Message)
 	case base == "Number" && !validNumber(a.Value):
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -234,15 +233,14 @@ func checkAttributeValue(a queue.Attribute) error {
 
 var numberForm = regexp.MustCompile(`^[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?$`)
 
-// Limits of a Number attribute (Amazon SQS Developer Guide, "Message metadata"): the number of significant digits,
-// and the powers of ten.
+// Amazon SQS Developer Guide, "Message metadata": significant digits, and powers of ten.
 const (
 	maxDigits     = 38
 	smallestPower = -128
 	largestPower  = 126
 )
 
-// validNumber reports whether SQS accepts s as a number. Leading and trailing zeros do not count as digits.
+// Leading and trailing zeros do not count as digits.
 func validNumber(s string) bool {
 	m := numberForm.FindStringSubmatch(s)
 	if m == nil || m[1]+m[2] == "" {
@@ -253,7 +251,7 @@ func validNumber(s string) bool {
 		return true
 	}
 
-	exponent, _ := strconv.Atoi(m[3]) // 0 if there is no exponent
+	exponent, _ := strconv.Atoi(m[3]) // 0 without an exponent
 	power := exponent + len(digits) - len(m[2]) - 1
 	digits = strings.TrimRight(digits, "0")
 	if power == largestPower {

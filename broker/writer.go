@@ -10,25 +10,24 @@ import (
 	"tendril/queue"
 )
 
-// request is a change to the store. The writer applies a group of requests in one transaction and then calls each
-// request's onCommit in order.
+// The writer applies a group of requests in one transaction and then calls each request's onCommit in order.
 type request interface {
-	// apply makes the change. It may run again after a rollback. An error fails the whole transaction; to refuse the
-	// request alone, apply records the refusal and changes nothing.
+	// apply may run again after a rollback. An error fails the whole transaction; to refuse the request alone, apply
+	// records the refusal and changes nothing.
 	apply(t *tx) error
 	// onCommit publishes the change to memory and returns the caller's result: err or a refusal.
 	onCommit(err error) error
 }
 
 type needs struct {
-	durable bool // must be on disk before onCommit is called
-	space   bool // needs disk space, so it is refused if the disk is full
+	durable bool // on disk before onCommit is called
+	space   bool // refused if the disk is full
 }
 
 type pendingRequest struct {
 	request request
 	needs   needs
-	done    chan error // receives the result; nil if no caller waits for it
+	done    chan error // nil if no caller waits
 }
 
 func finishAll(group []pendingRequest, err error) {
@@ -40,7 +39,7 @@ func finishAll(group []pendingRequest, err error) {
 	}
 }
 
-// change is the request of an administrative call. after, if not nil, publishes the change once it is committed.
+// change is the request of an administrative call; after, if not nil, publishes it.
 type change struct {
 	run   func(t *tx) error
 	after func()
@@ -59,8 +58,7 @@ func (w *writer) change(run func(t *tx) error, after func()) error {
 	return w.do(context.Background(), &change{run, after}, needs{durable: true})
 }
 
-// writer is the goroutine that writes to the store. It commits all pending requests in one transaction, while the
-// next group accumulates.
+// writer commits all pending requests in one transaction, while the next group accumulates.
 type writer struct {
 	b       *Broker
 	restore func() error
@@ -70,9 +68,9 @@ type writer struct {
 	upkeep  *maintenance
 	mu      sync.Mutex
 	pending []pendingRequest
-	spare   []pendingRequest // slice of the previous group, for reuse
+	spare   []pendingRequest // the previous group's slice
 	closed  bool
-	failure error // why the writer rejects requests; nil if it accepts them
+	failure error // nil while requests are accepted
 }
 
 const groupLimit = 512
@@ -82,8 +80,8 @@ func newWriter(b *Broker, restore func() error) *writer {
 		tx: newTx(b.store.Load().write), upkeep: newMaintenance(b)}
 }
 
-// submit queues a request. The writer sends the result to done, unless done is nil. submit returns an error if the
-// broker is closed or the store has failed.
+// The writer sends the result to done, unless that is nil. submit returns an error if the broker is closed or the
+// store has failed.
 func (w *writer) submit(r request, n needs, done chan error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +102,7 @@ func (w *writer) failed() error {
 	return w.failure
 }
 
-// do submits a request and waits for its result, or until ctx is done; the request then continues in the background.
+// If ctx is done first, the request continues in the background.
 func (w *writer) do(ctx context.Context, r request, n needs) error {
 	if err := ctx.Err(); err != nil {
 		return r.onCommit(err)
@@ -129,7 +127,6 @@ func (w *writer) signal() {
 	}
 }
 
-// close commits the pending requests and waits for the goroutine to exit.
 func (w *writer) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -138,7 +135,6 @@ func (w *writer) close() {
 	<-w.done
 }
 
-// run commits groups of requests until the writer is closed. Maintenance runs in between.
 func (w *writer) run() {
 	defer close(w.done)
 	defer w.upkeep.timer.Stop()
@@ -164,11 +160,11 @@ func (w *writer) run() {
 	}
 }
 
-// gatherYields is the number of yields without a new request after which next stops gathering.
+// Gathering stops after that many yields without a new request.
 const gatherYields = 4
 
-// next returns the next group of requests. It first yields to callers that are about to submit: without an fsync to
-// wait for, groups would otherwise be small.
+// next first yields to callers that are about to submit: without an fsync to wait for, groups would otherwise be
+// small.
 func (w *writer) next() (group []pendingRequest, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,13 +183,13 @@ func (w *writer) next() (group []pendingRequest, closed bool) {
 	return w.spare, w.closed
 }
 
-// commit commits a group and notifies its requests. If the disk is full, commit refuses requests that need space and
-// retries the others. After any other failure the file must be reopened.
+// If the disk is full, commit refuses requests that need space and retries the others. After any other failure the
+// file must be reopened.
 func (w *writer) commit(group []pendingRequest) {
 	if slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
 		refusal, justLow := w.b.disk.refusal()
 		if justLow {
-			// Checkpoint while there is space for it; later deletes then need no more space.
+			// Later deletes need no more space than there is now.
 			_ = w.b.store.Load().restartLog("RESTART")
 		}
 		if refusal != nil {
@@ -209,8 +205,7 @@ func (w *writer) commit(group []pendingRequest) {
 	if isFull(err) {
 		group = refuseGrowing(group, errFull)
 		w.b.disk.giveUpReserve()
-		// Once the log has restarted, deletes reuse its space. If there is no space even for the checkpoint, they
-		// fail with that error.
+		// After the log restarts, deletes reuse its space. If there is none even for the checkpoint, they fail.
 		_ = w.b.store.Load().restartLog("RESTART")
 		err = nil
 		if len(group) > 0 {
@@ -245,9 +240,9 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 	return rest
 }
 
-// fail handles a failed commit. The commit's effect on the disk is unknown, and a second fsync may report success
-// although data was lost. Therefore the writer rejects all requests until the file has been reopened and verified to
-// hold all acknowledged data.
+// A failed commit's effect on the disk is unknown, and a second fsync may report success although data was lost.
+// Therefore the writer rejects all requests until the file has been reopened and verified to hold all acknowledged
+// data.
 func (w *writer) fail(group []pendingRequest, cause error) {
 	err := storageError("A write to disk failed; the queues accept no changes until their file is reopened. Check "+
 		"the log and the disk.", cause)
@@ -261,10 +256,9 @@ func (w *writer) fail(group []pendingRequest, cause error) {
 	w.reopen()
 }
 
-// reopen reopens the store after a failure. It retries until it succeeds or the writer is closed.
 func (w *writer) reopen() {
 	_ = w.b.disk.closing()
-	_ = w.b.store.Load().close() // ignore the error: the store has already failed
+	_ = w.b.store.Load().close() // the store has already failed
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := w.restore()
 		if err == nil {
@@ -288,7 +282,7 @@ func (w *writer) reopen() {
 func (w *writer) pause(wait time.Duration) bool {
 	select {
 	case <-time.After(wait):
-	case <-w.wake: // the broker is closing, or the token was left over
+	case <-w.wake: // closing, or a token left over
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -301,7 +295,7 @@ var errFull = &queue.Error{
 		"some space, or drain a queue.",
 }
 
-// errLost returns the error for changes that the next start would not find.
+// errLost is for changes that the next start would not find.
 func errLost(cause error) error {
 	return &queue.Error{
 		Code: queue.CodeStorageFailed,
