@@ -53,7 +53,7 @@ func Local(l net.Listener) string {
 }
 
 // Public returns an address at which other machines can reach a TCP listener, if they can. A listener on all addresses
-// has the one that this machine uses for other networks.
+// has the one that this machine uses for other networks, or else its first one.
 func Public(l net.Listener) string {
 	bound := Address(l)
 	if !bound.Addr().IsUnspecified() {
@@ -68,7 +68,22 @@ func Public(l net.Listener) string {
 		own := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 		return netip.AddrPortFrom(own.WithZone(""), bound.Port()).String()
 	}
+
+	addresses, err := net.InterfaceAddrs()
+	if own := firstPublic(addresses); err == nil && own.IsValid() {
+		return netip.AddrPortFrom(own, bound.Port()).String()
+	}
 	return Local(l)
+}
+
+// firstPublic returns the first address that other machines may reach. A network without a route to others has it, too.
+func firstPublic(addresses []net.Addr) netip.Addr {
+	for _, address := range addresses {
+		if prefix, err := netip.ParsePrefix(address.String()); err == nil && prefix.Addr().Unmap().IsGlobalUnicast() {
+			return prefix.Addr().Unmap()
+		}
+	}
+	return netip.Addr{}
 }
 
 // Unix creates a socket that its owner and its folder's group can use. It replaces a stale socket, and returns

@@ -147,6 +147,31 @@ func TestAddressAtWhichThisMachineReachesAListener(t *testing.T) {
 	}
 }
 
+func TestFirstAddressThatOtherMachinesMayReach(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		addresses []string
+		want      string
+	}{
+		"behind the loopback":         {[]string{"127.0.0.1/8", "::1/128", "10.77.0.11/24"}, "10.77.0.11"},
+		"the first of two":            {[]string{"10.77.0.11/24", "192.168.1.2/16"}, "10.77.0.11"},
+		"IPv6, behind the link-local": {[]string{"169.254.1.1/16", "fe80::1/64", "2001:db8::7/64"}, "2001:db8::7"},
+		"none":                        {[]string{"127.0.0.1/8", "fe80::1/64"}, "invalid IP"},
+	} {
+		var addresses []net.Addr
+		for _, a := range tt.addresses {
+			ip, network, err := net.ParseCIDR(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			addresses = append(addresses, &net.IPNet{IP: ip, Mask: network.Mask})
+		}
+		if got := firstPublic(addresses); got.String() != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
 // boundListener is a listener that reports addr as its address.
 type boundListener struct {
 	net.Listener
