@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// accept takes in the messages of one receive call. Their visibility timeout started at began.
+// The messages' visibility timeout started at began.
 func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.Duration, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
@@ -18,8 +18,7 @@ func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.
 	}
 }
 
-// acceptNew holds a received message. It deletes the message if it is already done, filtered out or past its
-// retention.
+// acceptNew deletes the message if it is already done, filtered out or past its retention.
 func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Duration, began, now time.Time) {
 	h := &held{msg: *m}
 	h.received(m, began, now, visibility)
@@ -54,7 +53,6 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Dur
 	}
 }
 
-// receivedAgain updates the receipt handle of a message the worker already holds.
 func (s *settler) receivedAgain(h *held, m *queue.Message, visibility time.Duration, began, now time.Time) {
 	s.duplicate(m, h.stage.String())
 	s.messages.countUnposted(h, true)

@@ -7,8 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// These constants set the pauses after throttling: the base and the limit of the back-off, and the longest pause that
-// a target may request.
+// Pauses after throttling: the base and limit of the back-off, and the longest one that a target may request.
 const (
 	throttleFirst   = 2 * time.Second
 	throttleLimit   = 30 * time.Second
@@ -19,10 +18,10 @@ const (
 	probeEvery   = 250 * time.Millisecond
 	probeLimit   = 5 * time.Second
 	probeTimeout = 60 * time.Second
-	probeAgain   = time.Second // wait after the first failed probe of an idle app
+	probeAgain   = time.Second // after the first failed probe of an idle app
 )
 
-// downAfter is how many consecutive probes of an idle app must fail before the gate closes.
+// The gate closes after downAfter failed probes in a row.
 const downAfter = 2
 
 // appMonitor closes the gate while the app is unreachable or throttles.
@@ -31,23 +30,21 @@ type appMonitor struct {
 	gate *gate
 	app  interface{ Probe(context.Context) error }
 
-	readinessSet bool               // Worker.Gate has reported readiness
-	stopProbe    context.CancelFunc // nil if no prober is running
-	// outages counts how often the gate has closed since the app last responded.
+	readinessSet bool               // Worker.Gate was called
+	stopProbe    context.CancelFunc // nil without a prober
+	// Times the gate has closed since the app last responded.
 	outages int
-	// answered is when the app became reachable; results of deliveries started earlier are ignored. alive is the time
-	// of the last response or successful probe.
+	// Results of deliveries started before answered are ignored; alive is the last response or successful probe.
 	answered, alive time.Time
 	pauses          throttle
 }
 
 type throttle struct {
-	from, until time.Time // start and end of the latest pause
-	count       int       // pauses since the target last accepted a message
+	from, until time.Time // the latest pause
+	count       int       // since the target last accepted a message
 }
 
-// pause returns how long to pause after a throttled delivery, and whether the pause is new. Deliveries that started
-// before the latest pause ended do not extend the back-off.
+// Deliveries that started before the latest pause ended are not fresh: they do not extend the back-off.
 func (t *throttle) pause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
@@ -58,7 +55,7 @@ func (t *throttle) pause(asked time.Duration, started, now time.Time, random flo
 	return retryWait(t.count+1, throttleFirst, throttleLimit, random), true
 }
 
-// throttled closes the gate and returns when to retry the message. closed is false if the worker is stopping.
+// closed is false if the worker is stopping.
 func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause time.Duration, closed bool) {
 	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, a.core.opts.Random())
 	if a.core.phase != running {
@@ -77,7 +74,6 @@ func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause
 	return pause, true
 }
 
-// learn updates the app's state from a result, and reports whether the app responded.
 func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time) (answered bool) {
 	switch {
 	case res.Outcome == queue.Throttled, res.Outcome == queue.Postponed, res.Unsent:
@@ -100,8 +96,7 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 	return true
 }
 
-// unreached closes the gate and starts the prober. The wait before the first probe grows each time the app passes
-// probes but accepts no delivery.
+// The wait before the first probe grows each time the app passes probes but accepts no delivery.
 func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	if started.Before(a.answered) || a.core.phase != running {
 		return
@@ -113,9 +108,9 @@ func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	a.probe(retryWait(a.outages, probeEvery, probeLimit, a.core.opts.Random()))
 }
 
-// returnable reports whether a message that did not reach the app is returned to the queue immediately. If returning
-// it increments the receive count, that is done only in the first outage since the last response: an app that accepts
-// only probes would otherwise use up all receives within seconds.
+// returnable reports whether a message that did not reach the app is returned immediately. If that increments the
+// receive count, it is done only in the first outage since the last response: an app that accepts only probes would
+// otherwise use up all receives within seconds.
 func (a *appMonitor) returnable() bool {
 	outages := a.outages
 	if !a.gate.has(AppDown) {
@@ -137,7 +132,7 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 	a.gate.lift(NotReady)
 }
 
-// setReachable opens the gate. After an outage, deliveries run one at a time at first.
+// After an outage, deliveries run one at a time at first.
 func (a *appMonitor) setReachable(now time.Time) {
 	a.stopProbing()
 	a.alive = now
@@ -151,7 +146,7 @@ func (a *appMonitor) setReachable(now time.Time) {
 	a.gate.lift(AppDown)
 }
 
-// watchIdle probes an idle app to detect an outage before the next message.
+// Probing an idle app detects an outage before the next message.
 func (a *appMonitor) watchIdle(now time.Time) {
 	if a.core.opts.ProbeIdle == 0 || a.core.phase != running || a.core.inWork > 0 || a.gate.has(NotReady) || a.gate.has(AppDown) ||
 		now.Sub(a.alive) < a.core.opts.ProbeIdle {
@@ -160,7 +155,6 @@ func (a *appMonitor) watchIdle(now time.Time) {
 	a.probe(0)
 }
 
-// probe starts a prober, unless one is running.
 func (a *appMonitor) probe(wait time.Duration) {
 	if a.stopProbe != nil {
 		return
@@ -177,7 +171,6 @@ func (a *appMonitor) stopProbing() {
 	}
 }
 
-// prober probes the app until it responds or ctx ends.
 func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 	var first time.Time
 	for failures := 1; ; failures++ {
@@ -201,14 +194,14 @@ func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// probed evaluates a probe. It returns the wait before the next one, or over if no more are needed.
+// over means that no more probes are needed.
 func (a *appMonitor) probed(ctx context.Context, err error, failures int, began, first time.Time) (
 	wait time.Duration, over bool,
 ) {
 	now := time.Now()
 	a.core.mu.Lock()
 	defer a.core.mu.Unlock()
-	defer a.core.wakeAt(now) // The maintenance loop applies the gate's state.
+	defer a.core.wakeAt(now) // the maintenance loop applies the gate's state
 	isDown := a.gate.has(AppDown)
 	switch {
 	case ctx.Err() != nil:

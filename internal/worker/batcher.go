@@ -7,19 +7,19 @@ import (
 	"tendril/queue"
 )
 
-// batcher collects entries for batch calls of up to ten.
+// batcher collects entries for calls of up to ten.
 type batcher struct {
 	entries []pending
-	due     time.Time // when to send an incomplete batch; meaningless without entries
-	hold    time.Time // no call before this time; set after a failed call
-	fails   int       // consecutive failed calls
-	calls   int       // calls in flight
-	serial  bool      // one call at a time, to keep entries in order
-	spare   []pending // buffer for the next batch
+	due     time.Time // of an incomplete batch; meaningless without entries
+	hold    time.Time // earliest next call; set after a failed one
+	fails   int       // in a row
+	calls   int       // in flight
+	serial  bool      // keep entries in order: one call at a time
+	spare   []pending
 }
 
-// maxCalls limits the calls in flight. Once partCalls are in flight, only full batches are sent, so that entries
-// share calls even without lingering.
+// Once partCalls of the maxCalls are in flight, only full batches are sent, so that entries share calls even without
+// lingering.
 const (
 	maxCalls  = 64
 	partCalls = 4
@@ -32,7 +32,7 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// cut removes and returns the entries for one call, or nil if no call is due. The caller increments calls.
+// cut returns the entries of one call, or nil if none is due. The caller increments calls.
 func (b *batcher) cut(now time.Time) []pending {
 	n := len(b.entries)
 	if n == 0 || b.full() || now.Before(b.hold) || (n < queue.MaxBatch && now.Before(b.due)) {
@@ -47,8 +47,7 @@ func (b *batcher) cut(now time.Time) []pending {
 	return batch
 }
 
-// returned records that a call has ended. failed means that every entry failed for a temporary reason; the next call
-// is then delayed.
+// failed means that every entry failed for a temporary reason; it delays the next call.
 func (b *batcher) returned(batch []pending, now time.Time, failed bool, random float64) {
 	clear(batch[:cap(batch)])
 	b.spare = batch[:0]
@@ -61,7 +60,7 @@ func (b *batcher) returned(batch []pending, now time.Time, failed bool, random f
 	b.hold = now.Add(retryWait(b.fails, 100*time.Millisecond, 5*time.Second, random))
 }
 
-// next returns when to call cut again, or the zero time if another event must happen first.
+// next is when to call cut again, or zero if another event must happen first.
 func (b *batcher) next() time.Time {
 	if len(b.entries) == 0 || b.full() {
 		return time.Time{}
@@ -69,7 +68,7 @@ func (b *batcher) next() time.Time {
 	return later(b.due, b.hold)
 }
 
-// full reports whether no more calls can start until one returns. After a failure, calls are made one at a time.
+// After a failure, calls are made one at a time.
 func (b *batcher) full() bool {
 	switch {
 	case b.fails > 0, b.serial:
@@ -93,10 +92,10 @@ type errorClass uint8
 
 const (
 	applied   errorClass = iota
-	uncertain            // may have been applied: no response, or a server error
+	uncertain            // no response or a server error: may have been applied
 	tryLater
 	refused        // permanent until an operator acts
-	invalidReceipt // the receipt is invalid or outdated
+	invalidReceipt // invalid or outdated
 )
 
 func classify(err error) errorClass {
@@ -122,7 +121,7 @@ func classify(err error) errorClass {
 	return uncertain
 }
 
-// entryErr returns the error of entry i. A missing result is an error.
+// A missing result is an error.
 func entryErr(errs []error, i int) error {
 	switch {
 	case errs == nil:

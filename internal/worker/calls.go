@@ -9,7 +9,6 @@ import (
 
 const callTimeout = 20 * time.Second
 
-// flush starts all due queue calls except receives.
 func (w *Worker) flush(now time.Time) {
 	letters := &w.letters.pending
 	for batch := letters.cut(now); batch != nil; batch = letters.cut(now) {
@@ -23,8 +22,8 @@ func (w *Worker) flush(now time.Time) {
 		w.startCall(deletes, expireMessage, expired)
 	}
 
-	// While the gate is closed or deliveries are aborted, messages are not returned until all receive calls have
-	// ended, because an open one could receive them again. Before Run, no receive calls are open.
+	// While the gate is closed or deliveries are aborted, returns wait until all receive calls have ended, because an
+	// open one could receive the messages again. Before Run there are none.
 	if len(w.poller.open) == 0 || w.gate.open() && w.core.workCtx.Err() == nil {
 		w.visibility.queueReturns(now)
 	}
@@ -38,8 +37,7 @@ func (w *Worker) flush(now time.Time) {
 	w.core.wakeAt(changes.next())
 }
 
-// sendable drops outdated deletes and separates expired messages from processed ones. While the queue rejects
-// deletes, it keeps all of them to try again.
+// sendable drops outdated deletes. While the queue rejects deletes, it keeps all of them to try again.
 func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
 	isRefused := d.gate.has(DeleteRefused) && d.core.phase == running
 	done = batch[:0]
@@ -96,7 +94,7 @@ const (
 	changeVisibility
 )
 
-// call makes one queue call without holding the lock.
+// call does not hold the lock.
 func (w *Worker) call(action callAction, batch []pending) {
 	ctx, cancel := context.WithTimeout(w.core.callCtx, callTimeout)
 	start := time.Now()

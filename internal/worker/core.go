@@ -41,17 +41,17 @@ type core struct {
 	events *Events
 	stats  statistics
 	clock  clock
-	margin time.Duration // deletes are not retried within this margin of the visibility deadline
+	margin time.Duration // no delete is retried within this time of the visibility deadline
 
 	phase    phase
-	callCtx  context.Context // for queue calls and probes
+	callCtx  context.Context // queue calls and probes
 	endCalls context.CancelFunc
-	workCtx  context.Context // for deliveries; set by Run
+	workCtx  context.Context // deliveries; set by Run
 	tasks    sync.WaitGroup
 
-	limit, inWork int // current limit of concurrent deliveries, and deliveries in flight
+	limit, inWork int // deliveries: current limit, and in flight
 
-	// The maintenance loop sleeps until sleepUntil or a value on wake.
+	// The maintenance loop sleeps until then, or a value on wake.
 	wake       chan struct{}
 	sleepUntil time.Time
 }
@@ -67,8 +67,7 @@ func newCore(o Options) *core {
 	return c
 }
 
-// setVisibility changes the visibility timeout of future receives. Messages keep the timeout of their receive, so the
-// maintenance loop never slows down.
+// Messages keep the timeout of their receive, so the maintenance loop never slows down.
 func (c *core) setVisibility(timeout time.Duration) {
 	c.opts.VisibilityTimeout = timeout
 	c.opts.Batch.Window = min(c.opts.Batch.Window, timeout*3/8)
@@ -88,8 +87,7 @@ func (c *core) wakeAt(t time.Time) {
 	}
 }
 
-// lingerUntil returns how long an entry may wait for others to share its call. The wait ends before the message's
-// visibility timeout does.
+// lingerUntil is how long an entry may wait to share a call: until before the message's visibility timeout ends.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {
@@ -112,8 +110,8 @@ func later(s, t time.Time) time.Time {
 	return s
 }
 
-// notify queues a call to listener for after the lock is released. It copies the event so that nothing is allocated
-// if listener is nil.
+// notify queues a call for after the lock is released. The copy of the event means that nothing is allocated without
+// a listener.
 func notify[E any](c *core, listener func(E), event E) {
 	if listener != nil {
 		e := event
@@ -121,16 +119,16 @@ func notify[E any](c *core, listener func(E), event E) {
 	}
 }
 
-// retryWait returns the exponential back-off after consecutive failures. Jitter shortens it by up to half, so that
-// workers do not retry at the same time.
+// retryWait is an exponential back-off. Jitter shortens it by up to half, so that workers do not retry at the same
+// time.
 func retryWait(failures int, base, limit time.Duration, random float64) time.Duration {
 	d := math.Min(float64(base)*math.Pow(2, float64(max(failures, 1)-1)), float64(limit))
 	return time.Duration(d * (1 - random/2))
 }
 
-// clock detects stalls of the process. The monotonic clock advances while a process is stopped by a signal but not
-// while its machine is suspended; the wall clock advances in both cases, but can be set. A stall is therefore a late
-// tick, or a jump of the wall clock ahead of the monotonic one.
+// clock detects stalls of the process. The monotonic clock advances while a signal stops the process but not while
+// the machine is suspended; the wall clock always advances, but can be set. A stall is therefore a late tick, or a
+// jump of the wall clock ahead of the monotonic one.
 type clock struct {
 	rhythm time.Duration // longest interval between ticks
 	last   time.Time
@@ -139,15 +137,14 @@ type clock struct {
 
 type stall struct {
 	from, until time.Time
-	// hidden is the part of the stall that the monotonic clock did not count.
+	// hidden is the part of the stall that the monotonic clock missed.
 	hidden time.Duration
 }
 
-// slack is the tolerance for late ticks and for the wall clock running ahead.
+// Tolerance for late ticks and for the wall clock running ahead.
 const slack = time.Second
 
-// tick returns how long the process has stalled since the last tick, and how much of that the monotonic clock did not
-// count.
+// tick returns the stall since the last tick, and the part that the monotonic clock missed.
 func (c *clock) tick(now time.Time) (gap, hidden time.Duration) {
 	if c.last.IsZero() {
 		c.last = now
@@ -158,7 +155,7 @@ func (c *clock) tick(now time.Time) (gap, hidden time.Duration) {
 
 func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.Duration) {
 	if mono < 0 {
-		return 0, 0 // now is earlier than the previous tick
+		return 0, 0 // earlier than the previous tick
 	}
 	last := c.last
 	c.last = now
@@ -172,8 +169,8 @@ func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.
 	return mono + hidden, hidden
 }
 
-// began returns the earliest time at which the visibility timeouts of received messages can have started. The
-// response took at most travel to arrive, but may have waited unread during a stall.
+// began is the earliest time at which the visibility timeouts can have started. The response took at most travel to
+// arrive, but may have waited unread during a stall.
 func (c *clock) began(start, now time.Time, travel time.Duration) time.Time {
 	t := now.Add(-min(now.Sub(start), travel))
 	if s := c.stall; start.Before(s.until) && !now.Before(s.until) {

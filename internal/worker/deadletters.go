@@ -6,13 +6,12 @@ import (
 	"tendril/queue"
 )
 
-// maxUnsentLetters limits the messages waiting to be dead-lettered. Beyond it, failed messages are left to the
-// redrive policy.
+// With more unsent letters, failed messages are left to the redrive policy.
 const maxUnsentLetters = 1000
 
 // deadLetters moves messages to the dead-letter queue, after their last receive or when the app instructs it, and
-// then deletes them. If that fails, they return to the queue, either for another attempt or for the redrive policy,
-// which records no reason.
+// then deletes them. If that fails, they return to the queue for another attempt or for the redrive policy, which
+// records no reason.
 type deadLetters struct {
 	core       *core
 	to         DeadLetterer // nil if not supported
@@ -21,7 +20,6 @@ type deadLetters struct {
 	pending    batcher
 }
 
-// takes reports whether to dead-letter a failed message: the app instructed it, or no receives are left.
 func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	switch {
 	case d.to == nil || len(d.pending.entries) >= maxUnsentLetters:
@@ -32,7 +30,7 @@ func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	return d.core.opts.MaxReceives > 0 && h.receivesHere >= d.core.opts.MaxReceives && d.to.TakesDeadLetters(true)
 }
 
-// send queues a message for dead-lettering. It stays invisible in the queue, and its FIFO group waits.
+// Until then the message stays invisible, and its FIFO group waits.
 func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
 	h.stage, h.instruction = deadLettering, e.Instruction
 	h.letter = &queue.DeadLetter{Message: &h.msg, Failure: queue.Failure{

@@ -10,10 +10,10 @@ import (
 type verb uint8
 
 const (
-	leave verb = iota // no change: its visibility timeout runs out
+	leave verb = iota // its visibility timeout runs out
 	remove
-	retry  // set its visibility timeout to the action's delay
-	keep   // not attempted; deliver it again after the delay
+	retry  // visible after the action's delay
+	keep   // not attempted; deliver again after the delay
 	giveUp // not attempted; return it to the queue
 	deadLetter
 )
@@ -23,26 +23,25 @@ type action struct {
 	after time.Duration
 }
 
-// endedDelivery is the input of decide.
 type endedDelivery struct {
 	result  queue.Result
 	attempt int // counted from 1
-	// receivedAt determines how much longer the message may stay invisible: SQS allows 12 hours after the receive.
+	// SQS keeps a message invisible for at most 12 hours after receivedAt.
 	receivedAt time.Time
-	// due is the end of the visibility timeout that the receive set.
+	// End of the visibility timeout that the receive set.
 	due        time.Time
 	lapsed     bool
 	extended   bool          // the visibility timeout may have been extended
-	keepable   bool          // a message that was not attempted may be kept
-	returnable bool          // a message that did not reach the app may be returned
-	deadLetter bool          // a failed message may be dead-lettered
-	pause      time.Duration // delay for a throttled message
+	keepable   bool          // if not attempted, it may be kept
+	returnable bool          // if it did not reach the app, it may be returned
+	deadLetter bool          // if failed, it may be dead-lettered
+	pause      time.Duration // for a throttled message
 	random     float64       // in [0,1)
 }
 
-// decide returns the action for a message after its delivery. A successful delivery is always deleted, even if its
-// receipt handle is old: the queue decides whether the handle is valid. If the message's visibility timeout has
-// expired, the visibility must not be changed, because another worker may hold the message.
+// decide deletes every delivered message, even if its receipt handle is old: the queue decides whether the handle is
+// valid. After the visibility timeout the visibility must not be changed, because another worker may hold the
+// message.
 func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
@@ -68,7 +67,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	switch {
 	case ok:
 	case d.extended:
-		// The extension covered only the delivery and must not delay the next attempt.
+		// The extension was for the delivery and must not delay the next attempt.
 		after = d.due.Sub(now)
 	default:
 		return action{verb: leave}
@@ -78,8 +77,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	return action{verb: retry, after: max(min(after, longest), 0)}
 }
 
-// retryDelay returns the configured or requested delay after a failure. A throttling target's delay takes precedence
-// over the settings.
+// A throttling target's delay takes precedence over the settings.
 func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	switch {
 	case d.result.Outcome == queue.Throttled:
@@ -101,9 +99,8 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
 
-// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group is unfinished;
-// that message would otherwise be processed after them. For each message it returns the index of the unfinished one,
-// or -1.
+// failAfterUnfinished marks successes in a FIFO batch as failed if an earlier message of their group is unfinished
+// and would be processed after them. For each message it returns the index of the unfinished one, or -1.
 func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	broken := map[string]int{}
 	behind = make([]int, len(msgs))
@@ -130,8 +127,8 @@ func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	return behind
 }
 
-// before reports whether earlier messages in the batch belong to the same group as message i, and whether any of them
-// is neither deleted nor kept.
+// behind means that earlier messages in the batch are of the same group, broken that one of them is neither deleted
+// nor kept.
 func before(batch []*held, actions []action, i int) (behind, broken bool) {
 	if batch[i].group == nil {
 		return false, false

@@ -9,14 +9,14 @@ type deleter struct {
 	visibility *visibilityChanger
 	pace       *pace
 	pending    batcher
-	abandoned  int // deletes given up during shutdown
+	abandoned  int // given up during shutdown
 }
 
-// remove starts deleting a message. The worker holds the message until the delete is confirmed.
+// The worker holds the message until the delete is confirmed.
 func (d *deleter) remove(h *held, now time.Time) {
 	h.stage = deleting
 	d.messages.unconfirmed++
-	if g := h.group; g != nil { // The group's next message will need a slot soon.
+	if g := h.group; g != nil { // the next message will need a slot soon
 		g.deleting++
 		d.messages.turnIfLast(g)
 	}
@@ -26,14 +26,14 @@ func (d *deleter) remove(h *held, now time.Time) {
 func (d *deleter) put(h *held, now time.Time) {
 	p := pending{h: h, receipt: h.receipt, until: h.hiddenUntil.Add(-d.core.margin)}
 	if h.lapsed {
-		p.until = now.Add(callTimeout) // The queue decides whether the receipt handle is still valid.
+		p.until = now.Add(callTimeout) // the queue decides whether the receipt handle is valid
 	}
 	d.pending.put(p, d.core.lingerUntil(now, h.hiddenUntil))
 }
 
 func (d *deleter) failing() bool { return d.pending.fails > 0 }
 
-// answered applies the results of a batch of deletes. Receiving stops while the queue permanently rejects deletes.
+// Receiving stops while the queue permanently rejects deletes.
 func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) {
 	d.core.stats.counts.DeleteCalls++
 	var deleted, conclusive int
@@ -75,8 +75,8 @@ func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) 
 	}
 }
 
-// confirmed finishes a deleted message. Standard queues accept deletes with outdated receipt handles without deleting
-// anything, so a confirmation after the visibility timeout proves nothing.
+// Standard queues accept deletes with outdated receipt handles without deleting anything, so a confirmation after the
+// visibility timeout proves nothing.
 func (d *deleter) confirmed(h *held, sent, now time.Time) {
 	m := d.messages
 	m.unconfirmed--
@@ -104,8 +104,8 @@ func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time
 	d.pending.put(p, p.nextTry(now, d.core.opts.Random()))
 }
 
-// lost gives up a delete. If the message is received again, it is deleted without being posted, unless its visibility
-// timeout had expired before the success.
+// If the message is received again, it is deleted without being posted, unless its visibility timeout had expired
+// before the success.
 func (d *deleter) lost(p pending, err error, now time.Time) {
 	if !p.isWanted() {
 		return

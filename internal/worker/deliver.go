@@ -15,21 +15,21 @@ type slots struct {
 	settler  *settler
 	pace     *pace
 	lane     *lane   // nil without a pool
-	turns    history // wait times of started messages
+	turns    history // waits of started messages
 
-	parked  []*slot // idle slots, the last parked is used first
-	scratch []*held // buffer reused by gather
+	parked  []*slot // the last parked is used first
+	scratch []*held // reused by gather
 }
 
-// slot is a goroutine that delivers messages. It is parked while idle, and exits when work is closed.
+// slot is a goroutine that delivers messages. It exits when work is closed.
 type slot struct {
 	work    chan []*held
 	results [1]queue.Result
 	settled []Settled
 }
 
-// startDeliveries starts as many deliveries as possible, including those of other workers in the pool. If free is not
-// nil, this worker's first delivery is not started but returned, to run on that slot.
+// startDeliveries also starts those of other workers in the pool. If free is not nil, this worker's first delivery is
+// returned instead, to run on that slot.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
 		of := w
@@ -64,7 +64,7 @@ func (w *Worker) work(own *slot, batch []*held) {
 	}
 }
 
-// deliver runs one delivery. It returns the next one for the slot, or nil if the slot is now parked.
+// deliver returns the slot's next delivery, or nil if the slot is now parked.
 func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	results := w.callApp(own, batch)
 
@@ -99,8 +99,8 @@ func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	return next
 }
 
-// callApp returns one result per message; if the delivery panics, all messages fail. Deliveries share one context,
-// because creating one each would cost more than the rest of the worker's processing.
+// If the delivery panics, all its messages fail. Deliveries share one context, because creating one each would cost
+// more than the rest of the worker's processing.
 func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	results = own.results[:]
 	defer func() {
@@ -130,7 +130,7 @@ func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	return results
 }
 
-// begin takes the next ready message or batch. It returns nil if none is ready or the limiter allows no delivery.
+// begin returns nil if nothing is ready or the limiter refuses.
 func (s *slots) begin(now time.Time) []*held {
 	s.settler.returnStale(now)
 	first := s.messages.ready.first()
@@ -169,7 +169,7 @@ func (s *slots) begin(now time.Time) []*held {
 		h.last = s.messages.lastReceive(h)
 		h.waited = now.Round(0).Sub(h.msg.SentAt)
 		s.core.stats.counts.Posted++
-		if h.postponedAt.IsZero() { // A postponed message was already counted on its first start.
+		if h.postponedAt.IsZero() { // a postponed message is counted at its first start
 			s.turns.add(h.waited, now)
 			if s.lane != nil {
 				s.lane.pool.begun.add(h.waited, now)
@@ -184,8 +184,7 @@ func (s *slots) begin(now time.Time) []*held {
 	return batch
 }
 
-// returnStale handles messages that have waited too long for a slot: it returns them to the queue, or postpones them
-// again if they were postponed before.
+// Messages that have waited too long for a slot return to the queue; if postponed before, they are postponed again.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		expired := !now.Before(h.hiddenUntil)
@@ -218,7 +217,7 @@ func (s *slots) served(took time.Duration, now time.Time) {
 	}
 }
 
-// batchDue returns when an incomplete batch may start, or the zero time if it may start now.
+// batchDue is when an incomplete batch may start; zero means now.
 func (s *slots) batchDue(now time.Time) time.Time {
 	h := s.messages.ready.first()
 	if h == nil || s.core.opts.Batch.Window == 0 || !h.postponedAt.IsZero() ||
@@ -232,10 +231,10 @@ func (s *slots) startable(now time.Time) bool {
 	return s.messages.ready.len() > 0 && (s.core.opts.Batch.Window == 0 || !now.Before(s.batchDue(now)))
 }
 
-// gather returns the messages of the next batch: ready messages in order, each followed by the messages waiting in
-// its FIFO group. A postponed message forms its own batch, because the app may handle it differently. A message that
-// was attempted before or is on its last receive ends its group's part of the batch: if it fails, the messages after
-// it would be attempted in vain. The result is valid until the next call.
+// gather returns ready messages in order, each followed by those waiting in its FIFO group. A postponed message forms
+// its own batch, because the app may handle it differently. A message that was attempted before or is on its last
+// receive ends its group's part: if it fails, the messages after it would be attempted in vain. The result is valid
+// until the next call.
 func (s *slots) gather(now time.Time) []*held {
 	s.scratch = s.scratch[:0]
 	o, bytes := &s.core.opts.Batch, 0

@@ -14,9 +14,8 @@
 //	    is full, and never more messages than can start soon (pace.go).
 //	  - The inventory holds messages that are ready, waiting behind their FIFO group, or postponed.
 //	  - The slots choose messages for delivery, one at a time per FIFO group, with a permit of the [Limiter].
-//	  - The settler carries out the decision about each delivered message (decision.go): delete it, delay its next attempt,
-//	    or postpone it. Deletes and visibility changes are sent in batches of up to ten (batcher.go).
-//	  - visibility.go extends the visibility timeouts of messages in flight and of messages waiting for their turn.
+//	  - The settler carries out the decision about each delivered message (decision.go). Deletes and visibility changes
+//	    are sent in batches of up to ten (batcher.go).
 //	  - The gate holds the reasons for not receiving, and app.go monitors the app.
 //
 // One lock guards all parts, so the end of a delivery can free a slot, delete a message and start a receive in one
@@ -27,8 +26,7 @@
 //   - Each receive is posted at most once, and a worker never posts one message twice at the same time. Deliver is
 //     called again for a receive only after [queue.Postponed], which guarantees that nothing was posted.
 //   - A message is deleted only after a success response, past its retention, or after the dead-letter queue accepted
-//     it. If the delete is not confirmed, the worker remembers the message and deletes it without posting it if it is
-//     received again.
+//     it. If the delete is not confirmed, the worker deletes the message without posting it if it is received again.
 //   - A delivery holds its slot until the response, not until the delete.
 //   - A delivery starts with more than half of its visibility timeout left. Messages that waited longer are returned to
 //     the queue.
@@ -44,19 +42,16 @@
 //
 // Each free slot goes to a queue with work: in strict order of joining if no [Options] have a Weight, otherwise in
 // turns proportional to the weights. If a message must first be received, a slot stays reserved for it until the
-// response, so that the shares hold even if receives return ten messages at a time and are slow. If a receive stays
+// response, so that the shares hold even if receives are slow and return ten messages at a time. If a receive stays
 // open, its queue counts as empty and its reserved slots are freed. In strict order, a queue receives nothing while a
 // higher one has work. A worker that is not running yet or whose gate is closed gets no share, so start workers and
 // open gates in the order of the queues.
 //
-// # Stalls
-//
-// If the process stops for longer than the visibility timeout (a stop signal, a suspended machine), its receipt handles
-// count as expired. Messages not posted yet are dropped. Deliveries continue, and successful messages are still
-// deleted: the queue decides whether their receipt handles are valid.
-//
 // # Failures
 //
+//   - The process stops for longer than the visibility timeout (a stop signal, a suspended machine): its receipt handles
+//     count as expired. Messages not posted yet are dropped; deliveries continue, and successful messages are still
+//     deleted.
 //   - The app refuses connections: this is not an attempt. Receiving stops, messages not in flight are returned, and
 //     the app is probed. Then deliveries resume one at a time, with one more after each response.
 //   - The target throttles: this is not an attempt. Receiving and delivering stop for the requested time, or for 2 to

@@ -6,52 +6,42 @@ import (
 	"tendril/queue"
 )
 
-// Events are the listeners of a worker. Every field may be nil. Listeners run without locks held and must be safe for
+// Events are the listeners of a worker, any of which may be nil. They run without locks held and must be safe for
 // concurrent use.
 type Events struct {
-	// Received is called for each answered receive, even an empty one.
-	Received func(Received)
-	// PollFailed is called for each failed receive.
+	// Received is called even for an empty response.
+	Received   func(Received)
 	PollFailed func(PollFailed)
 	// Duplicate is called when a message that is already held or done is received again.
 	Duplicate func(Duplicate)
-	// Settled is called after each delivery that attempted its message.
-	Settled func(Settled)
+	Settled   func(Settled)
 	// Postponed is called instead of Settled if no attempt was made, or if a throttled message is kept.
 	Postponed func(Postponed)
-	// DeadLettered is called for each message sent to the dead-letter queue, successfully or not.
-	DeadLettered func(DeadLettered)
-	// Deleted is called after each queue call that deleted messages.
-	Deleted func(Deleted)
-	// DeleteFailed is called after each failed delete.
-	DeleteFailed func(DeleteFailed)
-	// Extended is called after each queue call that extended visibility timeouts.
-	Extended func(Extended)
-	// ChangeFailed is called after each failed visibility change.
-	ChangeFailed func(ChangeFailed)
-	// Returned is called after each queue call that returned unposted messages.
-	Returned func(Returned)
-	// VisibilityExpired is called when the visibility timeout of a held message expires.
+	// DeadLettered is called whether or not the queue accepted the message.
+	DeadLettered      func(DeadLettered)
+	Deleted           func(Deleted)
+	DeleteFailed      func(DeleteFailed)
+	Extended          func(Extended)
+	ChangeFailed      func(ChangeFailed)
+	Returned          func(Returned)
 	VisibilityExpired func(VisibilityExpired)
-	// Expired is called for each message deleted without being posted because it is past its retention.
+	// Expired is called for messages past their retention, which are deleted without being posted.
 	Expired func(Expired)
-	// Filtered is called for each message deleted without being posted because the filter did not match it.
+	// Filtered is called for messages that the filter did not match, which are deleted without being posted.
 	Filtered func(Filtered)
-	// GateChanged is called when receiving stops or resumes, or when the reasons for not receiving change.
+	// GateChanged is called whenever the reasons for not receiving change.
 	GateChanged func(GateChanged)
 	// Throttled is called when the target requests a pause or extends one.
 	Throttled func(Throttled)
-	// Limited is called at the start and end of each limited period.
-	Limited func(Limited)
-	// Stalled is called after a period in which the process did not run because it was stopped by a signal, suspended
-	// or starved of CPU time.
+	Limited   func(Limited)
+	// Stalled is called after the process did not run: stopped by a signal, suspended or starved of CPU time.
 	Stalled func(Stalled)
 }
 
-// Received is one receive call that the queue answered.
+// Received is one answered receive call.
 type Received struct {
 	Messages int
-	// LongestWait and TotalWait are the maximum and the sum of the times since the messages were sent.
+	// The times are since the messages were sent.
 	LongestWait, TotalWait time.Duration
 	Duration               time.Duration // includes the long poll
 }
@@ -59,8 +49,8 @@ type Received struct {
 // PollFailed is one failed receive call.
 type PollFailed struct {
 	Err      error
-	Failures int // consecutive failures
-	// Permanent is true if the queue rejected the call and an operator must act. The worker keeps retrying slowly.
+	Failures int // in a row
+	// Permanent means that the queue rejected the call and an operator must act. The worker keeps retrying slowly.
 	Permanent bool
 	RetryIn   time.Duration
 }
@@ -68,22 +58,22 @@ type PollFailed struct {
 // Duplicate is one receive of a message already held or done.
 type Duplicate struct {
 	ID string
-	// Stage is "waiting", "ready", "posting", "postponed", "dead-lettering" or "deleting", or "done" if the worker
-	// gave up deleting the message.
+	// Stage is "waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", or "done" if the worker gave
+	// up deleting the message.
 	Stage string
 }
 
 // Settled is the result of one delivery.
 type Settled struct {
 	ID, GroupID  string
-	Task         string // the periodic task of a scheduled run, or ""
+	Task         string // of a scheduled run, or ""
 	ReceiveCount int
 	// Attempt is ReceiveCount minus the receives before a redrive and those whose messages never reached the app, if
 	// known.
 	Attempt int
 	// ReceivesHere is the number of receives in this queue, which the redrive policy counts; 0 if unknown.
 	ReceivesHere int
-	// The fields from here to Instruction, and Unsent, come from the [queue.Result].
+	// The fields up to Instruction, and Unsent, come from the [queue.Result].
 	Outcome          queue.Outcome
 	Answer           string
 	Status           int
@@ -91,35 +81,34 @@ type Settled struct {
 	Err              error
 	Excerpt, Process string
 	Instruction      queue.Instruction
-	Batch            int // number of messages in the delivery
-	// Wait is the time from sending to the start of the delivery; Held is how long the message waited for a slot.
+	Batch            int // messages in the delivery
+	// Wait is from sending to the start of the delivery; Held is the wait for a slot.
 	Duration, Wait, Held time.Duration
-	// NextRetry is when the message is expected to become visible again; zero if it is done.
+	// NextRetry is when the message is expected to become visible; zero if it is done.
 	NextRetry time.Time
-	// Late is true if the visibility timeout had expired, so that another worker may hold the message.
-	Late    bool
-	Aborted bool // cancelled because Run was ending
-	Unsent  bool
-	// DeadLettering is true if the message is being sent to the dead-letter queue.
+	// Late means that the visibility timeout had expired, so another worker may hold the message.
+	Late          bool
+	Aborted       bool // because Run was ending
+	Unsent        bool
 	DeadLettering bool
 }
 
 // DeadLettered is one message sent to the dead-letter queue.
 type DeadLettered struct {
 	ID          string
-	Reason      string            // reason of the failure
-	Instruction queue.Instruction // NoInstruction if dead-lettered after the last receive
-	// Err is why the dead-letter queue did not accept the message; nil on success.
+	Reason      string            // of the failure
+	Instruction queue.Instruction // NoInstruction after the last receive
+	// Err is nil if the dead-letter queue accepted the message.
 	Err error
 }
 
 // Postponed is one delivery that made no attempt.
 type Postponed struct {
-	Kept bool // false if the message was returned to the queue
-	// Throttled is true if the target throttled the delivery. Status is the HTTP status, if it responded.
+	Kept bool // false if returned to the queue
+	// Throttled means that the target throttled; Status is its HTTP status, if it responded.
 	Throttled bool
 	Status    int
-	Duration  time.Duration // duration of the delivery
+	Duration  time.Duration
 }
 
 // Deleted is one queue call that deleted messages.
@@ -132,9 +121,9 @@ type Deleted struct {
 type DeleteFailed struct {
 	ID  string
 	Err error
-	// Final is true if the delete is not retried. The worker remembers that the message was processed.
+	// Final means that the delete is not retried. The worker remembers that the message was processed.
 	Final bool
-	// DeadLetter is true if the message was already sent to the dead-letter queue, where it may arrive twice.
+	// DeadLetter means that the message was already sent to the dead-letter queue, where it may arrive twice.
 	DeadLetter bool
 }
 
@@ -157,7 +146,7 @@ type Returned struct{ Messages int }
 // VisibilityExpired is one visibility timeout that expired while the worker held the message.
 type VisibilityExpired struct {
 	ID string
-	// InWork is true if the message was being delivered. Otherwise the worker drops it without posting it.
+	// InWork means that the message was being delivered. Otherwise the worker drops it without posting it.
 	InWork bool
 }
 
@@ -176,31 +165,31 @@ type Filtered struct {
 
 // GateChanged is a change in the reasons for not receiving.
 type GateChanged struct {
-	Open    bool // true if there are no reasons left
+	Open    bool
 	Reasons []Reason
 }
 
 // Throttled is one pause that the target requested.
 type Throttled struct {
-	For         time.Duration // how long receives and deliveries are paused
-	Reason      string        // reason given by the delivery
-	Consecutive int           // pauses since the target last accepted a message
+	For         time.Duration // receives and deliveries are paused
+	Reason      string
+	Consecutive int // pauses since the target last accepted a message
 }
 
 // Limited is the start or end of a period in which a [Limiter] refuses deliveries. Refusals less than a second apart
 // belong to the same period.
 type Limited struct {
-	Reason string        // reason given by the limiter
-	Over   bool          // true at the end of the period
-	For    time.Duration // length of the period, set at its end
+	Reason string
+	Over   bool
+	For    time.Duration // set at the end of the period
 }
 
 // Stalled is a period in which the process did not run.
 type Stalled struct {
-	For time.Duration // measured by the monotonic or the wall clock, whichever shows the longer gap
+	For time.Duration // by the monotonic or the wall clock, whichever shows more
 }
 
-// JoinEvents returns an Events whose listeners call those of all arguments in order.
+// JoinEvents returns listeners that call those of all arguments in order.
 func JoinEvents(all ...*Events) *Events {
 	e := *all[0]
 	for _, more := range all[1:] {
@@ -242,21 +231,21 @@ type Block string
 
 // A worker may have several blocks at the same time.
 const (
-	// Paused means that [Worker.Pause] was called.
+	// Paused is set by [Worker.Pause].
 	Paused Block = "paused"
-	// NotReady means that [Worker.Gate] closed the gate.
+	// NotReady is set by [Worker.Gate].
 	NotReady Block = "not ready"
 	// AppDown means that the app refuses connections. It is probed until it responds.
 	AppDown Block = "app down"
-	// DeleteRefused means that the queue permanently rejects deletes. If the worker kept receiving, it would process
-	// the same messages again and again.
+	// DeleteRefused means that the queue permanently rejects deletes. A worker that kept receiving would process the
+	// same messages again and again.
 	DeleteRefused Block = "delete refused"
-	// Throttling means that the target requested a pause. The gate opens when the pause ends.
+	// Throttling lasts as long as the pause that the target requested.
 	Throttling Block = "throttled"
 	// Draining means that the worker is stopping.
 	Draining Block = "draining"
-	// BreakerOpen means that the limiter's circuit breaker is open. It does not close the gate, so the worker keeps
-	// its messages.
+	// BreakerOpen comes from the limiter's circuit breaker. It does not close the gate, so the worker keeps its
+	// messages.
 	BreakerOpen Block = "breaker"
 )
 

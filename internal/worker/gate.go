@@ -7,7 +7,7 @@ import (
 
 var blocksInOrder = []Block{Paused, NotReady, AppDown, DeleteRefused, Throttling, Draining}
 
-// gate holds the reasons for not receiving. It is open if there are none.
+// gate is open if there are no reasons for not receiving.
 type gate struct {
 	core    *core
 	reasons []Reason

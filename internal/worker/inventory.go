@@ -7,18 +7,18 @@ import (
 
 type inventory struct {
 	core     *core
-	held     map[string]*held // by message ID
+	held     map[string]*held // by ID
 	groups   map[string]*group
-	failing  map[string]failingGroup // by message group ID
+	failing  map[string]failingGroup // by ID
 	ready    readyList
 	deferred deferredHeap
 
-	bytes       int // total size of all held messages
+	bytes       int // of all held messages
 	turning     int // FIFO groups about to start their next message
-	unconfirmed int // number of messages in stage deleting
+	unconfirmed int // in stage deleting
 
-	done     memory[struct{}] // processed messages without a confirmed delete, by message ID
-	unposted memory[int]      // number of receives that were never posted, by the key that life returns
+	done     memory[struct{}] // processed, but the delete is not confirmed
+	unposted memory[int]      // receives that were never posted, by life
 }
 
 func newInventory(c *core) *inventory {
@@ -34,7 +34,7 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 	}
 }
 
-// windowEnd returns the end of the batch window that starts with h. It is early enough for h to be delivered.
+// The window ends early enough for h to be delivered.
 func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(h.visibility*7/16))
 }
@@ -63,8 +63,7 @@ func (m *inventory) expireVisibility(h *held) {
 	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, InWork: h.stage == posting})
 }
 
-// countUnposted records a receive whose message never reached the app. counted tells whether the queue counted the
-// receive.
+// counted tells whether the queue counted the receive, whose message never reached the app.
 func (m *inventory) countUnposted(h *held, counted bool) {
 	id := life(h.msg.ID, h.receives, h.receivesHere)
 	n := m.unposted.values[id]
@@ -75,17 +74,16 @@ func (m *inventory) countUnposted(h *held, counted bool) {
 }
 
 type failingGroup struct {
-	until time.Time // when the group is forgotten
-	// urgent is set if the failed message, and perhaps those behind it, have used half of their receives.
+	until time.Time
+	// urgent means that the failed message, and perhaps those behind it, have used half of their receives.
 	urgent bool
 }
 
-// rememberFailing is how long a failing group is remembered, as a multiple of the visibility timeout. Another worker
-// may receive the group in the meantime.
+// Multiple of the visibility timeout: another worker may receive the group in the meantime.
 const rememberFailing = 4
 
-// groupFailed records that the first message of a FIFO group will be received again. If returning a message counts as
-// a receive, the messages behind it should not be received with it.
+// groupFailed: if returning a message counts as a receive, the messages behind one that will be received again should
+// not be received with it.
 func (m *inventory) groupFailed(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.core.opts.VisibilityTimeout),
@@ -95,8 +93,8 @@ func (m *inventory) groupFailed(h *held, again time.Time) {
 
 func (m *inventory) groupRecovered(group string) { delete(m.failing, group) }
 
-// oneAtATime reports whether to receive single messages, so that a failing message is not received together with
-// those behind it. With a large backlog that would take ten times as many calls, so only urgent groups count then.
+// oneAtATime limits receives to single messages, so that a failing one is not received together with those behind it.
+// With a large backlog that would take ten times as many calls, so only urgent groups count then.
 func (m *inventory) oneAtATime(now time.Time, full bool) bool {
 	found := false
 	for group, f := range m.failing {
@@ -109,7 +107,6 @@ func (m *inventory) oneAtATime(now time.Time, full bool) bool {
 	return found
 }
 
-// readyList is a FIFO queue of messages that may start.
 type readyList struct {
 	list  []*held
 	head  int
@@ -149,11 +146,11 @@ func (l *readyList) pop() *held {
 	return h
 }
 
-// memory is a map of at most bound entries. When it is full, it drops the oldest.
+// When a memory is full, it drops the oldest entries.
 type memory[V any] struct {
 	bound  int
 	values map[string]V
-	order  []string // oldest first; may include deleted keys
+	order  []string // may include deleted keys
 }
 
 const remembered = 10000
@@ -173,7 +170,6 @@ func (m *memory[V]) put(name string, v V) {
 	}
 }
 
-// joinGroup adds a message to its FIFO group and reports whether it may start.
 func (m *inventory) joinGroup(h *held) bool {
 	if !m.core.opts.FIFO || h.msg.GroupID == "" {
 		return true
@@ -196,7 +192,7 @@ func (m *inventory) turnIfLast(g *group) {
 	}
 }
 
-// leaveGroup removes a settled message from its group. If it was the last active one, the next message becomes ready.
+// If the message was the last active one of its group, the next becomes ready.
 func (m *inventory) leaveGroup(h *held, now time.Time) {
 	g := h.group
 	if g == nil {
@@ -264,35 +260,33 @@ func (m *inventory) waitAgain(h *held) {
 	m.turnIfLast(g)
 }
 
-// lastReceive reports whether the queue will dead-letter the message if this receive fails. It is false for redriven
-// messages, whose count may include receives in other queues.
+// lastReceive is false for redriven messages, whose count may include receives in other queues.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }
 
-// Default and limits of the delay of a postponed message.
 const (
 	postponeUsual    = 100 * time.Millisecond
 	postponeShortest = 10 * time.Millisecond
 	postponeLongest  = time.Minute
 )
 
-// Limits for postponed messages: their number, and the size of their bodies as a multiple of PrefetchBytes. Beyond
-// these, the message postponed last is returned, but stays invisible for surplusPause so that the queue does not
-// deliver it again immediately.
+// Limits of postponed messages: their number, and their bodies as a multiple of PrefetchBytes. Beyond these, the
+// message postponed last is returned, but stays invisible for surplusPause so that it is not received again
+// immediately.
 const (
 	maxPostponed      = 1000
 	postponedPerBytes = 8
 	surplusPause      = postponeLongest
 )
 
-// deferredHeap is a heap of postponed messages, ordered by the time of their next attempt.
+// deferredHeap orders postponed messages by the time of their next attempt.
 type deferredHeap struct {
 	list  []*held
 	bytes int
 }
 
-// Len and the other methods of [heap.Interface] also maintain each message's heap index.
+// The methods of [heap.Interface] also maintain each message's heap index.
 func (d *deferredHeap) Len() int           { return len(d.list) }
 func (d *deferredHeap) Less(i, j int) bool { return d.list[i].again.Before(d.list[j].again) }
 
@@ -324,7 +318,6 @@ func (d *deferredHeap) next() time.Time {
 	return d.list[0].again
 }
 
-// youngest returns the message that was postponed most recently.
 func (d *deferredHeap) youngest() *held {
 	return slices.MaxFunc(d.list, func(x, y *held) int { return x.postponedAt.Compare(y.postponedAt) })
 }

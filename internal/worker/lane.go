@@ -22,25 +22,24 @@ type lane struct {
 	pace     *pace
 
 	weight  int     // at least 1
-	credit  float64 // measured in turns, see takeTurn
+	credit  float64 // in turns, see takeTurn
 	wants   bool
-	granted int // slots reserved for messages still being received
-	// nextCheck is when to call expireExpected.
+	granted int // slots reserved for messages being received
+	// When to call expireExpected.
 	nextCheck time.Time
 }
 
-// resting reports whether the pool is sleeping, or is about to sleep and this queue is empty.
+// resting also applies to an empty queue whose pool is about to sleep.
 func (l *lane) resting(now time.Time) bool {
 	p := l.pool
 	return p.sleep > 0 && (now.Before(p.restUntil) || l.backlog.pollsEmpty && p.roundLeft(l, now) < time.Second)
 }
 
-// neededMessages returns how many messages to receive for reserved slots.
+// neededMessages is the number to receive for reserved slots.
 func (l *lane) neededMessages() int {
 	return l.granted*l.core.opts.Batch.Size - l.messages.ready.len() - l.messages.turning - l.poller.asked
 }
 
-// receivable returns how many messages further receives may bring.
 func (l *lane) receivable(now time.Time) int {
 	if !l.poller.mayBegin(now) {
 		return 0
@@ -50,7 +49,7 @@ func (l *lane) receivable(now time.Time) int {
 
 func (l *lane) isOpen() bool { return l.core.phase == running && l.gate.open() }
 
-// capacity returns how many deliveries can start without waiting for another to end.
+// capacity is the number of deliveries that can start without waiting for another to end.
 func (l *lane) capacity(now time.Time) int {
 	if !l.isOpen() || l.limiter.refusing(now) {
 		return 0
@@ -62,7 +61,6 @@ func (l *lane) capacity(now time.Time) int {
 	return free
 }
 
-// heldOrExpected returns how many messages are held or expected.
 func (l *lane) heldOrExpected(now time.Time) int {
 	l.expireExpected(now)
 	n := l.poller.expected
@@ -75,7 +73,7 @@ func (l *lane) heldOrExpected(now time.Time) int {
 	return n
 }
 
-// usableSlots returns how many slots, including reserved ones, the queue can use soon.
+// usableSlots includes reserved ones.
 func (l *lane) usableSlots(now time.Time) int {
 	capacity := l.capacity(now)
 	if capacity == 0 {
@@ -84,7 +82,7 @@ func (l *lane) usableSlots(now time.Time) int {
 	size := l.core.opts.Batch.Size
 	near := l.heldOrExpected(now)
 	if (l.backlog.plenty || !l.backlog.known) && (l.poller.expected > 0 || l.receivable(now) > 0) {
-		return capacity // Further receives will fill the slots.
+		return capacity // further receives will fill the slots
 	}
 	slots := (near + size - 1) / size
 	if slots <= l.granted {
@@ -93,12 +91,12 @@ func (l *lane) usableSlots(now time.Time) int {
 	return min(slots, capacity)
 }
 
-// hasWork reports whether the queue has work for a slot, or may receive some soon, and the limiter permits it.
+// hasWork includes messages that may be received soon, and needs the limiter's permission.
 func (l *lane) hasWork(now time.Time) bool {
 	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
 }
 
-// wantsSlots is like hasWork, but ignores the limiter.
+// wantsSlots is hasWork without the limiter.
 func (l *lane) wantsSlots(now time.Time) bool {
 	switch {
 	case !l.isOpen(), l.core.limit < l.pool.concurrency && l.core.limit-l.core.inWork <= l.granted:
@@ -122,8 +120,8 @@ func (l *lane) demand(now time.Time) demand {
 	return noDemand
 }
 
-// overdue returns how long the next message has waited if that exceeds MaxWait, otherwise 0. If no message is held,
-// the wait is an estimate, which only one receive at a time may check.
+// overdue is how long the next message has waited if that exceeds MaxWait, otherwise 0. Without a held message the
+// wait is an estimate, which only one receive at a time may check.
 func (l *lane) overdue(now time.Time) time.Duration {
 	if l.usableSlots(now) <= l.granted {
 		return 0
@@ -143,19 +141,18 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	return wait
 }
 
-// limiterRoom returns the limiter's room minus the slots reserved by other queues.
+// Slots reserved by other queues reduce the limiter's room.
 func (l *lane) limiterRoom(now time.Time) int {
 	room := l.limiter.room(now)
 	_, reserved := l.usedByOthers(room)
 	return max(room-reserved, 0)
 }
 
-// limitedToGranted reports whether the limiter allows only the reserved slots.
 func (l *lane) limitedToGranted(now time.Time) bool {
 	return l.limiter != nil && l.isOpen() && (l.limiter.refusing(now) || l.limiterRoom(now) <= l.granted)
 }
 
-// limiterIsTight reports whether the limiter's room is smaller than the number of queues sharing it.
+// A limiter is tight if its room is smaller than the number of queues sharing it.
 func (l *lane) limiterIsTight(now time.Time) bool {
 	if l.limiter == nil {
 		return false
@@ -169,8 +166,7 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// usedByOthers returns how much of the limiter's room the other queues use and how much they reserve; both are 0 if
-// there is plenty of room.
+// Both results are 0 if there is plenty of room.
 func (l *lane) usedByOthers(room int) (used, reserved int) {
 	if room >= maxPrefetch {
 		return 0, 0
@@ -186,9 +182,9 @@ func (l *lane) usedByOthers(room int) (used, reserved int) {
 	return used, reserved
 }
 
-// permitted returns how many messages the limiter lets the next receive request: the queue's share of the room, and
-// at least its reserved slots. An empty queue gets an equal share, because messages may arrive in all queues at once.
-// In strict order, a queue gets only its reserved slots while a higher queue waits for the same limiter.
+// permitted is how many messages the limiter lets the next receive request: the queue's share of the room, and at
+// least its reserved slots. An empty queue gets an equal share, because messages may arrive in all queues at once. In
+// strict order, a queue gets only its reserved slots while a higher queue waits for the same limiter.
 func (l *lane) permitted(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	used, reserved := l.usedByOthers(room)
@@ -200,8 +196,8 @@ func (l *lane) permitted(room int, now time.Time) int {
 	return max(min(inTens(share, near), room-used-near), need)
 }
 
-// room returns how many messages to request next, for reserved slots, free slots and the prefetch. An empty queue has
-// at most one open receive.
+// room is the number to request next, for reserved slots, free slots and the prefetch. An empty queue has at most one
+// open receive.
 func (l *lane) room(now time.Time) int {
 	p := l.pool
 	need := l.neededMessages()
@@ -226,8 +222,7 @@ func (l *lane) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// prefetch returns how many messages to hold in advance, as for a single queue, but based on the queue's share of the
-// pool's throughput.
+// prefetch is that of a single queue, but based on the queue's share of the pool's throughput.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
 	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes ||
@@ -241,23 +236,23 @@ func (l *lane) prefetch(now time.Time) int {
 	return l.pace.ahead(rate, &l.core.opts)
 }
 
-// backlog is an estimate of how many messages a queue holds.
+// backlog estimates how many messages a queue holds.
 type backlog struct {
-	// known is set once a receive was answered. plenty is set if the last response did not wait and contained more
-	// than half of the requested messages; a known queue without plenty is called a trickle. empty is set while the
-	// queue counts as empty, since emptyAt.
+	// known means that a receive was answered, plenty that the last response did not wait and contained more than
+	// half of the requested messages; a known queue without plenty is a trickle. empty queues count as empty since
+	// emptyAt.
 	known, plenty, empty bool
 	emptyAt              time.Time
-	// fedAt is the time of the last response with messages. gaveUpAt is when a queue with plenty last seemed empty,
-	// gaveUpBefore the time before that.
+	// fedAt is the last response with messages. gaveUpAt is when a queue with plenty last seemed empty, gaveUpBefore
+	// the time before that.
 	fedAt, gaveUpAt, gaveUpBefore time.Time
-	// oldest is the earliest possible send time of the next message; zero before the first response.
+	// Earliest possible send time of the next message; zero before the first response.
 	oldest time.Time
-	// pollsEmpty is set if an entire long poll of the current round found no message.
+	// An entire long poll of the current round found no message.
 	pollsEmpty bool
 }
 
-// giveUp marks the queue as empty and reports whether it had plenty or was unknown before.
+// hadPlenty is also true if the backlog was unknown.
 func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
 	b.empty, b.emptyAt = true, now
 	if b.known && !b.plenty {
@@ -269,7 +264,7 @@ func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
 	return true
 }
 
-// emptyFor is how long a queue counts as empty without an open receive.
+// A queue without an open receive counts as empty for emptyFor.
 const emptyFor = time.Second
 
 const (
@@ -280,10 +275,10 @@ const (
 
 // emptyTimeout is how long a receive may take without returning messages before the queue counts as empty.
 //
-// For a queue with plenty, it is five times the slowest recent call, between 250 ms and 10 s, but at least twice that
-// call: about one receive in a hundred is much slower than the others, and a short timeout would cost the queue its
-// turns. The queue's slots are idle in the meantime, so the timeout is also at most a twentieth of the time since the
-// queue last seemed empty. For a trickle, or any queue with a tight limiter, it is a few typical round trips.
+// With plenty, it is five times the slowest recent call, between 250 ms and 10 s, but at least twice that call: about
+// one receive in a hundred is much slower than the others, and a short timeout would cost the queue its turns. The
+// queue's slots are idle meanwhile, so it is also at most a twentieth of the time since the queue last seemed empty.
+// For a trickle, or with a tight limiter, it is a few typical round trips.
 func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	slowest := max(l.pace.calls.sum(now).most, l.pace.roundTrip, l.pace.call)
 	usual := l.poller.usualAnswer(now)
@@ -302,9 +297,9 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	return min(most, max(now.Sub(l.backlog.gaveUpAt)/20, usual))
 }
 
-// firstTimeout is the emptyTimeout before the first call has returned: a second, or three times the slowest call of
-// any queue. While no queue has responded, the slots cannot be used otherwise, so the timeout is an entire long poll,
-// except in strict order or with a tight limiter, where it would block other queues.
+// firstTimeout applies before the first call has returned: a second, or three times the slowest call of any queue.
+// While no queue has responded, the slots cannot be used otherwise, so it is an entire long poll, except in strict
+// order or with a tight limiter, where it would block other queues.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
 		return max(usualAnswerFirst, usual)
@@ -321,8 +316,8 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// leastTrip returns the shortest recent round trip, also of other queues with similar round trips. These probably
-// share a server, and a queue that starts later would measure only the loaded server.
+// leastTrip includes other queues with similar round trips. These probably share a server, and a queue that starts
+// later would measure only the loaded server.
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own
 	for _, m := range l.pool.lanes {
@@ -337,7 +332,7 @@ func (l *lane) emptyNow(now time.Time) bool {
 	return l.backlog.empty && (len(l.poller.open) > 0 || now.Sub(l.backlog.emptyAt) < emptyFor)
 }
 
-// expect returns how many of n requested messages a receive is likely to return. For a trickle it is one.
+// expect is how many of n requested messages a receive is likely to return; one for a trickle.
 func (l *lane) expect(n int, now time.Time) int {
 	switch {
 	case l.emptyNow(now):
@@ -348,7 +343,6 @@ func (l *lane) expect(n int, now time.Time) int {
 	return 1
 }
 
-// prepare sets the wait time and the expected messages of a new receive.
 func (l *lane) prepare(o *openReceive) {
 	o.wait = l.pool.waitFor(l, o.start)
 	if o.expected = l.expect(o.asked, o.start); o.expected == 0 {
@@ -361,18 +355,18 @@ func (l *lane) prepare(o *openReceive) {
 	l.poller.expected += o.expected
 }
 
-// expectedUntil returns when an open receive is presumed to be waiting on an empty queue.
+// After expectedUntil, an open receive is presumed to wait on an empty queue.
 func (l *lane) expectedUntil(o *openReceive, timeout time.Duration) time.Time {
 	return later(o.start, l.backlog.fedAt).Add(timeout)
 }
 
-// expireExpected resets the expected messages of receives that have taken too long.
+// Receives that have taken too long are no longer expected to bring messages.
 func (l *lane) expireExpected(now time.Time) {
 	if l.poller.expected == 0 || now.Before(l.nextCheck) {
 		return
 	}
 	timeout := l.emptyTimeout(now)
-	next := now.Add(min(timeout, plentyTimeoutLeast)) // Responses to other queues may shorten the timeout.
+	next := now.Add(min(timeout, plentyTimeoutLeast)) // responses to other queues may shorten the timeout
 	for o := range l.poller.open {
 		switch at := l.expectedUntil(o, timeout); {
 		case o.expected == 0:
@@ -394,12 +388,11 @@ func (l *lane) expectedDue() time.Time {
 	return l.nextCheck
 }
 
-// answered updates the estimated backlog after a receive.
 func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	switch n := len(msgs); {
 	case n > 0:
 		if o.waited && o.expected > 0 {
-			l.backlog.giveUp(now) // Slots were reserved although the queue was empty.
+			l.backlog.giveUp(now) // slots were reserved for an empty queue
 		}
 		l.backlog.known = true
 		l.backlog.empty = false
@@ -407,10 +400,10 @@ func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 		l.backlog.fedAt = now
 		l.backlog.oldest = msgs[n-1].SentAt
 		if o.gaveUp && !o.waited {
-			l.backlog.gaveUpAt = l.backlog.gaveUpBefore // The queue was slow, not empty.
+			l.backlog.gaveUpAt = l.backlog.gaveUpBefore // the queue was slow, not empty
 		}
 		if !l.backlog.plenty {
-			l.nextCheck = now // The timeout is now shorter.
+			l.nextCheck = now // the timeout is now shorter
 		}
 		for _, m := range l.pool.lanes {
 			m.backlog.pollsEmpty = false

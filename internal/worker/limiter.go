@@ -8,10 +8,9 @@ import (
 
 const (
 	askLimiterAgain = 100 * time.Millisecond
-	// limitedCalm is how long a limited period lasts after its last refusal, so that not every refusal of a rate
-	// limit is reported.
-	limitedCalm = time.Second
-	// breakerReason is the limiter's reason while its circuit breaker is open.
+	// A limited period lasts limitedCalm after its last refusal, so that not every refusal of a rate limit is
+	// reported.
+	limitedCalm   = time.Second
 	breakerReason = "breaker"
 )
 
@@ -19,14 +18,14 @@ const (
 // which worker proceeds.
 type sharedLimiter struct {
 	limiter Limiter
-	// After a refusal, no delivery starts before askAt or, if onDone is set, before another delivery ends.
+	// After a refusal, no delivery starts before askAt or, with onDone, before another delivery ends.
 	askAt  time.Time
 	onDone bool
-	// changes counts the calls that invalidate an earlier result of Room.
+	// Calls that invalidate an earlier result of Room.
 	changes int
 }
 
-// limiterState is a worker's state for its limiter; it is nil without a limiter.
+// limiterState is nil without a limiter.
 type limiterState struct {
 	shared *sharedLimiter
 	core   *core
@@ -38,7 +37,7 @@ type limiterState struct {
 	since, until, calmAt time.Time
 	periods              int64
 
-	// These fields cache the latest result of Room, which is valid while roomSince equals shared.changes.
+	// The latest result of Room is valid while roomSince equals shared.changes.
 	roomAt    time.Time
 	roomSince int
 	roomLeft  int
@@ -54,7 +53,7 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
-// acquire requests a permit for up to n messages. It returns the permit and the number of messages, or 0 if refused.
+// messages is 0 if refused.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0
@@ -67,7 +66,7 @@ func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages in
 	l.shared.changes++
 	permit, wait, reason := l.shared.limiter.Acquire(now, n)
 	if permit == 0 {
-		// If the limiter gives no wait time, ask again when a delivery ends.
+		// Without a wait time, ask again when a delivery ends.
 		l.shared.onDone = wait <= 0
 		if l.shared.onDone {
 			wait = askLimiterAgain
@@ -90,10 +89,10 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 	}
 }
 
-// limiterAhead is how far ahead room looks. At 40 messages per second, that is enough to receive full batches of ten.
+// At 40 messages per second, looking this far ahead is enough to receive full batches of ten.
 const limiterAhead = 250 * time.Millisecond
 
-// room returns how many deliveries can start soon, for all queues together.
+// room is for all queues together.
 func (l *limiterState) room(now time.Time) int {
 	if l == nil {
 		return maxPrefetch
@@ -124,7 +123,6 @@ func (l *limiterState) keepBack(now time.Time, wait time.Duration, reason string
 	notify(l.core, l.core.events.Limited, Limited{Reason: reason})
 }
 
-// calm ends a limited period after enough time without refusals.
 func (l *limiterState) calm(now time.Time) {
 	if l.limiting && !now.Before(l.calmAt) {
 		l.endPeriod(l.until)

@@ -10,11 +10,11 @@ import (
 type stage uint8
 
 const (
-	waiting stage = iota // waits behind another message of its FIFO group
+	waiting stage = iota // behind another message of its FIFO group
 	ready
 	posting
 	postponed     // not attempted; will be delivered again
-	deadLettering // not accepted by the dead-letter queue yet
+	deadLettering // not yet accepted by the dead-letter queue
 	deleting      // delete not confirmed yet
 	gone          // settled, returned or dropped
 )
@@ -30,47 +30,43 @@ type held struct {
 	stage stage
 
 	receipt string
-	// visibility is the timeout set by the receive, and by extensions.
+	// Timeout set by the receive and by extensions.
 	visibility time.Duration
-	// receivedAt and arrivedAt are the earliest and latest possible time of the receive. hiddenFrom and hiddenUntil
-	// are the start and end of the current visibility timeout.
+	// receivedAt and arrivedAt bound the time of the receive. The current visibility timeout runs from hiddenFrom to
+	// hiddenUntil.
 	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
 	nextExtend                                     time.Time
-	// changing is set while a visibility change is pending or in flight; following is the change to send after it.
+	// changing means that a visibility change is pending or in flight; following is the next one.
 	following *pending
 	changing  bool
-	// lapsed is set once the visibility timeout has expired.
+	// The visibility timeout has expired.
 	lapsed bool
-	// extended is set once an extension was sent, so that the message may stay invisible longer than the receive
-	// requested.
+	// An extension was sent, so the message may stay invisible longer than the receive requested.
 	extended  bool
 	isExpired bool // past its retention
 
-	// receives is the receive count, receivesHere the count since the message arrived in this queue; 0 if unknown.
+	// Receive counts, in all and since the message arrived in this queue; 0 if unknown.
 	receives, receivesHere int
-	// attempt is receivesHere minus the receives whose messages never reached the app.
+	// The queue counts receives whose messages never reached the app; attempt does not.
 	attempt int
 	readyAt time.Time
-	// postponedAt is when the message was first postponed, again when it becomes ready, and place its index in the
-	// heap.
+	// again is when a postponed message becomes ready, place its index in the heap.
 	postponedAt, again time.Time
 	place              int
 
-	// The fields below describe the latest delivery.
 	startedAt time.Time
 	waited    time.Duration // from SentAt to startedAt
-	// permit is set on the first message of a batch. self is a batch that contains only this message.
+	// permit is set on the first message of a batch. self is a batch of only this message.
 	permit uint64
 	self   [1]*held
-	// throttled is set if the target throttled the message, last if this is its last receive, dead if the last
-	// receive failed.
+	// The target throttled, this is the last receive, the last receive failed.
 	throttled, last, dead bool
-	// letter is sent to the dead-letter queue.
+	// letter is for the dead-letter queue.
 	letter      *queue.DeadLetter
 	instruction queue.Instruction
 }
 
-// received records that the message was received. Some queues do not report Attempt for redriven messages.
+// Some queues do not report Attempt for redriven messages.
 func (h *held) received(m *queue.Message, began, now time.Time, visibility time.Duration) {
 	h.receipt = m.ReceiptHandle
 	h.receivedAt = began
@@ -91,25 +87,25 @@ func (h *held) hide(t time.Time, d time.Duration) {
 	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
-// shift corrects the times after a suspend, because the queue's clock kept running.
+// The queue's clock kept running during a suspend.
 func (h *held) shift(hidden time.Duration) {
 	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)
 	}
 }
 
-// left returns the longest visibility timeout that can still be set.
+// left is the longest visibility timeout that can still be set.
 func (h *held) left(now time.Time) time.Duration {
 	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
 }
 
-// spent reports whether no extension can leave half a visibility timeout, which a delivery needs to start.
+// spent means that no extension can leave half a visibility timeout, which a delivery needs to start.
 func (h *held) spent(now time.Time) bool {
 	return h.left(now) < h.visibility/2 && h.hiddenUntil.Sub(now) <= h.visibility/2
 }
 
-// extension returns the visibility timeout to set, or 0 if no extension is due. Messages in flight are extended after
-// half of it, waiting ones after a third, so that they have more than half left when their turn comes.
+// extension is 0 if none is due. Messages in flight are extended after half of their visibility timeout, waiting ones
+// after a third, so that they have more than half left when their turn comes.
 func (h *held) extension(now time.Time) time.Duration {
 	if h.changing || h.lapsed || now.Before(h.nextExtend) {
 		return 0
@@ -128,8 +124,8 @@ func (h *held) extension(now time.Time) time.Duration {
 	return v
 }
 
-// stale reports whether a message has waited too long for a slot. Such messages are returned, so that deliveries
-// start with more than half of the visibility timeout left.
+// stale messages have waited too long for a slot. They are returned, so that deliveries start with more than half of
+// the visibility timeout left.
 func (h *held) stale(o *Options, now time.Time) bool {
 	return now.Sub(h.readyAt) >= min(h.visibility*3/8, 10*time.Second)+o.Batch.Window ||
 		now.Sub(h.hiddenFrom) >= h.visibility/2
@@ -143,8 +139,7 @@ func (h *held) size() int {
 	return n
 }
 
-// life returns a key for a message in its current queue. The message ID is not enough, because a redrive resets the
-// receive count.
+// life is a key for a message in its current queue. A redrive resets the receive count, so the ID is not enough.
 func life(id string, receives, here int) string {
 	if here == 0 || here == receives {
 		return id
@@ -156,10 +151,10 @@ func life(id string, receives, here int) string {
 // deliver a group that is in flight.
 type group struct {
 	id       string
-	active   int // number of messages that are neither waiting nor settled: one message or one batch
-	deleting int // number of active messages being deleted
+	active   int // neither waiting nor settled: one message or one batch
+	deleting int // active messages being deleted
 	waiting  []*held
-	// turning is set while all active messages are being deleted and others wait.
+	// All active messages are being deleted, and others wait.
 	turning bool
 }
 
@@ -171,7 +166,7 @@ const (
 	returnMessage
 )
 
-// String returns the name used by [ChangeFailed].
+// The names are used by [ChangeFailed].
 func (p purpose) String() string {
 	return [...]string{"extend", "retry", "give back"}[p]
 }
@@ -182,13 +177,12 @@ type pending struct {
 	receipt    string
 	purpose    purpose
 	tries      int32
-	visibility time.Duration // set in advance for extensions, otherwise when sent
-	at         time.Time     // when the message becomes visible; zero means now
-	until      time.Time     // the entry has no effect after this time
+	visibility time.Duration // for extensions set in advance, otherwise when sent
+	at         time.Time     // when it becomes visible; zero means now
+	until      time.Time     // no effect after this time
 }
 
-// isWanted reports whether a delete is still needed: it has not been confirmed, and the message has not been received
-// again.
+// A delete is no longer wanted once confirmed, or if the message was received again.
 func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }
 
 func (p *pending) nextTry(now time.Time, random float64) time.Time {

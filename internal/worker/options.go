@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// Defaults of [Options]. They match Elastic Beanstalk worker environments where possible.
+// The defaults match Elastic Beanstalk worker environments where possible.
 const (
 	defaultConcurrency       = 50
 	maxConcurrency           = 1000
@@ -22,29 +22,29 @@ const (
 	maxWeight                = 1000000
 )
 
-// Options configure a [Worker]. The zero value and a nil *Options are valid. Values out of range are clamped.
+// Options configure a [Worker]. The zero value and nil are valid. Values out of range are clamped.
 type Options struct {
-	Name string // shown in [Status]; usually the queue's name
+	Name string // for [Status]; usually the queue's
 	// Concurrency is the maximum number of deliveries in flight, 1 to 1000; 0 means 50.
 	Concurrency int
 	// VisibilityTimeout is set by receives and extensions, 1 s to 12 h; 0 means 300 s, negative values 1 s.
 	VisibilityTimeout time.Duration
-	// ErrorVisibilityTimeout is how long a message stays invisible after a failure, 0 to 12 h. Nil means for the rest
-	// of the visibility timeout that its receive set.
+	// ErrorVisibilityTimeout is how long a message stays invisible after a failure, 0 to 12 h. Nil means the rest of
+	// the visibility timeout that its receive set.
 	ErrorVisibilityTimeout *time.Duration
-	// Backoff replaces ErrorVisibilityTimeout with a delay that grows with the number of attempts.
+	// Backoff replaces ErrorVisibilityTimeout.
 	Backoff Backoff
-	// RespectRetryAfter makes the app's Retry-After take precedence over Backoff and ErrorVisibilityTimeout.
+	// RespectRetryAfter gives the app's Retry-After precedence over Backoff and ErrorVisibilityTimeout.
 	RespectRetryAfter bool
-	// Retention is the maximum age of a message since its first receive. Older messages are deleted instead of
-	// retried. 0 means 345600 s (4 days).
+	// Retention is the maximum age since the first receive. Older messages are deleted instead of retried. 0 means
+	// 345600 s (4 days).
 	Retention time.Duration
-	// WaitTime is the wait time of a long poll, 1 to 20 s; 0 means 20 s.
+	// WaitTime is that of a long poll, 1 to 20 s; 0 means 20 s.
 	WaitTime time.Duration
 	// FIFO keeps message groups in order and deletes without lingering. It must match the queue.
 	FIFO bool
-	// HeldBytes limits the total size of the bodies and attributes of held messages, including those in flight; 0
-	// means no limit. A single message may exceed it.
+	// HeldBytes limits the bodies and attributes of held messages, including those in flight; 0 means no limit. A
+	// single message may exceed it.
 	HeldBytes int
 	// UncountedReturns means that the queue does not count a receive whose message is returned unread
 	// ([queue.VisibilityChange]).
@@ -58,29 +58,27 @@ type Options struct {
 	// DeleteLinger is how long deletes and visibility changes wait to share a call; 0 means 100 ms, negative values
 	// disable the wait.
 	DeleteLinger time.Duration
-	// PrefetchBytes limits the total size of the bodies of messages waiting for a slot, including postponed ones; 0
-	// means 16 MiB.
+	// PrefetchBytes limits the bodies of messages waiting for a slot, including postponed ones; 0 means 16 MiB.
 	PrefetchBytes int
-	// Limiter protects the app; may be nil. If workers of a pool share a limiter, the pool decides which queue
-	// proceeds.
+	// Limiter may be nil. If workers of a pool share one, the pool decides which queue proceeds.
 	Limiter Limiter
 	Batch   Batch
 	Events  *Events // may be nil
-	// Random returns numbers in [0,1) for jitter. It must be safe for concurrent use; nil means math/rand/v2.
+	// Random returns numbers in [0,1) for jitter and must be safe for concurrent use; nil means math/rand/v2.
 	Random func() float64
 
-	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then the maximum for this queue;
-	// 0 means the pool's limit.
+	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then this queue's maximum; 0
+	// means the pool's limit.
 	Pool *Pool
-	// Weight is this queue's share of the pool's free slots; 0 counts as 1. If no worker sets a weight, the queues
-	// are served in strict order of the calls of [New].
+	// Weight is this queue's share of the pool's free slots; 0 counts as 1. If no worker sets one, the queues are
+	// served in strict order of the calls of [New].
 	Weight int
-	// MaxWait is how long a message of this queue may wait since it was sent before the queue gets the next turn out
-	// of order. At most every second turn of the pool is given out this way. 0 disables it.
+	// MaxWait is how long a message may wait since it was sent before its queue gets the next turn out of order; 0
+	// disables it. This applies to at most every second turn of the pool.
 	MaxWait time.Duration
 }
 
-// Batch configures deliveries of several messages at once. The zero value means one message per delivery.
+// Batch configures deliveries of several messages at once. The zero value means one per delivery.
 type Batch struct {
 	// Size is the maximum number of messages per delivery, 1 to 10; 0 means 1. Larger sizes require a
 	// [BatchDeliverer].
@@ -88,8 +86,7 @@ type Batch struct {
 	// Window is how long an incomplete batch waits for more messages, 0 to 300 s and at most three eighths of the
 	// visibility timeout.
 	Window time.Duration
-	// Bytes limits the total size of the bodies and attributes in a batch; 0 means no limit. A single message may
-	// exceed it.
+	// Bytes limits the bodies and attributes of a batch; 0 means no limit. A single message may exceed it.
 	Bytes int
 }
 
@@ -97,13 +94,12 @@ const maxBatchWindow = 300 * time.Second
 
 const maxHidden = queue.MaxVisibility
 
-// Backoff is a delay that grows with the attempts of a message: it doubles Doublings times from Min, and then grows
-// by a constant step, up to Max. With Min 10 s, Max 300 s and 3 doublings, the delays are 10, 20, 40, 80, 160, 240,
-// 300 and 300 s.
+// Backoff is a delay that doubles Doublings times from Min, and then grows by a constant step, up to Max. With Min 10
+// s, Max 300 s and 3 doublings, the delays are 10, 20, 40, 80, 160, 240, 300 and 300 s.
 type Backoff struct {
-	Min time.Duration // first delay; 0 disables the back-off
+	Min time.Duration // 0 disables the back-off
 	Max time.Duration // 0 means 12 h
-	// Doublings is how often the delay doubles before it grows linearly. With 0, it grows by Min each time.
+	// With 0 Doublings, the delay grows by Min each time.
 	Doublings int
 	// Jitter is the largest fraction of the delay that is randomly subtracted, 0 to 1.
 	Jitter float64
@@ -119,12 +115,12 @@ func (b Backoff) delay(attempt int, random float64) time.Duration {
 	return time.Duration(d * (1 - clamp(b.Jitter, 0, 1)*random))
 }
 
-// visibilityOf applies the default and the range of [Options].VisibilityTimeout.
+// visibilityOf applies the default and range of [Options].VisibilityTimeout.
 func visibilityOf(d time.Duration) time.Duration {
 	return clamp(cmp.Or(d, defaultVisibilityTimeout), time.Second, maxHidden)
 }
 
-// settled returns a copy of o with defaults applied and all values in range.
+// settled applies defaults and ranges to a copy.
 func (o *Options) settled() Options {
 	var s Options
 	if o != nil {
@@ -138,7 +134,7 @@ func (o *Options) settled() Options {
 	s.VisibilityTimeout = visibilityOf(s.VisibilityTimeout)
 
 	s.Batch.Size = clamp(s.Batch.Size, 1, queue.MaxBatch)
-	s.Batch.Window = clamp(s.Batch.Window, 0, maxBatchWindow) // and by setVisibility
+	s.Batch.Window = clamp(s.Batch.Window, 0, maxBatchWindow) // also by setVisibility
 	if s.Batch.Size == 1 {
 		s.Batch.Window = 0
 	}
@@ -168,13 +164,13 @@ func clamp[T int | float64 | time.Duration](v, low, high T) T {
 // Queue is the queue that a worker serves. Its methods must be safe for concurrent use and return soon after ctx is
 // done.
 type Queue interface {
-	// Receive returns up to req.Max messages, waiting up to req.Wait for the first one. It must not retry, because
-	// each receive increments the receive count.
+	// Receive waits up to req.Wait for the first message. It must not retry, because each receive increments the
+	// receive count.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
-	// Delete deletes the messages of up to [queue.MaxBatch] receipt handles. It returns nil if all were deleted,
-	// otherwise one error per handle.
+	// Delete takes up to [queue.MaxBatch] receipt handles. It returns nil if all messages were deleted, otherwise one
+	// error per handle.
 	Delete(ctx context.Context, receipts []string) []error
-	// Expire is like Delete, for messages past their retention, which do not count as processed.
+	// Expire is Delete for messages past their retention, which do not count as processed.
 	Expire(ctx context.Context, receipts []string) []error
 	// ChangeVisibility applies up to [queue.MaxBatch] changes in order, and returns errors like Delete.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
@@ -186,8 +182,8 @@ type DeadLetterer interface {
 	// true, otherwise for those that the app wants dead-lettered. It must be quick, because it is called with a lock
 	// held.
 	TakesDeadLetters(last bool) bool
-	// DeadLetter moves or copies up to [queue.MaxBatch] failed messages to the dead-letter queue, and returns errors
-	// like Delete. The worker then deletes the accepted messages.
+	// DeadLetter moves or copies up to [queue.MaxBatch] messages, and returns errors like Delete. The worker then
+	// deletes the accepted ones.
 	DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error
 }
 
@@ -195,8 +191,8 @@ type DeadLetterer interface {
 // done.
 type Deliverer interface {
 	// Deliver delivers one message at most once. It applies its own timeouts; the message stays invisible until it
-	// returns. It must not keep or modify m. A result of [queue.Postponed] guarantees that no attempt was made, and
-	// Deliver is called again.
+	// returns. It must not keep or modify m. [queue.Postponed] guarantees that no attempt was made, and Deliver is
+	// called again.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
 	// Probe returns nil if the app accepts connections.
 	Probe(ctx context.Context) error
@@ -204,10 +200,9 @@ type Deliverer interface {
 
 // BatchDeliverer is a [Deliverer] that can deliver several messages at once.
 type BatchDeliverer interface {
-	// DeliverBatch delivers up to [Batch].Size messages, like Deliver, and returns their results in order. A message
-	// without a result counts as failed.
+	// DeliverBatch delivers up to [Batch].Size messages, like Deliver, and returns their results in order. A missing
+	// result counts as failed.
 	DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result
-	// Probe returns nil if the app accepts connections.
 	Probe(ctx context.Context) error
 }
 
@@ -217,9 +212,9 @@ type Limiter interface {
 	// Acquire requests a permit for a delivery of n messages. Permit 0 means refused: wait is the time until the next
 	// request (0 means after the next release), and reason is one word ("rate", "concurrency", "breaker").
 	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
-	// Release returns a permit with the results of its delivery. It is called once per permit.
+	// Release is called once per permit, with the results of its delivery.
 	Release(permit uint64, now time.Time, results ...queue.Result)
 	// Room estimates how many deliveries can start within d. If n is 0, the worker stops receiving, and reason is one
-	// of Acquire's reasons.
+	// of Acquire's.
 	Room(now time.Time, d time.Duration) (n int, reason string)
 }

@@ -16,22 +16,22 @@ type PoolOptions struct {
 	Sleep time.Duration
 }
 
-// Pool lets workers of several queues share one concurrency limit. Create it with [NewPool] and set it in the
-// [Options] of each worker. Workers may join and stop at any time.
+// Pool lets workers of several queues share one concurrency limit. Set it in the [Options] of each worker. Workers
+// may join and stop at any time.
 type Pool struct {
 	concurrency int
 	sleep       time.Duration
-	random      func(n int) int // returns a number from 0 to n-1
+	random      func(n int) int // from 0 to n-1
 
 	mu       callbackMutex
 	lanes    []*lane
 	strict   bool
 	inWork   int
 	granted  int
-	promoted bool  // the last turn was given out because of MaxWait
-	due      *lane // drawn for the next turn, but waiting for a message; may be nil
+	promoted bool  // the last turn was due to MaxWait
+	due      *lane // drawn for the next turn, but waits for a message; may be nil
 	pace     *pace
-	begun    history // wait times of started messages
+	begun    history // waits of started messages
 
 	restUntil time.Time
 }
@@ -71,13 +71,13 @@ func (p *Pool) updateOrder() {
 	p.strict = !slices.ContainsFunc(p.lanes, func(l *lane) bool { return l.core.opts.Weight > 0 })
 }
 
-// grant reserves n more slots for l; a negative n releases slots.
+// A negative n releases slots.
 func (p *Pool) grant(l *lane, n int) {
 	l.granted += n
 	p.granted += n
 }
 
-// take starts one delivery, or returns nil if none can start. Callers repeat it until it returns nil.
+// Callers repeat take until it returns nil.
 func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil
@@ -104,18 +104,18 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 		}
 		p.keepTurn(l)
 		if l.usableSlots(now) > 0 && l.messages.ready.len() > 0 {
-			break // The worker is aborting its deliveries.
+			break // it is aborting its deliveries
 		}
 	}
 
-	for _, l := range p.lanes { // Wake the workers when receives have taken too long.
+	for _, l := range p.lanes { // wake the workers when receives have taken too long
 		l.expireExpected(now)
 		l.core.wakeAt(l.expectedDue())
 	}
 	return nil, nil
 }
 
-// takeReserved starts a delivery on a reserved slot and releases surplus reservations.
+// takeReserved also releases surplus reservations.
 func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	for _, l := range p.lanes {
 		if l.granted == 0 {
@@ -137,21 +137,20 @@ func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// reservable returns the maximum number of slots reserved for a queue, which is about its share. Beyond that, its
-// turn and all later ones wait, because messages already held would otherwise overtake slow receives.
+// reservable is about the queue's share. Beyond it, its turn and all later ones wait, because messages already held
+// would otherwise overtake slow receives.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }
 
-// keepTurn keeps the turn for a queue that cannot use it yet, because drawing again would favor queues whose limiters
-// refuse less often.
+// A queue that cannot use its turn yet keeps it, because drawing again would favor queues whose limiters refuse less
+// often.
 func (p *Pool) keepTurn(l *lane) {
 	if !p.strict && p.due == nil {
 		p.due = l
 	}
 }
 
-// draw returns the queue that gets the next free slot, or nil.
 func (p *Pool) draw(now time.Time) *lane {
 	if l := p.due; l != nil {
 		if l.demand(now) == hasDemand {
@@ -165,7 +164,7 @@ func (p *Pool) draw(now time.Time) *lane {
 
 	late, next := p.longestWaiting(now), p.byOrder(now)
 	switch {
-	case late != nil && late == next: // It is that queue's turn anyway.
+	case late != nil && late == next: // it is that queue's turn anyway
 	case late != nil && !p.promoted:
 		p.promoted = true
 		late.core.stats.counts.Promoted++
@@ -176,7 +175,7 @@ func (p *Pool) draw(now time.Time) *lane {
 	return next
 }
 
-// byOrder returns the next queue in strict order or by weight.
+// byOrder goes by strict order or by weight.
 func (p *Pool) byOrder(now time.Time) *lane {
 	if !p.strict {
 		return takeTurn(p.lanes, func(l *lane) bool { return l.demand(now) == hasDemand }, p.random)
@@ -203,14 +202,14 @@ func (p *Pool) workAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
-// waitsAbove reports whether a higher queue with the same limiter has work, even if the limiter refuses it now.
+// waitsAbove includes queues that the limiter refuses now.
 func (p *Pool) waitsAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool {
 		return m.limiter.shares(l.limiter) && m.wantsSlots(now)
 	})
 }
 
-// shareOf returns a queue's expected share of the turns, 0 to 1.
+// shareOf is the expected share of the turns, 0 to 1.
 func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	if p.strict {
 		return 1
@@ -218,8 +217,7 @@ func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	return p.weightShare(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
-// shareOfRoom is like shareOf, but only among the queues that share l's limiter. For an empty queue, other empty
-// queues count as well.
+// shareOfRoom is among the queues that share l's limiter. For an empty queue, other empty ones count as well.
 func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
 	empty := l.emptyNow(now)
 	if p.strict && !empty {
@@ -228,7 +226,6 @@ func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
 	return p.weightShare(l, func(m *lane) bool { return m.limiter.shares(l.limiter) && (empty || !m.emptyNow(now)) })
 }
 
-// weightShare returns l's weight as a fraction of the total weight of l and the counted queues.
 func (p *Pool) weightShare(l *lane, counts func(*lane) bool) float64 {
 	total := 0
 	for _, m := range p.lanes {
@@ -239,7 +236,6 @@ func (p *Pool) weightShare(l *lane, counts func(*lane) bool) float64 {
 	return float64(l.weight) / float64(total)
 }
 
-// rest makes the pool sleep if every open queue is empty.
 func (p *Pool) rest(now time.Time) {
 	if p.sleep == 0 || slices.ContainsFunc(p.lanes, func(l *lane) bool {
 		return l.isOpen() && !l.backlog.pollsEmpty && (len(l.poller.open) > 0 || l.messages.ready.len() > 0)
@@ -265,8 +261,7 @@ func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
 	return left
 }
 
-// waitFor returns the wait time of the next receive. If the queue is empty, it ends together with the round's last
-// receive, so that the whole pool can sleep.
+// If the queue is empty, the receive ends together with the round's last one, so that the whole pool can sleep.
 func (p *Pool) waitFor(l *lane, now time.Time) time.Duration {
 	if p.sleep == 0 || !l.backlog.pollsEmpty {
 		return l.core.opts.WaitTime

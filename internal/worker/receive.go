@@ -11,16 +11,15 @@ import (
 
 const (
 	maxReceives        = 64
-	fullReceives       = 8                // from this many receives on, the backlog counts as large
-	receiveMargin      = 30 * time.Second // time until a receive call times out, in addition to its wait time
+	fullReceives       = 8                // this many concurrent receives mean a large backlog
+	receiveMargin      = 30 * time.Second // before a call times out, on top of its wait time
 	failedReceiveFirst = 250 * time.Millisecond
 	failedReceiveLimit = 15 * time.Second
-	refusedFirst       = 5 * time.Second // wait after a permanent refusal
+	refusedFirst       = 5 * time.Second // after a permanent refusal
 	refusedLimit       = 30 * time.Second
-	quickReceiveLimit  = 5 * time.Second // longest wait after empty responses that did not wait
+	quickReceiveLimit  = 5 * time.Second // for the wait after empty responses that did not wait
 )
 
-// poller decides when to receive and how much.
 type poller struct {
 	core     *core
 	messages *inventory
@@ -28,18 +27,18 @@ type poller struct {
 	limiter  *limiterState
 	pace     *pace
 	lane     *lane // nil without a pool
-	// filter reports whether to deliver a message. If the pointer or the function is nil, all messages are delivered.
+	// filter reports whether to deliver a message; nil, or a pointer to nil, delivers all.
 	filter atomic.Pointer[func(*queue.Message) bool]
 
 	open     map[*openReceive]struct{}
-	asked    int // messages requested by open receives
-	expected int // messages likely to arrive from these receives; used in pools
+	asked    int // by open receives
+	expected int // likely to arrive from these; used in pools
 	// want is the maximum number of open receives: one while the queue is empty, doubled by full responses, halved by
-	// slow ones. It is doubled or halved at most once per round trip.
+	// slow ones, at most once per round trip.
 	want    int
 	changed time.Time
 	full    bool
-	// quick counts consecutive empty responses that did not wait.
+	// Empty responses in a row that did not wait.
 	quick             int
 	fails             int
 	failed, notBefore time.Time
@@ -53,13 +52,13 @@ type openReceive struct {
 	gaveUp   bool // no more messages are expected
 	waited   bool
 	wait     time.Duration
-	// visibility is the visibility timeout when the receive started.
+	// Visibility timeout at the start of the receive.
 	visibility time.Duration
 	start      time.Time
 	cancelled  bool
 }
 
-// learn adapts want to a response, and reports whether the receive took exactly one round trip.
+// roundTrip means that the receive took exactly one.
 func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
 	p.fails = 0
 	wasFull := p.full
@@ -86,7 +85,7 @@ func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip 
 	return wasFull && p.full
 }
 
-// fail returns the wait after a failed receive. Concurrent failures count as one.
+// Concurrent failures count as one.
 func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
 	p.want, p.full = 1, false
 	if o.start.Before(p.failed) && now.Before(p.notBefore) {
@@ -102,7 +101,7 @@ func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random fl
 	return wait
 }
 
-// startReceives starts as many receives as possible for all workers of the pool, and completes a drain.
+// startReceives starts those of all workers of the pool, and completes a drain.
 func (w *Worker) startReceives(now time.Time) {
 	if w.lane == nil {
 		w.startOwnReceives(now)
@@ -122,7 +121,7 @@ func (w *Worker) startOwnReceives(now time.Time) {
 	}
 }
 
-// receive makes receive calls one after the other, for as long as messages are wanted.
+// receive makes calls one after the other, as long as messages are wanted.
 func (w *Worker) receive(o *openReceive) {
 	req := queue.ReceiveRequest{CountAtPost: w.core.opts.UncountedReturns}
 	for o != nil {
@@ -146,7 +145,7 @@ func (w *Worker) receive(o *openReceive) {
 	}
 }
 
-// filterMessages runs without the lock, because the filter may be slow.
+// The filter may be slow, so the lock is not held.
 func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	match := p.filter.Load()
 	if match == nil || *match == nil || len(msgs) == 0 {
@@ -159,7 +158,6 @@ func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	return filtered
 }
 
-// next returns the next receive to start, or nil.
 func (p *poller) next(now time.Time) *openReceive {
 	if !p.mayBegin(now) {
 		return nil
@@ -196,21 +194,20 @@ func (p *poller) next(now time.Time) *openReceive {
 	return o
 }
 
-// mayBegin reports whether another receive may start, regardless of room.
+// mayBegin ignores room.
 func (p *poller) mayBegin(now time.Time) bool {
 	if p.core.phase != running || p.core.workCtx.Err() != nil || !p.gate.open() || len(p.open) >= p.want ||
 		now.Before(p.notBefore) || p.lane != nil && p.lane.resting(now) {
 		return false
 	}
-	// If the process dies, messages with unconfirmed deletes are delivered again. Their number is therefore limited
-	// to the concurrency plus the messages of two round trips.
+	// If the process dies, messages with unconfirmed deletes are delivered again. Limit them to the concurrency plus
+	// the messages of two round trips.
 	underWay := 2 * p.pace.rate(p.core.limit) * p.pace.roundTrip.Seconds()
 	return p.messages.unconfirmed <
 		p.core.opts.Concurrency*p.core.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
 }
 
-// room returns how many messages to request next, for free slots and for the prefetch, which is received in batches
-// of ten.
+// room is the number to request next, for free slots and for the prefetch, which is received in batches of ten.
 func (p *poller) room(now time.Time) int {
 	if p.lane != nil {
 		return p.lane.room(now)
@@ -229,13 +226,13 @@ func (p *poller) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// Limits of the memory reserved for a message that has not arrived.
+// Memory reserved for a message that has not arrived.
 const (
 	leastReserved = 64 << 10
-	mostReserved  = 1 << 20 // size of the largest message
+	mostReserved  = 1 << 20 // the largest message
 )
 
-// fitting returns how many messages fit in HeldBytes, at least one if nothing is held. Remote queues have many slow
+// fitting is how many messages fit in HeldBytes, at least one if nothing is held. Remote queues have many slow
 // receives open, so their reservations use the typical message size.
 func (p *poller) fitting() int {
 	each := mostReserved
@@ -248,7 +245,7 @@ func (p *poller) fitting() int {
 	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
-// permitted returns how many messages the limiter lets the next receive request.
+// permitted is the limiter's limit for the next receive.
 func (p *poller) permitted(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {
@@ -261,7 +258,7 @@ func (p *poller) permitted(now time.Time) int {
 	return inTens(room, p.messages.ready.len()+p.asked)
 }
 
-// inTens returns room minus near, or 0 if that is too little for a full batch of ten.
+// inTens is 0 if too little is left for a full batch of ten.
 func inTens(room, near int) int {
 	left := room - near
 	if near > 0 && left < min(queue.MaxBatch, room) {
@@ -270,8 +267,7 @@ func inTens(room, near int) int {
 	return left
 }
 
-// receiveEnded returns the time since which the received messages have been invisible, or the zero time without a
-// response. A cancelled receive counts as neither answered nor failed.
+// hiddenSince is zero without a response. A cancelled receive counts as neither answered nor failed.
 func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
 	delete(p.open, o)
 	p.asked -= o.asked
@@ -297,7 +293,6 @@ func (p *poller) failedReceive(o *openReceive, err error, now time.Time) {
 		PollFailed{Err: err, Failures: p.fails, Permanent: class == refused, RetryIn: wait})
 }
 
-// answered learns from the size and duration of a receive, and reports it.
 func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	took := now.Sub(o.start)
 	o.waited = p.waited(o, msgs, now)
@@ -337,7 +332,7 @@ func (p *poller) waited(o *openReceive, msgs []queue.Message, now time.Time) boo
 	long := now.Sub(o.start) > p.usualAnswer(now)
 	for i := range msgs {
 		m := &msgs[i]
-		_, isBack := p.messages.unposted.values[life(m.ID, m.ReceiveCount, m.Attempt)] // even if it was not counted
+		_, isBack := p.messages.unposted.values[life(m.ID, m.ReceiveCount, m.Attempt)] // even if not counted
 		late := m.SentAt.After(start) && !m.SentAt.After(end)
 		if !late && (!long || !isBack && m.ReceiveCount <= 1) {
 			return false
@@ -352,8 +347,8 @@ const (
 	usualAnswerFirst = 300 * time.Millisecond
 )
 
-// usualAnswer returns how long a queue with messages usually takes to respond. If that is unknown, other queues of
-// the pool provide the estimate.
+// usualAnswer is how long a queue with messages usually takes to respond. If unknown, other queues of the pool
+// provide the estimate.
 func (p *poller) usualAnswer(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
@@ -375,8 +370,8 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 	return p.lane.leastTrip(own, now)
 }
 
-// grace returns the age above which an open receive is assumed to be waiting. Cancelling it earlier could lose
-// messages in transit, which would stay invisible.
+// An open receive older than grace is assumed to be waiting. Cancelling it earlier could lose messages in transit,
+// which would stay invisible.
 func (p *poller) grace() time.Duration {
 	if p.pace.roundTrip == 0 {
 		return 300 * time.Millisecond
@@ -384,8 +379,7 @@ func (p *poller) grace() time.Duration {
 	return clamp(3*p.pace.roundTrip, 100*time.Millisecond, time.Second)
 }
 
-// cancelWaiting cancels receives that are waiting on an empty queue while the gate is closed or the breaker is open.
-// It returns when to call it again.
+// cancelWaiting applies while the gate is closed or the breaker is open. It returns when to call it again.
 func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	if p.gate.open() && !p.limiter.breakerOpen(now) {
 		return time.Time{}
@@ -404,19 +398,19 @@ func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	return next
 }
 
-// load predicts what additional concurrent receives would do.
+// load predicts the effect of more concurrent receives.
 type load uint8
 
 const (
 	light   load = iota // bring more messages
-	heavy               // only make responses slower
+	heavy               // only slow down responses
 	crowded             // there are too many already
 )
 
-// loadSlack is the delay tolerated because it may have other causes.
+// A delay up to loadSlack may have other causes.
 const loadSlack = 250 * time.Millisecond
 
-// loadOf compares a round trip with the shortest recent one: an overloaded server responds more slowly.
+// An overloaded server responds more slowly than in the shortest recent round trip.
 func loadOf(took, least time.Duration) load {
 	switch {
 	case least == 0 || took <= 3*least+loadSlack:

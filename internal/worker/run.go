@@ -10,10 +10,10 @@ import (
 
 var errUsed = errors.New("worker: Run was called before; a worker runs once, make another with New")
 
-// stopError reports unfinished messages, which become visible again after their visibility timeouts.
+// Unfinished messages become visible again after their visibility timeouts.
 type stopError struct {
 	Aborted int
-	// Undeleted counts messages that were processed but may be delivered again.
+	// Processed, but may be delivered again.
 	Undeleted int
 }
 
@@ -22,14 +22,14 @@ func (e *stopError) Error() string {
 		"their visibility timeout", e.Aborted, e.Undeleted)
 }
 
-// abortGrace is how long an aborting worker may still delete processed messages and return unposted ones.
+// Time for an aborting worker to delete processed messages and return unposted ones.
 const abortGrace = 2 * time.Second
 
-// Run serves the queue until one of the contexts is done. When receive is done, the worker drains: it ends its
-// receives, lets deliveries finish, confirms their deletes and returns unposted messages. When work is done, it
-// cancels deliveries and leaves their messages to their visibility timeouts. Run returns nil after a clean drain,
-// otherwise an error that counts unfinished messages. All of the worker's goroutines have exited when it returns. It
-// can be called only once.
+// Run serves the queue until one of the contexts is done; it can be called only once. When receive is done, the
+// worker drains: it ends its receives, lets deliveries finish, confirms their deletes and returns unposted messages.
+// When work is done, it cancels deliveries and leaves their messages to their visibility timeouts. Run returns nil
+// after a clean drain, otherwise an error that counts unfinished messages. All of the worker's goroutines have exited
+// when it returns.
 func (w *Worker) Run(receive, work context.Context) error {
 	now := time.Now()
 	w.core.mu.Lock()
@@ -75,7 +75,7 @@ func (w *Worker) maintain() {
 	}
 }
 
-// round performs all due work and returns the time of the next round.
+// round returns the time of the next one.
 func (w *Worker) round(now time.Time) time.Time {
 	w.observe(now)
 	if !now.Before(w.nextRound) {
@@ -89,7 +89,7 @@ func (w *Worker) round(now time.Time) time.Time {
 	}
 
 	if w.gate.has(Throttling) && !now.Before(w.app.pauses.until) {
-		w.core.limit = 1 // Resume with one delivery at a time.
+		w.core.limit = 1 // resume with one delivery at a time
 		w.gate.lift(Throttling)
 	}
 	w.app.watchIdle(now)
@@ -117,8 +117,7 @@ func (w *Worker) round(now time.Time) time.Time {
 	return w.core.sleepUntil
 }
 
-// stop drains the worker, and aborts its deliveries when work ends. The error counts aborted deliveries and messages
-// that are done but not deleted.
+// The error counts aborted deliveries and messages that are done but not deleted.
 func (w *Worker) stop(work context.Context) error {
 	w.enter(draining)
 	select {
@@ -154,7 +153,7 @@ func (w *Worker) enter(p phase) {
 	w.app.stopProbing()
 	w.gate.close(Draining, "the worker is stopping", now)
 	for _, b := range w.batchers() {
-		b.due = now // Send lingering entries now.
+		b.due = now // send lingering entries now
 	}
 	w.proceed(now)
 }
@@ -176,7 +175,7 @@ func (w *Worker) checkDrained() {
 	}
 }
 
-// close ends the idle goroutines. Busy slots end after their current delivery.
+// Busy slots end after their current delivery.
 func (w *Worker) close() {
 	w.core.mu.Lock()
 	w.core.phase = stopped

@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// settler processes the results of deliveries.
 type settler struct {
 	core       *core
 	messages   *inventory
@@ -19,8 +18,7 @@ type settler struct {
 	pace       *pace
 }
 
-// settle processes the results of a delivery and appends its attempts to settled. answered reports whether the app
-// responded.
+// settle appends the attempts to settled. answered means that the app responded.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, answered bool,
 ) {
@@ -58,7 +56,6 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 	return settled, !anyAborted && s.app.learn(batch[0].startedAt, decisive(results), now)
 }
 
-// decisive returns the most conclusive result about the app's state.
 func decisive(results []queue.Result) *queue.Result {
 	worst := &results[0]
 	for i := range results {
@@ -76,7 +73,7 @@ func decisive(results []queue.Result) *queue.Result {
 	return worst
 }
 
-// decide returns the action for a message. If the target throttles, it first closes the gate.
+// If the target throttles, decide first closes the gate.
 func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time) action {
 	if !now.Before(h.hiddenUntil) {
 		s.messages.expireVisibility(h)
@@ -123,7 +120,6 @@ func newSettled(h *held, res *queue.Result, batch int, aborted bool, now time.Ti
 		Batch: batch, Duration: now.Sub(h.startedAt), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt)}
 }
 
-// apply carries out the decision about a settled message.
 func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	if act.verb != giveUp && !e.Aborted && (e.Outcome == queue.Unreached || e.Outcome == queue.Throttled) {
 		s.messages.countUnposted(h, true)
@@ -135,7 +131,7 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 		e.NextRetry = now.Add(act.after)
 		s.visibility.release(h, now)
 		s.visibility.delayRetry(h, e.NextRetry, now)
-	case giveUp: // keepOrReturn returns the message.
+	case giveUp: // see keepOrReturn
 	case deadLetter:
 		e.DeadLettering = true
 		s.letters.send(h, e, now)
@@ -145,14 +141,14 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	}
 	if act.verb == remove {
 		s.messages.groupRecovered(e.GroupID)
-	} else { // A message that failed on its last receive also counts, because the next one may fail the same way.
+	} else { // one that failed on its last receive also counts: the next may fail the same way
 		s.messages.groupFailed(h, later(e.NextRetry, now))
 	}
 
 	s.core.stats.settled(e, now)
 }
 
-// keepOrReturn keeps or returns postponed and unreached messages, in reverse to preserve FIFO order.
+// The reverse order preserves the order of FIFO groups.
 func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []action, now time.Time) {
 	for i := len(batch) - 1; i >= 0; i-- {
 		h, act := batch[i], actions[i]
@@ -178,7 +174,6 @@ func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []
 	}
 }
 
-// withdraw returns all unposted messages to the queue.
 func (s *settler) withdraw(now time.Time) {
 	m := s.messages
 	for m.deferred.Len() > 0 {
@@ -192,7 +187,7 @@ func (s *settler) withdraw(now time.Time) {
 	}
 }
 
-// postpone keeps a message invisible and holds it until its next attempt.
+// postpone keeps a message invisible until its next attempt.
 func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	if h.postponedAt.IsZero() {
 		h.postponedAt = now

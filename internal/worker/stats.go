@@ -18,29 +18,28 @@ type Status struct {
 
 	// Concurrency is the configured limit; Limit is lower for a while after an outage of the app.
 	Concurrency, Limit int
-	// InWork is the number of running deliveries, Polls the number of open receives. The other fields count messages:
-	// Prefetched are waiting for a slot, Waiting are behind their FIFO group, Postponed wait for another delivery,
-	// and Unconfirmed wait for a confirmed delete.
+	// InWork counts running deliveries, Polls open receives, and the others messages: Prefetched ones wait for a
+	// slot, Waiting ones are behind their FIFO group, Postponed ones wait for another delivery, and Unconfirmed ones
+	// for their delete.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
 	Counts    Counts  // since the start of Run
-	PerSecond float64 // settled messages, averaged over about 10 s
+	PerSecond float64 // settled, averaged over about 10 s
 	// ServiceTime is the average duration of a delivery; 0 if unknown.
 	ServiceTime time.Duration
 
-	// Oldest is the age of the oldest held message. LongestWait is the longest time from sending a message to
-	// starting its delivery in the last minute. Both are 0 if there are no messages.
+	// Oldest is the age of the oldest held message. LongestWait is the longest time between send and delivery in the
+	// last minute. Both are 0 without messages.
 	Oldest, LongestWait time.Duration
-	// LongestDelivery is the age of the longest running delivery. LongestID and LongestGroup identify its message.
+	// The longest running delivery: its age and its message.
 	LongestDelivery         time.Duration
 	LongestID, LongestGroup string
-	// Recent and RecentFailed count the settled and failed deliveries of the last five minutes.
+	// Recent deliveries are those of the last five minutes.
 	Recent, RecentFailed int64
-	// Turns is the number of messages started in the last minute, TurnShare their fraction of the pool's messages, 0
-	// to 1.
+	// Turns counts messages started in the last minute; TurnShare is their fraction of the pool's, 0 to 1.
 	Turns     int64
 	TurnShare float64
-	LimitedBy string     // the limiter's reason during a limited period
+	LimitedBy string     // during a limited period
 	LastError *LastError // may be nil
 }
 
@@ -53,22 +52,20 @@ type LastError struct {
 
 // Counts are numbers of messages and queue calls.
 type Counts struct {
-	// Received includes Duplicates, which are receives of messages already held or done.
+	// Duplicates are receives of messages already held or done; Received includes them.
 	Received, Duplicates int64
-	// Posted counts messages whose delivery started; Done, Failed, Unreached, Throttled and Postponed count results.
-	// Aborted counts deliveries cancelled because Run was ending, Late those that ended after their visibility
-	// timeout had expired.
+	// Posted counts started deliveries; Done to Postponed count results. Aborted deliveries were cancelled because
+	// Run was ending; Late ones ended after their visibility timeout.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
-	// Deleted counts confirmed deletes, DeletesLost deletes that the worker gave up, and Expired messages past their
-	// retention.
+	// DeletesLost counts deletes that the worker gave up, Expired messages past their retention.
 	Deleted, DeletesLost, Expired, Filtered int64
-	// Returned counts unposted messages made visible again, VisibilityExpired visibility timeouts that expired while
-	// their message was held.
+	// Returned counts unposted messages made visible again; VisibilityExpired, timeouts that expired while the
+	// message was held.
 	Extended, Returned, VisibilityExpired int64
-	// EmptyPolls counts receives that returned no messages, FailedPolls those that failed.
+	// EmptyPolls returned no messages.
 	Polls, EmptyPolls, FailedPolls, DeleteCalls, ChangeCalls int64
-	Promoted                                                 int64 // turns given out of order because of MaxWait
-	Limited                                                  int64 // limited periods
+	Promoted                                                 int64 // turns out of order because of MaxWait
+	Limited                                                  int64 // periods
 	Stalls                                                   int64 // times the process did not run
 }
 
@@ -80,13 +77,13 @@ type statistics struct {
 	recent         *window.Window[outcomes]
 	perSecond      float64
 	measured       time.Time
-	settledAtStart int64 // settled messages at the time in measured
+	settledAtStart int64 // at the time in measured
 }
 
 // outcomes counts deliveries that reached the app.
 type outcomes struct{ settled, failed int64 }
 
-// The window of outcomes is the one of the environment's health.
+// The window is that of the environment's health.
 const (
 	outcomeStep  = 10 * time.Second
 	outcomeSteps = 30

@@ -1,24 +1,22 @@
 package worker
 
-// demand is a queue's claim to the next free slot.
 type demand uint8
 
 const (
-	// noDemand means that the queue has no work for another slot.
+	// noDemand: no work for another slot.
 	noDemand demand = iota
-	// openDemand means that open receives may still bring messages for the slot. In strict order, lower queues wait
-	// for them.
+	// openDemand: open receives may still bring messages for the slot. In strict order, lower queues wait for them.
 	openDemand
-	// hasDemand means that the queue holds or expects a message for the slot.
+	// hasDemand: the queue holds or expects a message for the slot.
 	hasDemand
 )
 
-// sameCredit is the tolerance when comparing credits.
+// Tolerance when comparing credits.
 const sameCredit = 1e-9
 
-// takeTurn picks one of the queues that want the turn by smooth weighted round robin, or returns nil if none does.
-// Each of them gains credit in proportion to its weight, and the one with the highest credit pays for the turn. Other
-// queues gain nothing. random breaks ties, so that queues of equal weight have equal chances on each instance.
+// takeTurn picks one of the queues that want the turn by smooth weighted round robin, or nil. Each of them gains
+// credit in proportion to its weight, and the one with the highest credit pays for the turn. Other queues gain
+// nothing. random breaks ties, so that queues of equal weight have equal chances on each instance.
 func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (taker *lane) {
 	total, tied := 0, 0
 	for _, l := range lanes {
@@ -35,7 +33,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 				taker, tied = l, 1
 			case l.credit > taker.credit-sameCredit:
 				tied++
-				if random(tied) == 0 { // Give all tied queues equal chances.
+				if random(tied) == 0 { // all tied queues have equal chances
 					taker = l
 				}
 			}
@@ -48,8 +46,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	return taker
 }
 
-// firstInOrder returns the index of the first queue with work, or -1 if there is none or an earlier queue has
-// openDemand.
+// firstInOrder returns -1 if no queue has work or an earlier one has openDemand.
 func firstInOrder(n int, demandOf func(int) demand) int {
 	for i := range n {
 		switch demandOf(i) {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// visibilityChanger sends all visibility changes: extensions, retry delays and returns of unposted messages.
+// visibilityChanger sends extensions, retry delays and returns of unposted messages.
 type visibilityChanger struct {
 	core     *core
 	messages *inventory
 	pending  batcher
-	// returning holds returns that wait until all open receives have ended.
+	// Returns that wait until all open receives have ended.
 	returning []pending
 }
 
@@ -36,8 +36,7 @@ func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
 	}
 }
 
-// change queues a visibility change. A message has at most one change pending or in flight, because two could arrive
-// in the wrong order.
+// A message has at most one change pending or in flight, because two could arrive in the wrong order.
 func (v *visibilityChanger) change(p pending, due time.Time) {
 	if p.h.changing {
 		p.h.following = &p
@@ -47,7 +46,6 @@ func (v *visibilityChanger) change(p pending, due time.Time) {
 	v.pending.put(p, due)
 }
 
-// ended completes a visibility change and queues the next one, if any.
 func (v *visibilityChanger) ended(h *held, now time.Time) {
 	h.changing = false
 	if next := h.following; next != nil {
@@ -64,7 +62,6 @@ func (v *visibilityChanger) queueReturns(now time.Time) {
 	v.returning = v.returning[:0]
 }
 
-// answered applies the results of a batch of visibility changes.
 func (v *visibilityChanger) answered(batch []pending, errs []error, start, now time.Time) {
 	v.core.stats.counts.ChangeCalls++
 	var extended, returned, conclusive int
@@ -101,7 +98,6 @@ func (v *visibilityChanger) answered(batch []pending, errs []error, start, now t
 	}
 }
 
-// extended processes the result of an extension.
 func (v *visibilityChanger) extended(p pending, err error, class errorClass, start, now time.Time) {
 	h := p.h
 	switch isNewest := p.receipt == h.receipt; {
@@ -126,8 +122,8 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 	v.ended(h, now)
 }
 
-// tryAgain retries a delay or a return. If the failed change may have been applied, it is retried only while the
-// message is invisible either way: a later retry could make a message visible that another worker has received.
+// A failed change that may have been applied is retried only while the message is invisible either way: a later retry
+// could make a message visible that another worker has received.
 func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, start, now time.Time) {
 	p.tries++
 	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {
@@ -171,7 +167,7 @@ func (v *visibilityChanger) returnWithGroup(h *held, now time.Time) {
 	v.returnMessage(h, 0, now)
 }
 
-// returnAll returns the messages of a group, in reverse to preserve their order.
+// The reverse order preserves the order of the group.
 func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
 	for _, h := range slices.Backward(group) {
 		v.returnMessage(h, 0, now)

@@ -8,13 +8,12 @@ import (
 	"tendril/queue"
 )
 
-// Worker polls one queue, delivers its messages and settles them. Create it with [New] and run it once with
-// [Worker.Run]. Its methods are safe for concurrent use.
+// Worker polls one queue, delivers its messages and settles them. Its methods are safe for concurrent use.
 type Worker struct {
 	core       *core
 	queue      Queue
 	deliverer  Deliverer
-	batches    BatchDeliverer // nil if deliveries contain one message each
+	batches    BatchDeliverer // nil for one message per delivery
 	messages   *inventory
 	gate       *gate
 	app        *appMonitor
@@ -28,8 +27,8 @@ type Worker struct {
 	lane       *lane // nil without a pool
 	pace       *pace
 
-	nextRound time.Time     // when to check all held messages again
-	drained   chan struct{} // closed once the worker has drained
+	nextRound time.Time     // of a check of all held messages
+	drained   chan struct{} // closed after the drain
 }
 
 // New returns a worker that is idle until [Worker.Run] is called. opts may be nil.
@@ -72,8 +71,7 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	return w
 }
 
-// proceed starts all deliveries, calls and receives that are possible now. It is called at the end of every step that
-// holds the lock.
+// proceed starts everything that is possible now. It is called at the end of every step that holds the lock.
 func (w *Worker) proceed(now time.Time) {
 	w.obeyGate(now)
 	w.startDeliveries(nil, now)
@@ -98,7 +96,7 @@ func (w *Worker) observe(now time.Time) {
 	}
 }
 
-// stalled shifts the times of all messages by the part of the stall that the monotonic clock did not count.
+// stalled shifts all times by the part of the stall that the monotonic clock missed.
 func (w *Worker) stalled(gap, hidden time.Duration) {
 	for _, h := range w.messages.held {
 		h.shift(hidden)
@@ -145,9 +143,8 @@ func (w *Worker) SetMaxReceives(n int) {
 	w.core.opts.MaxReceives = n
 }
 
-// SetFilter sets the filter for messages received from now on: those for which match returns false are deleted
-// without being posted. A nil match delivers all messages. SetFilter may be called before [Worker.Run]. match must be
-// safe for concurrent use.
+// SetFilter applies to messages received from now on: those that do not match are deleted without being posted. A nil
+// match delivers all. SetFilter may be called before [Worker.Run]. match must be safe for concurrent use.
 func (w *Worker) SetFilter(match func(*queue.Message) bool) { w.poller.filter.Store(&match) }
 
 // Tuning contains the [Options] that can change while a worker runs.
@@ -253,7 +250,7 @@ func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
 	}
 }
 
-// InWork returns the number and start time of the message's attempt in flight. ok is false if there is none.
+// InWork describes the message's attempt in flight. ok is false if there is none.
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
