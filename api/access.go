@@ -33,12 +33,12 @@ func CheckScopes(scopes []string) error {
 
 type callerNameKey struct{}
 
-// WithCallerName returns a context that carries the name of a console caller.
+// WithCallerName returns a context with the name of a console caller.
 func WithCallerName(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, callerNameKey{}, who)
 }
 
-// CallerName returns the name stored by [WithCallerName], in the form of [Caller].Who, or "".
+// CallerName returns the name from [WithCallerName], as in [Caller].Who, or "".
 func CallerName(ctx context.Context) string {
 	who, _ := ctx.Value(callerNameKey{}).(string)
 	return who
@@ -46,10 +46,10 @@ func CallerName(ctx context.Context) string {
 
 // Caller describes the sender of a request.
 type Caller struct {
-	// Who is "owner", "session" with a number, "token" with a name, or "local user" without a token; "" if the caller is unknown.
+	// Who is "owner", "session" with a number, "token" with a name, "local user" without a token, or "" if unknown.
 	Who    string   `json:"who,omitempty"`
 	Scopes []string `json:"scopes"`
-	// ReadOnly is true if every action is refused, and BodiesHidden if bodies are included only on request.
+	// ReadOnly callers may use no action. BodiesHidden means that bodies are included only on request.
 	ReadOnly     bool `json:"read_only"`
 	BodiesHidden bool `json:"bodies_hidden"`
 }

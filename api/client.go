@@ -31,14 +31,14 @@ type Client struct {
 	Bodies bool
 
 	transport Transport
-	dataDir   string // "" for clients from [NewClient]
+	dataDir   string // "" after [NewClient]
 	onlyReads bool
-	instance  string // ID of the instance to read from; "" for the answering one
+	instance  string // to read from; "" for the answering one
 }
 
 // Dial returns a client for the environment running on dataDir. It only reads files; the first request contacts the
-// console. The error wraps [ErrNotRunning] if no environment runs there and [ErrOff] if it runs without a console. An
-// unreadable token is not an error, because health and counts do not require it.
+// console. The error wraps [ErrNotRunning] if no environment runs there and [ErrOff] if it runs without a console.
+// Without a readable token, health and counts still work.
 func Dial(dataDir string) (*Client, error) {
 	instance, err := ReadInstance(dataDir)
 	if err != nil {
@@ -63,8 +63,8 @@ func NewClient(instance Instance, transport Transport) *Client {
 
 // Transport sends the requests of a [Client].
 type Transport interface {
-	// Answer sends a request and stores the answer in into, a pointer to the route's answer type. If the request is
-	// refused, the error is an [*Error].
+	// Answer stores the answer in into, a pointer to the route's answer type. If the request is refused, the error is
+	// an [*Error].
 	Answer(ctx context.Context, r *Request, into any) error
 }
 
@@ -77,7 +77,7 @@ type Request struct {
 	Limit   time.Duration
 }
 
-// Path returns the request's path. Names may contain any text, including "/" and "..", and are passed through escape.
+// Path returns the request's path. Names may contain any text, including "/" and "..", and pass through escape.
 func (r *Request) Path(escape func(string) string) string {
 	_, path, _ := strings.Cut(r.Pattern, " ")
 	for _, name := range r.Names {
@@ -109,15 +109,14 @@ func (r Route[Body, Answer]) send(ctx context.Context, c *Client, body Body, nam
 // ErrOnlyReads is returned for calls that would change something after [Client.OnlyRead].
 var ErrOnlyReads = errors.New("this client only reads")
 
-// On returns a client that reads from another instance of the environment, by its ID in [KnownInstance], through the
-// console that c calls. "" means the answering instance.
+// On returns a client that reads, through the same console, from the instance with that ID ([KnownInstance]). ""
+// means the answering instance.
 func (c *Client) On(id string) *Client {
 	on := *c
 	on.instance, on.onlyReads = id, c.onlyReads || id != ""
 	return &on
 }
 
-// of adds the client's instance to a request.
 func (c *Client) of(r *Request) *Request {
 	if c.instance == "" {
 		return r
@@ -143,8 +142,8 @@ func (c *Client) answer(ctx context.Context, r *Request, into any) error {
 type Filter struct {
 	Selection
 	State string
-	After string // cursor from the previous page
-	Limit int    // page size, 1 to 1000; 0 means 100
+	After string // of the previous page
+	Limit int    // 1 to 1000; 0 means 100
 }
 
 func (c *Client) withBodies(query url.Values) url.Values {
@@ -156,7 +155,7 @@ func (c *Client) withBodies(query url.Values) url.Values {
 
 func limitQuery(limit int) url.Values { return url.Values{"limit": {strconv.Itoa(cmp.Or(limit, 100))}} }
 
-// OnlyRead makes the client refuse all later calls that would change something.
+// OnlyRead makes the client refuse later calls that would change something.
 func (c *Client) OnlyRead() { c.onlyReads = true }
 
 // Close closes idle connections.
@@ -191,7 +190,7 @@ func (c *Client) Health(ctx context.Context) (health.Report, error) {
 	return GetHealth.get(ctx, c, nil)
 }
 
-// Series returns the curves of the given range, one of [series.Ranges]; "" means the shortest.
+// Series returns the curves of a range, one of [series.Ranges]; "" means the shortest.
 func (c *Client) Series(ctx context.Context, name string) (series.Curves, error) {
 	return GetSeries.get(ctx, c, url.Values{"range": {name}})
 }
@@ -235,8 +234,8 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 	return list.Deliveries, err
 }
 
-// Gone returns the error for a message that is in no queue. The error describes the message's last delivery, or says
-// how far back the history goes.
+// Gone returns the error for a message that is in no queue: it has the message's last delivery, or how far back the
+// history goes.
 func (c *Client) Gone(ctx context.Context, id string) error {
 	d, found, err := c.Outcome(ctx, id, 0)
 	if err != nil {
@@ -262,8 +261,8 @@ func (c *Client) Gone(ctx context.Context, id string) error {
 	return gone
 }
 
-// Outcome returns the latest delivery of a message, waiting up to wait for the first one to finish, or else the
-// delivery in progress, if any.
+// Outcome returns the latest delivery of a message. It waits up to wait for the first one to finish, and then returns
+// the one in progress, if any.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -281,8 +280,7 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	}
 }
 
-// Pause stops receiving from a queue, or from all queues if name is "". The reason, up to 200 bytes, appears in the
-// status.
+// Pause stops receiving from a queue, or from all queues if name is "". The status shows the reason, up to 200 bytes.
 func (c *Client) Pause(ctx context.Context, name string, why Reason) (Paused, error) {
 	if name == "" {
 		return PauseAll.send(ctx, c, why)
@@ -312,15 +310,15 @@ func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[st
 	return answer.ARN, err
 }
 
-// DeleteQueue deletes an embedded queue and returns how many messages it contained. confirm must be the queue's name.
-// The environment's own queues and dead-letter queues in use cannot be deleted.
+// DeleteQueue deletes an embedded queue and returns its number of messages. confirm must be the queue's name. The
+// environment's own queues and dead-letter queues in use cannot be deleted.
 func (c *Client) DeleteQueue(ctx context.Context, name, confirm string) (int, error) {
 	n, err := DeleteQueue.get(ctx, c, url.Values{"confirm": {confirm}}, name)
 	return n["deleted"], err
 }
 
-// Send sends up to ten messages to an embedded queue. It returns once they are on disk, with one result per message,
-// in order.
+// Send sends up to ten messages to an embedded queue. It returns one result per message, in order, once they are on
+// disk.
 func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	body := SendRequest{Messages: make([]Outgoing, len(msgs))}
 	for i := range msgs {
@@ -348,9 +346,9 @@ func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) (
 	return sent, nil
 }
 
-// Drain asks the environment to drain and stop, and waits for up to wait. It returns true once all messages are
-// settled, and false if the drain is still in progress. If the environment disappears after accepting the request, it
-// counts as drained. If the drain ended before all work was done, the [Error] has Late set.
+// Drain asks the environment to drain and stop. It returns true once all messages are settled, and false if that
+// takes longer than wait. An environment that disappears after accepting the request counts as drained. If the drain
+// ended before all work was done, the [Error] has Late set.
 func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	until := time.Now().Add(wait)
 	for agreed := false; ; agreed = true {
@@ -373,14 +371,13 @@ func (c *Client) Deploy(ctx context.Context, path string) (DeployResult, error) 
 	return Deploy.send(ctx, c, DeployRequest{path})
 }
 
-// Reload applies changed files, like SIGHUP. The error has a [Detail] for each problem in the task file. Its status
-// is as for Deploy.
+// Reload applies changed files, like SIGHUP. The error has a [Detail] for each problem in the task file, and a status
+// as for Deploy.
 func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return Reload.send(ctx, c, NoBody{})
 }
 
-// Count counts the selected messages of an embedded queue. It takes at most within; 0 means the time limit for
-// listing a page.
+// Count counts the selected messages of an embedded queue for at most within; 0 means the time limit of a page.
 func (c *Client) Count(ctx context.Context, name string, sel Selection, within time.Duration) (Total, error) {
 	query := sel.query()
 	if within > 0 {
@@ -399,8 +396,8 @@ func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }
 
-// Edit atomically replaces the message id with msg in the queue to, and returns the new message's ID. If to is "",
-// msg is sent to the queue that the message was dead-lettered from.
+// Edit atomically replaces the message id with msg in the queue to, and returns the new ID. If to is "", msg goes to
+// the queue that the message was dead-lettered from.
 func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (string, error) {
 	answer, err := EditMessage.send(ctx, c, EditRequest{msg, to},
 		name, id)
@@ -414,15 +411,14 @@ func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (s
 	return answer.Results[0].ID, nil
 }
 
-// Move moves up to 1000 messages to another queue and returns how many were moved. If to is "", each message returns
-// to its source queue.
+// Move moves up to 1000 messages to another queue and returns their number. If to is "", each message returns to its
+// source queue.
 func (c *Client) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	n, err := MoveMessages.send(ctx, c, MoveRequest{IDs: ids, To: to}, from)
 	return n["moved"], err
 }
 
-// Delete deletes up to 1000 messages and returns how many were deleted. To delete more than one, confirm must be
-// their number.
+// Delete deletes up to 1000 messages and returns their number. To delete more than one, confirm must be that number.
 func (c *Client) Delete(ctx context.Context, name string, ids []string, confirm int64) (int, error) {
 	answer, err := DeleteMessages.send(ctx, c, Deletion{IDs: ids, Confirm: confirm}, name)
 	return answer.Deleted, err
@@ -445,7 +441,7 @@ func (c *Client) Tasks(ctx context.Context) (TasksStatus, error) {
 	return GetTasks.get(ctx, c, nil)
 }
 
-// TaskHistory returns up to limit runs of a task, newest first. An empty name means all tasks, limit 0 means 100.
+// TaskHistory returns up to limit runs, newest first; 0 means 100. An empty name means all tasks.
 func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]TaskRun, error) {
 	if name == "" {
 		list, err := GetHistory.get(ctx, c, limitQuery(limit))
@@ -461,7 +457,7 @@ func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 	return RunTask.send(ctx, c, NoBody{}, name)
 }
 
-// PauseTask makes the environment skip a task's runs until ResumeTask. The reason is as in Pause.
+// PauseTask skips a task's runs until ResumeTask. The reason is as in Pause.
 func (c *Client) PauseTask(ctx context.Context, name, why string) error {
 	_, err := PauseTask.send(ctx, c, Reason{Reason: why}, name)
 	return err
@@ -509,7 +505,7 @@ func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error 
 	return err
 }
 
-// Exchange returns the last recorded request for a message and its answer. The error has status 404 if there is no such request.
+// Exchange returns the last recorded request for a message and its answer. The error has status 404 if there is none.
 func (c *Client) Exchange(ctx context.Context, id string) (Exchange, error) {
 	return GetExchange.get(ctx, c, url.Values{"body": {"1"}}, id)
 }
@@ -519,14 +515,13 @@ func (c *Client) Configuration(ctx context.Context) (Configuration, error) {
 	return GetConfiguration.get(ctx, c, nil)
 }
 
-// PreviewChange returns the effect of a change to the settings file. The error has a [Detail] for each invalid
-// option.
+// PreviewChange returns the effect of a change of settings. The error has a [Detail] for each invalid option.
 func (c *Client) PreviewChange(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
 	return PreviewSettings.send(ctx, c, change)
 }
 
-// ChangeSettings writes a change to the settings file and applies it if possible without a restart. The error has
-// status 409 if the file has changed since the base.
+// ChangeSettings writes a change and applies it if possible without a restart. The error has status 409 if the
+// settings have changed since the base.
 func (c *Client) ChangeSettings(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
 	return ChangeSettings.send(ctx, c, change)
 }

@@ -4,28 +4,28 @@ import "time"
 
 // Effects of changing an option.
 const (
-	EffectReload  = "reload" // takes effect when the change is saved
-	EffectApp     = "app"    // takes effect through a restart of the app's processes, one after the other
+	EffectReload  = "reload" // when the change is saved
+	EffectApp     = "app"    // after a restart of the app's processes, one after the other
 	EffectRestart = "restart"
 )
 
 // Configuration holds all options of an environment and describes its settings file.
 type Configuration struct {
-	// Shared are the settings for all instances, which a change alters; nil if a change alters the settings file.
+	// Shared are the settings for all instances; if nil, a change alters the settings file.
 	Shared *SharedSettings `json:"shared,omitempty"`
-	// Hash is the hash of the shared settings or of the settings file, which a change must use as its base.
+	// Hash of the shared settings or of the settings file, the base of a change.
 	File   string `json:"file"`
 	Exists bool   `json:"exists"`
 	Hash   string `json:"hash"`
-	// Blocks are the sections of Elastic Beanstalk's configuration page, and Topics the groups of all options.
+	// Blocks are the sections of Elastic Beanstalk's configuration page, Topics the groups of all options.
 	Blocks []string `json:"blocks"`
 	Topics []string `json:"topics"`
 	// Options are in the order of docs/options.md.
 	Options []ConfigOption `json:"options"`
 	// Queues is empty if the environment only serves queues.
 	Queues []ConfigQueue `json:"queues"`
-	// Changes are the differences between the settings files and the running process; Problem is set if they cannot
-	// be read.
+	// Changes are pending: in the settings files but not in the running process. Problem is set if they cannot be
+	// read.
 	Changes []OptionChange `json:"changes,omitempty"`
 	Problem string         `json:"problem,omitempty"`
 }
@@ -35,44 +35,44 @@ type SharedSettings struct {
 	Revision int64     `json:"revision"` // 0 before the first change
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at,omitzero"`
-	// RolledBack says which instance rejected the change before, and why; "" if this is no rollback.
+	// RolledBack is the instance that rejected the previous change, and why; "" if this is no rollback.
 	RolledBack string `json:"rolled_back,omitempty"`
 }
 
 // ConfigOption is an option with its value, documentation and editing rules.
 type ConfigOption struct {
 	DescribedOption
-	// Block is one of [Configuration].Blocks, or "" for options not on that page. Topic is one of its Topics.
+	// Block is one of [Configuration].Blocks, or "". Topic is one of its Topics.
 	Block string `json:"block,omitempty"`
 	Topic string `json:"topic"`
-	// Label is the display name. Key is the name in the settings file; "" if it is not allowed there.
+	// Key is the name in the settings file; "" if it is not allowed there.
 	Label  string `json:"label"`
 	Key    string `json:"key,omitempty"`
 	Help   string `json:"help"`
 	Detail string `json:"detail,omitempty"`
-	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is the unit of a number
-	// without a suffix, if any.
+	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is that of a number without a
+	// suffix.
 	Type string `json:"type"`
 	Unit string `json:"unit,omitempty"`
-	// Default is a description if the default is not fixed. Allowed describes the valid values.
+	// Default may be a description. Allowed describes the valid values.
 	Default string   `json:"default"`
 	Allowed string   `json:"allowed"`
 	Choices []string `json:"choices,omitempty"`
-	// Hidden is true if at least a part of the value is redacted.
+	// Hidden means that at least a part of the value is redacted.
 	Hidden bool `json:"hidden,omitempty"`
-	// Scope is required to change the option. Effect is an Effect constant. Locked is the reason why the settings
-	// file cannot change it, or "".
+	// Scope is required to change the option. Effect is an Effect constant. Locked is why the settings file cannot
+	// change it.
 	Scope  string `json:"scope"`
 	Effect string `json:"effect"`
 	Locked string `json:"locked,omitempty"`
-	// Overridden is the variable or flag that overrides the shared settings on this instance, or "".
+	// Overridden is the variable or flag that overrides the shared settings on this instance.
 	Overridden string `json:"overridden,omitempty"`
 }
 
 // ConfigQueue holds the settings of one queue.
 type ConfigQueue struct {
 	Name string `json:"name"`
-	// Settings have the names used in a change, such as "http-path of payments".
+	// The names are those used in a change, such as "http-path of payments".
 	Settings []ConfigOption `json:"settings"`
 }
 
@@ -99,23 +99,22 @@ type SettingsChange struct {
 	// Set maps options to their new values; nil removes an option from the file. Any name of an option is accepted;
 	// "http-path of payments" is a setting of one queue.
 	Set map[string]*string `json:"set"`
-	// Base is [Configuration].Hash when the change was made. It is not needed for a preview.
+	// Base is [Configuration].Hash when the change was made. A preview does not need it.
 	Base string `json:"base,omitempty"`
 }
 
 // SettingsPreview is the effect of a change of settings.
 type SettingsPreview struct {
-	// File is the settings file, or the revision of the shared settings. Revision is the revision of a change of the
-	// shared settings; 0 for a preview or a file.
+	// File is the settings file, or the revision of the shared settings. Revision is that of a change of the shared
+	// settings; 0 for a preview or a file.
 	File     string `json:"file"`
 	Revision int64  `json:"revision,omitempty"`
-	// Base and Hash are the hashes of the file before and after the change.
+	// Hashes before and after the change.
 	Base  string     `json:"base"`
 	Hash  string     `json:"hash"`
 	Scope string     `json:"scope"`
 	Lines []FileLine `json:"lines"`
-	// Changes are the options whose effective value changes. After a change, those without Restart are already in
-	// force.
+	// Changes are the options whose effective value changes. After a change, those without Restart are in force.
 	Changes []OptionChange `json:"changes"`
 	// Warnings are values that are valid but probably unintended.
 	Warnings []Detail `json:"warnings,omitempty"`
@@ -123,7 +122,7 @@ type SettingsPreview struct {
 
 // FileLine is a line added to or removed from the settings file.
 type FileLine struct {
-	// Line is the line number, from 1, in the new file if Added, otherwise in the previous one.
+	// Line numbers start at 1, in the new file if Added, otherwise in the previous one.
 	Line  int    `json:"line"`
 	Added bool   `json:"added"`
 	Text  string `json:"text"`

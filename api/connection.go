@@ -21,29 +21,28 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// maxAnswer limits the size of an answer. A page of messages is far below it.
+// A page of messages is far below this limit of an answer.
 const maxAnswer = 256 << 20
 
-// connection is the [Transport] over HTTP.
 type connection struct {
 	instance       Instance
 	dataDir, token string       // "" for a [Peer]
-	quick, slow    *http.Client // slow is for routes with their own time limit
-	most           int64        // maximum bytes of an answer
+	quick, slow    *http.Client // slow: routes with their own time limit
+	most           int64        // bytes of an answer
 }
 
-// Peer is a connection to the console of another instance, which may only be read from.
+// Peer is a read-only connection to the console of another instance.
 type Peer struct{ *connection }
 
 const (
-	// peerPatience limits the wait for the headers of a peer's answer.
-	peerPatience = 2 * time.Second
-	// maxPeerAnswer limits the size of a peer's answer.
+	// for the headers of an answer
+	peerPatience  = 2 * time.Second
 	maxPeerAnswer = 8 << 20
 )
 
-// NewPeer returns a connection to an instance at its Console address. It trusts only the instance's ConsoleCertificate,
-// or uses plain HTTP if that is "". In both cases, the instance must prove that it knows the secret.
+// NewPeer returns a connection to an instance at its Console address. It trusts only the instance's
+// ConsoleCertificate, or uses plain HTTP if that is "". In both cases, the instance must prove that it knows the
+// secret.
 func NewPeer(instance Instance, secret string) *Peer {
 	c := &connection{instance: instance, most: maxPeerAnswer}
 	c.quick = c.client(peerPatience, secret)
@@ -51,7 +50,7 @@ func NewPeer(instance Instance, secret string) *Peer {
 	return &Peer{c}
 }
 
-// Follow sends a request for a stream and calls each for every line of it.
+// Follow calls each for every line of a stream.
 func (p *Peer) Follow(ctx context.Context, r *Request, each func(line []byte) error) error {
 	return p.stream(ctx, r, each)
 }
@@ -66,10 +65,9 @@ func Unproved(err error) bool {
 	return errors.Is(err, errCertificate) || errors.As(err, &unproved)
 }
 
-// errCertificate is the cause of an error about a certificate that is not the expected one.
 var errCertificate = errors.New("unexpected certificate")
 
-// newConnection returns a connection that trusts only the instance's certificate and follows no redirects.
+// Only the instance's certificate is trusted, and no redirects are followed.
 func newConnection(instance Instance, dataDir, token string) *connection {
 	c := &connection{instance: instance, dataDir: dataDir, token: token, most: maxAnswer}
 	secret := ""
@@ -81,11 +79,10 @@ func newConnection(instance Instance, dataDir, token string) *connection {
 	return c
 }
 
-// client returns an HTTP client that waits for response headers for up to patience, from servers that know the secret,
-// if there is one.
+// Servers must prove that they know the secret, if there is one.
 func (c *connection) client(patience time.Duration, secret string) *http.Client {
 	transport := &http.Transport{
-		// Exactly one certificate is trusted, regardless of its name and issuer.
+		// The name and issuer of the trusted certificate do not matter.
 		TLSClientConfig:       &tls.Config{InsecureSkipVerify: true, VerifyConnection: c.checkCertificate},
 		DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
 		ResponseHeaderTimeout: patience,
@@ -98,8 +95,7 @@ func (c *connection) client(patience time.Duration, secret string) *http.Client 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// checkCertificate accepts only the certificate named in the instance file. It rereads the file in case the
-// certificate has changed since Dial.
+// The certificate may have changed since Dial, so the instance file is read again.
 func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	shown := CertificateFingerprint(s.PeerCertificates[0].Raw)
 	if shown == c.instance.ConsoleCertificate {
@@ -131,7 +127,7 @@ func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
 }
 
 func (c *connection) send(ctx context.Context, r *Request, accept string) (*http.Response, error) {
-	if r.Body != nil && c.token == "" { // a peer may only be read from, and the server's identity cannot be verified without a token
+	if r.Body != nil && c.token == "" { // read-only peer, or no token that would verify the server's identity
 		return nil, c.unauthorized(NewError(http.StatusUnauthorized, "this needs the console's token", ""))
 	}
 	var payload io.Reader
@@ -190,7 +186,6 @@ func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) erro
 	})
 }
 
-// stream calls each for every line of a stream.
 func (c *connection) stream(ctx context.Context, r *Request, each func(line []byte) error) error {
 	resp, err := c.send(ctx, r, "text/event-stream")
 	if err != nil {
@@ -215,7 +210,6 @@ func (c *connection) stream(ctx context.Context, r *Request, each func(line []by
 	return ctx.Err()
 }
 
-// unanswered explains why there was no answer.
 func (c *connection) unanswered(err error) error {
 	if c.dataDir == "" {
 		return fmt.Errorf("reading from the console at %s: %w", c.instance.Console, err)
@@ -261,7 +255,6 @@ func (c *connection) decode(status int, data []byte, into any) error {
 	return refusal
 }
 
-// unauthorized explains where the token should have come from.
 func (c *connection) unauthorized(refusal *Error) error {
 	if c.token != "" {
 		refusal.Message = "the console at " + c.instance.Console + " rejects the token of " + c.dataDir

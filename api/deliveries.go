@@ -13,20 +13,19 @@ const DefaultDeliveries = 10_000
 type Delivery struct {
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue"`
-	// Outcome is "done", "failed" or "unreached", or [InWork] while the delivery is in progress.
+	// Outcome is "done", "failed", "unreached" or [InWork].
 	Outcome string `json:"outcome"`
-	Status  int    `json:"status,omitempty"` // HTTP status; 0 if there was no answer
+	Status  int    `json:"status,omitempty"` // of HTTP; 0 without an answer
 	Reason  string `json:"reason,omitempty"`
-	Answer  string `json:"answer,omitempty"` // start of the answer if it was not a success
+	Answer  string `json:"answer,omitempty"` // start of an answer that was not a success
 	// Attempt counts deliveries by this process, ReceiveCount receives from the queue.
 	Attempt      int `json:"attempt,omitempty"`
 	ReceiveCount int `json:"receive_count,omitempty"`
-	// DurationMS is the app's response time, WaitMS the time from sending to the start of this attempt.
+	// DurationMS is the app's response time, WaitMS the time from sending to this attempt.
 	DurationMS int64     `json:"duration_ms"`
 	WaitMS     int64     `json:"wait_ms"`
 	At         time.Time `json:"at"`
-	// RetryAt is when the message becomes visible again, if known. DeadLetterQueue is set if this was the last
-	// attempt.
+	// RetryAt is when the message becomes visible again, if known. DeadLetterQueue is set after the last attempt.
 	RetryAt         time.Time `json:"retry_at,omitzero"`
 	DeadLetterQueue string    `json:"dead_letter_queue,omitempty"`
 }
@@ -34,14 +33,14 @@ type Delivery struct {
 // DeliveryList is the answer of /api/v1/deliveries.
 type DeliveryList struct {
 	Deliveries []Delivery `json:"deliveries"`
-	// Since is the start of the history: earlier deliveries are forgotten.
+	// Deliveries before Since are forgotten.
 	Since time.Time `json:"since,omitzero"`
 }
 
 // InWork is the outcome of a delivery in progress. Its DurationMS is the time since its start.
 const InWork = "in work"
 
-// Tried reports whether the delivery counts as an attempt. It does not if the app was not ready.
+// Tried is false if the app was not ready, so that the delivery is not an attempt.
 func (d *Delivery) Tried() bool {
 	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
 }
@@ -53,8 +52,7 @@ func (d *Delivery) Done() bool { return d.Outcome == queue.Done.String() }
 type Problem struct {
 	Queue  string `json:"queue"`
 	Reason string `json:"reason"`
-	// Count is the number of remembered failures between First and Last. LastMessageID is the message of the last
-	// one.
+	// Count is the number of remembered failures between First and Last.
 	Count         int       `json:"count"`
 	First         time.Time `json:"first"`
 	Last          time.Time `json:"last"`

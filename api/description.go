@@ -10,21 +10,21 @@ import (
 type Description struct {
 	Environment string `json:"environment"`
 	Running     bool   `json:"running"`
-	// Version is tendril's version, AppVersion the app's; "" if tendril runs no app.
+	// Version is tendril's, AppVersion the app's; "" if tendril runs no app.
 	Version    string `json:"version"`
 	AppVersion string `json:"app_version,omitempty"`
-	// PID, StartedAt and State, a State constant, are zero if no process runs.
+	// Zero if no process runs; State is a State constant.
 	PID       int       `json:"pid,omitempty"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	State     string    `json:"state,omitempty"`
-	// Region is the region of queues on Amazon SQS, or the one in the ARNs of embedded queues.
+	// Region of the queues on Amazon SQS, or in the ARNs of embedded queues.
 	Region string `json:"region"`
 	// Queues are in the order of the settings.
 	Queues []DescribedQueue `json:"queues"`
 	// Processes are the app's processes, or a local Lambda function.
 	Processes []DescribedProcess `json:"processes,omitempty"`
-	Tasks     *TasksStatus       `json:"tasks,omitempty"` // nil if there are no periodic tasks
-	// Election describes how the leader is elected, "" if none is needed. Leader is nil if no process runs.
+	Tasks     *TasksStatus       `json:"tasks,omitempty"` // nil without periodic tasks
+	// Election is "" if no leader is needed. Leader is nil if no process runs.
 	Election string  `json:"election,omitempty"`
 	Leader   *Leader `json:"leader,omitempty"`
 	// Scaling is nil if the size is fixed. If no process runs, only target and bounds are set.
@@ -65,7 +65,7 @@ type DescribedQueue struct {
 	// Attributes are the SQS attributes in effect or to be set.
 	Attributes      map[string]string `json:"attributes,omitempty"`
 	DeadLetterQueue *DescribedQueue   `json:"dead_letter_queue,omitempty"`
-	// Settings are the queue's settings in force; empty for a dead-letter queue.
+	// Settings are empty for a dead-letter queue.
 	Settings []DescribedOption `json:"settings,omitempty"`
 }
 
@@ -83,7 +83,7 @@ type Resource struct {
 	ARN    string `json:"arn,omitempty"`
 	URL    string `json:"url,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Owned is true if 'tendril terminate' deletes the resource. Note explains why it is not owned or could not be
+	// Owned means that 'tendril terminate' deletes the resource. Note explains why it is not owned or could not be
 	// read.
 	Owned bool   `json:"owned"`
 	Note  string `json:"note,omitempty"`
@@ -92,15 +92,15 @@ type Resource struct {
 // OptionValue is a value and its origin.
 type OptionValue struct {
 	Value string `json:"value"`
-	// Layer is "default", "bundle", "file", "environment" or "flag". Where is the position, such as "tendril.yaml:3";
-	// "" for a default.
+	// Layer is "default", "bundle", "file", "environment" or "flag". Where is for example "tendril.yaml:3"; "" for a
+	// default.
 	Layer string `json:"layer"`
 	Where string `json:"where,omitempty"`
 }
 
 // DescribedOption is an option and its value in force.
 type DescribedOption struct {
-	Name string `json:"name"` // for a queue's setting, the key in tendril.yaml
+	Name string `json:"name"` // a queue's setting has its key in tendril.yaml
 	OptionValue
 	// SetBy holds the values of all layers, weakest first, if the option is set.
 	SetBy []OptionValue `json:"set_by,omitempty"`
@@ -108,16 +108,16 @@ type DescribedOption struct {
 
 // OptionChange is an option whose configured value differs from the running process.
 type OptionChange struct {
-	// Name is the option's name, followed by " of " and the queue for a queue's own setting.
+	// Name of the option, followed by " of " and the queue for a queue's own setting.
 	Name string `json:"name"`
 	OptionValue
-	// Restart is true if the change needs a restart; otherwise a reload or deployment applies it.
+	// Without Restart, a reload or deployment applies the change.
 	Restart bool `json:"restart"`
-	// RestartsApp is true if the change restarts the app's processes, one after the other.
+	// RestartsApp means that the app's processes restart, one after the other.
 	RestartsApp bool `json:"restarts_app,omitempty"`
 }
 
-// Option returns an option by name, and its pending changes, including changes for single queues.
+// Option returns an option, and its pending changes, including changes for single queues.
 func (d *Description) Option(name string) (found DescribedOption, changes []OptionChange) {
 	for _, o := range d.Options {
 		if o.Name == name {

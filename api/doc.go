@@ -7,6 +7,5 @@
 //	status, err := client.Status(ctx)
 //
 // The server uses the same types. A refused request returns an [*Error] with a hint. If no environment runs, errors
-// wrap
-// [ErrNotRunning].
+// wrap [ErrNotRunning].
 package api

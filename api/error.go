@@ -9,16 +9,16 @@ type Error struct {
 	Status  int    `json:"-"`
 	Message string `json:"error"`
 	Hint    string `json:"hint,omitempty"`
-	// Code is the code of the underlying [queue.Error]; "" if the queue did not cause the error.
+	// Code is that of the underlying [queue.Error], or "".
 	Code string `json:"code,omitempty"`
 	// RequestID is the value of [RequestIDHeader], which also appears in the log.
 	RequestID string   `json:"request_id,omitempty"`
 	Details   []Detail `json:"details,omitempty"`
-	// Switched, Step and Output come from the underlying [DeployError].
+	// These fields come from the underlying [DeployError].
 	Switched bool     `json:"switched,omitempty"`
 	Step     string   `json:"step,omitempty"`
 	Output   []string `json:"output,omitempty"`
-	// Late is true if a drain ended before all work was done.
+	// Late means that a drain ended before all work was done.
 	Late bool `json:"late,omitempty"`
 
 	cause error
@@ -26,7 +26,7 @@ type Error struct {
 
 // Detail is one of several problems.
 type Detail struct {
-	// Option is the affected option as named in the request, or "".
+	// Option is named as in the request, or "".
 	Option string `json:"option,omitempty"`
 	Text   string `json:"error"`
 	Hint   string `json:"hint,omitempty"`
@@ -34,11 +34,10 @@ type Detail struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns the cause if the client itself detected the problem, else nil.
+// Unwrap returns the cause if the client itself detected the problem.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether target is a [queue.Error] with the same code, so that errors.Is(err, queue.ErrNoQueue) works for
-// errors of a [Client].
+// Is reports whether target is a [queue.Error] with the same code, so that errors.Is(err, queue.ErrNoQueue) works.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*queue.Error)
 	return ok && t.Code != "" && t.Code == e.Code

@@ -45,7 +45,7 @@ func (f *EventFilter) query() url.Values {
 type LineFilter struct {
 	After, Before int64 // as in [EventFilter]
 	Limit         int
-	Process       string // empty for all; [eventlog.Own] for tendril itself
+	Process       string // "" for all; [eventlog.Own] for tendril
 	Level         slog.Level
 	Until         time.Time // exclusive; zero means no bound
 	Match         string    // substring of the text, ignoring case

@@ -11,14 +11,14 @@ const MaxRecording = 5 * time.Minute
 type Exchange struct {
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue,omitempty"`
-	// Request holds the request line and headers, Body up to 64 KiB of the body.
+	// Request holds the request line and headers, Body up to 64 KiB.
 	URL      string   `json:"url,omitempty"`
 	Request  []string `json:"request"`
 	Body     string   `json:"body"`
 	BodySize int      `json:"body_size"`
-	// BodyHidden is true if bodies and headers are omitted because they were not requested.
+	// BodyHidden means that bodies and headers were not requested.
 	BodyHidden bool `json:"body_hidden,omitempty"`
-	// Answer holds the status line and headers, if there was an answer; AnswerBody up to 16 KiB of its body.
+	// Answer holds the status line and headers, AnswerBody up to 16 KiB.
 	Answer     []string  `json:"answer,omitempty"`
 	AnswerBody string    `json:"answer_body,omitempty"`
 	Error      string    `json:"error,omitempty"`
@@ -29,7 +29,7 @@ type Exchange struct {
 type (
 	// RecordRequest is the request to record exchanges.
 	RecordRequest struct {
-		// For is the duration of the recording, up to 5m.
+		// For is the duration, up to 5m.
 		For string `json:"for"`
 	}
 	// Recording is the answer of a [RecordRequest].

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxAsked is how many instances [FromEach] asks, and parallelAsked how many at the same time.
+	// Instances that [FromEach] asks, in all and at the same time.
 	maxAsked      = 50
 	parallelAsked = 16
 )
@@ -25,7 +25,7 @@ type FromInstance[T any] struct {
 	Err      error
 }
 
-// FromEach asks several instances through the console of c, up to 50 of them.
+// FromEach asks up to 50 instances through the console of c.
 func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask func(context.Context, *Client) (T, error)) []FromInstance[T] {
 	answers := make([]FromInstance[T], len(all))
 	var asking errgroup.Group
@@ -49,7 +49,7 @@ func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask fu
 	return answers
 }
 
-// Readable returns the instances that have a record, and therefore can be chosen by their ID.
+// Readable returns the instances with a record, which can be chosen by their ID.
 func (all *Instances) Readable() []KnownInstance {
 	return slices.DeleteFunc(slices.Clone(all.Instances), func(one KnownInstance) bool { return one.ID == "" })
 }

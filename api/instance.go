@@ -30,30 +30,29 @@ var ErrNotRunning = errors.New("no environment is running")
 type Instance struct {
 	PID     int    `json:"pid"`
 	Version string `json:"version"`
-	// Program identifies the executable; the zero value if written by an older version.
+	// Program is zero if an older version wrote the file.
 	Program     Program `json:"program,omitzero"`
 	Environment string  `json:"environment"`
-	// Console is the local host:port of the console, "" if it is off. ConsoleCertificate is the fingerprint of its
-	// certificate, "" for plain HTTP.
+	// Console is the local host:port, "" if the console is off. ConsoleCertificate is its certificate's fingerprint,
+	// "" for plain HTTP.
 	Console            string `json:"console"`
 	ConsoleCertificate string `json:"console_certificate,omitempty"`
 	// Endpoint is the URL of the embedded SQS endpoint; "" for Amazon SQS.
 	Endpoint  string `json:"endpoint"`
 	Region    string `json:"region"`
 	AccountID string `json:"account_id"`
-	// Queues are the queues the worker receives from, in order; empty if the environment only serves queues.
+	// Queues that the worker receives from, in order; empty if the environment only serves queues.
 	Queues    []InstanceQueue `json:"queues,omitempty"`
 	StartedAt time.Time       `json:"started_at"`
-	// AppPort is the port of the app's first replica; 0 if there is none.
+	// AppPort is the port of the app's first replica, or 0.
 	AppPort int `json:"app_port,omitempty"`
 	// Folder is the absolute path of the app's folder, or else the working directory of 'tendril up'.
 	Folder string `json:"folder,omitempty"`
-	// AppliesMachine is true if deployments apply the sections of .ebextensions that change the machine.
+	// AppliesMachine means that deployments apply the sections of .ebextensions that change the machine.
 	AppliesMachine bool `json:"applies_machine,omitempty"`
 }
 
-// Program identifies the executable of a running process. It is recorded because other processes cannot read it in
-// /proc.
+// Program identifies the executable of a running process, which other processes cannot read in /proc.
 type Program struct {
 	Path string `json:"path"`
 	// ID changes when the file is replaced.
@@ -82,7 +81,7 @@ type InstanceQueue struct {
 	Name            string `json:"name"`
 	URL             string `json:"url"`
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
-	Embedded        bool   `json:"embedded"` // true unless the queue is on Amazon SQS
+	Embedded        bool   `json:"embedded"` // false on Amazon SQS
 }
 
 // Queue returns a queue by name, or the first for "", or else the zero value.
@@ -129,8 +128,7 @@ func remove(path string) error {
 }
 
 // ReadInstance returns the environment running on dataDir. The error wraps [ErrNotRunning] if there is no file, or if
-// the process that wrote it no longer holds the claim. The process ID is not checked, because it may have been
-// reused.
+// the process that wrote it no longer holds the claim. The process ID may have been reused, so it proves nothing.
 func ReadInstance(dataDir string) (*Instance, error) {
 	path := filepath.Join(dataDir, InstanceFile)
 	data, err := os.ReadFile(path)
@@ -179,7 +177,7 @@ func DataDirectories(stateFolder string) (dirs []string) {
 	return append(dirs, stateFolder)
 }
 
-// elsewhere is the name prefix of links to data directories outside the state folder.
+// Prefix of links to data directories outside the state folder.
 const elsewhere = "elsewhere-"
 
 // Announce lets [DataDirectories] find a data directory outside the state folder, by a symbolic link. The returned
@@ -252,15 +250,14 @@ func ProcessAlive(pid int) bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// claimFile is locked by the process that owns the data directory.
 const claimFile = "instance.lock"
 
-// ErrClaimed reports that another process owns the data directory.
+// ErrClaimed means that another process owns the data directory.
 var ErrClaimed = errors.New("another environment is running")
 
 // Claim makes this process the owner of the instance file and token in dataDir, which must exist, until it calls
-// release or exits. This keeps a second process from overwriting or removing those files. The error wraps
-// [ErrClaimed] if another running process is the owner.
+// release or exits, so that no second process overwrites or removes those files. The error wraps [ErrClaimed] if
+// another running process is the owner.
 func Claim(dataDir string) (release func() error, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dataDir, claimFile))
 	if err != nil {
@@ -282,15 +279,14 @@ func Claim(dataDir string) (release func() error, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 
-	// Unlock before closing: a child process being started may hold a copy of the descriptor.
+	// A child process being started may hold a copy of the descriptor, so closing alone would not unlock.
 	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 }
 
-// claimTries limits attempts to claim while other processes briefly check the claim.
+// Other processes briefly hold the lock to check the claim.
 const claimTries = 100
 
-// lockExclusive locks a file unless another process holds an exclusive lock. It retries while [isClaimed] briefly
-// shares the lock.
+// lockExclusive retries while [isClaimed] briefly shares the lock.
 func lockExclusive(f *os.File) (err error) {
 	for range claimTries {
 		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
@@ -305,7 +301,6 @@ func lockExclusive(f *os.File) (err error) {
 	return err
 }
 
-// isClaimed reports whether a living process has claimed the data directory.
 func isClaimed(dataDir string) (claimed bool, err error) {
 	f, err := os.OpenFile(filepath.Join(dataDir, claimFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -327,7 +322,7 @@ const TokenFile = "console.token"
 // NewToken returns 256 random bits as 64 hexadecimal digits.
 func NewToken() string {
 	var raw [32]byte
-	rand.Read(raw[:]) // cannot fail: the runtime ends the program if there is no randomness
+	rand.Read(raw[:]) // cannot fail
 	return hex.EncodeToString(raw[:])
 }
 

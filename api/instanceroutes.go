@@ -29,7 +29,7 @@ type RollbackRequest struct {
 // ScaleDecisions holds the latest scaling decisions.
 type ScaleDecisions struct {
 	Advice bool `json:"advice,omitempty"`
-	// Decisions are the last hundred, newest first, with their inputs.
+	// Decisions are the last hundred, newest first.
 	Decisions []ScaleDecision `json:"decisions"`
 }
 
@@ -38,8 +38,8 @@ type ScaleInputs struct {
 	Ready         int      `json:"ready"`
 	Backlog       *float64 `json:"backlog,omitempty"`
 	OldestSeconds *float64 `json:"oldest_seconds,omitempty"`
-	BusyPercent   *float64 `json:"busy_percent,omitempty"` // share of delivery slots in use
-	CPUPercent    *float64 `json:"cpu_percent,omitempty"`  // of all processors of the machine
+	BusyPercent   *float64 `json:"busy_percent,omitempty"` // delivery slots in use
+	CPUPercent    *float64 `json:"cpu_percent,omitempty"`  // of all processors
 	Hold          string   `json:"hold,omitempty"`         // why the size must not change
 }
 
@@ -47,23 +47,22 @@ type ScaleInputs struct {
 type Instances struct {
 	// Instances starts with this instance.
 	Instances []KnownInstance `json:"instances"`
-	// Election describes how the leader is elected; "" if none is needed.
+	// Election is "" if no leader is needed.
 	Election string `json:"election,omitempty"`
 	// Revision is the latest desired state that this instance knows; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
-	// Shared describes the settings for all instances; nil without a fleet key.
+	// Shared is nil without a fleet key.
 	Shared *SharedSettings `json:"shared,omitempty"`
-	// Unread is why the records of the other instances could not be read, so that the list lacks them; "" if it does not.
+	// Unread is why the records of the other instances could not be read, so that the list lacks them.
 	Unread string `json:"unread,omitempty"`
 	// Notes explain missing information.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// SourceRegistry is the Source of an instance that is known by its record in the registry.
+// SourceRegistry is the Source of an instance with a record in the registry.
 const SourceRegistry = "registry"
 
-// Applied counts the instances that have applied a change for all instances, and names the reachable ones that have not,
-// and the unreachable ones.
+// Applied counts the instances that have applied a change for all instances, and names the others.
 func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, unreachable []string) {
 	for i := range all.Instances {
 		switch one := &all.Instances[i]; {
@@ -78,7 +77,7 @@ func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, 
 	return done, behind, unreachable
 }
 
-// Rollout describes which instances run a version, and returns the names of those that cannot be reached.
+// Rollout describes which instances run a version, and names those that cannot be reached.
 func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 	if all.Unread != "" {
 		return fmt.Sprintf("version %d: it is not known which instances run it: %s", number, all.Unread), nil
@@ -111,33 +110,31 @@ func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 
 // KnownInstance describes an instance. Unknown values are omitted.
 type KnownInstance struct {
-	// ID is new each time the instance starts. It is "" if the instance has no record in a registry. See [Client.On].
+	// ID is new at each start; "" without a record in a registry. See [Client.On].
 	ID string `json:"id,omitempty"`
-	// NoDetails is why the answering instance cannot read from this one; "" if it can.
+	// NoDetails is why the answering instance cannot read from this one.
 	NoDetails string `json:"no_details,omitempty"`
 	// Name is the host and process ID, or the ID in the Auto Scaling group.
 	Name string `json:"name"`
-	// Member is the ID in the Auto Scaling group; "" if unknown.
+	// Member is the ID in the Auto Scaling group, if known.
 	Member string `json:"member,omitempty"`
-	// This is true for the answering instance. Source is "process", "registry", "lease", or "asg:" followed by the
-	// name of a group.
+	// This marks the answering instance. Source is "process", "registry", "lease", or "asg:" and the name of a group.
 	This   bool   `json:"this,omitempty"`
 	Source string `json:"source"`
 	State  string `json:"state,omitempty"`
-	// Leads is true for the leader of Term. LeaseAgeSeconds is the time since the answering instance last saw the
-	// lease renewed.
+	// Leads marks the leader of Term. LeaseAgeSeconds is the time since the answering instance last saw the lease
+	// renewed.
 	Leads           bool    `json:"leads,omitempty"`
 	Term            int64   `json:"term,omitempty"`
 	LeaseAgeSeconds float64 `json:"lease_age_seconds,omitempty"`
-	// Version is tendril's version, AppVersion the app's.
-	Version    string    `json:"version,omitempty"`
-	AppVersion string    `json:"app_version,omitempty"`
-	StartedAt  time.Time `json:"started_at,omitzero"`
-	Console    string    `json:"console,omitempty"` // host:port, as reported by the instance
-	// Health is the instance's own health status.
-	Health string         `json:"health,omitempty"`
-	Causes []health.Cause `json:"causes,omitempty"`
-	// InFlight is the number of running deliveries, of at most Slots. LongestSeconds is the age of the oldest one.
+	// Version is tendril's, AppVersion the app's.
+	Version    string         `json:"version,omitempty"`
+	AppVersion string         `json:"app_version,omitempty"`
+	StartedAt  time.Time      `json:"started_at,omitzero"`
+	Console    string         `json:"console,omitempty"` // host:port, reported by the instance
+	Health     string         `json:"health,omitempty"`
+	Causes     []health.Cause `json:"causes,omitempty"`
+	// InFlight deliveries run, of at most Slots. LongestSeconds is the age of the oldest one.
 	InFlight       *int     `json:"in_flight,omitempty"`
 	Slots          int      `json:"slots,omitempty"`
 	LongestSeconds int      `json:"longest_seconds,omitempty"`
@@ -146,23 +143,22 @@ type KnownInstance struct {
 	Deploying      bool     `json:"deploying,omitempty"`
 	// Revision is the desired state that the instance has applied; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
-	// SettingsRevision is the revision of the shared settings that it has applied, or rejected for the reason in
-	// Rejected.
+	// SettingsRevision is that of the shared settings it has applied, or Rejected for that reason.
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
-	// TakesVersions is true if the instance takes the app's version of all instances. AppNumber is the number of that
-	// version; 0 for one of this instance only.
+	// TakesVersions means that the instance follows the app's version of all instances. AppNumber is the number of
+	// that version; 0 for one of this instance only.
 	TakesVersions bool `json:"takes_versions,omitempty"`
 	AppNumber     int  `json:"app_number,omitempty"`
-	// Unreachable is true if the instance's record in the registry has not changed for 90 s. RecordAgeSeconds is the
-	// time since the answering instance last saw it change; 0 without a record, or after the first read.
+	// Unreachable means that the instance's record has not changed for 90 s. RecordAgeSeconds is the time since the
+	// answering instance last saw it change; 0 without a record, or after the first read.
 	Unreachable      bool    `json:"unreachable,omitempty"`
 	RecordAgeSeconds float64 `json:"record_age_seconds,omitempty"`
-	// NotAuthenticated is true if this instance has a fleet key and the record is not signed with it, belongs elsewhere,
-	// or is older than one already read. The other fields may be false then, and nothing is decided by them.
+	// NotAuthenticated means that this instance has a fleet key and the record is not signed with it, belongs
+	// elsewhere, or is older than one already read. The other fields may be false then, and nothing is decided by
+	// them.
 	NotAuthenticated bool `json:"not_authenticated,omitempty"`
-	// Unhealthy is true if the group considers the instance unhealthy. Protected is the scale-in protection, nil if
-	// unknown.
+	// Unhealthy is the group's opinion. Protected is the scale-in protection, nil if unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`
 	Protected *bool `json:"protected,omitempty"`
 	// SeenAt is the time of the group's report; zero for information from this instance.

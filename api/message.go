@@ -26,23 +26,22 @@ type Message struct {
 	// State is a Message constant; "" for a received message.
 	State string `json:"state,omitempty"`
 	Body  string `json:"body"`
-	// BodyHidden is true if bodies are shown only on request. Body, Attributes and answers are then omitted.
+	// BodyHidden means that bodies are shown only on request. Body, Attributes and answers are then omitted.
 	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
-	ReceiveCount int        `json:"receive_count,omitempty"` // receives in all queues
-	// Times are zero if they are unknown or have not been reached. VisibleAt is set for delayed and in-flight
-	// messages.
+	ReceiveCount int        `json:"receive_count,omitempty"` // in all queues
+	// Zero if unknown or not reached. VisibleAt is set for delayed and in-flight messages.
 	SentAt          time.Time `json:"sent_at,omitzero"`
 	FirstReceivedAt time.Time `json:"first_received_at,omitzero"`
 	VisibleAt       time.Time `json:"visible_at,omitzero"`
 	DeadAt          time.Time `json:"dead_at,omitzero"`
-	// DeadLetterSource is the ARN of the queue that the message was dead-lettered from.
+	// ARN of the queue that the message was dead-lettered from.
 	DeadLetterSource string `json:"dead_letter_source,omitempty"`
 	// DedupID and SequenceNumber are set in FIFO queues only, GroupID in standard queues too.
 	GroupID        string `json:"group_id,omitempty"`
 	DedupID        string `json:"dedup_id,omitempty"`
 	SequenceNumber string `json:"sequence_number,omitempty"`
-	// SenderID is the sender's account or principal, TraceHeader the AWSTraceHeader.
+	// SenderID is an account or principal, TraceHeader the AWSTraceHeader.
 	SenderID    string `json:"sender_id,omitempty"`
 	TraceHeader string `json:"trace_header,omitempty"`
 	// Attempts are the last failed deliveries, oldest first. Only embedded queues store them.
@@ -54,23 +53,22 @@ type Attempt struct {
 	At           time.Time `json:"at"`
 	Instance     string    `json:"instance,omitempty"`
 	Outcome      string    `json:"outcome"`          // as in [Delivery]
-	Status       int       `json:"status,omitempty"` // HTTP status; 0 if there was no answer
+	Status       int       `json:"status,omitempty"` // of HTTP; 0 without an answer
 	Reason       string    `json:"reason,omitempty"`
 	Answer       string    `json:"answer,omitempty"` // start of the app's answer
 	DurationMS   int64     `json:"duration_ms"`
 	ReceiveCount int       `json:"receive_count,omitempty"`
-	RetryAt      time.Time `json:"retry_at,omitzero"` // when the message became visible again, if known
+	RetryAt      time.Time `json:"retry_at,omitzero"` // when it became visible again, if known
 }
 
 // ReasonGroup groups messages of a queue by the reason of their last failure, see [broker.ReasonGroup].
 type ReasonGroup struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
-	// First and Last are the times of the oldest and newest message's dead-lettering or last failure; zero if
-	// unknown.
+	// Dead-lettering or last failure of the oldest and newest message; zero if unknown.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
-	// Hours counts the messages per hour over the last 24 hours, the current hour last.
+	// Hours counts the messages of the last 24 hours, the current hour last.
 	Hours [24]int `json:"hours"`
 }
 
@@ -89,7 +87,7 @@ type attributeJSON struct {
 	Base64 *string `json:"base64,omitempty"`
 }
 
-// MarshalJSON encodes the object sorted by name.
+// MarshalJSON sorts the object by name.
 func (as Attributes) MarshalJSON() ([]byte, error) {
 	byName := make(map[string]any, len(as))
 	for _, a := range as {
@@ -106,8 +104,7 @@ func (as Attributes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(byName)
 }
 
-// UnmarshalJSON decodes the output of MarshalJSON, and a bare JSON number as a Number. The result is sorted by name.
-// Errors name the attribute.
+// UnmarshalJSON also decodes a bare JSON number as a Number. The result is sorted by name. Errors name the attribute.
 func (as *Attributes) UnmarshalJSON(data []byte) error {
 	var byName map[string]json.RawMessage
 	if err := json.Unmarshal(data, &byName); err != nil {
@@ -178,9 +175,9 @@ func FromMessage(m *queue.Message, queueName string) Message {
 type Outgoing struct {
 	Body       string     `json:"body"`
 	Attributes Attributes `json:"attributes,omitempty"`
-	// DelaySeconds is the delay, 0 to 900; nil means the queue's default.
+	// DelaySeconds is 0 to 900; nil means the queue's default.
 	DelaySeconds *int `json:"delay_seconds,omitempty"`
-	// NotBefore hides the message until that time, however far away. FIFO queues reject it.
+	// NotBefore hides the message until then, however far away. FIFO queues reject it.
 	NotBefore time.Time `json:"not_before,omitzero"`
 	// TraceHeader becomes the AWSTraceHeader.
 	GroupID     string `json:"group_id,omitempty"`
@@ -199,7 +196,7 @@ func (o *Outgoing) ToQueue() queue.Outgoing {
 	return out
 }
 
-// fromQueue is the inverse of ToQueue; it rounds the delay up to whole seconds.
+// fromQueue rounds the delay up to whole seconds.
 func fromQueue(o *queue.Outgoing) Outgoing {
 	out := Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
 		TraceHeader: o.TraceHeader, NotBefore: o.NotBefore}

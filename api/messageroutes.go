@@ -16,9 +16,9 @@ type Selection struct {
 	// DeadSince (inclusive) and DeadUntil (exclusive) bound the time of dead-lettering.
 	DeadSince time.Time `json:"dead_since,omitzero"`
 	DeadUntil time.Time `json:"dead_until,omitzero"`
-	// Reason is the reason of a [ReasonGroup]; nil means any.
+	// Reason is that of a [ReasonGroup]; nil means any.
 	Reason *string `json:"reason,omitempty"`
-	// Through is the position of the newest message that may match, see [Queue].Newest; 0 means no limit.
+	// Through is a position as in [Queue].Newest; newer messages do not match. 0 means no limit.
 	Through int64 `json:"through,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (s *Selection) query() url.Values {
 // Total is the number of selected messages.
 type Total struct {
 	N int64 `json:"n"`
-	// Exact is false if counting ended early, so that there may be more than N.
+	// Exact is false if counting ended early and there may be more than N.
 	Exact bool `json:"exact"`
 }
 
@@ -85,6 +85,6 @@ type Placed struct {
 // EditRequest is the body of an edit: the replacement and its queue.
 type EditRequest struct {
 	Message Outgoing `json:"message"`
-	// To is the name of the target queue; "" means the queue that the original message was dead-lettered from.
+	// To is the target queue; "" means the queue that the original message was dead-lettered from.
 	To string `json:"to,omitempty"`
 }

@@ -20,7 +20,7 @@ func (w *Worker) FailingShare() float64 {
 const (
 	TaskScheduled = "Scheduled"
 	pausedTask    = "Paused"
-	TaskFailing   = "Failing" // it cannot be enqueued, or its last run failed
+	TaskFailing   = "Failing" // not enqueued, or the last run failed
 )
 
 // State summarizes the task's state in one word.
@@ -53,11 +53,10 @@ func (t *Task) Why() string {
 	return strings.Join(why, "; ")
 }
 
-// PauseText returns by whom, since when and why the task is paused, such as "by owner since 14:02 UTC: audit".
+// PauseText returns for example "by owner since 14:02 UTC: audit".
 func (t *Task) PauseText() string { return pauseText(t.PausedBy, t.PausedAt, t.PauseReason) }
 
-// First returns the most important tasks, at most most of them: failing ones, then scheduled ones by next run, then
-// paused ones.
+// First returns up to most tasks: failing ones, then scheduled ones by next run, then paused ones.
 func (t *TasksStatus) First(most int) []Task {
 	if t == nil {
 		return nil

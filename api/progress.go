@@ -12,7 +12,7 @@ import (
 // States of a queue with a worker, see [Progress].
 const (
 	QueueRunning = "Running"
-	QueueWaiting = "Waiting" // nothing is being delivered, see Why
+	QueueWaiting = "Waiting" // nothing is delivered, see Why
 	QueuePaused  = "Paused"
 	QueueFailing = "Failing" // the queue is unreachable
 )
@@ -20,23 +20,23 @@ const (
 // Progress describes whether the messages of a queue are being delivered, and why not. It is empty for a queue
 // without a worker.
 type Progress struct {
-	// State is a Queue constant. Why is its reason, or the reason why messages wait although others are delivered.
+	// State is a Queue constant. Why is its reason, or why messages wait although others are delivered.
 	State string `json:"state,omitempty"`
 	Why   string `json:"why,omitempty"`
-	// Paused is true if a person, hook or signal paused the queue. PausedBy may be unknown.
+	// Paused by a person, hook or signal; PausedBy may be unknown.
 	Paused      bool      `json:"paused"`
 	PauseReason string    `json:"pause_reason,omitempty"`
 	PausedBy    string    `json:"paused_by,omitempty"`
 	PausedAt    time.Time `json:"paused_at,omitzero"`
-	// DrainSeconds is the time until the waiting messages are delivered at the rate of the last minute; 0 if unknown,
-	// or if they do not become fewer.
+	// DrainSeconds is the time to deliver the waiting messages at the rate of the last minute; 0 if unknown, or if
+	// they do not become fewer.
 	DrainSeconds float64 `json:"drain_seconds,omitempty"`
-	// LongestDeliverySeconds is the age of the longest running delivery, of the message LongestMessageID.
+	// The longest running delivery: its age and its message.
 	LongestDeliverySeconds float64 `json:"longest_delivery_seconds,omitempty"`
 	LongestMessageID       string  `json:"longest_message_id,omitempty"`
 }
 
-// Explain sets the State and Why of all workers. It needs all of them, because they share slots and limits.
+// Explain sets the State and Why of all workers, which share slots and limits.
 func Explain(workers []Worker, limits []Limit) {
 	for i := range workers {
 		w := &workers[i]
@@ -59,7 +59,7 @@ func (w *Worker) explain(all []Worker, limits []Limit) (state, why string) {
 	return QueueRunning, why
 }
 
-// pauseText returns for example "by owner since 14:02 UTC: database upgrade".
+// The text is for example "by owner since 14:02 UTC: database upgrade".
 func pauseText(by string, at time.Time, reason string) string {
 	var words []string
 	if by != "" {
@@ -79,7 +79,7 @@ func pauseText(by string, at time.Time, reason string) string {
 	return text
 }
 
-// obstacle returns why no further delivery starts although messages wait, or "".
+// obstacle returns why no further delivery starts although messages wait.
 func (w *Worker) obstacle(all []Worker, limits []Limit) string {
 	switch {
 	case w.LimitedBy != "":
@@ -113,8 +113,7 @@ func (w *Worker) limitText(limits []Limit) string {
 	return "held back by the limit of " + w.LimitedBy
 }
 
-// slotHolders returns which queues use all slots, such as "payments holds 15 and mail 5 of 20", or "" if a slot is
-// free.
+// slotHolders returns for example "payments holds 15 and mail 5 of 20", or "" if a slot is free.
 func (w *Worker) slotHolders(all []Worker) string {
 	var holders []*Worker
 	used := 0
@@ -142,8 +141,8 @@ func (w *Worker) slotHolders(all []Worker) string {
 	return fmt.Sprintf("%s of %d", text, w.Slots)
 }
 
-// groupText returns which message group holds back the queue's other messages, or "". A group that has been in flight
-// for less than a second is not worth a mention.
+// groupText names the message group that holds back the queue's other messages, unless it has been in flight for less
+// than a second.
 func (w *Worker) groupText() string {
 	switch {
 	case w.LongestGroup != "" && w.LongestDeliverySeconds >= 1:

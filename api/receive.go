@@ -14,11 +14,11 @@ type ReceivedMessage struct {
 
 // ReceiveRequest is the body of a receive. The zero value asks for one message without waiting.
 type ReceiveRequest struct {
-	// Max is 1 to 10; 0 means 1.
+	// 1 to 10; 0 means 1
 	Max int `json:"max,omitempty"`
-	// WaitSeconds is the time to wait for the first message, 0 to 20.
+	// 0 to 20, for the first message
 	WaitSeconds int `json:"wait_seconds,omitempty"`
-	// VisibilitySeconds is the visibility timeout, 0 to 43200; nil means the queue's default.
+	// 0 to 43200; nil means the queue's default
 	VisibilitySeconds *int `json:"visibility_seconds,omitempty"`
 }
 

@@ -8,11 +8,10 @@ import (
 type MoveTask struct {
 	// Status is RUNNING, COMPLETED, CANCELLED or FAILED, as in the SQS API.
 	Status string `json:"status"`
-	// Deletes is true if the task deletes messages instead of moving them, and Filtered if it selects only some
-	// messages.
+	// Deletes means that messages are deleted instead of moved, Filtered that only some are selected.
 	Deletes  bool `json:"deletes,omitempty"`
 	Filtered bool `json:"filtered,omitempty"`
-	// Moved counts the messages processed so far, ToMove the messages selected at the start.
+	// Moved counts the messages processed so far, ToMove those selected at the start.
 	Moved  int64 `json:"moved"`
 	ToMove int64 `json:"to_move"`
 	// Rate is the maximum per second; 0 means no limit.
@@ -25,11 +24,10 @@ type MoveTask struct {
 
 // RedriveRequest is the body that starts a redrive.
 type RedriveRequest struct {
-	// To is the name of the destination queue; "" means the queue that each message was dead-lettered from.
+	// To is the destination queue; "" means the queue that each message was dead-lettered from.
 	To string `json:"to,omitempty"`
 	// Rate is 1 to 500 messages per second; 0 means no limit.
-	Rate int `json:"rate,omitempty"`
-	// Filter selects the messages.
+	Rate   int       `json:"rate,omitempty"`
 	Filter Selection `json:"filter,omitzero"`
 	// Most refuses the request if more messages match; 0 means any number.
 	Most int64 `json:"most,omitempty"`

@@ -13,7 +13,7 @@ const MaxBody = 8 << 20
 // Confirmation is the body of an irreversible action.
 type Confirmation struct {
 	Confirm string `json:"confirm,omitempty"`
-	// Through is the position of the newest message to remove, see [Queue].Newest; 0 means no limit.
+	// Through is a position as in [Queue].Newest; newer messages stay. 0 means no limit.
 	Through int64 `json:"through,omitempty"`
 }
 
@@ -27,16 +27,16 @@ type Reason struct {
 // MoveRequest is the body of a move.
 type MoveRequest struct {
 	IDs []string `json:"ids"`
-	// To is the name of the destination queue; "" means the queue that each message was dead-lettered from.
+	// To is the destination queue; "" means the queue that each message was dead-lettered from.
 	To string `json:"to,omitempty"`
 }
 
-// Deletion is the body of a deletion, either by IDs or of dead letters by a task.
+// Deletion is the body of a deletion, by IDs or of dead letters by a task.
 type Deletion struct {
 	IDs []string `json:"ids,omitempty"`
 	// Filter selects dead letters; {} selects all.
 	Filter *Selection `json:"filter,omitempty"`
-	// Rate limits the task to 1 to 500 messages per second; 0 means no limit.
+	// Rate is 1 to 500 messages per second; 0 means no limit.
 	Rate int `json:"rate,omitempty"`
 	// Confirm is the number of messages as typed by a person, required for more than one.
 	Confirm int64 `json:"confirm,omitempty"`
@@ -48,7 +48,6 @@ type Deleted struct {
 	Task    *MoveTask `json:"task,omitempty"`
 }
 
-// Bodies and answers of other routes.
 type (
 	// Count is the number of messages "purged", "moved" or "deleted".
 	Count map[string]int
@@ -61,7 +60,7 @@ type (
 	// Creation is the body of a queue's creation.
 	Creation struct {
 		Name string `json:"name"`
-		// Attributes are SQS attribute names and values.
+		// Names and values are those of SQS.
 		Attributes map[string]string `json:"attributes,omitempty"`
 	}
 	// Created is the answer of a queue's creation.
@@ -88,13 +87,13 @@ type (
 	}
 	// Drained is the answer of a drain.
 	Drained struct {
-		// Drained is true if all messages are settled and the process is about to exit.
+		// All messages are settled and the process is about to exit.
 		Drained bool `json:"drained"`
 	}
 
 	// DeployRequest is the body of a deployment.
 	DeployRequest struct {
-		// Path is the path of a folder or archive; "" means the current version.
+		// Path of a folder or archive; "" means the current version.
 		Path string `json:"path"`
 	}
 )

@@ -18,7 +18,7 @@ type Route[Body, Answer any] struct {
 	// Act is the action as logged, such as "queue paused". Its first word is the kind of object named in the path:
 	// "message", "task", "process", otherwise a queue.
 	Act string
-	// Limit is the maximum duration of a request, if longer than [MaxWait].
+	// Limit is set if a request may take longer than [MaxWait].
 	Limit time.Duration
 }
 

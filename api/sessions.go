@@ -1,7 +1,7 @@
 package api
 
 // SessionKeyHeader carries a session's key in addition to its cookie. Every action requires the key: browsers send
-// cookies to every port of a host, so that other servers there can read them, but store keys per port.
+// cookies to every port of a host, where other servers can read them, but store keys per port.
 const SessionKeyHeader = "X-Tendril-Session-Key"
 
 // CodeSessionKey is the [Error].Code if a session requests an action without its key.

@@ -26,10 +26,10 @@ type Status struct {
 	Environment string `json:"environment"`
 	Version     string `json:"version"`
 	PID         int    `json:"pid"`
-	// State is a State constant, or "" if unknown. Backend is a Backend constant.
+	// State may be "" if unknown.
 	State   string `json:"state,omitempty"`
 	Backend string `json:"backend"`
-	// QueueServer is the host of the queues if that is another server than Amazon SQS, such as 'tendril serve'.
+	// QueueServer is the host of the queues if that is neither here nor Amazon SQS, such as 'tendril serve'.
 	QueueServer string         `json:"queue_server,omitempty"`
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	Ready       bool           `json:"ready"`
@@ -37,7 +37,7 @@ type Status struct {
 	// Queues are the embedded queues sorted by name, or the queues in use on Amazon SQS.
 	Queues []Queue  `json:"queues"`
 	Ledger *Account `json:"ledger,omitempty"`
-	// Workers are in the order of the settings. The list is empty if the environment only serves queues.
+	// Workers are in the order of the settings; empty if the environment only serves queues.
 	Workers []Worker `json:"workers,omitempty"`
 	// App holds the supervised processes; empty if the app is managed elsewhere.
 	App            []Process       `json:"app,omitempty"`
@@ -47,7 +47,7 @@ type Status struct {
 	Limits  []Limit        `json:"limits,omitempty"`
 	Scaling *Scaling       `json:"scaling,omitempty"`
 	Health  *health.Report `json:"health,omitempty"`
-	Tasks   *TasksStatus   `json:"tasks,omitempty"` // nil if there are no periodic tasks
+	Tasks   *TasksStatus   `json:"tasks,omitempty"` // nil without periodic tasks
 	// Problems groups the remembered failed deliveries by queue and reason, most recent first.
 	Problems []Problem `json:"problems,omitempty"`
 }
@@ -56,8 +56,7 @@ type Status struct {
 //
 //	Sent = Done + DeadLettered + Expired + Purged + Live
 type Account struct {
-	// Sent counts accepted messages, Done delivered and deleted ones, and DeadLettered those now in a dead-letter
-	// queue.
+	// DeadLettered counts the messages now in a dead-letter queue.
 	Sent         int64 `json:"sent"`
 	Done         int64 `json:"done"`
 	DeadLettered int64 `json:"dead_lettered"`
@@ -77,7 +76,7 @@ func (a Account) Off() int64 {
 //
 //	Sent + MovedIn = Done + DeadLettered + MovedOut + Expired + Purged + Live
 type Ledger struct {
-	// Sent counts accepted sends, without FIFO duplicates, and Done counts deletions by receipt handle.
+	// Sent does not count FIFO duplicates. Done counts deletions by receipt handle.
 	Sent int64 `json:"sent"`
 	Done int64 `json:"done"`
 	// DeadLettered counts moves to a dead-letter queue by the redrive policy.
@@ -88,12 +87,12 @@ type Ledger struct {
 	// Expired counts messages past their retention period, Purged those removed by an operator.
 	Expired int64 `json:"expired"`
 	Purged  int64 `json:"purged"`
-	// Live counts the messages in the queue: Visible + Delayed + InFlight + Damaged.
+	// Live = Visible + Delayed + InFlight + Damaged
 	Live     int64 `json:"live"`
 	Visible  int64 `json:"visible"`
 	Delayed  int64 `json:"delayed"`
 	InFlight int64 `json:"in_flight"`
-	// Damaged counts messages that are withheld because their stored content is corrupt.
+	// Damaged messages are withheld because their stored content is corrupt.
 	Damaged int64 `json:"damaged,omitempty"`
 }
 
@@ -101,26 +100,24 @@ type Ledger struct {
 type Queue struct {
 	Name string `json:"name"`
 	ARN  string `json:"arn,omitempty"`
-	URL  string `json:"url,omitempty"` // only for queues on Amazon SQS
+	URL  string `json:"url,omitempty"` // on Amazon SQS only
 	FIFO bool   `json:"fifo"`
-	// Ledger is complete for embedded queues; on Amazon SQS it has only the counts of live messages.
+	// On Amazon SQS, Ledger has only the counts of live messages.
 	Ledger Ledger `json:"ledger"`
 	// OldestSeconds is the age of the oldest live message; 0 if empty or unknown.
 	OldestSeconds float64 `json:"oldest_seconds"`
-	// Newest is the position of an embedded queue's newest message, counted from 1. Used as through, it excludes
-	// later messages from bulk actions.
+	// Newest is the position of an embedded queue's newest message, from 1. Used as through, it excludes later
+	// messages from bulk actions.
 	Newest int64 `json:"newest,omitempty"`
-	// DeadLetterQueue is the name of the queue in the redrive policy, or ""; MaxReceives is the policy's
-	// maxReceiveCount.
+	// These come from the redrive policy.
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
 	MaxReceives     int    `json:"max_receives,omitempty"`
-	// DeadLetterQueueMissing is true if the dead-letter queue does not exist, so that messages are retried without
-	// limit.
+	// DeadLetterQueueMissing means that messages are retried without limit.
 	DeadLetterQueueMissing bool `json:"dead_letter_queue_missing,omitempty"`
 	// DeadLetterSources are the queues that use this one as dead-letter queue. Like Attributes, it is not set in
 	// lists.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
-	// Progress describes this environment's worker.
+	// Progress is that of this environment's worker.
 	Progress
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
@@ -139,9 +136,8 @@ func (q *Queue) Problem() string {
 
 // Worker describes how the messages of one queue are received and delivered.
 type Worker struct {
-	Queue string `json:"queue"`
-	FIFO  bool   `json:"fifo,omitempty"`
-	// Target is the URL or function that receives the messages.
+	Queue  string `json:"queue"`
+	FIFO   bool   `json:"fifo,omitempty"`
 	Target string `json:"target,omitempty"`
 	Progress
 	// Concurrency is the queue's maximum of messages in flight, Limit the lower one for a while after an outage, and
@@ -149,9 +145,9 @@ type Worker struct {
 	Concurrency int `json:"concurrency"`
 	Limit       int `json:"limit,omitempty"`
 	Slots       int `json:"slots,omitempty"`
-	// InWork counts deliveries in progress. Waiting counts messages that wait for delivery, without delayed ones, and
-	// Prefetched counts those that the worker has already received. InFlight counts messages hidden from receives,
-	// including failed ones whose retry is not due.
+	// InWork deliveries run. Waiting messages wait for delivery, without delayed ones; the worker has already
+	// received the Prefetched ones. InFlight messages are hidden from receives, including failed ones whose retry is
+	// not due.
 	InWork     int   `json:"in_work"`
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`
@@ -162,18 +158,18 @@ type Worker struct {
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	WorkerCounts
-	// RecentDeliveries counts finished deliveries of the last five minutes, and RecentFailed the failed ones.
+	// Finished and failed deliveries of the last five minutes.
 	RecentDeliveries int64 `json:"recent_deliveries"`
 	RecentFailed     int64 `json:"recent_failed"`
-	// OldestSeconds is the time since the oldest unfinished message was sent. LongestWaitSeconds is the longest time
+	// OldestSeconds is the time since the oldest unfinished message was sent, LongestWaitSeconds the longest time
 	// from send to delivery in the last minute.
 	OldestSeconds      float64 `json:"oldest_seconds"`
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
 	// TurnShare is this queue's share, 0 to 1, of the deliveries started in the last minute.
 	TurnShare float64 `json:"turn_share"`
 	LimitedBy string  `json:"limited_by,omitempty"` // limit that delays messages
-	PerSecond float64 `json:"per_second,omitempty"` // messages settled per second recently
-	// LastError is the latest error of the queue; "" if the last call succeeded.
+	PerSecond float64 `json:"per_second,omitempty"` // settled recently
+	// LastError is "" if the last call of the queue succeeded.
 	LastError string `json:"last_error,omitempty"`
 }
 
@@ -193,13 +189,12 @@ type WorkerCounts struct {
 
 // Process is a process of the app.
 type Process struct {
-	// Name is from the Procfile, or "web" for a single command. State is for example "running". PID is 0 if it is not
-	// running.
+	// Name is from the Procfile, or "web" for a single command. PID is 0 if it is not running.
 	Name  string `json:"name"`
 	State string `json:"state"`
 	PID   int    `json:"pid,omitempty"`
-	Port  int    `json:"port,omitempty"` // local port for requests; 0 if there is none
-	// Ready is true if the process accepts requests. A process without a port is ready once it runs.
+	Port  int    `json:"port,omitempty"` // 0 if there is none
+	// A process without a port is ready once it runs.
 	Ready    bool      `json:"ready"`
 	Since    time.Time `json:"since,omitzero"`
 	Restarts int       `json:"restarts"` // automatic restarts

@@ -29,15 +29,13 @@ type changes struct {
 	desired  *desired
 	changing chan struct{}
 	rollouts *rollouts
-	registry atomic.Pointer[config.File] // settings for all instances that are in force; nil if there are none
+	registry atomic.Pointer[config.File] // of all instances, in force; nil without any
 }
 
-// sources returns what to load the settings from, with a bundle that may be nil.
 func (c *changes) sources(b *bundle.Bundle) config.Sources {
 	return config.Sources{Bundle: b, Registry: c.registry.Load()}
 }
 
-// DeployPath implements [console.Options].Deploy.
 func (c *changes) DeployPath(ctx context.Context, path string) (api.DeployResult, error) {
 	if c.rollouts.takes() {
 		return c.logRejected(c.rollouts.deploy(ctx, path))
@@ -45,7 +43,6 @@ func (c *changes) DeployPath(ctx context.Context, path string) (api.DeployResult
 	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.Deploy(ctx, path) })
 }
 
-// rollBack implements [console.VersionOptions].Rollback.
 func (c *changes) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if c.rollouts.takes() {
 		return c.logRejected(c.rollouts.rollBack(ctx, number))
@@ -53,7 +50,6 @@ func (c *changes) rollBack(ctx context.Context, number int) (api.DeployResult, e
 	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.RollBack(ctx, number) })
 }
 
-// abort implements [console.VersionOptions].AbortDeploy.
 func (c *changes) abort(ctx context.Context) (api.Deployment, error) {
 	if c.rollouts.takes() {
 		return c.rollouts.abort(ctx)
@@ -61,7 +57,6 @@ func (c *changes) abort(ctx context.Context) (api.Deployment, error) {
 	return c.programs.app.Abort(ctx)
 }
 
-// versions implements [console.VersionOptions].Versions.
 func (c *changes) versions() []api.AppVersion {
 	if c.rollouts.takes() {
 		return c.rollouts.versions()
@@ -69,7 +64,6 @@ func (c *changes) versions() []api.AppVersion {
 	return c.programs.app.Versions()
 }
 
-// restart implements [console.VersionOptions].RestartProcess.
 func (c *changes) restart(ctx context.Context, process string) (now string, err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return "", err
@@ -77,7 +71,6 @@ func (c *changes) restart(ctx context.Context, process string) (now string, err 
 	return c.programs.app.Restart(ctx, process)
 }
 
-// logRejected logs that a deployment did not start.
 func (c *changes) logRejected(done api.DeployResult, err error) (api.DeployResult, error) {
 	if why := refusal(err); why != "" {
 		event.Deploy.Log(c.opts.Logger.Logger, slog.LevelWarn, "deployment rejected", "component", "app", "err", why)
@@ -94,13 +87,13 @@ func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, er
 	select {
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
-	case <-time.After(250 * time.Millisecond): // a settings reload finishes sooner
+	case <-time.After(250 * time.Millisecond):
 		return done, app.ErrBusy
 	}
 	return begin()
 }
 
-// awaitStart waits until startup completes, and also for the after-start hooks if the app has become ready.
+// awaitStart also waits for the after-start hooks if the app has become ready.
 func (c *changes) awaitStart(ctx context.Context) error {
 	if err := c.await(ctx, c.life.started); err != nil || c.programs.app == nil || !c.programs.app.WasReady() {
 		return err
@@ -108,7 +101,6 @@ func (c *changes) awaitStart(ctx context.Context) error {
 	return c.await(ctx, c.programs.app.StartHooks())
 }
 
-// await waits until a channel is closed. It returns [app.ErrStopped] if the environment stops first.
 func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 	select {
 	case <-until:
@@ -131,12 +123,12 @@ func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 	return done, err
 }
 
-// reloadChanged applies changes to the settings and to the bundle's folder. Unaffected processes keep running.
+// Unaffected processes keep running.
 func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return done, err
 	}
-	select { // wait for a deployment in progress, which may have read the files before they changed
+	select { // which may have read the files before they changed
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
 	case <-c.life.draining:
@@ -152,7 +144,7 @@ func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err
 			return result, err
 		}
 		b = c.programs.app.CurrentBundle()
-	} else if b != nil { // the app runs elsewhere, so only settings and tasks can change
+	} else if b != nil { // only settings and tasks can change
 		if b, err = bundle.Open(b.Dir); err != nil {
 			return done, app.Refused(err)
 		}
@@ -161,7 +153,6 @@ func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err
 	return c.reloadSettings(ctx, b)
 }
 
-// reloadSettings applies changed settings and reloads the periodic tasks, without touching the app.
 func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done api.ReloadResult, err error) {
 	change, err := c.change(b)
 	if err != nil {
@@ -198,7 +189,6 @@ func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
 	}
 }
 
-// change rereads all settings and compares them with the current ones. b may be nil.
 func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
 	cfg, change, err := c.compare(c.sources(b))
 	if cfg != nil {
@@ -207,14 +197,13 @@ func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
 	return change, err
 }
 
-// compare loads the settings and compares them with the current ones. The returned cfg is nil after an error, or if
-// settings cannot be reread.
+// cfg is nil after an error, or if settings cannot be reread.
 func (c *changes) compare(src config.Sources) (cfg *config.Config, change config.Change, err error) {
 	if c.opts.Load == nil {
 		return nil, change, nil
 	}
 	if b := src.Bundle; b != nil && c.opts.Bundle != nil {
-		same := *b // keep the environment's name, whichever folder the version is in
+		same := *b // whichever folder the version is in
 		same.Called = cmp.Or(c.opts.Bundle.Called, filepath.Base(c.opts.Bundle.Dir))
 		src.Bundle = &same
 	}
@@ -244,7 +233,7 @@ func (c *changes) pending() (change config.Change, err error) {
 	return change, err
 }
 
-// logNotApplied logs unsupported parts of a bundle, except those already present at startup.
+// Unsupported parts of a bundle that were present at startup have been logged.
 func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 	now := *c.opts
 	now.Config, now.Bundle = cfg, b
@@ -258,8 +247,8 @@ func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 
 const connections = "http-connections"
 
-// keepConnections postpones a changed number of connections to the next start if it determined a size at startup:
-// that of a pool shared by several queues, of a function's processes or of a limiter.
+// keepConnections postpones a changed number of connections if it determined a size at startup: of a pool shared by
+// several queues, of a function's processes or of a limiter.
 func (c *changes) keepConnections(change *config.Change) {
 	inForce, i := c.settings.now(), slices.Index(change.Live, connections)
 	if i < 0 || !c.sharesConnections() {
@@ -277,8 +266,8 @@ func (c *changes) sharesConnections() bool {
 	return c.work.pool != nil || slices.ContainsFunc(s.Queues, runsHere) || s.AdaptiveConcurrency || s.Breaker != 0
 }
 
-// checkVersion rejects a bundle that tendril refuses to run as root or whose machine sections or periodic tasks it
-// cannot apply.
+// checkVersion rejects a bundle that tendril refuses to run as root or whose machine sections or tasks it cannot
+// apply.
 func (c *changes) checkVersion(b *bundle.Bundle) error {
 	s := c.settings.now()
 	if err := refuseRoot(s, b, "the app", isMachineRoot()); err != nil {
@@ -297,11 +286,10 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 	return err
 }
 
-// refusal returns why a console request was rejected. It returns "" if the request was started, because its failure
-// is logged separately.
+// A request that was started logs its failure itself, so refusal returns "" for it.
 func refusal(err error) string {
 	if deployError := (*api.DeployError)(nil); err == nil || errors.As(err, &deployError) {
 		return ""
 	}
-	return strings.ReplaceAll(err.Error(), "\n  ", "; ") // put the hints, which are on their own lines, on one line
+	return strings.ReplaceAll(err.Error(), "\n  ", "; ") // hints are on their own lines
 }

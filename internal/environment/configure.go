@@ -26,8 +26,8 @@ import (
 
 type settingsFile struct {
 	file config.File
-	info fs.FileInfo // nil if the file does not exist yet
-	// shared is true for the settings for all instances, which are not a file.
+	info fs.FileInfo // nil before the file exists
+	// The settings for all instances are not a file.
 	shared bool
 }
 
@@ -38,7 +38,7 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// place returns the absolute path, since the reader may be in another folder.
+// The path is absolute, since the reader may be in another folder.
 func (s *settingsFile) place() string {
 	if abs, err := filepath.Abs(s.file.Path); err == nil && !s.shared {
 		return abs
@@ -46,8 +46,7 @@ func (s *settingsFile) place() string {
 	return s.file.Path
 }
 
-// settingsFile reads the settings file in use or, if there is none, the first path that tendril searches. The
-// returned now is nil if the file is invalid.
+// Without a settings file, the first path that tendril searches is returned. now is nil if the file is invalid.
 func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error) {
 	now, _, err = c.compare(c.sources(c.currentBundle()))
 	f.file.Path = c.settings.now().ConfigFile
@@ -105,7 +104,7 @@ func (c *changes) configuration() api.Configuration {
 	return shown
 }
 
-// sharedLock explains why an option cannot be set for all instances; "" if it can.
+// sharedLock explains why an option cannot be set for all instances.
 func sharedLock(o *config.Option, _ config.Origin) string {
 	why := o.PerInstance()
 	if why != "" {
@@ -114,7 +113,7 @@ func sharedLock(o *config.Option, _ config.Origin) string {
 	return why
 }
 
-// configQueue describes the settings of one queue. They can be changed if the file has a map for the queue.
+// The settings of a queue can be changed if the file has a map for it.
 func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locked string) api.ConfigQueue {
 	locked = cmp.Or(locked, lockOfFile(f, "max of "+q.Name))
 	shown := api.ConfigQueue{Name: q.Name}
@@ -132,7 +131,6 @@ func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locke
 	return shown
 }
 
-// lockOfFile returns why an option cannot be changed in the file, or "" if it can.
 func lockOfFile(f *settingsFile, name string) string {
 	_, err := config.EditFile(f.file, map[string]*string{name: nil})
 	if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
@@ -155,7 +153,7 @@ func (c *changes) configOption(o *config.Option, described api.DescribedOption) 
 
 type settingsPlan struct {
 	api.SettingsPreview
-	shared bool // the change is one of the settings for all instances
+	shared bool
 	old    settingsFile
 	new    config.File
 }
@@ -210,7 +208,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 		plan.Changes[i].RestartsApp = slices.Contains(restarting, plan.Changes[i].Name)
 	}
 	plan.Warnings = append(plan.Warnings, c.desired.warnings(change, loaded)...)
-	if _, before, err := c.compare(c.sources(c.currentBundle())); err == nil { // leave out changes that were already pending
+	if _, before, err := c.compare(c.sources(c.currentBundle())); err == nil { // not changes that were already pending
 		waits := pendingChanges(&before)
 		plan.Changes = slices.DeleteFunc(plan.Changes, func(o api.OptionChange) bool {
 			same := func(w api.OptionChange) bool { return w.Name == o.Name && w.Value == o.Value }
@@ -220,12 +218,12 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	return plan, nil
 }
 
-// scopeOf returns the token scope that a change requires, which depends on its most sensitive option.
+// The most sensitive option decides which token scope a change requires.
 func scopeOf(set map[string]*string) string {
 	code, access := false, false
 	for name := range set {
 		option, _, _ := strings.Cut(name, " of ")
-		o, _ := config.Lookup(option) // weight and max exist only per queue and are not sensitive
+		o, _ := config.Lookup(option) // weight and max, which exist only per queue, are not sensitive
 		if o.Name != "" {
 			code, access = code || o.Guard() == config.GuardCode, access || o.Guard() == config.GuardAccess
 		}
@@ -253,7 +251,6 @@ func (c *changes) newWarnings(loaded *config.Config) (all []api.Detail) {
 	return all
 }
 
-// refuseLocked rejects options that a change cannot set, for the reason that lock returns.
 func (c *changes) refuseLocked(set map[string]*string, lock func(*config.Option, config.Origin) string) error {
 	var details []api.Detail
 	explained := c.settings.explanations()
@@ -265,7 +262,7 @@ func (c *changes) refuseLocked(set map[string]*string, lock func(*config.Option,
 		}
 		i := slices.IndexFunc(explained, func(e config.Explanation) bool { return found && e.Option.Name == o.Name })
 		if i < 0 {
-			continue // reported by config.EditFile
+			continue // left to config.EditFile
 		}
 		if why := lock(&o, explained[i].From); why != "" {
 			details = append(details, api.Detail{Option: name, Text: o.Name + " is locked: " + why})
@@ -288,7 +285,7 @@ func refusedChange(set map[string]*string, err error) error {
 
 	for _, p := range wrong.Problems {
 		d := api.Detail{Option: p.Option, Text: p.String(), Hint: p.Hint}
-		for _, name := range slices.Sorted(maps.Keys(set)) { // use the name from the request
+		for _, name := range slices.Sorted(maps.Keys(set)) { // as in the request
 			option, _, _ := strings.Cut(name, " of ")
 			if o, found := config.Lookup(option); found && o.Name == p.Option {
 				d.Option = name
@@ -300,8 +297,7 @@ func refusedChange(set map[string]*string, err error) error {
 	return refusal
 }
 
-// changeSettings writes a change to the settings file and applies the options that need no restart. If anything
-// fails, it restores the file.
+// changeSettings restores the file if anything fails.
 func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error) {
 	var none api.SettingsPreview
 	if err := c.awaitStart(ctx); err != nil {
@@ -348,7 +344,7 @@ func errChangedMeanwhile(file string) error {
 		Hint: "review the difference again, and repeat the change"}
 }
 
-// replaceSettings writes the new file and rereads all settings, as the next start will.
+// All settings are reread, as the next start will do.
 func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change config.Change, err error) {
 	path, mode := plan.old.file.Path, fs.FileMode(0o600)
 	if plan.old.info != nil {

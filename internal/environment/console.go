@@ -19,7 +19,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// startConsole starts the console early and stops it late, so that it shows both startup and drain.
+// The console starts early and stops late, to show both startup and drain.
 func (e *Environment) startConsole(context.Context) error {
 	s := e.settings.now()
 	if s.Console == config.Off {
@@ -85,7 +85,7 @@ func (e *Environment) startConsole(context.Context) error {
 	return nil
 }
 
-// hookQuiet pauses every queue until this process exits. The sender of the webhook is about to stop the process.
+// hookQuiet pauses every queue until this process exits: the sender of the webhook is about to stop it.
 func (e *Environment) hookQuiet(reason string) error {
 	reason = cmp.Or(reason, pausedText)
 	err := e.work.pauseAll(reason)

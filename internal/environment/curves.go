@@ -11,7 +11,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// curves collects the data for the console's charts. Only its read method is safe for concurrent use.
+// Only read is safe for concurrent use.
 type curves struct {
 	life     *lifecycle
 	settings *settings
@@ -22,9 +22,9 @@ type curves struct {
 	monitor  *health.Monitor
 	recorder *series.Recorder
 
-	counted map[string]time.Time // time of each Amazon SQS queue's last count, by queue name
-	marked  time.Time            // end of the last deployment marked in the charts
-	leader  string               // last known leader; "" if unknown
+	counted map[string]time.Time // last count on Amazon SQS, by queue
+	marked  time.Time            // last deployment in the charts
+	leader  string               // "" if unknown
 }
 
 func newCurves(o *observer) *curves {
@@ -44,11 +44,10 @@ func (c *curves) start(context.Context) error {
 
 func (c *curves) read(name string) (series.Curves, bool) { return c.recorder.Curves(name, time.Now()) }
 
-// count reads an embedded queue's counts from its ledger. For a queue on Amazon SQS it uses this instance's own
-// counters.
+// For a queue on Amazon SQS, count uses this instance's own counters.
 func (c *curves) count(now time.Time) series.Reading {
 	r := series.Reading{Queues: map[string]series.Counts{}, Latencies: c.monitor.Latencies()}
-	limits := map[string]int{} // keyed by target
+	limits := map[string]int{} // by target
 	for _, l := range c.work.all {
 		st := l.worker.Status()
 		r.InFlight += st.InWork
@@ -76,8 +75,7 @@ func (c *curves) count(now time.Time) series.Reading {
 	return r
 }
 
-// countEmbedded reads the ledgers of embedded queues: first those with a worker and their dead-letter queues, then
-// the others.
+// Queues with a worker and their dead-letter queues come first.
 func (c *curves) countEmbedded(r *series.Reading) {
 	var names []string
 	for _, l := range c.work.all {
@@ -95,7 +93,7 @@ func (c *curves) countEmbedded(r *series.Reading) {
 	}
 }
 
-// countOldest reads the age of a queue's oldest message. On Amazon SQS, it uses each count only once.
+// Each count from Amazon SQS is used once.
 func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
 	found, known := c.work.depths.read(l.queue.name, now)
 	if !known || !found.hasAge || found.taken.Equal(c.counted[l.queue.name]) {
@@ -115,7 +113,6 @@ func (p *pipeline) atMost(n int) int {
 	return min(n, cmp.Or(st.SlowStart, st.Limit, n))
 }
 
-// mark adds finished deployments and changes of the leader to the curves.
 func (c *curves) mark(now time.Time) {
 	if a := c.programs.app; a != nil {
 		for _, d := range slices.Backward(a.Deployments()) { // oldest first
@@ -132,7 +129,7 @@ func (c *curves) mark(now time.Time) {
 	}
 	st := m.Election().Status()
 
-	leader := cmp.Or(st.Holder, c.leader) // keep the last leader while a new one is being elected
+	leader := cmp.Or(st.Holder, c.leader) // the last one, until a new one is elected
 	if st.Leading {
 		leader = "this instance"
 	}
@@ -142,7 +139,7 @@ func (c *curves) mark(now time.Time) {
 	c.leader = leader
 }
 
-// deploymentMark returns a deployment's label in the charts. It omits the error, which may contain a secret.
+// The label omits the error, which may contain a secret.
 func deploymentMark(d *api.Deployment) string {
 	if d.State == api.DeployDone {
 		return d.To

@@ -30,9 +30,8 @@ var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-s
 
 // DataDirectory is the data directory of a stopped environment. No environment can start on it until it is closed.
 type DataDirectory struct {
-	// Path is the directory, or "" if no environment has ever used it.
-	Path string
-	// Queues lists the embedded queues with their message counts, sorted.
+	// Path is "" if no environment has used the directory.
+	Path   string
 	Queues []StoredQueue
 
 	release func() error // nil if nothing is locked
@@ -88,8 +87,7 @@ func storedQueues(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, b.Close())
 }
 
-// isOwn reports whether a file belongs to tendril. A file named ".NAME.123" is left from an interrupted write of
-// NAME.
+// A file named ".NAME.123" is left from an interrupted write of NAME.
 func isOwn(entry fs.DirEntry) bool {
 	return slices.ContainsFunc(dataFiles, func(own string) bool {
 		return entry.Name() == own || strings.HasPrefix(entry.Name(), "."+own+".")
@@ -122,7 +120,7 @@ func (d *DataDirectory) Delete() (left []string, err error) {
 	}
 	err = errors.Join(err, d.Close())
 	if len(left) == 0 {
-		_ = os.Remove(d.Path) // may fail for a mount point or in a protected folder; the empty directory then remains
+		_ = os.Remove(d.Path) // an empty mount point or protected folder may remain
 	}
 	return left, err
 }

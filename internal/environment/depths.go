@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// countInterval is the time between two requests for a queue's attributes on Amazon SQS. maxCountAge is the age
-	// at which a result is no longer used.
+	// A queue on Amazon SQS is counted every countInterval; older results than maxCountAge are not used.
 	countInterval = time.Minute
 	maxCountAge   = 3 * countInterval
 	countTimeout  = 10 * time.Second
@@ -22,32 +21,29 @@ const (
 
 // depth holds the message counts of one queue.
 type depth struct {
-	// backlog is visible plus the messages that the worker holds until a slot is free.
+	// backlog is visible plus the messages that wait in the worker for a slot.
 	visible, backlog, inFlight, delayed int64
-	// oldest is the age of the oldest waiting message, or 0. It is valid only if hasAge is true.
+	// oldest is the age of the oldest waiting message, valid with hasAge.
 	oldest time.Duration
 	hasAge bool
-	// deadLetters is the number of messages in the dead-letter queue, and deadLettered counts the messages moved
-	// there so far. Both are valid only if hasDeadLetters is true.
+	// deadLettered counts the messages moved to the dead-letter queue so far. Both are valid with hasDeadLetters.
 	deadLetters, deadLettered int64
 	hasDeadLetters            bool
-	// maxReceives and deadLetterQueue come from the redrive policy, if any. The four fields are set only for queues on
-	// Amazon SQS.
+	// These come from the redrive policy, of queues on Amazon SQS only.
 	maxReceives                    int
 	deadLetterQueue, deadLetterURL string
 	deadLetterQueueMissing         bool
-	// taken is the time of the reading.
-	taken time.Time
+	taken                          time.Time
 }
 
 type countedQueue struct {
-	// deadLetterQueue is "" if the queue has no dead-letter queue.
+	// deadLetterQueue is "" without one.
 	name, deadLetterQueue string
 	remote                *aws.Queue // nil for an embedded queue
-	// held returns how many messages wait in the worker for a free slot, and the longest wait of a message whose
-	// delivery began in the last minute.
+	// held returns how many messages wait in the worker for a slot, and the longest wait of a message whose delivery
+	// began in the last minute.
 	held func() (n int, longestWait time.Duration)
-	// setMaxReceives is called each time the redrive policy is read. It is required for a queue on Amazon SQS.
+	// setMaxReceives is called for each reading of a redrive policy on Amazon SQS.
 	setMaxReceives func(int)
 }
 
@@ -57,10 +53,10 @@ type depthCounter struct {
 	asked  chan struct{}
 
 	mu       sync.Mutex
-	readings map[string]depth // last reading of each queue on Amazon SQS
+	readings map[string]depth // on Amazon SQS
 }
 
-// newDepthCounter returns a counter for queues. b may be nil if no queue is embedded.
+// b may be nil if no queue is embedded.
 func newDepthCounter(queues []countedQueue, b *broker.Broker) *depthCounter {
 	c := &depthCounter{
 		queues: map[string]countedQueue{}, broker: b, asked: make(chan struct{}), readings: map[string]depth{},
@@ -94,7 +90,7 @@ func (c *depthCounter) read(name string, now time.Time) (r depth, known bool) {
 	return r, true
 }
 
-// embedded returns the current depth of an embedded queue, and false if it does not exist or is closed.
+// embedded returns false if the queue does not exist or is closed.
 func (c *depthCounter) embedded(name string) (depth, bool) {
 	ledger, err := c.broker.Ledger(name)
 	if err != nil {
@@ -112,7 +108,7 @@ func (c *depthCounter) embedded(name string) (depth, bool) {
 	return r, true
 }
 
-// onSQS returns the last depth read from Amazon SQS, and false if it is unknown or too old.
+// onSQS returns false if the last reading is missing or too old.
 func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,8 +116,7 @@ func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	return r, ok && now.Sub(r.taken) < maxCountAge
 }
 
-// deadLetterQueue returns the name of a queue's dead-letter queue as last read, at first during startup, or "" if it is
-// absent or unknown.
+// deadLetterQueue returns "" if the queue has none or it is unknown.
 func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	c.mu.Lock()
 	r, read := c.readings[name]
@@ -135,10 +130,10 @@ func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	return r.deadLetterQueue
 }
 
-// askedOnce returns a channel that is closed once every queue on Amazon SQS has been queried.
+// The channel is closed once every queue on Amazon SQS has been queried.
 func (c *depthCounter) askedOnce() <-chan struct{} { return c.asked }
 
-// run queries the queues on Amazon SQS every minute until ctx is done. It must be called only once.
+// run must be called only once.
 func (c *depthCounter) run(ctx context.Context) {
 	asked := sync.OnceFunc(func() { close(c.asked) })
 	ticker := time.NewTicker(countInterval)
@@ -158,10 +153,10 @@ func (c *depthCounter) run(ctx context.Context) {
 	}
 }
 
-// ask queries one queue. If that fails, the last reading is kept.
+// After an error, the last reading is kept.
 func (c *depthCounter) ask(ctx context.Context, q countedQueue) {
 	r, err := askDepth(ctx, q.remote)
-	q.setMaxReceives(r.maxReceives) // 0 after an error, because the policy may have changed
+	q.setMaxReceives(r.maxReceives) // 0 after an error: the policy may have changed
 	if err != nil {
 		return
 	}

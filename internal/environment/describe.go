@@ -18,7 +18,7 @@ import (
 // UseBundle is the Use of the app's folder in a description.
 const UseBundle = "bundle"
 
-// Kinds of AWS resources unknown to package cloud.
+// Package cloud does not know these kinds.
 const (
 	kindGroup    = "Auto Scaling group"
 	kindFunction = "Lambda function"
@@ -35,7 +35,6 @@ func (o *Options) Describe(ctx context.Context) api.Description {
 	return d
 }
 
-// describeOffline is Describe without the AWS resources.
 func (o *Options) describeOffline() api.Description {
 	s := &o.Config.Settings
 	d := api.Description{
@@ -207,7 +206,7 @@ func describeQueueSettings(queues []api.DescribedQueue, all []config.Explanation
 	}
 }
 
-// optionValue returns an option's value for the console. It removes the query of a path, which may contain a secret.
+// The query of a path is removed, because it may contain a secret.
 func optionValue(name, value string, from config.Origin) api.OptionValue {
 	name, _, _ = strings.Cut(strings.ReplaceAll(name, "_", "-"), " of ")
 	if o, found := config.Lookup(name); found {
@@ -330,7 +329,7 @@ func sharedResources(s *config.Settings) []api.Resource {
 	return all
 }
 
-// plannedScaling returns the scaling target and its size limits, or nil if nothing is scaled.
+// plannedScaling returns nil if nothing is scaled.
 func plannedScaling(cfg *config.Config) *api.Scaling {
 	s := &cfg.Settings
 	planned := &api.Scaling{Target: s.ScaleTarget, MinSize: s.ScaleMinSize, MaxSize: s.ScaleMaxSize}
@@ -345,8 +344,7 @@ func plannedScaling(cfg *config.Config) *api.Scaling {
 	return planned
 }
 
-// groupBounds returns the size limits for an Auto Scaling group. The group's own limits apply unless the settings
-// have others.
+// The group's own limits apply unless the settings have others.
 func groupBounds(cfg *config.Config) (least, most int) {
 	least, most = cfg.ScaleMinSize, cfg.ScaleMaxSize
 	if !cfg.IsSet("scale-min-size") {

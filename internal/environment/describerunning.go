@@ -17,7 +17,7 @@ import (
 // Describe describes the running environment. ctx bounds queries to AWS; missing answers are noted.
 func (e *Environment) Describe(ctx context.Context) api.Description {
 	s := e.settings.now()
-	now := *e.opts // describe the version that is serving
+	now := *e.opts // the version that is serving
 	if e.life.running() {
 		now.Bundle = e.changes.currentBundle()
 	}
@@ -49,7 +49,7 @@ func (e *Environment) Describe(ctx context.Context) api.Description {
 		d.Election = electionText(s)
 	}
 	d.Scaling = st.Scaling
-	if d.Election != "" && d.Tasks.Off == "" && e.cron.election != nil { // without tasks there is no leader
+	if d.Election != "" && d.Tasks.Off == "" && e.cron.election != nil { // tasks elect the leader
 		leader := e.cron.election.Status()
 		d.Leader = &leader
 	}
@@ -88,7 +88,7 @@ func (e *Environment) openPorts() (all []api.Place) {
 	return append(all, e.opts.appPort()...)
 }
 
-// describeQueues reads the attributes of all queues concurrently. Without workers, it describes every embedded queue.
+// Without workers, every embedded queue is described.
 func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueue, notes []string) {
 	if len(p.all) == 0 && p.queues.broker != nil {
 		for _, name := range p.queues.broker.ListQueues("") {
@@ -137,7 +137,7 @@ func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found api.Desc
 		return found, err
 	}
 	found.DeadLetterQueue = &api.DescribedQueue{Name: dead, Backend: config.BackendSQS, FIFO: l.queue.fifo}
-	return found, nil // its attributes are listed with the AWS resources
+	return found, nil // listed with the AWS resources
 }
 
 func (q *queues) describeEmbedded(name string) (api.DescribedQueue, error) {

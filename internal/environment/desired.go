@@ -22,8 +22,8 @@ import (
 
 const desiredFile = "desired.json"
 
-// desired applies the state that operators set for all instances. It requires a fleet key and a shared registry;
-// otherwise, changes apply only to this instance.
+// desired applies the state that operators set for all instances. Without a fleet key and a shared registry, changes
+// apply only to this instance.
 type desired struct {
 	opts     *Options
 	settings *settings
@@ -36,7 +36,7 @@ type desired struct {
 
 	follower instances.SettingsFollower
 
-	state    *instances.DesiredState // nil unless there is a fleet key and a shared registry
+	state    *instances.DesiredState // nil without a fleet key and a shared registry
 	applying sync.Mutex              // an older state is never applied after a newer one
 }
 
@@ -44,7 +44,7 @@ func (d *desired) applies(set *config.Settings) bool {
 	return set.FleetKey != "" && set.AnyOnSQS() && set.Leader != config.LeaderLocal
 }
 
-// revision is passed to the other instances by the leader's lease.
+// The leader's lease passes the revision to the other instances.
 func (d *desired) revision() int64 {
 	if d.state == nil {
 		return 0
@@ -53,8 +53,8 @@ func (d *desired) revision() int64 {
 	return now.Revision
 }
 
-// adopt applies the state before anything is received: the one kept in the data directory, then the registry's. If the
-// registry does not answer in time, the kept state applies until it does.
+// adopt applies the state before anything is received: the one kept in the data directory, then the registry's. If
+// the registry does not answer in time, the kept state applies until it does.
 func (d *desired) adopt(ctx context.Context) error {
 	set := d.settings.now()
 	if !d.applies(set) {
@@ -91,7 +91,7 @@ func (d *desired) adopt(ctx context.Context) error {
 		}
 	}
 	d.apply()
-	if err := d.rollouts.adopt(ctx); err != nil { // the version may have other settings of its own
+	if err := d.rollouts.adopt(ctx); err != nil { // the version may have settings of its own
 		return err
 	}
 	return d.adoptSettings()
@@ -99,7 +99,6 @@ func (d *desired) adopt(ctx context.Context) error {
 
 func (d *desired) log() *slog.Logger { return d.opts.Logger.With("component", "instances") }
 
-// follow keeps the state up to date until ctx ends.
 func (d *desired) follow(ctx context.Context, store instances.Store, leads func() bool) {
 	if d.state != nil {
 		var settings sync.WaitGroup
@@ -114,7 +113,6 @@ func (d *desired) failed(err error) {
 	d.log().Error("desired state not read, the last known one still applies", "err", err, "revision", d.revision())
 }
 
-// apply pauses and resumes the queues of this instance as desired.
 func (d *desired) apply() {
 	d.follower.Notify()
 	d.applying.Lock()
@@ -160,7 +158,7 @@ func (d *desired) resume(ctx context.Context, name string, this bool) (api.Pause
 
 func (d *desired) change(ctx context.Context, name string, this, pause bool, here func() error,
 	alter func(now *instances.Desired, queue string)) (api.Paused, error) {
-	lines, err := d.work.chosen(name) // an error until startup has set the state, because the console serves before
+	lines, err := d.work.chosen(name) // fails until startup has set the state, because the console serves before
 	if err != nil {
 		return api.Paused{}, err
 	}
@@ -176,7 +174,7 @@ func (d *desired) change(ctx context.Context, name string, this, pause bool, her
 	return api.Paused{Paused: pause, Revision: revision}, err
 }
 
-// changeAll changes the desired state if all reachable instances follow the change. It returns the new revision.
+// The desired state changes if all reachable instances follow the change.
 func (d *desired) changeAll(ctx context.Context, follows func(*instances.Instance) bool,
 	alter func(*instances.Desired) error) (revision int64, err error) {
 	leases, _, err := d.cron.election.Leases(ctx)

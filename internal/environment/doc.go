@@ -8,20 +8,11 @@
 //	       Stop:  queues <─ console <─ workers <─ app <─ periodic tasks <─────'
 //
 // environment.go lists the steps in order, with reasons. Each started part pushes its shutdown onto a stack
-// (lifecycle.go), which a stop or a failed startup unwinds.
-//
-// # Stopping
-//
-// A stop is a drain: receiving ends, deliveries in flight finish, messages that were not posted return to the queue,
-// and the app gets TERM and its grace period. A second signal cuts the drain short.
-//
-// # The path of a message
+// (lifecycle.go), which a stop or a failed startup unwinds. A stop is a drain; a second signal cuts it short.
 //
 // A pipeline (pipeline.go) is a queue (workqueue.go) with its worker. The worker passes each message through the
 // stages of package delivery to the target (target.go): an app over HTTP, the replicas run by package app, or a
 // Lambda function.
-//
-// # The components
 //
 // [Environment] has one component per job, with its dependencies as named fields:
 //

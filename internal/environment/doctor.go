@@ -28,7 +28,6 @@ import (
 	"tendril/queue"
 )
 
-// Timeouts of doctor's requests.
 const (
 	targetTimeout = 3 * time.Second
 	cloudTimeout  = 15 * time.Second
@@ -54,9 +53,8 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 	return x.examine(ctx)
 }
 
-// examineRunning is Examine for a running environment.
 func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
-	opts := *e.opts // with the version that is serving, once it is known
+	opts := *e.opts // with the version that is serving, once known
 	x := &examiner{opts: &opts, settings: e.settings.now(), facts: doctor.Facts{Running: true}}
 	for _, p := range e.openPorts() {
 		if p.Use != "app" {
@@ -81,8 +79,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	return x.examine(ctx)
 }
 
-// addHealth adds the environment's health, which includes problems with stored messages. An environment that only serves
-// queues has no health.
+// Health includes problems with stored messages. An environment that only serves queues has none.
 func (e *examiner) addHealth(of *Environment) {
 	if of.opts.QueuesOnly {
 		of.observe.problems.look()
@@ -105,7 +102,7 @@ func (e *examiner) addRunningQueues(ctx context.Context, of *Environment) {
 	for _, l := range of.work.all {
 		described := api.DescribedQueue{Name: l.queue.name, URL: l.queue.url}
 		if l.queue.embedded {
-			described, _ = of.queues.describeQueue(ctx, l) // there are no attributes if the queue was deleted
+			described, _ = of.queues.describeQueue(ctx, l) // fails if the queue was deleted
 		}
 		e.addQueue(l.queue.settings(), &described)
 		last := &e.facts.Queues[len(e.facts.Queues)-1]
@@ -148,12 +145,11 @@ func (e *examiner) probePort(ctx context.Context, use, address string) {
 
 type examiner struct {
 	opts     *Options
-	settings *config.Settings // current settings
-	endpoint string           // the running environment's queue endpoint, if any
+	settings *config.Settings
+	endpoint string // of the running environment
 	facts    doctor.Facts
 }
 
-// examine collects the facts common to running and planned environments.
 func (e *examiner) examine(ctx context.Context) doctor.Examination {
 	f := &e.facts
 	for _, w := range e.opts.Config.SecretWarnings() {
@@ -238,8 +234,7 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	return t
 }
 
-// plannedPorts checks the addresses that 'tendril up' would listen on, unless a running environment with this data
-// directory already holds them.
+// The addresses are not checked if a running environment with this data directory holds them.
 func (e *examiner) plannedPorts() {
 	s := e.settings
 	if _, err := api.ReadInstance(s.DataDir); err == nil {
@@ -278,7 +273,7 @@ func wordFor(use string) string {
 	return word
 }
 
-// nextFree returns the next free address, or only its port if host is empty. It returns "" if no port is free.
+// Without a host, nextFree returns only the port. It returns "" if no port is free.
 func nextFree(host string, port int) string {
 	for next := port + 1; next < port+portTries; next++ {
 		switch free := isFree(host, next); {
@@ -336,8 +331,7 @@ func (e *examiner) inspectTargets(ctx context.Context) {
 	}
 }
 
-// targetTLS returns the TLS configuration for a queue's target. It returns nil if the target does not use TLS or the
-// certificate files are unusable.
+// targetTLS returns nil if the target does not use TLS or the certificate files are unusable.
 func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 	client, err := deliver.NewClient(&deliver.Options{Target: set.Target, Version: e.opts.Version,
 		TLS: targetFiles(set)})
@@ -348,8 +342,7 @@ func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 	return client.TLSConfig()
 }
 
-// proxyFiles returns patterns of the nginx files that may set timeouts: the bundle's and, if nginx runs locally, the
-// machine's.
+// These nginx files may set timeouts: the bundle's and, if nginx runs locally, the machine's.
 func (e *examiner) proxyFiles(local bool) (patterns []string) {
 	if e.opts.Bundle != nil {
 		dir := filepath.Join(e.opts.Bundle.Dir, ".platform", "nginx")
@@ -375,7 +368,7 @@ func isLocal(target string) bool {
 // inspectCloud adds the queues' state on AWS, the clock difference, and the role's permissions.
 func (e *examiner) inspectCloud(ctx context.Context) {
 	if e.opts.QueuesOnly || len(cloud.PolicyFor(e.opts.Config, &cloud.Use{}).Statement) == 0 {
-		return // the environment does not use AWS
+		return
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, cloudTimeout)
@@ -404,7 +397,6 @@ func (e *examiner) inspectCloud(ctx context.Context) {
 	e.checkPermissions(ctx, e.inspectSQS(ctx))
 }
 
-// inspectArchives checks the bucket of the archives deployed to all instances.
 func (e *examiner) inspectArchives(ctx context.Context) {
 	bucket, _ := e.settings.VersionsBucket()
 	if bucket == "" {
@@ -455,7 +447,7 @@ func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 	}
 }
 
-// inspectSQS compares the local clock with the clock of Amazon SQS. It returns the endpoint.
+// inspectSQS also compares the local clock with that of Amazon SQS.
 func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""
@@ -484,8 +476,7 @@ func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	return endpoint
 }
 
-// checkPermissions asks IAM whether the role has all required permissions. It does nothing if the endpoint is not
-// AWS.
+// checkPermissions does nothing if the endpoint is not AWS.
 func (e *examiner) checkPermissions(ctx context.Context, sqs string) {
 	iam, err := aws.OpenIAM(ctx, e.opts.aws())
 	if err != nil {
@@ -526,7 +517,6 @@ func (e *examiner) checkPermissions(ctx context.Context, sqs string) {
 	}
 }
 
-// simulate records whether a statement's actions are allowed on one resource.
 func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller, s *cloud.Statement, on string) error {
 	if strings.Contains(on, cloud.UnknownDeadLetterQueue) {
 		return nil // the queue has no dead-letter queue
@@ -542,14 +532,12 @@ func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller
 	return nil
 }
 
-// resourceNames replaces placeholders in the ARNs of a policy.
 type resourceNames struct {
 	account, region string
-	dead            []string // alternating placeholders and names of dead-letter queues
+	dead            []string // alternately placeholders and names
 }
 
-// concrete replaces placeholders for the account, the region and the dead-letter queue. The IAM policy simulator
-// accepts wildcards only in the resource name.
+// The IAM policy simulator accepts wildcards only in the resource name.
 func (r *resourceNames) concrete(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {

@@ -21,7 +21,7 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// anyLoopback is the address of the app's own queue endpoint, which exists if the app cannot use the configured one.
+// The app gets its own endpoint if it cannot use the configured one.
 const anyLoopback = "127.0.0.1:0"
 
 func (q *queues) serveBroker(context.Context) error {
@@ -59,8 +59,8 @@ func (q *queues) serveBroker(context.Context) error {
 	return nil
 }
 
-// ownToken returns the token that callers of the registry must present: the configured one, or one stored on disk. If
-// possible, all environments of this user share it.
+// ownToken returns the token for callers of the registry: the configured one, or a stored one that, if possible, all
+// environments of this user share.
 func (q *queues) ownToken() (token string, err error) {
 	s := q.settings.now()
 	token = s.RegistryToken
@@ -79,7 +79,7 @@ func (q *queues) ownToken() (token string, err error) {
 	return token, nil
 }
 
-// openKeys reads the credentials file and creates a key pair for the app. It does nothing if no file is configured.
+// openKeys does nothing if no credentials file is configured.
 func (q *queues) openKeys() (*access.Keyring, error) {
 	s := q.settings.now()
 	if s.Credentials == "" {
@@ -95,8 +95,8 @@ func (q *queues) openKeys() (*access.Keyring, error) {
 	return keys, nil
 }
 
-// listenEndpoint listens on the addresses in --listen. If the app cannot use them because of TLS, a socket or a
-// non-local address, it gets a loopback address of its own.
+// If the app cannot use the addresses in --listen because of TLS, a socket or a non-local address, it gets a loopback
+// address of its own.
 func (q *queues) listenEndpoint() (l net.Listener, err error) {
 	s := q.settings.now()
 	var all []net.Listener
@@ -127,7 +127,7 @@ func (q *queues) listenEndpoint() (l net.Listener, err error) {
 			return nil, err
 		}
 		all = append(all, l)
-		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // requests over a Unix socket may use any host name
+		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // over a Unix socket any host name works
 	}
 
 	q.appEndpoint = q.endpoint

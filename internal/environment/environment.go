@@ -68,7 +68,7 @@ func New(opts Options) *Environment {
 	e.changes.rollouts = e.rollouts
 	e.cron.revision, e.cron.announce = e.desired.revision, e.members.announcement
 
-	// Set here because the constructors would otherwise depend on each other.
+	// The constructors would otherwise depend on each other.
 	e.work.observe = e.observe
 	e.observe.members = e.members
 	e.cron.observe = e.observe
@@ -129,8 +129,8 @@ func (e *Environment) Run(stop, now context.Context) error {
 	return errors.Join(err, e.Stop(ctx))
 }
 
-// beginShutdown starts the shutdown; from here on nothing reports the service as up. The cause of the returned
-// context is [ErrLate] or, if hurry is done first, [ErrCutShort].
+// From beginShutdown on, nothing reports the service as up. The cause of the returned context is [ErrLate] or, if
+// hurry is done first, [ErrCutShort].
 func (e *Environment) beginShutdown(hurry context.Context) (shutdown context.Context, over func()) {
 	s := e.settings.now()
 	e.life.beginDrain()
@@ -154,7 +154,7 @@ func (e *Environment) Start(ctx context.Context) error {
 	return nil
 }
 
-// startOrder returns the start steps. Shutdown undoes them in reverse order.
+// Shutdown undoes the steps in reverse order.
 func (e *Environment) startOrder() []func(context.Context) error {
 	if e.opts.QueuesOnly {
 		return []func(context.Context) error{
@@ -216,7 +216,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 func (e *Environment) Stop(ctx context.Context) error {
 	e.life.beginDrain()
 	err := e.life.steps.unwind(ctx, e.opts.Logger.Logger)
-	e.life.finishDrain(err) // in case there was no worker to report it
+	e.life.finishDrain(err) // without a worker to report it
 	return err
 }
 
@@ -268,7 +268,7 @@ func (e *Environment) openTargets(ctx context.Context) error {
 			if account := e.cron.tasks.Account(); account != nil {
 				return account
 			}
-			return nil // no tasks are scheduled yet
+			return nil // before any tasks are scheduled
 		}}
 	if s.PeriodicTrust == config.TrustRegistry {
 		t.known = func(ctx context.Context, id, path string) (bool, error) { // e.cron.tasks is created later
@@ -284,7 +284,7 @@ func (e *Environment) openTargets(ctx context.Context) error {
 	return t.openBuckets(ctx)
 }
 
-// announce writes the files that let other commands find the environment.
+// The files let other commands find the environment.
 func (e *Environment) announce(context.Context) error {
 	if err := e.instance.writeFiles(); err != nil {
 		return err
@@ -297,6 +297,6 @@ func (e *Environment) announce(context.Context) error {
 	return nil
 }
 
-// Quiet pauses every queue until this process exits, or resumes all if all are paused. It reports whether they are
-// paused now, and returns an error if there are no workers yet.
+// Quiet pauses every queue until this process exits, or resumes all if all are paused. It returns an error if there
+// are no workers yet.
 func (e *Environment) Quiet(reason string) (paused bool, err error) { return e.work.quiet(reason) }

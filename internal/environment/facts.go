@@ -23,10 +23,10 @@ type facts struct {
 	getconfig.Folder
 }
 
-// startFacts is the number under which startup publishes the facts. App versions have higher numbers.
+// The number at startup; app versions have higher ones.
 const startFacts = 0
 
-// open creates the folder for the facts. It is inside the data directory if this environment owns that.
+// The folder is inside the data directory if this environment owns that.
 func (f *facts) open(context.Context) error {
 	s := f.settings.now()
 	program, err := os.Executable()
@@ -34,7 +34,7 @@ func (f *facts) open(context.Context) error {
 		return fmt.Errorf("finding the get-config program: %w", err)
 	}
 	dir := s.DataDir
-	if s.Console == config.Off && f.queues.broker == nil { // this environment has not claimed the data directory
+	if s.Console == config.Off && f.queues.broker == nil { // the data directory is not claimed
 		dir = ""
 	}
 	uid, gid := -1, -1
@@ -122,11 +122,10 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 	}
 }
 
-// noProxy is Elastic Beanstalk's value for an environment without a proxy server.
+// Elastic Beanstalk has this value for an environment without a proxy server.
 const noProxy = "none"
 
-// properties returns the app's variables that the bundle or tendril sets. It omits inherited ones, which may contain
-// secrets that must not be stored.
+// properties omits inherited variables, which may contain secrets that must not be stored.
 func (f *facts) properties(b *bundle.Bundle) map[string]string {
 	named := map[string]bool{}
 	if b != nil {
@@ -155,7 +154,7 @@ func (f *facts) properties(b *bundle.Bundle) map[string]string {
 	return all
 }
 
-// isProvided reports whether tendril sets a variable even if the app inherits one with that name.
+// isProvided reports whether tendril sets a variable even if the app inherits it.
 func isProvided(name string) bool {
 	switch name {
 	case "PORT", "TENDRIL_QUEUE", "TENDRIL_QUEUE_URL", "AWS_ENDPOINT_URL_SQS":

@@ -11,11 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// failures keeps each queue's latest failed deliveries on Amazon SQS across restarts. Embedded queues store theirs
-// themselves.
+// failures keeps each queue's latest failed deliveries on Amazon SQS across restarts; embedded queues store theirs.
 type failures struct {
 	shown *console.Deliveries
-	log   atomic.Pointer[eventlog.Log] // nil if there is no data directory or it is not claimed yet
+	log   atomic.Pointer[eventlog.Log] // nil until a data directory is claimed
 }
 
 func (f *failures) restore(log *eventlog.Log) error {
@@ -27,7 +26,7 @@ func (f *failures) restore(log *eventlog.Log) error {
 	return err
 }
 
-// record adds a delivery to the console. It stores failures on disk, and successes that follow a failure.
+// Failures are stored on disk, and successes that follow a failure.
 func (f *failures) record(w *workQueue, d *api.Delivery) {
 	f.shown.Record(*d)
 	log := f.log.Load()
@@ -60,7 +59,6 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// deliveryOf is the inverse of [deliveryFields].
 func deliveryOf(e *eventlog.Event) api.Delivery {
 	f := e.Fields
 	d := api.Delivery{MessageID: f["message_id"], Queue: f["queue"], Outcome: e.Kind, Reason: f["reason"],

@@ -34,7 +34,7 @@ func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 			DeadLetters: reading.deadLetters, DeadLettered: reading.deadLettered, HasDeadLetters: reading.hasDeadLetters,
 			DeadLetterQueue: p.deadLetterQueue(l.queue),
 		}
-		if !l.queue.embedded { // the counts of an embedded queue are always current
+		if !l.queue.embedded { // embedded queues are counted exactly
 			state.Taken = reading.taken
 		}
 		addReasons(&state, status.Reasons)
@@ -43,7 +43,6 @@ func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 	return all
 }
 
-// addReasons adds the problems for which a worker does not receive or delete messages.
 func addReasons(state *health.QueueState, reasons []worker.Reason) {
 	for _, r := range reasons {
 		problem := health.Problem{Since: r.Since, Reason: r.Text}
@@ -56,7 +55,7 @@ func addReasons(state *health.QueueState, reasons []worker.Reason) {
 	}
 }
 
-// appState returns the app's health inputs, and false if the app does not run here.
+// appState returns false if the app does not run here.
 func appState(a *app.App, deployLimit time.Duration) (st health.AppState, runs bool) {
 	if a == nil {
 		return st, false
@@ -81,8 +80,7 @@ func processStates(all []supervisor.Status) (list []health.Process) {
 	return list
 }
 
-// deploymentStates returns the health inputs for the latest deployment. limit is how long a version may take to
-// become ready.
+// limit is how long a version may take to become ready.
 func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operation, last health.Deployment) {
 	switch {
 	case d == nil:
@@ -90,7 +88,7 @@ func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operatio
 	case !d.Over():
 		return health.Operation{Name: "application deployment", Since: d.Since, Limit: max(limit, 10*time.Minute)}, last
 	}
-	if d.Aborted { // an aborted deployment neither completed nor failed
+	if d.Aborted { // it neither completed nor failed
 		return o, last
 	}
 	last = health.Deployment{Version: d.To, Ended: d.Ended}
@@ -119,14 +117,14 @@ func taskStates(all []api.Task) (states []health.TaskState) {
 	return states
 }
 
-// deliveryClass returns the class in which health counts a delivery, and false if health does not count it.
+// deliveryClass returns false if health does not count the delivery.
 func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, counts bool) {
 	switch {
 	case s.Outcome == queue.Done:
 		return health.Success, true
 	case s.Outcome == queue.Unreached:
 		return health.Unreached, true
-	case s.Outcome != queue.Failed: // no delivery was attempted
+	case s.Outcome != queue.Failed: // not attempted
 		return 0, false
 	case s.Unsent:
 		return health.Unsent, true
@@ -136,14 +134,13 @@ func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, coun
 	switch {
 	case class == health.Success && toFunction:
 		class = health.FailedInside
-	case class == health.Success: // the batch succeeded, but this message failed
+	case class == health.Success: // only this message of the batch failed
 		class = health.Other
 	}
 
 	return class, !s.Aborted
 }
 
-// isFailedAttempt reports whether a delivery failed after it was attempted.
 func isFailedAttempt(s *worker.Settled) bool {
 	return s.Outcome == queue.Failed || s.Outcome == queue.Unreached && !s.NextRetry.IsZero()
 }

@@ -16,14 +16,13 @@ import (
 	"tendril/queue"
 )
 
-// history stores events on disk and keeps the last log lines.
 type history struct {
 	opts     *Options
 	life     *lifecycle
 	settings *settings
 	queues   *queues
 	recent   *eventlog.Lines
-	log      atomic.Pointer[eventlog.Log] // nil if there is no data directory or it is not claimed yet
+	log      atomic.Pointer[eventlog.Log] // nil until a data directory is claimed
 	lost     losses
 	failed   failures
 	totals   totals
@@ -62,7 +61,7 @@ func (h *history) acted(a console.Act) {
 	h.Happened(event.Event{Kind: kind, Text: text, Fields: fields})
 }
 
-// open opens the event log. Shutdown closes it after all parts started later.
+// Shutdown closes the log after all parts started later.
 func (h *history) open(context.Context) error {
 	s := h.settings.now()
 	if !h.queues.ownsDataDir() {
@@ -109,10 +108,9 @@ func (h *history) open(context.Context) error {
 	return nil
 }
 
-// stopText is the text of the last event. A log without it belongs to a killed process.
+// A log without this last event belongs to a killed process.
 const stopText = "environment stopped"
 
-// Happened records an event if the event log is open.
 func (h *history) Happened(e event.Event) {
 	if log := h.log.Load(); log != nil {
 		log.Happened(e)
@@ -142,8 +140,8 @@ func (h *history) kept() console.History {
 	return console.History{Events: h.log.Load(), Lines: h.recent}
 }
 
-// settled records the last failure before a message on Amazon SQS is dead-lettered. Embedded queues report
-// dead-lettered messages themselves. dead is the dead-letter queue, or "" if the message will be redelivered.
+// settled records the last failure before a message on Amazon SQS is dead-lettered; embedded queues report that
+// themselves. dead is "" if the message will be redelivered.
 func (h *history) settled(w *workQueue, s *worker.Settled, dead string) {
 	if !w.embedded && s.Outcome == queue.Failed && dead != "" {
 		h.lost.add(deadText, w.name, dead, s.Reason, 1)

@@ -23,7 +23,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// instance writes files to the data directory by which other commands find this environment.
+// instance writes the files by which other commands find this environment.
 type instance struct {
 	opts     *Options
 	life     *lifecycle
@@ -32,22 +32,21 @@ type instance struct {
 	work     *pipelines
 
 	began   time.Time
-	program api.Program // the executable at startup
-	address string      // local address of the console; "" if off
-	public  string      // address of the console for other machines, the local one if they cannot reach it
-	token   string      // token of the console; "" if off
-	// login returns the path of a login link for a browser. It is nil if the console is off.
+	program api.Program // as of startup
+	address string      // local; "" if off
+	public  string      // for other machines, or the local address
+	token   string      // "" if the console is off
+	// login returns the path of a login link, and is nil if the console is off.
 	login func(scopes ...string) string
-	// files identifies the data directory and its lock file.
+	// The data directory and its lock file.
 	files atomic.Pointer[datadir.Identity]
 
 	mu          sync.Mutex
 	written     bool
-	certificate string // fingerprint of the console's certificate; "" for plain HTTP
+	certificate string // fingerprint; "" for plain HTTP
 }
 
-// claim locks the data directory. Embedded queues lock their database, but an environment without any must also keep
-// others from replacing its files.
+// Embedded queues lock their database, but without any, others must not replace the files either.
 func (i *instance) claim(context.Context) error {
 	s := i.settings.now()
 	i.program = api.ThisProgram()
@@ -120,7 +119,6 @@ func (i *instance) listen() (net.Listener, error) {
 	return tls.NewListener(l, certificate.TLSConfig()), nil
 }
 
-// reachable returns the console's address for other instances, and the fingerprint of its certificate.
 func (i *instance) reachable() (address, certificate string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -129,7 +127,7 @@ func (i *instance) reachable() (address, certificate string) {
 
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
-// claimFiles registers the removal of the files for shutdown, after everything started later has stopped.
+// Shutdown removes the files after everything started later has stopped.
 func (i *instance) claimFiles(context.Context) error {
 	if i.visible() {
 		i.life.steps.push("the instance file", func(context.Context) error {
@@ -137,7 +135,7 @@ func (i *instance) claimFiles(context.Context) error {
 			defer i.mu.Unlock()
 			i.written = false
 			if i.dataDir().Lost != "" {
-				return nil // another environment owns the files at that path
+				return nil // the files at that path are another environment's
 			}
 			return errors.Join(api.RemoveInstance(i.settings.now().DataDir), api.RemoveToken(i.settings.now().DataDir))
 		})
@@ -177,7 +175,7 @@ func (i *instance) certificateChanged(fingerprint string) {
 	i.opts.Logger.Info("certificate replaced", "component", "console")
 }
 
-// describe returns the contents of the instance file. The caller holds the lock.
+// The caller holds the lock.
 func (i *instance) describe() *api.Instance {
 	s := i.settings.now()
 	file := &api.Instance{
@@ -195,7 +193,6 @@ func (i *instance) describe() *api.Instance {
 	return file
 }
 
-// greet prints the startup banner. With JSON logs, it logs one event instead.
 func (i *instance) greet() {
 	s := i.settings.now()
 	console := "off"
@@ -260,7 +257,7 @@ func (i *instance) greet() {
 	i.opts.Logger.Info("started", attrs...)
 }
 
-// reportReady ends the startup's output once every queue receives or is paused.
+// Startup ends once every queue receives or is paused.
 func (i *instance) reportReady(running context.Context) {
 	if len(i.work.all) == 0 {
 		i.greetReady()
@@ -280,12 +277,11 @@ func (i *instance) reportReady(running context.Context) {
 				return
 			}
 		}
-		i.work.observe.monitor.Report() // logs the change of health before the last line
+		i.work.observe.monitor.Report() // before the last line, logs the change of health
 		i.greetReady()
 	}()
 }
 
-// greetReady prints the next command to type. With JSON logs, it logs an event instead.
 func (i *instance) greetReady() {
 	took := time.Since(i.began)
 	rows := [][2]string{{"next", i.nextCommand()}}
@@ -294,7 +290,7 @@ func (i *instance) greetReady() {
 	}
 }
 
-// nextCommand returns the command that shows a new user the most in the environment's state.
+// The command shows a new user the most.
 func (i *instance) nextCommand() string {
 	queue, flags := "", ""
 	if len(i.work.all) > 1 {
@@ -309,7 +305,7 @@ func (i *instance) nextCommand() string {
 		return "tendril queues create jobs" + flags
 	case slices.ContainsFunc(i.work.all, func(l *pipeline) bool { return isPaused(l.worker.Status()) }):
 		return "tendril queues resume" + flags
-	case !i.work.all[0].queue.embedded: // messages there are real work
+	case !i.work.all[0].queue.embedded: // its messages are real work
 		return "tendril status" + flags
 	}
 	return "tendril send --wait" + flags + queue + ` '{"hello": "world"}'   (in another terminal)`

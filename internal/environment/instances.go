@@ -13,15 +13,15 @@ import (
 	"tendril/internal/instances"
 )
 
-// knownInstances lists the environment's instances: this one, those with a record in the shared registry, the holder
-// of the leader's lease, and the members of the Auto Scaling group.
+// knownInstances combines this instance, those with a record in the shared registry, the holder of the leader's
+// lease, and the members of the Auto Scaling group.
 type knownInstances struct {
 	scale   *sizing
 	members *members
 	self    *instance
 }
 
-// recordsTimeout limits how long reading the other instances' records may take. After that, the list omits them.
+// If reading takes longer, the other instances are omitted.
 const recordsTimeout = 3 * time.Second
 
 func (k *knownInstances) list() api.Instances {
@@ -87,7 +87,6 @@ func (k *knownInstances) list() api.Instances {
 	return out
 }
 
-// knownByRecord converts a registry record to a list entry.
 func knownByRecord(r *instances.Record) api.KnownInstance {
 	inFlight := r.Load.InWork
 	return api.KnownInstance{ID: r.ID, Name: r.Name, Member: r.Member, Source: api.SourceRegistry, State: r.State, Version: r.Version,
@@ -97,7 +96,7 @@ func knownByRecord(r *instances.Record) api.KnownInstance {
 		SettingsRevision: r.SettingsRevision, Rejected: r.Rejected}
 }
 
-// processName returns this instance's name in the leader's lease. It must match the name that package leader uses.
+// processName must match the name that package leader uses.
 func processName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -106,7 +105,7 @@ func processName() string {
 	return fmt.Sprintf("%s (%d)", host, os.Getpid())
 }
 
-// addLeader marks the leader in the list. It adds an entry if the leader is known only by its lease.
+// A leader known only by its lease gets an entry of its own.
 func addLeader(out *api.Instances, leader *api.Leader) {
 	if leader.Local || !leader.Leading && leader.Holder == "" {
 		return
@@ -130,7 +129,6 @@ func addLeader(out *api.Instances, leader *api.Leader) {
 	one.LeaseAgeSeconds = leader.AgeSeconds
 }
 
-// addMembers adds the group's members. A member with a listed instance's ID is merged into that entry.
 func addMembers(out *api.Instances, group *fleet.Members) {
 	for _, member := range group.Instances {
 		i := slices.IndexFunc(out.Instances, func(one api.KnownInstance) bool {
@@ -164,7 +162,7 @@ func (k *knownInstances) soleInstanceNotes() []string {
 	return []string{"This is the only instance: others cannot use the queues in its data directory."}
 }
 
-// sharedNotes explains the limits of the list. sole reports whether the settings declare this instance the only one.
+// sole means that the settings declare this instance the only one.
 func sharedNotes(group string, sole bool, leader *api.Leader) []string {
 	notes := []string{"Other instances that receive from the same queue on Amazon SQS are unknown, except for the " +
 		"leader, which is known by its lease."}

@@ -11,7 +11,7 @@ import (
 	"tendril/api"
 )
 
-// Reasons for which an environment ended.
+// Reasons why an environment ended.
 var (
 	// ErrAppFailed means that the app failed too often or was not ready in time.
 	ErrAppFailed = errors.New("the app is not running")
@@ -25,7 +25,7 @@ var (
 	ErrSettings = errors.New("invalid settings")
 	// ErrTarget means that the function is unusable.
 	ErrTarget = errors.New("cannot use the function")
-	// ErrConflict means that a port or the data directory is in use. The error's text has the details.
+	// ErrConflict means that a port or the data directory is in use.
 	ErrConflict = errors.New("in use")
 
 	errStarting       = errors.New("the environment is still starting")
@@ -34,12 +34,11 @@ var (
 
 type conflict struct{ error }
 
-// Unwrap returns both errors.
 func (c conflict) Unwrap() []error { return []error{ErrConflict, c.error} }
 
 func portConflict(err error) error { return conflict{fmt.Errorf("%w with --port", err)} }
 
-// steps is a stack of shutdown functions, one per started part.
+// steps are shutdown functions, one per started part.
 type steps []step
 
 type step struct {
@@ -51,7 +50,7 @@ func (s *steps) push(name string, stop func(ctx context.Context) error) {
 	*s = append(*s, step{name, stop})
 }
 
-// background runs a part until its shutdown, which waits for it to return.
+// Shutdown waits until run returns.
 func (s *steps) background(name string, run func(context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
 	var part sync.WaitGroup
@@ -59,7 +58,7 @@ func (s *steps) background(name string, run func(context.Context)) {
 	s.push(name, func(context.Context) error { stop(); part.Wait(); return nil })
 }
 
-// unwind runs all steps in reverse order and joins their errors. Steps stop waiting once ctx is done.
+// unwind runs the steps in reverse order, without waiting once ctx is done.
 func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	var errs []error
 	for len(*s) > 0 {
@@ -76,18 +75,16 @@ func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	return errors.Join(errs...)
 }
 
-// lifecycle holds the environment's states. Announced, started, draining and drained follow in this order.
+// Announced, started, draining and drained follow in this order.
 type lifecycle struct {
 	steps steps
-	// announced is closed when the workers exist, started when startup completes, ready when the app first becomes
-	// ready, and receiving when every queue receives or is paused for the first time.
+	// announced: the workers exist. started: startup has completed. ready: the app was ready once. receiving: every
+	// queue received or was paused once.
 	announced, started, ready, receiving chan struct{}
 	// urgent is done once an immediate shutdown is requested.
 	urgent context.Context
-	// fatal receives the first failure that ends the environment.
-	fatal chan error
-	// draining is closed when shutdown begins. drained is closed when no message is in flight; drainErr then holds
-	// the outcome.
+	fatal  chan error
+	// drained is closed when no message is in flight; drainErr then holds the outcome.
 	draining, drained chan struct{}
 	drainOnce         sync.Once
 	drainErr          error
@@ -100,7 +97,6 @@ func newLifecycle() *lifecycle {
 	}
 }
 
-// running reports whether startup has completed.
 func (l *lifecycle) running() bool { return isClosed(l.started) }
 
 func (l *lifecycle) stopping() bool { return isClosed(l.draining) }
@@ -114,7 +110,6 @@ func isClosed(state <-chan struct{}) bool {
 	}
 }
 
-// state returns the state as a constant of package api.
 func (l *lifecycle) state() string {
 	switch {
 	case !l.running():
@@ -127,7 +122,7 @@ func (l *lifecycle) state() string {
 
 func (l *lifecycle) beginDrain() { l.drainOnce.Do(func() { close(l.draining) }) }
 
-// finishDrain marks the drain as finished: no message is in flight anymore.
+// No message is in flight anymore.
 func (l *lifecycle) finishDrain(err error) {
 	if !isClosed(l.drained) {
 		l.drainErr = err
@@ -153,8 +148,7 @@ func (l *lifecycle) fail(err error) {
 	}
 }
 
-// unlessStopped calls start, and cancels it with errStartAbandoned if a stop is requested meanwhile. A build can take
-// an hour, and an endpoint may never respond.
+// A requested stop cancels start with errStartAbandoned: a build can take an hour, and an endpoint may never respond.
 func (l *lifecycle) unlessStopped(stop, now context.Context, start func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(now)
 	defer cancel()

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// Limits on what LogState writes.
 const (
-	maxStacks      = 4 << 20 // bytes of stack traces
-	maxStackGroups = 200     // lines for goroutines
+	maxStacks      = 4 << 20 // bytes
+	maxStackGroups = 200     // lines
 	maxStackDepth  = 24      // functions in a line
 	maxStateQueues = 200
 )
@@ -27,7 +26,7 @@ func LogState(e *Environment) {
 	st := e.Status()
 	attrs := []any{"state", st.State, "uptime_ms", time.Since(st.StartedAt).Milliseconds(), "version", e.opts.Version,
 		"goroutines", runtime.NumGoroutine()}
-	if !e.life.running() { // the environment's parts do not exist yet
+	if !e.life.running() { // no parts yet
 		log.Info("environment state", attrs...)
 		return
 	}
@@ -66,7 +65,7 @@ func (q *queues) logQueues(log *slog.Logger) {
 	for _, name := range names[:min(len(names), maxStateQueues)] {
 		l, err := q.broker.Ledger(name)
 		if err != nil {
-			continue // deleted in the meantime
+			continue // deleted meanwhile
 		}
 		log.Info("queue state", "queue", name, "visible", l.Visible, "in_flight", l.InFlight, "delayed", l.Delayed,
 			"done", l.Done, "dead_lettered", l.DeadLettered)
@@ -104,7 +103,7 @@ func logGoroutines(log *slog.Logger, stacks string) {
 
 var stackHead = regexp.MustCompile(`^goroutine \d+(?: [^\[]*)?\[([a-zA-Z .()-]+?)(?:, [^\]]*)?\]:$`)
 
-// groupStacks counts goroutines by state and stack, most frequent first, ignoring arguments and addresses.
+// Arguments and addresses are ignored; the most frequent stack comes first.
 func groupStacks(stacks string) (groups []stackGroup) {
 	at := map[stackGroup]int{}
 	for one := range strings.SplitSeq(strings.TrimSpace(stacks), "\n\n") {

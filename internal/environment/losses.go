@@ -26,14 +26,12 @@ type losses struct {
 
 type lossKey struct{ text, queue string }
 
-// lossGroup is a group of losses reported as one event.
 type lossGroup struct {
-	to, reason string // values of the last message; may be ""
+	to, reason string // of the last message; may be ""
 	messages   int
 	timer      *time.Timer
 }
 
-// add counts n messages lost from a queue. to and reason may be "".
 func (l *losses) add(text, from, to, reason string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,12 +19,10 @@ import (
 )
 
 const (
-	// registryStart limits each wait for the shared registry at startup.
+	// Limits each wait for the shared registry at startup.
 	registryStart = 5 * time.Second
-	// registrySeek is the interval between attempts to find the shared registry.
-	registrySeek = 15 * time.Second
-	// leaveTimeout limits the final write of this instance's record. If the write fails, the others drop the record a
-	// little later because of its age.
+	registrySeek  = 15 * time.Second
+	// If the final write takes longer, the others drop the record a little later because of its age.
 	leaveTimeout = 3 * time.Second
 )
 
@@ -43,9 +41,9 @@ type members struct {
 	desired  *desired
 	rollouts *rollouts
 
-	gauge  *autoscale.Gauge           // for the list of instances; each consumer of CPU usage needs its own gauge
+	gauge  *autoscale.Gauge           // each consumer of CPU usage needs its own
 	joined atomic.Pointer[membership] // nil until the registry is found
-	// missing is why the shared registry has not been found; nil if it was found, or if there is none.
+	// missing is why the shared registry was not found; nil if it was, or if there is none.
 	missing atomic.Pointer[string]
 	lost    registryLoss
 
@@ -53,15 +51,14 @@ type members struct {
 	judged  *health.Environment // nil unless this instance leads
 }
 
-// membership is this instance's record and its view of the others.
 type membership struct {
 	self   *instances.Member
 	others *instances.Watcher
 	peers  *peers.Peers
 }
 
-// run takes part in the election, because the leader watches the records, and joins the other instances in the
-// background. Shutdown leaves them after everything started later has stopped.
+// run takes part in the election, because the leader watches the records, and joins the others in the background.
+// Shutdown leaves them after everything started later has stopped.
 func (m *members) run(ctx context.Context) error {
 	m.gauge = m.scale.gauge(false)
 	set := m.settings.now()
@@ -96,7 +93,7 @@ func (m *members) run(ctx context.Context) error {
 	return nil
 }
 
-// join waits for the registry. It then updates this instance's record and watches the others' until ctx ends.
+// After the registry is found, join updates this instance's record and watches the others'.
 func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 	select {
 	case <-m.life.announced:
@@ -114,7 +111,7 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 		case err == nil && decided && leases == nil:
 			m.missing.Store(nil)
 			m.lost.seek(false)
-			return // the environment has no shared registry
+			return // there is no shared registry
 		case leases != nil:
 			m.missing.Store(nil)
 			m.lost.seek(false)
@@ -149,10 +146,9 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// shared reports whether a shared registry is in use.
 func (m *members) shared() bool { return m.joined.Load() != nil }
 
-// mayShare reports whether a shared registry is in use or expected.
+// mayShare includes a registry that is expected.
 func (m *members) mayShare() bool { return m.shared() || m.missing.Load() != nil }
 
 func (m *members) leads() bool {
@@ -168,7 +164,7 @@ func (m *members) announcement() string {
 	return ""
 }
 
-// environment returns the health of the environment, or nil without a shared registry.
+// environment returns nil without a shared registry.
 func (m *members) environment() *health.Environment {
 	joined := m.joined.Load()
 	if joined == nil {
@@ -185,7 +181,7 @@ func (m *members) environment() *health.Environment {
 	return report.Environment
 }
 
-// leaderRecord returns the record of the leader, which may be this instance. It has the health of the environment.
+// The leader's record has the health of the environment.
 func (m *members) leaderRecord(joined *membership) (r instances.Record, err error) {
 	if own := m.record(); own.Environment != nil {
 		return own, nil
@@ -213,8 +209,7 @@ func (m *members) unreachable() []string {
 	return nil
 }
 
-// judge derives the health of the environment from the records of all instances, and adds it to this instance's record.
-// It does nothing unless this instance leads.
+// judge derives the health of the environment from the records of all instances, if this instance leads.
 func (m *members) judge(own *instances.Record) {
 	m.judging.Lock()
 	defer m.judging.Unlock()
@@ -258,7 +253,6 @@ func (m *members) judge(own *instances.Record) {
 	m.judged, own.Environment = &e, &e
 }
 
-// record returns this instance's record without its load.
 func (m *members) record() instances.Record {
 	r := instances.Record{Name: processName(), Version: m.opts.Version, StartedAt: m.instance.began.UTC(), State: m.life.state()}
 	r.Console, r.Certificate = m.instance.reachable()
@@ -293,7 +287,7 @@ func (m *members) record() instances.Record {
 	return r
 }
 
-// load returns the load since the last reading of the gauge.
+// load is that since the gauge's last reading.
 func (m *members) load(gauge *autoscale.Gauge) (l instances.Load) {
 	_, l.Sample = gauge.Measure()
 	for _, line := range m.work.all {
@@ -302,8 +296,8 @@ func (m *members) load(gauge *autoscale.Gauge) (l instances.Load) {
 	return l
 }
 
-// combined adds the other instances' measurements to this one's. A new leader first watches the records for a while
-// without changing the size, because it cannot yet tell which are current.
+// A new leader first watches the records for a while without changing the size, because it cannot yet tell which are
+// current.
 func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) autoscale.Inputs {
 	own, sample := gauge.Measure()
 	joined := m.joined.Load()
@@ -316,7 +310,7 @@ func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) auto
 		return own
 	}
 
-	all, _ := joined.others.Recent() // if a read fails, the last records remain and grow old
+	all, _ := joined.others.Recent() // after an error the last records grow old
 	samples := []autoscale.Sample{sample}
 	for i := range all {
 		if one := &all[i]; one.Counts() && one.ID != joined.self.ID() {
@@ -326,7 +320,7 @@ func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) auto
 	return autoscale.Combine(own, samples, policy)
 }
 
-// others reads the records of the other instances. It returns nil without a shared registry.
+// others returns nil without a shared registry.
 func (m *members) others(ctx context.Context) (all []instances.Instance, err error) {
 	joined := m.joined.Load()
 	if joined == nil {

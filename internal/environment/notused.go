@@ -53,7 +53,6 @@ func (o *Options) AppliesMachine() bool {
 	return o.Bundle != nil && len(o.Command) == 0 && o.HasApp() && o.Config.MachineSections == config.MachineApply
 }
 
-// refuseMachine returns an error if tendril cannot apply the bundle's machine sections.
 func refuseMachine(b *bundle.Bundle) error {
 	if err := b.Machine.Err(); err != nil || len(b.Machine.Configs) == 0 || os.Geteuid() == 0 {
 		return err
@@ -70,7 +69,7 @@ func (o *Options) MissingPrograms() []bundle.Problem {
 	return o.Bundle.MissingPrograms(o.searchPath(), o.AppliesMachine() && os.Geteuid() == 0)
 }
 
-// searchPath returns the PATH of the bundle's programs, or "".
+// searchPath is the PATH of the bundle's programs.
 func (o *Options) searchPath() string {
 	for _, entry := range app.Environ(o.AppEnv, o.Bundle, func(bundle.Link) string { return "" }, 0, app.Queue{}) {
 		if value, found := strings.CutPrefix(entry, "PATH="); found {
@@ -80,7 +79,6 @@ func (o *Options) searchPath() string {
 	return ""
 }
 
-// unrunSteps lists steps a deployment skips because a command replaces the bundle, or because no app runs here.
 func (o *Options) unrunSteps() (found []bundle.Finding) {
 	why := ": the app is not started here"
 	switch {
@@ -114,12 +112,12 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	return found
 }
 
-// Withheld returns why the app does not get one of the bundle's environment properties. It returns "" for one it
-// gets, and for a variable that is already set.
+// Withheld returns why the app does not get one of the bundle's environment properties, or "" if it gets it or the
+// variable is already set.
 func (o *Options) Withheld(p bundle.Setting) string {
 	option, isOption := config.Lookup(p.Option)
 	switch {
-	case p.Option == "PORT" || app.HasVariable(o.AppEnv, p.Option): // set as an option, or already in the environment
+	case p.Option == "PORT" || app.HasVariable(o.AppEnv, p.Option): // set as an option or already present
 		return ""
 	case o.passes(p.Option + "=" + p.Value):
 		return ""
@@ -130,7 +128,7 @@ func (o *Options) Withheld(p bundle.Setting) string {
 	return p.Option + " has no effect: the app gets another value from tendril, or none"
 }
 
-// passes reports whether the app would get a variable unchanged. The queue's own variables have placeholders.
+// The queue's own variables have placeholders here.
 func (o *Options) passes(variable string) bool {
 	q := app.Queue{Name: "-", URL: "-"}
 	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
@@ -139,7 +137,7 @@ func (o *Options) passes(variable string) bool {
 	return slices.Contains(app.Environ([]string{variable}, nil, nil, 0, q), variable)
 }
 
-// brokenLink returns why a link of env.yaml has no effect, or "".
+// brokenLink returns "" for a link of env.yaml that works.
 func (o *Options) brokenLink(link bundle.Link) string {
 	if app.HasVariable(o.AppEnv, link.Variable) {
 		return ""
@@ -155,8 +153,8 @@ func (o *Options) brokenLink(link bundle.Link) string {
 	return ""
 }
 
-// LinkedQueue returns the queue that a link in env.yaml refers to. A link to another environment means the queue with
-// that name; a link to this environment means the first queue. It returns "" if the name is unknown.
+// LinkedQueue returns the queue that a link in env.yaml refers to: the one with the environment's name or, for this
+// environment, the first. It returns "" if the name is unknown.
 func (o *Options) LinkedQueue(link bundle.Link) string {
 	var names []string
 	for i := range o.Config.Queues {

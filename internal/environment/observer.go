@@ -18,7 +18,6 @@ import (
 	"tendril/internal/worker"
 )
 
-// observer collects health, metrics, charts, events and problems with stored messages.
 type observer struct {
 	opts     *Options
 	life     *lifecycle
@@ -82,14 +81,13 @@ func (o *observer) metricSources() telemetry.Sources {
 	return sources
 }
 
-// report returns the health of this instance and of the environment.
 func (o *observer) report() health.Report {
 	r := o.monitor.Report()
 	r.Environment = o.members.environment()
 	return r
 }
 
-// publicHealth returns the state to publish. The CPU utilization is measured since the host's previous reading.
+// The CPU utilization is measured since the host's previous reading.
 func (o *observer) publicHealth(host *health.Host) telemetry.Health {
 	r, cpu := o.monitor.Report(), host.Read().CPU
 	h := telemetry.Health{Green: r.Color == health.Green, Code: r.Status.Code(), HasCode: true,
@@ -113,7 +111,7 @@ func (o *observer) newMonitor(host *health.Host) *health.Monitor {
 		App: func() (health.AppState, bool) { return appState(o.programs.app, o.settings.now().DeployTimeout) },
 		Leader: func() health.LeaderState {
 			if !o.cron.any() {
-				return health.LeaderState{Known: true} // no tasks, so no leader is needed
+				return health.LeaderState{Known: true} // no tasks, no leader
 			}
 			return leaderState(o.cron.tasks)
 		},
@@ -140,7 +138,7 @@ func (o *observer) watchProblems(context.Context) error {
 	return nil
 }
 
-// startHealth starts the health monitor. It runs until late in the shutdown, because the console shows its report.
+// The health monitor runs until late in the shutdown, because the console shows its report.
 func (o *observer) startHealth(context.Context) error {
 	o.life.steps.background("the health", o.monitor.Run)
 	return nil
@@ -158,20 +156,19 @@ func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, e
 	}
 
 	host := health.NewHost("")
-	host.Read() // the first interval's CPU utilization begins here
+	host.Read() // the first interval begins here
 	cloud := telemetry.NewCloudWatch(client, &telemetry.CloudWatchOptions{
 		Name: s.Name, Interval: s.MetricsInterval, Environment: s.EnvironmentName,
 		Health: func() telemetry.Health { return o.publicHealth(host) }, Logger: o.opts.Logger.Logger,
 	})
 	o.life.steps.background("the CloudWatch metrics", func(ctx context.Context) {
-		cloud.Run(ctx) // limits the time of its last call itself
+		cloud.Run(ctx) // limits its last call itself
 		client.Close()
 	})
 
 	return cloud, nil
 }
 
-// workerEvents combines the worker's event listeners for log, health, metrics and delivery history.
 func (o *observer) workerEvents(l *pipeline) *worker.Events {
 	w := l.queue
 	return worker.JoinEvents(o.opts.Logger.Worker(w.name, l.target.name), o.telemetry.Worker(w.name, l.target.name),
@@ -185,7 +182,7 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 					return
 				}
 				o.programs.forget(d.ID)
-				if w.embedded { // on Amazon SQS, the last delivery attempt recorded the loss
+				if w.embedded { // on Amazon SQS, the last attempt recorded the loss
 					o.history.lost.add(deadText, w.name, to, d.Reason, 1)
 				}
 			},
@@ -201,7 +198,6 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 		})
 }
 
-// settled passes the result of a delivery to the history, the attempts of the queue, health and the log.
 func (o *observer) settled(l *pipeline, s *worker.Settled) {
 	w := l.queue
 	next := o.work.afterFailure(w, s)
@@ -230,7 +226,6 @@ func (o *observer) settled(l *pipeline, s *worker.Settled) {
 	o.opts.Logger.Settled(w.name, l.target.current(), s, next)
 }
 
-// brokerEvents combines the broker's event listeners for log, counters, health and losses.
 func (o *observer) brokerEvents() *broker.Events {
 	counts, logged := o.telemetry.Broker(), o.opts.Logger.Broker()
 	return &broker.Events{

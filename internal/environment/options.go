@@ -14,12 +14,10 @@ import (
 
 // Options configure an [Environment]. Config and Logger are required.
 type Options struct {
-	// Config holds the settings and their origins.
 	Config *config.Config
 	// Bundle is the app's folder, or nil.
 	Bundle *bundle.Bundle
-	// Command is the app's program and arguments. It is empty if the bundle's Procfile or Settings.Target defines the
-	// app.
+	// Command is empty if the bundle's Procfile or Settings.Target defines the app.
 	Command []string
 	// Announced is called when other commands can find this environment. It may be nil.
 	Announced func()
@@ -27,22 +25,21 @@ type Options struct {
 	Shared app.SharedVersion
 	// Folder is the absolute path of the app's folder, or of the working folder at startup.
 	Folder string
-	// Again means that a start with another version or other settings ended with a [DesiredVersion] or [NewSettings], which
-	// this one continues.
+	// Again means that this start continues one that ended with a [DesiredVersion] or [NewSettings].
 	Again bool
 	// Registry holds the settings for all instances in Config; nil if none are known yet.
 	Registry *config.File
-	// Load reloads the settings with the Bundle, File and Registry of its argument. A nil Load disables reloading.
+	// Load reloads the settings with the Bundle, File and Registry of its argument; nil disables reloading.
 	Load func(config.Sources) (*config.Config, error)
-	// QueuesOnly makes the environment serve the embedded queues without workers or an app.
+	// QueuesOnly serves the embedded queues without workers or an app.
 	QueuesOnly bool
 	// AppEnv is the environment that the app inherits, as NAME=value strings.
 	AppEnv []string
 	// Logger logs events, settled messages and the app's output.
 	Logger *logging.Logger
-	// Memory is the memory limit of this process in bytes. Zero means no limit.
+	// Memory is the limit of this process in bytes; 0 means none.
 	Memory int64
-	// Terminal reports whether the log goes to a terminal. Startup then prints a link to the console.
+	// Terminal means that the log goes to a terminal. Startup then prints a link to the console.
 	Terminal bool
 	// Version is displayed and sent in User-Agent.
 	Version string
@@ -73,7 +70,7 @@ func (o *Options) CronFile() string {
 	return o.Config.Cron
 }
 
-// aws returns the options for AWS clients. If the settings name no region, the SDK determines it.
+// Without a region in the settings, the SDK determines it.
 func (o *Options) aws() *aws.Options {
 	opts := &aws.Options{}
 	if o.Logger != nil {
@@ -85,7 +82,7 @@ func (o *Options) aws() *aws.Options {
 	return opts
 }
 
-// openS3 creates a client of S3 in the configured region, or else in the region of the queue's URL.
+// Without a configured region, that of the queue's URL is used.
 func (o *Options) openS3(ctx context.Context, s *config.Settings) (*aws.S3, error) {
 	opts := o.aws()
 	s3, err := aws.OpenS3(ctx, opts)
@@ -96,7 +93,7 @@ func (o *Options) openS3(ctx context.Context, s *config.Settings) (*aws.S3, erro
 	return s3, err
 }
 
-// stateFolder returns the folder in which this user's environments find each other. It returns "" if AppEnv is empty.
+// stateFolder is where this user's environments find each other; "" if AppEnv is empty.
 func (o *Options) stateFolder() string {
 	if len(o.AppEnv) == 0 {
 		return ""

@@ -31,7 +31,7 @@ type storedPauses struct {
 	Tasks  map[string]string          `json:"tasks,omitempty"`
 }
 
-// pauseFile stores pauses in the data directory. A change takes effect only once it is written.
+// A pause takes effect only once it is written.
 type pauseFile struct {
 	path string
 
@@ -39,10 +39,9 @@ type pauseFile struct {
 	stored storedPauses
 }
 
-// ownsDataDir reports whether this environment stores files in its data directory.
 func (q *queues) ownsDataDir() bool { return q.settings.now().Console != config.Off || q.broker != nil }
 
-// openPauses loads the stored pauses if this environment owns its data directory. file may be nil.
+// openPauses does nothing unless this environment owns its data directory. file may be nil.
 func (p *pipelines) openPauses(file *periodic.File) error {
 	if !p.queues.ownsDataDir() {
 		return nil
@@ -68,8 +67,7 @@ func (p *pipelines) restorePauses(context.Context) error {
 	return nil
 }
 
-// openPauses reads the pause file. If it is unreadable, everything is paused, so that no paused delivery resumes by
-// itself.
+// If the file is unreadable, everything is paused, so that no paused delivery resumes by itself.
 func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFile {
 	f := &pauseFile{path: path}
 	err := f.read()
@@ -102,7 +100,7 @@ func (p *pauseFile) read() error {
 		err = json.Unmarshal(data, &p.stored)
 	}
 	for name, pause := range p.stored.Queues {
-		if pause.At.IsZero() { // the file of an earlier version
+		if pause.At.IsZero() { // written by an earlier version
 			pause.At = time.Now().UTC().Truncate(time.Second)
 			p.stored.Queues[name] = pause
 		}
@@ -110,7 +108,7 @@ func (p *pauseFile) read() error {
 	return err
 }
 
-// change alters the stored pauses. It fails if they cannot be written. A nil pauseFile stores nothing.
+// A nil pauseFile stores nothing.
 func (p *pauseFile) change(alter func(*storedPauses)) error {
 	if p == nil {
 		return nil
@@ -147,7 +145,7 @@ func setPause[P any](pauses *map[string]P, name string, pause P, paused bool) {
 	(*pauses)[name] = pause
 }
 
-// setQueues stores the pause of several queues; the zero value ends it.
+// The zero pause ends it.
 func (p *pauseFile) setQueues(lines []*pipeline, pause instances.Pause) error {
 	return p.change(func(s *storedPauses) {
 		for _, l := range lines {
@@ -168,7 +166,6 @@ func (p *pauseFile) Paused(context.Context) (map[string]string, error) {
 	return maps.Clone(p.stored.Tasks), nil
 }
 
-// restore pauses the queues that were paused in the last run and logs them.
 func (p *pauseFile) restore(lines []*pipeline, log *slog.Logger) {
 	for _, l := range lines {
 		if pause, paused := p.stored.Queues[l.queue.name]; paused {

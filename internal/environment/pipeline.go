@@ -20,14 +20,14 @@ type pipeline struct {
 	queue   *workQueue
 	target  *target
 	worker  *worker.Worker
-	limiter *limit.Limiter // limits requests to the target, also for other pipelines with that target; may be nil
+	limiter *limit.Limiter // shared by pipelines with the same target; may be nil
 	settled atomic.Bool    // it has received, or would without a pause
 
 	pausing sync.Mutex
-	pauses  [pauseSources]instances.Pause // zero if that source does not pause the queue
+	pauses  [pauseSources]instances.Pause // zero unless that source pauses the queue
 }
 
-// pauseSource is who pauses a queue. A queue receives while no source pauses it.
+// A queue receives while no source pauses it.
 type pauseSource int
 
 const (
@@ -39,7 +39,7 @@ const (
 	pauseSources
 )
 
-// setPause changes one source's pause; the zero value ends it. It reports whether that changed anything.
+// The zero pause ends it.
 func (p *pipeline) setPause(by pauseSource, pause instances.Pause) (changed bool) {
 	p.pausing.Lock()
 	defer p.pausing.Unlock()
@@ -59,7 +59,7 @@ func (p *pipeline) pause() instances.Pause {
 	return cmp.Or(p.pauses[:]...)
 }
 
-// held reports whether only a rollout stops receiving. No command resumes that.
+// No command resumes a queue that only a rollout has paused.
 func (p *pipeline) held() bool {
 	p.pausing.Lock()
 	defer p.pausing.Unlock()
@@ -68,13 +68,11 @@ func (p *pipeline) held() bool {
 	return others == [pauseSources]instances.Pause{} && p.pauses[byRollout] != instances.Pause{}
 }
 
-// newPause returns a pause that begins now. by may be "".
 func newPause(reason, by string) instances.Pause {
 	return instances.Pause{Reason: reason, By: by, At: time.Now().UTC().Truncate(time.Second)}
 }
 
-// deliveryLimit returns the maximum duration of a delivery. Without a deadline, it is the maximum time without
-// progress.
+// Without a deadline, it is the maximum time without progress.
 func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Duration {
 	if set.ToFunction() {
 		return ofFunctions

@@ -24,7 +24,7 @@ import (
 	"tendril/queue"
 )
 
-// pipelines holds the pipeline of each queue, in the order of the settings.
+// The pipelines are in the order of the settings.
 type pipelines struct {
 	opts     *Options
 	life     *lifecycle
@@ -33,10 +33,10 @@ type pipelines struct {
 	observe  *observer
 	targets  *targetOpener
 
-	all    []*pipeline  // empty in an environment without workers
-	pool   *worker.Pool // shares slots among several queues; nil for a single queue
+	all    []*pipeline  // empty without workers
+	pool   *worker.Pool // nil for a single queue
 	depths *depthCounter
-	pauses *pauseFile // nil if this environment does not own its data directory
+	pauses *pauseFile // nil unless this environment owns its data directory
 
 	allSettled sync.Once
 }
@@ -55,14 +55,13 @@ func (p *pipelines) inOrder() (lines []*pipeline) {
 	return lines
 }
 
-// joiningOrder returns the queues in order of priority. Queues that only periodic tasks use come first, because their
-// few messages are already due.
+// Queues that only periodic tasks use come first, because their few messages are already due.
 func (q *queues) joiningOrder() []*workQueue {
 	others := slices.DeleteFunc(slices.Clone(q.all), func(w *workQueue) bool { return w.forTask })
 	return append(slices.Clone(q.all[len(others):]), others...) // openAll opens the tasks' queues last
 }
 
-// tuningOf returns the worker settings that can change without a restart.
+// These settings can change without a restart.
 func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	return worker.Tuning{
 		Concurrency: set.Concurrency, VisibilityTimeout: negativeIfZero(set.VisibilityTimeout),
@@ -73,8 +72,7 @@ func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	}
 }
 
-// tune applies changed settings to new deliveries without a restart. With newReplicas, the current replicas keep
-// their settings.
+// With newReplicas, the current replicas keep their settings.
 func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	log := p.opts.Logger.With("component", "config")
 	p.settings.change(&c)
@@ -99,8 +97,8 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
 }
 
-// drainLimit returns how long a retired replica may drain: the longest delivery deadline of the queues served by the
-// app, capped so that a deployment stays within its limit, but at least the shutdown timeout.
+// drainLimit is the longest delivery deadline of the queues served by the app, capped so that a deployment stays
+// within its limit, but at least the shutdown timeout.
 func (p *pipelines) drainLimit() time.Duration {
 	const most = api.MaxDeploy - time.Minute
 	longest := time.Duration(0)
@@ -120,7 +118,7 @@ func (p *pipelines) gate(open bool, reason string) {
 	}
 }
 
-// settle records whether a queue's target is ready for the first time. Once all are, startup has succeeded.
+// Once every queue's target was ready, startup has succeeded.
 func (p *pipelines) settle(l *pipeline, g worker.GateChanged) {
 	isPause := func(r worker.Reason) bool { return r.Block == worker.Paused }
 	if len(slices.DeleteFunc(slices.Clone(g.Reasons), isPause)) > 0 || l.settled.Swap(true) {
@@ -131,7 +129,7 @@ func (p *pipelines) settle(l *pipeline, g worker.GateChanged) {
 	}
 }
 
-// pause stops receiving from a queue on this instance, or from all queues if name is "". Pauses survive restarts.
+// Pauses of this instance survive restarts. name "" means all queues.
 func (p *pipelines) pause(name string, pause instances.Pause) error {
 	lines, err := p.chosen(name)
 	if err == nil {
@@ -167,7 +165,6 @@ func (p *pipelines) resume(name string) error {
 	return nil
 }
 
-// quiet implements [Environment.Quiet].
 func (p *pipelines) quiet(reason string) (paused bool, err error) {
 	receives := func(l *pipeline) bool { return !isPaused(l.worker.Status()) }
 	if p.life.running() && slices.ContainsFunc(p.all, receives) {
@@ -201,7 +198,6 @@ func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 	return p.all, nil
 }
 
-// states returns the state of each queue's worker, and of each target's limits.
 func (p *pipelines) states(rates map[string]series.Rate) (workers []api.Worker, limits []api.Limit) {
 	slots := 0
 	if p.pool != nil {
@@ -226,8 +222,7 @@ func (p *pipelines) states(rates map[string]series.Rate) (workers []api.Worker, 
 	return workers, limits
 }
 
-// drainSeconds returns how long waiting messages take at the current rates, or 0 if they do not become fewer. The rate
-// of arrivals is known for embedded queues only.
+// drainSeconds is 0 if waiting messages do not become fewer. The rate of arrivals is known for embedded queues only.
 func drainSeconds(waiting int64, rate series.Rate, embedded bool) float64 {
 	perSecond := rate.Out
 	if embedded {
@@ -262,8 +257,8 @@ func (p *pipelines) buildDepths(context.Context) error {
 	return nil
 }
 
-// queuesOnSQS describes the queues on Amazon SQS, with the state of their workers, and their dead-letter queues. The
-// counts are the last ones read. workers has an element for each queue.
+// queuesOnSQS includes the dead-letter queues. The counts are the last ones read. workers has an element for each
+// queue.
 func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.Queue) {
 	var dead []api.Queue
 	for i, l := range p.all {
@@ -284,7 +279,7 @@ func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.
 		}
 	}
 
-	for _, q := range dead { // several queues may share one, and it may be received from too
+	for _, q := range dead { // may be shared, and received from too
 		if !slices.ContainsFunc(all, func(other api.Queue) bool { return other.Name == q.Name }) {
 			all = append(all, q)
 		}
@@ -292,7 +287,7 @@ func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.
 	return all
 }
 
-// afterFailure returns what the queue does next with a failed message, according to its redrive policy.
+// The redrive policy decides what happens to a failed message next.
 func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.Redelivery) {
 	now := s.DeadLettering && s.Instruction.DeadLetters()
 	switch {
@@ -300,7 +295,7 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 	case s.Outcome == queue.Done, s.ReceivesHere == 0:
 		return next
 	case s.Outcome == queue.Unreached && w.embedded:
-		return logging.Redelivery{Known: true} // an unreached target does not count as a receive
+		return logging.Redelivery{Known: true} // not counted as a receive
 	}
 
 	var dead string
@@ -311,7 +306,7 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 		}
 		next.Known = true
 		if dead == "" {
-			return next // the queue keeps its messages without a dead-letter queue
+			return next // without a dead-letter queue messages stay
 		}
 	} else {
 		r, ok := p.depths.onSQS(w.name, time.Now())
@@ -326,7 +321,6 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 	return next
 }
 
-// deadLetterQueue returns the name of a queue's dead-letter queue, or "" if it is absent or unknown.
 func (p *pipelines) deadLetterQueue(w *workQueue) string {
 	if !w.embedded {
 		return p.depths.deadLetterQueue(w.name, time.Now())

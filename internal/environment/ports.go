@@ -20,8 +20,7 @@ import (
 
 const portTries = 100
 
-// portsLockTimeout is how long to wait for another environment, which holds the lock from choosing its ports until it
-// listens.
+// Another environment holds the lock from choosing its ports until it listens.
 const (
 	portsLock        = "ports.lock"
 	portsLockTimeout = 10 * time.Second
@@ -35,9 +34,8 @@ func (o *Options) FreePorts() (free map[string]string, release func()) {
 	return o.choosePorts(state), release
 }
 
-// choosePorts is FreePorts without the lock.
 func (o *Options) choosePorts(state string) (free map[string]string) {
-	chosen := map[int]bool{} // ports chosen for other options, or by apps of other environments
+	chosen := map[int]bool{} // for other options, or by apps of other environments
 	for _, found := range api.Running(api.DataDirectories(state)) {
 		chosen[found.AppPort] = true
 	}
@@ -60,7 +58,7 @@ type portChooser struct {
 	free   map[string]string
 }
 
-// choose picks the first free port from the one in address upward. An address without a host is the app's port.
+// An address without a host is the app's port.
 func (p *portChooser) choose(option, address string) {
 	host, text, err := net.SplitHostPort(address)
 	first, wrong := strconv.Atoi(text)
@@ -95,8 +93,7 @@ func isFree(host string, port int) bool {
 	return !errors.Is(err, listen.ErrInUse)
 }
 
-// lockPorts keeps this user's other environments from choosing ports until release is called. If it fails and two
-// environments choose the same port, one of them cannot listen.
+// Without the lock two environments may choose the same port, and one of them cannot listen.
 func lockPorts(state string) (release func()) {
 	none := func() {}
 	if state == "" || datadir.Make(state) != nil {

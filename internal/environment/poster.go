@@ -23,7 +23,7 @@ type Poster struct {
 	last    *api.Exchange
 }
 
-// NewPoster returns a poster that connects to address. It posts to path, or to the configured path if path is "".
+// NewPoster returns a poster that connects to address. path "" means the configured one.
 func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, address, path string) (*Poster, error) {
 	opts, err := httpOptions(s, set, name)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// Intervals between checks for stored messages, in this environment's database and in others.
+// Intervals of checks, in this environment's database and in others.
 const (
 	problemInterval   = 10 * time.Second
 	leftBehindRefresh = time.Minute
@@ -24,8 +24,7 @@ const (
 
 type problem struct{ queue, text, hint string }
 
-// problems finds messages that are stored but not processed. It reports them to the log and to health, and doctor
-// includes the health report.
+// problems finds messages that are stored but not processed, for the log and for health.
 type problems struct {
 	opts     *Options
 	settings *settings
@@ -35,8 +34,8 @@ type problems struct {
 	mu    sync.Mutex
 	found map[string]problem
 
-	looking     sync.Mutex // guards the fields below
-	elsewhere   []problem  // messages in other databases
+	looking     sync.Mutex
+	elsewhere   []problem // in other databases
 	elsewhereAt time.Time
 }
 
@@ -53,7 +52,6 @@ func (p *problems) watch(ctx context.Context) {
 	}
 }
 
-// look logs the problems that are new, and those that no longer exist.
 func (p *problems) look() {
 	p.looking.Lock()
 	defer p.looking.Unlock()
@@ -80,7 +78,6 @@ func (p *problems) look() {
 	}
 }
 
-// list returns the known problems, sorted by text.
 func (p *problems) list() (all []health.StoredProblem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +104,7 @@ func (p *problems) here() (all []problem) {
 	for _, name := range p.queues.broker.ListQueues("") {
 		ledger, err := p.queues.broker.Ledger(name)
 		if err != nil {
-			continue // deleted in the meantime
+			continue // deleted meanwhile
 		}
 		missing := p.queues.broker.MissingDeadLetterQueue(name)
 		q := api.Queue{Ledger: api.Ledger(ledger), DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
@@ -133,8 +130,8 @@ func (p *problems) isLeft(name string) bool {
 	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == deadName(name) && !p.queues.broker.Received(name)
 }
 
-// leftElsewhere returns messages in other databases: in embedded queues from before a move to Amazon SQS, and in the
-// data directory that older versions shared.
+// Messages may be left in embedded queues from before a move to Amazon SQS, and in the data directory that older
+// versions shared.
 func (p *problems) leftElsewhere() []problem {
 	s := p.settings.now()
 	if time.Since(p.elsewhereAt) < leftBehindRefresh {
@@ -170,7 +167,7 @@ func (p *problems) leftElsewhere() []problem {
 	}
 	release, err := api.Claim(state)
 	if err != nil {
-		return p.elsewhere // another environment has the database open
+		return p.elsewhere // another environment has it open
 	}
 	defer func() { _ = release() }()
 	add(state, "run an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// programs runs the app or a local function, sets its environment variables and captures its output.
+// programs runs the app or a local function, with its variables and output.
 type programs struct {
 	opts     *Options
 	life     *lifecycle
@@ -28,7 +28,7 @@ type programs struct {
 	app      *app.App // nil if no app runs here
 	facts    *facts
 	counters *supervisor.Events
-	logs     *supervisor.LogFolder // nil if no log folder is set
+	logs     *supervisor.LogFolder // nil without a log folder
 	meter    supervisor.Meter
 }
 
@@ -138,7 +138,7 @@ func (p *programs) linesDropped(d supervisor.LinesDropped) {
 			p.settings.now().AppLogRate))
 }
 
-// environ returns the environment variables of a process. port is the port it listens on, or 0.
+// port may be 0.
 func (p *programs) environ(b *bundle.Bundle, port int) []string {
 	home := p.queues.home()
 	q := app.Queue{Region: home.settings().Region, URL: home.url, Name: home.name}
@@ -150,7 +150,7 @@ func (p *programs) environ(b *bundle.Bundle, port int) []string {
 	return app.Environ(p.opts.AppEnv, b, p.linkedURL, port, q)
 }
 
-// linkedURL returns the URL of a link's queue. It returns "" if the link names an unknown environment.
+// linkedURL returns "" for an unknown environment.
 func (p *programs) linkedURL(link bundle.Link) string {
 	if l := p.queues.named(linkedQueue(p.settings.now(), p.queues.names(), link.Environment)); l != nil {
 		return l.url
@@ -158,8 +158,7 @@ func (p *programs) linkedURL(link bundle.Link) string {
 	return ""
 }
 
-// linkedQueue returns the queue with the environment's name. For this environment's own name, it returns the first
-// queue.
+// This environment's own name means the first queue.
 func linkedQueue(s *config.Settings, queues []string, environment string) string {
 	switch {
 	case slices.Contains(queues, environment):
@@ -170,7 +169,7 @@ func linkedQueue(s *config.Settings, queues []string, environment string) string
 	return ""
 }
 
-// startFunction starts a local function's processes with the same user, limits and variables as an app.
+// A function gets the user, limits and variables of an app.
 func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	s := p.settings.now()
 	if err := refuseRoot(s, p.opts.Bundle, "the function", isMachineRoot()); err != nil {
@@ -184,7 +183,7 @@ func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	process := app.Guard(s, supervisor.Process{})
 	events := delivery.LogFunction(p.opts.Logger.Logger, p.life.stopping)
 	events.LinesDropped = func(d supervisor.LinesDropped) {
-		d.Process = strings.Replace(d.Process, "-", ".", 1) // use the name with which its lines are logged
+		d.Process = strings.Replace(d.Process, "-", ".", 1) // as in the log
 		p.linesDropped(d)
 	}
 	opts := runtimeapi.Options{

@@ -20,23 +20,21 @@ import (
 	"tendril/queue"
 )
 
-// queueRetention is the maximum that Amazon SQS allows, so that no message expires in a long outage.
+// The maximum of Amazon SQS, so that no message expires in a long outage.
 const queueRetention = 14 * 24 * time.Hour
 
 const fifoSuffix = ".fifo"
 
-// queues opens and holds the environment's queues, embedded or on Amazon SQS.
 type queues struct {
 	opts     *Options
 	life     *lifecycle
 	settings *settings
 
-	all      []*workQueue   // queues with a worker, in the order in which they were opened
+	all      []*workQueue   // with a worker, in the order of opening
 	broker   *broker.Broker // nil without embedded queues
 	sqs      *aws.SQS       // nil without queues on Amazon SQS
-	endpoint string         // URL of the embedded queues' endpoint; "" on Amazon SQS
-	// appEndpoint is the address of the embedded queues for the app. appKeys holds the app's credentials; it is zero
-	// if any credentials are accepted.
+	endpoint string         // of the embedded queues; "" on Amazon SQS
+	// appEndpoint is for the app. appKeys is zero if any credentials are accepted.
 	appEndpoint string
 	appKeys     access.KeyPair
 }
@@ -60,7 +58,6 @@ func (q *queues) openBroker(events *broker.Events) error {
 	return nil
 }
 
-// inUse explains that another environment uses the data directory.
 func (q *queues) inUse(err error) error {
 	s := q.settings.now()
 	i, readErr := api.ReadInstance(s.DataDir)
@@ -87,7 +84,7 @@ func (q *queues) openSQS(ctx context.Context) error {
 	return nil
 }
 
-// openAll opens the configured queues, and embedded queues that only the task file names. The file may be nil.
+// Queues that only the task file names are embedded. The file may be nil.
 func (q *queues) openAll(ctx context.Context, file *periodic.File) error {
 	if err := q.openSQS(ctx); err != nil {
 		return err
@@ -124,7 +121,7 @@ func (q *queues) add(ctx context.Context, index int, forTask bool) error {
 	return nil
 }
 
-// home returns the first queue. The periodic tasks and the app use it by default. It is nil without workers.
+// The periodic tasks and the app use home by default. It is nil without workers.
 func (q *queues) home() *workQueue {
 	if len(q.all) == 0 {
 		return nil
@@ -146,7 +143,7 @@ func (q *queues) names() (list []string) {
 	return list
 }
 
-// open opens a queue. It creates embedded queues, and queues on Amazon SQS whose name is not set.
+// open creates embedded queues, and queues on Amazon SQS whose name is not set.
 func (q *queues) open(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	switch {
 	case set.Backend == config.BackendEmbedded:
@@ -189,14 +186,13 @@ func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: set.FIFO(), embedded: true, url: q.urlOf(set.Name)}, nil
 }
 
-// isQueueAttribute reports whether a changed option is also an attribute of the queues that tendril creates.
+// isQueueAttribute reports whether an option is also an attribute of the queues that tendril creates.
 func isQueueAttribute(name string) bool {
 	option, _, _ := strings.Cut(name, " of ")
 	return slices.Contains([]string{"visibility-timeout", "max-retries", "retention-period"}, option)
 }
 
-// updateAttributes applies changed settings to the attributes of the queues that tendril creates. Other queues on
-// Amazon SQS keep theirs.
+// Queues on Amazon SQS that tendril did not create keep their attributes.
 func (q *queues) updateAttributes() {
 	ctx, cancel := context.WithTimeout(context.Background(), createTimeout)
 	defer cancel()
@@ -219,7 +215,6 @@ func (q *queues) urlOf(name string) string {
 	return q.endpoint + "/" + q.settings.now().AccountID + "/" + name
 }
 
-// deadName returns the name of the dead-letter queue that belongs to an embedded queue.
 func deadName(name string) string {
 	base, fifo := strings.CutSuffix(name, fifoSuffix)
 	if fifo {
@@ -228,8 +223,7 @@ func deadName(name string) string {
 	return base + "-dead"
 }
 
-// ownAttributes returns the attributes with which a queue and its dead-letter queue are created, and those that only
-// the queue has.
+// created applies to a queue and its dead-letter queue, own to the queue only.
 func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own map[string]string) {
 	created = map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
 	if set.FIFO() {
@@ -266,8 +260,7 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: found.FIFO(), dead: dead}, nil
 }
 
-// warnOfConflicts logs conflicts between a queue's attributes and its settings. The worker also runs without
-// permission to read the attributes.
+// The worker also runs without permission to read the attributes.
 func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, attrs map[string]string, denied error) {
 	s := q.settings.now()
 	log := q.opts.Logger.With("component", "aws", "queue", name)
@@ -289,8 +282,8 @@ func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, at
 	}
 }
 
-// queueARN returns the ARN from the queue's attributes. Without permission to read them, it derives the ARN from the
-// URL, which ends in the account ID and the name.
+// Without permission to read the attributes, the ARN is derived from the URL, which ends in the account ID and the
+// name.
 func queueARN(attrs map[string]string, url string, set *config.QueueSettings) string {
 	if arn := attrs["QueueArn"]; arn != "" {
 		return arn

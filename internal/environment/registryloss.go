@@ -12,17 +12,15 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// registryLossTick is how often an instance looks whether the registry answers.
 const registryLossTick = time.Second
 
 // registryLoss stops receiving while the shared registry has not answered for longer than the settings allow.
 type registryLoss struct {
 	mu      sync.Mutex
-	seeking time.Time // since when the registry has not been found; zero if it was
-	reason  string    // why receiving is stopped; "" if it is not
+	seeking time.Time // zero once the registry was found
+	reason  string    // "" while receiving
 }
 
-// seek records whether the registry has not been found yet.
 func (r *registryLoss) seek(missing bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,14 +32,12 @@ func (r *registryLoss) seek(missing bool) {
 	}
 }
 
-// text returns why receiving is stopped, or "".
 func (r *registryLoss) text() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.reason
 }
 
-// watch stops and resumes receiving until ctx ends.
 func (r *registryLoss) watch(ctx context.Context, m *members) {
 	tick := time.NewTicker(registryLossTick)
 	defer tick.Stop()
@@ -59,8 +55,8 @@ func (r *registryLoss) watch(ctx context.Context, m *members) {
 	}
 }
 
-// update decides whether to receive, and reports whether that changed. failing is how long a registry that was found has
-// not answered. reread reads the desired state, without which receiving does not resume.
+// failing is how long a registry that was found has not answered. Receiving does not resume before reread has read
+// the desired state.
 func (r *registryLoss) update(failing, limit time.Duration, reread func() error) (changed bool) {
 	before := r.text()
 	r.mu.Lock()
@@ -74,7 +70,7 @@ func (r *registryLoss) update(failing, limit time.Duration, reread func() error)
 	case limit == 0:
 	case failing >= limit:
 		reason = fmt.Sprintf("the shared registry has not answered for %s (registry-lost-after)", limit)
-	case before != "" && failing > 0: // it has failed again
+	case before != "" && failing > 0: // again
 		reason = before
 	case before != "":
 		if err := reread(); err != nil {
@@ -87,7 +83,7 @@ func (r *registryLoss) update(failing, limit time.Duration, reread func() error)
 	return reason != before
 }
 
-// stopWhileLost stops receiving for a reason, or resumes it if that is "".
+// reason "" resumes.
 func (m *members) stopWhileLost(reason string) {
 	pause := instances.Pause{}
 	if reason != "" {
@@ -104,7 +100,7 @@ func (m *members) stopWhileLost(reason string) {
 	}
 }
 
-// reread reads the desired state and applies it. A state that is refused is no error: the last known one still applies.
+// A state that is refused is no error: the last known one still applies.
 func (d *desired) reread(ctx context.Context) error {
 	if d.state == nil {
 		return nil

@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// archivesFolder is the folder in the data directory with the archives that this instance has fetched, servedFolder
-	// that with those of the instances that use its queue.
+	// Folders in the data directory: of the archives that this instance has fetched, and of those it serves to the
+	// instances that use its queue.
 	archivesFolder = "archives"
 	servedFolder   = "served-archives"
 )
@@ -36,7 +36,6 @@ const (
 // The environment must be started again with its archive.
 type DesiredVersion struct {
 	app.SharedVersion
-	// Archive is the path of the archive.
 	Archive string
 }
 
@@ -62,19 +61,18 @@ type rollouts struct {
 	objects *aws.S3             // nil unless the archives are in S3
 }
 
-// takes reports whether this instance takes the desired version: it runs an app from a folder or an archive.
+// The desired version is taken by apps from a folder or an archive.
 func (r *rollouts) takes() bool {
 	set := r.settings.now()
 	return r.desired.state != nil && r.opts.Bundle != nil && len(r.opts.Command) == 0 && r.opts.HasApp() &&
 		(set.Versions != "" || set.RegistryTable == "")
 }
 
-// supports reports whether this instance applies the desired version, or has no app that could.
+// An instance without an app supports every version.
 func (r *rollouts) supports() bool {
 	return r.desired.state != nil && (r.takes() || !r.opts.HasApp())
 }
 
-// store returns the location of the archives.
 func (r *rollouts) store(ctx context.Context) (archives.Store, error) {
 	set := r.settings.now()
 	if bucket, prefix := set.VersionsBucket(); bucket != "" {
@@ -95,7 +93,7 @@ func (r *rollouts) store(ctx context.Context) (archives.Store, error) {
 	return archives.Server{Chunks: server}, nil
 }
 
-// openStore opens the connections to the archives, if they are in S3.
+// openStore does nothing unless the archives are in S3.
 func (r *rollouts) openStore(ctx context.Context) (err error) {
 	set := r.settings.now()
 	if bucket, _ := set.VersionsBucket(); bucket == "" {
@@ -123,7 +121,7 @@ func (r *rollouts) archiveName(v *instances.AppVersion) string {
 	return archives.Name(r.cron.election.Name(), v.Digest)
 }
 
-// path returns where this instance keeps the archive of a version. Its name becomes that of the version's folder.
+// The archive's name becomes that of the version's folder.
 func (r *rollouts) path(v *instances.AppVersion) string {
 	return filepath.Join(r.settings.now().DataDir, archivesFolder, v.Digest, bundle.ArchiveName(v.Name)+".zip")
 }
@@ -206,7 +204,7 @@ func (r *rollouts) seed(ctx context.Context) (instances.Desired, error) {
 	})
 }
 
-// upload stores a folder or an archive in the shared location, and keeps it here. name replaces a folder's name.
+// upload also keeps the archive here. name replaces a folder's name.
 func (r *rollouts) upload(ctx context.Context, source, name string) (v instances.AppVersion, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
@@ -261,7 +259,7 @@ func copyFile(to *os.File, path string) error {
 
 func (r *rollouts) log() *slog.Logger { return r.opts.Logger.With("component", "rollout") }
 
-// run follows the desired version, and advances the rollout whenever this instance leads, until ctx ends.
+// run advances the rollout whenever this instance leads.
 func (r *rollouts) run(ctx context.Context, leases instances.Store, joined *membership) {
 	if r.control == nil {
 		return
@@ -275,7 +273,6 @@ func (r *rollouts) run(ctx context.Context, leases instances.Store, joined *memb
 		Changed: r.desired.apply, Finished: r.finished, Tried: func(*instances.AppVersion, error) { r.prune() }, Log: r.log()})
 }
 
-// finished logs the end of a rollout and deletes archives that are no longer needed.
 func (r *rollouts) finished(ctx context.Context, now *instances.App, v *instances.AppVersion) {
 	if now.Current.Number == v.Number {
 		event.Deploy.Log(r.log(), slog.LevelInfo, "deployed to all instances", "version", v.Number)
@@ -347,14 +344,12 @@ func (r *rollouts) Deploy(ctx context.Context, v *instances.AppVersion) error {
 	return err
 }
 
-// apply reacts to a changed state.
 func (r *rollouts) apply() {
 	if r.control != nil {
 		r.control.Apply()
 	}
 }
 
-// prune deletes the archives on this instance that are no longer needed.
 func (r *rollouts) prune() {
 	now, _ := r.desired.state.Current()
 	if now.App == nil {
@@ -376,7 +371,6 @@ func (r *rollouts) prune() {
 	}
 }
 
-// report returns this instance's part of the records.
 func (r *rollouts) report() instances.AppReport {
 	if r.control == nil || !r.life.running() || r.life.stopping() {
 		return instances.AppReport{}
@@ -384,7 +378,7 @@ func (r *rollouts) report() instances.AppReport {
 	return r.control.Report()
 }
 
-// deploy starts the deployment of a folder or an archive to all instances; "" means the current version again.
+// path "" deploys the current version again.
 func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, error) {
 	if err := r.changes.awaitStart(ctx); err != nil {
 		return api.DeployResult{}, err
@@ -403,8 +397,8 @@ func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, e
 	})
 }
 
-// rollBack starts the deployment of an earlier version to all instances, at once. They start no delivery on the current
-// version anymore.
+// rollBack deploys an earlier version to all instances at once. They start no delivery on the current version
+// anymore.
 func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if err := r.changes.awaitStart(ctx); err != nil {
 		return api.DeployResult{}, err
@@ -426,10 +420,9 @@ func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, 
 	})
 }
 
-// rolloutPolicy returns how settings roll out a version.
 func rolloutPolicy(s *config.Settings) instances.Rollout {
 	how := instances.Rollout{Timeout: s.RolloutTimeout, IgnoreHealth: s.RolloutIgnoreHealth}
-	switch { // policies that are not supported deploy in batches
+	switch { // unsupported policies deploy in batches
 	case s.RolloutPolicy == config.RolloutAllAtOnce:
 	case s.RolloutBatchSizeType == config.RolloutPercentage:
 		how.BatchPercent = min(s.RolloutBatchSize, 100)
@@ -504,7 +497,7 @@ func notDeployed(err error) error {
 		Hint: "'tendril instances' shows whether the registry can be read"}
 }
 
-// abort ends the rollout in progress: all instances return to the current version.
+// After abort all instances return to the current version.
 func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 	leases, err := r.leases(ctx)
 	if err != nil {
@@ -526,7 +519,7 @@ func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 		Ended: time.Now(), Error: reason, Aborted: true}, nil
 }
 
-// versions lists the versions of all instances, newest first.
+// The newest version comes first.
 func (r *rollouts) versions() (all []api.AppVersion) {
 	now, _ := r.desired.state.Current()
 	if now.App == nil {

@@ -14,7 +14,7 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// isMachineRoot reports whether tendril runs as root outside a container.
+// isMachineRoot is false in a container.
 func isMachineRoot() bool {
 	read := func(path string) (string, bool) {
 		text, err := os.ReadFile(path)
@@ -23,9 +23,8 @@ func isMachineRoot() bool {
 	return os.Geteuid() == 0 && containerMark(read, os.Getenv) == ""
 }
 
-// refuseRoot returns an error if tendril would run the user's code as root outside a container and other users can
-// change that code, unless the settings name a user or allow it. A bundle whose commands every user can change is
-// always rejected.
+// refuseRoot returns an error if the user's code would run as root outside a container and other users can change it,
+// unless the settings name a user or allow it. A bundle whose commands every user can change is always rejected.
 func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) error {
 	if !root {
 		return nil
@@ -49,7 +48,7 @@ func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) er
 		"--app-user, or allow this with --allow-root", ErrSettings, what, err, fix)
 }
 
-// warnOfRoot warns about code that runs as root without an explicit setting, or that another user controls.
+// warnOfRoot warns of code that runs as root without an explicit setting, or that another user controls.
 func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root bool) {
 	if !root {
 		return
@@ -64,10 +63,9 @@ func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root boo
 	}
 }
 
-// isRootIntended reports whether the settings name the user that runs the code, or allow root.
 func isRootIntended(s *config.Settings) bool { return s.AppUser != "" || s.AllowRoot }
 
-// controlledByOthers returns an error that names the other users who control a bundle's commands, or nil.
+// The error names the other users.
 func controlledByOthers(b *bundle.Bundle) *trust.Error {
 	var wrong *trust.Error
 	if b != nil && errors.As(b.Trusted(), &wrong) {
@@ -76,7 +74,6 @@ func controlledByOthers(b *bundle.Bundle) *trust.Error {
 	return nil
 }
 
-// changeableByOthers returns an error if other users can change the bundle's files or a command's working folder.
 func changeableByOthers(b *bundle.Bundle) error {
 	if b == nil {
 		dir, err := os.Getwd()
@@ -88,13 +85,12 @@ func changeableByOthers(b *bundle.Bundle) error {
 var (
 	containerGroup = regexp.MustCompile(
 		`[/:-](docker|kubepods|libpod|crio|cri-containerd|containerd|lxc|lxc\.payload\.[^/]*|ecs|actions_job|buildkit|garden)([/.-]|$)`)
-	// containerMount matches a file that a container engine bind-mounts from its own folders.
+	// Container engines bind-mount these files from their own folders.
 	containerMount = regexp.MustCompile(
 		`(?m)^\S+ \S+ \S+ (\S*/(?:docker/containers|containers/storage|overlay-containers|kubelet/pods|nerdctl|io\.containerd[^/]*|buildkit)/\S*) /etc/(?:hosts|hostname|resolv\.conf) `)
 )
 
-// containerMark returns the evidence that this process runs in a container, or "". read returns a file's contents and
-// whether it exists.
+// containerMark returns the evidence of a container, or "".
 func containerMark(read func(path string) (string, bool), getenv func(string) string) string {
 	for _, path := range []string{"/.dockerenv", "/run/.containerenv"} {
 		if _, found := read(path); found {

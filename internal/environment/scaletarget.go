@@ -12,8 +12,8 @@ import (
 // chooseTarget determines the scaling target if the settings do not. Message processing does not wait for it, because
 // the service it queries may not respond.
 //
-// Sizes in a bundle apply to a group. For a standalone instance, they are the number of app processes. A group is scaled
-// only if nothing else scales it, because two scalers would undo each other's changes.
+// Sizes in a bundle apply to a group. For a standalone instance, they are the number of app processes. A group is
+// scaled only if nothing else scales it, because two scalers would undo each other's changes.
 func (s *sizing) chooseTarget(ctx context.Context) error {
 	set := s.settings.now()
 	s.target = set.ScaleTarget
@@ -52,7 +52,7 @@ func (s *sizing) leaveSize(why string) {
 		"hint", "add --scale-target asg:GROUP, ecs:CLUSTER/SERVICE or processes to scale anyway, or none")
 }
 
-// isAuto reports whether the environment determines the scaling target itself, as a bundle's group sizes require.
+// A bundle's group sizes let the environment determine the scaling target.
 func (s *sizing) isAuto() bool { return s.settings.now().ScaleTarget == config.ScaleAuto }
 
 // isFleet reports whether scaling concerns instances rather than local processes.
@@ -60,13 +60,12 @@ func (s *sizing) isFleet() bool {
 	return s.target != config.ScaleProcesses && s.target != config.ScaleNone
 }
 
-// isFleet reports whether the settings scale instances, or may do so once the target is determined.
+// isFleet includes settings whose target is not determined yet.
 func isFleet(s *config.Settings) bool {
 	return s.ScalesInstances() || s.ScaleTarget == config.ScaleAuto && s.AnyOnSQS()
 }
 
-// startReplicas returns how many replicas to launch at startup. A bundle's group sizes apply only later, so that an
-// app that can run only once per machine still starts.
+// A bundle's group sizes apply only later, so that an app that can run only once per machine still starts.
 func (s *sizing) startReplicas() int {
 	if s.isAuto() {
 		return 1

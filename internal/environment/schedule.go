@@ -17,7 +17,6 @@ import (
 	"tendril/internal/instances"
 )
 
-// schedule runs the periodic tasks.
 type schedule struct {
 	opts     *Options
 	life     *lifecycle
@@ -27,15 +26,15 @@ type schedule struct {
 	observe  *observer
 	instance *instance
 
-	file     tasks.File       // the task file as read at startup
+	file     tasks.File       // as of startup
 	tasks    *tasks.Manager   // nil before build and without workers
-	election *tasks.Election  // elects the leader, which also leads the fleet
-	wall     func() time.Time // set by tests; nil means the system clock
+	election *tasks.Election  // of the leader, which also leads the fleet
+	wall     func() time.Time // for tests; nil means the system clock
 	revision func() int64     // of the desired state
 	announce func() string    // of this instance's record
 }
 
-// read reads the task file and checks everything that can be checked before anything is created.
+// read checks everything that can be checked before anything is created.
 func (s *schedule) read(context.Context) (err error) {
 	if err := s.opts.Validate(); err != nil {
 		return err
@@ -71,13 +70,13 @@ func (s *schedule) build(ctx context.Context) error {
 	}
 
 	s.tasks = tasks.New(opts)
-	s.life.steps.background("the task history", s.tasks.KeepHistory) // runs until the workers have stopped
+	s.life.steps.background("the task history", s.tasks.KeepHistory) // until the workers have stopped
 	s.election = s.tasks.Election()
 	return s.tasks.Open(ctx, set.PeriodicTrust == config.TrustRegistry)
 }
 
-// watch returns how often this instance reads the lease of another leader. Where reads cost money, it reads less often
-// if a new leader is not urgent: without tasks, a group, a desired state and a reason to notice a lost registry.
+// watch is how often this instance reads another leader's lease. Where reads cost money, it reads less often if a new
+// leader is not urgent: without tasks, a group, a desired state and a reason to notice a lost registry.
 func (s *schedule) watch() time.Duration {
 	set := s.settings.now()
 	if set.RegistryTable == "" || set.FleetKey != "" || isFleet(set) || s.tasks.Any() || set.RegistryLostAfter > 0 {
@@ -92,7 +91,7 @@ func (s *schedule) run(ctx context.Context) error {
 	return nil
 }
 
-// running returns the task manager. It returns nil before startup completes and without workers.
+// running returns nil before startup completes and without workers.
 func (s *schedule) running() *tasks.Manager {
 	if !s.life.running() {
 		return nil
@@ -119,8 +118,7 @@ func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 	}
 }
 
-// claimCommands claims the right to run a version's leader_only commands. An instance without a shared registry
-// always gets it.
+// An instance without a shared registry always gets the claim.
 func (s *schedule) claimCommands(ctx context.Context, version string) (app.CommandClaim, error) {
 	claim, alone, err := tasks.AcquireVersion(ctx, s.tasks, version)
 	switch {
@@ -139,13 +137,10 @@ func (s *schedule) claimCommands(ctx context.Context, version string) (app.Comma
 	return claim, nil
 }
 
-// soleClaim is the claim of an instance without a shared registry.
 type soleClaim struct{ ctx context.Context }
 
-// Context returns the context of the deployment.
 func (s soleClaim) Context() context.Context { return s.ctx }
 
-// Finish does nothing.
 func (s soleClaim) Finish(context.Context, bool) error { return nil }
 
 func (s *schedule) console() *console.TaskOptions {

@@ -23,30 +23,29 @@ import (
 )
 
 const (
-	// endpointBodies and consoleBodies are the default limits on the total bytes of request bodies in memory.
+	// Default limits on the request bodies in memory, in bytes.
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
 	connectionBytes               = 16 << 10
-	// ownDescriptors are open in every environment: database files, locks, listeners, epoll.
+	// Open in every environment: database files, locks, listeners, epoll.
 	ownDescriptors = 48
-	// processDescriptors are needed per process: for its output, supervision and connection.
+	// Per process: output, supervision and connection.
 	processDescriptors = 8
-	// leastConnections is the minimum for each listener, however few descriptors there are.
+	// Minimum for each listener, however few descriptors there are.
 	leastConnections = 8
 	fullLogInterval  = time.Minute
 )
 
-// connectionShares returns how many connections the queue endpoint and the console may have. It reserves descriptors
-// for deliveries first, so that clients cannot exhaust them.
+// connectionShares reserves descriptors for deliveries first, so that clients cannot exhaust them.
 func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 	rest := descriptors - ownDescriptors - deliveries
 	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)
 }
 
-// memoryShares divides a memory budget in bytes between message bodies and connections. With a budget of 0, the
-// default limits apply and the number of held messages is unlimited. The rest of the budget is for the program,
-// caches, kernel buffers and garbage.
+// memoryShares divides a budget in bytes between message bodies and connections; the rest is for the program, caches,
+// kernel buffers and garbage. With a budget of 0, the default limits apply and the number of held messages is
+// unlimited.
 type memoryShares struct {
-	endpoint, console int64 // bytes of request bodies and receive responses
+	endpoint, console int64 // request bodies and receive responses
 	held              int   // messages held by the workers
 	connections       int
 }
@@ -72,14 +71,14 @@ func openFiles() int {
 }
 
 func deliveryDescriptors(s *config.Settings) int {
-	perDelivery := 1 // for the connection to the app
+	perDelivery := 1 // the connection to the app
 	if slices.ContainsFunc(s.Queues, runsHere) {
 		perDelivery = processDescriptors
 	}
 	return s.HTTPConnections*perDelivery + s.ProcessesMax*processDescriptors
 }
 
-// serve runs an HTTP server with the given limits. Shutdown calls before and then stops the server.
+// Shutdown calls before and then stops the server.
 func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Server, at net.Listener, limits httplimit.Limits, before func()) {
 	server.ErrorLog = log.New(errorLog{logger.With("component", name)}, "", 0)
 	full := logging.Interval{Every: fullLogInterval}
@@ -108,7 +107,7 @@ func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Serv
 	})
 }
 
-// opened adds the option that set the address to an error from opening a listener.
+// opened adds the option that set the address to an error.
 func opened(option string) func(net.Listener, error) (net.Listener, error) {
 	return func(l net.Listener, err error) (net.Listener, error) {
 		switch {
@@ -131,8 +130,7 @@ func listenConsole(s *config.Settings) (net.Listener, error) {
 
 type errorLog struct{ log *slog.Logger }
 
-// Write logs one line. TLS handshake errors are logged at debug level, because any client can cause thousands of
-// them.
+// TLS handshake errors are logged at debug level, because any client can cause thousands of them.
 func (e errorLog) Write(line []byte) (int, error) {
 	level, text := slog.LevelWarn, strings.TrimSpace(string(line))
 	if strings.HasPrefix(text, "http: TLS handshake error") {

@@ -7,18 +7,16 @@ import (
 	"tendril/internal/config"
 )
 
-// settings holds the current settings. A change replaces the whole revision, so readers never see a mix of old and
-// new settings.
+// A change replaces the whole revision, so readers never see a mix of old and new settings.
 type settings struct{ current atomic.Pointer[revision] }
 
-// revision is one immutable version of the settings.
 type revision struct {
 	number int // 1 at startup
 	all    *config.Settings
 	// queues includes queues that only periodic tasks use. They have the first queue's settings except for name and
 	// weight.
 	queues    []config.QueueSettings
-	explained []config.Explanation // nil until requested; see explanations
+	explained []config.Explanation // nil until requested
 	loaded    *config.Config       // explains the first revision
 }
 
@@ -28,10 +26,10 @@ func newSettings(cfg *config.Config) *settings {
 	return s
 }
 
-// now returns the current settings, which must not be modified.
+// The current settings must not be modified.
 func (s *settings) now() *config.Settings { return s.current.Load().all }
 
-// queue returns the current settings of one queue by index, which must not be modified.
+// The settings must not be modified.
 func (s *settings) queue(index int) *config.QueueSettings { return &s.current.Load().queues[index] }
 
 func (s *settings) addTaskQueue(name string) (index int) {
@@ -54,7 +52,7 @@ func (s *settings) explanations() []config.Explanation {
 	return r.loaded.ExplainAll()
 }
 
-// change applies a change. The caller holds the changing token.
+// The caller holds the changing token.
 func (s *settings) change(c *config.Change) {
 	before := s.current.Load()
 	after := &revision{number: before.number, all: before.all, queues: before.queues}

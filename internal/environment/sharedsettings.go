@@ -21,12 +21,12 @@ type NewSettings struct {
 	Registry *config.File
 }
 
-// Error describes the settings.
+// Error implements error.
 func (n *NewSettings) Error() string {
 	return "starting again with the settings for all instances: " + n.Registry.Path
 }
 
-// registryFile returns the settings for all instances in the form that package config reads; nil if none were ever set.
+// registryFile returns nil if no settings were ever set for all instances.
 func registryFile(s *instances.Settings) *config.File {
 	if s.Revision == 0 {
 		return nil
@@ -34,7 +34,6 @@ func registryFile(s *instances.Settings) *config.File {
 	return &config.File{Path: fmt.Sprintf("registry, revision %d", s.Revision), Data: []byte(s.Text)}
 }
 
-// settingsFile returns the latest settings for all instances.
 func (d *desired) settingsFile() settingsFile {
 	f := settingsFile{file: config.File{Path: "registry"}, shared: true}
 	if d.state != nil {
@@ -46,7 +45,7 @@ func (d *desired) settingsFile() settingsFile {
 	return f
 }
 
-// shared describes the settings for all instances; nil if there is no desired state.
+// shared returns nil without a desired state.
 func (d *desired) shared() *api.SharedSettings {
 	if d.state == nil {
 		return nil
@@ -73,7 +72,6 @@ func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (al
 	return all
 }
 
-// set changes the settings for all instances. It returns the new revision.
 func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (revision int64, err error) {
 	if plan.Base == plan.Hash {
 		now, _ := d.state.Current()
@@ -111,7 +109,7 @@ func (d *desired) adoptSettings() error {
 	if err != nil {
 		return fmt.Errorf("%w: settings for all instances: %w", ErrSettings, err)
 	}
-	change.RestartApp() // the app starts later
+	change.RestartApp() // it starts later
 	if len(change.Later) > 0 {
 		return &NewSettings{cfg, file}
 	}
@@ -120,7 +118,6 @@ func (d *desired) adoptSettings() error {
 	return nil
 }
 
-// applySettings is the [instances.SettingsFollower.Apply] of this instance.
 func (d *desired) applySettings(ctx context.Context, s *instances.Settings) error {
 	switch err := d.changes.applyRegistry(ctx, registryFile(s)); {
 	case ctx.Err() != nil, errors.Is(err, instances.ErrNotApplied):
@@ -150,13 +147,13 @@ func oneLine(err error) string {
 	return strings.Join(texts, "; ")
 }
 
-// applyRegistry applies the settings for all instances: at once, or by restarting the app's processes one after the
-// other. After an error the previous ones are in force, unless it is ErrNotApplied or ctx is done.
+// Changes apply at once, or by restarting the app's processes one after the other. After an error the previous
+// settings are in force, unless it is ErrNotApplied or ctx is done.
 func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	if err := c.awaitStart(ctx); err != nil {
 		return instances.ErrNotApplied // shutting down
 	}
-	select { // wait for a deployment in progress
+	select {
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
 	case <-c.life.draining:
@@ -184,7 +181,7 @@ func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	return err
 }
 
-// useRegistry puts the settings for all instances into force. restart is true if an option needs a restart of the app.
+// restart is true if an option needs a restart of the app.
 func (c *changes) useRegistry(file *config.File) (restart bool, err error) {
 	b := c.currentBundle()
 	cfg, change, err := c.compare(config.Sources{Bundle: b, Registry: file})

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// Intervals between readings of the load. A group's metrics change only once a minute.
+// A group's metrics change only once a minute.
 const (
 	loadInterval  = 10 * time.Second
 	groupInterval = 30 * time.Second
@@ -35,9 +35,9 @@ type sizing struct {
 
 	inFlight    delivery.Tracker // does nothing unless messages in flight need protection
 	loop        *autoscale.Loop
-	fleet       *fleet.Fleet // nil for an instance outside a fleet
-	target      string       // Settings.ScaleTarget, or the target chosen for auto
-	left        string       // reason why scaling is off although the settings enable it; may be ""
+	fleet       *fleet.Fleet // nil outside a fleet
+	target      string       // Settings.ScaleTarget, or the choice for auto
+	left        string       // why scaling is off although enabled; may be ""
 	fleetTiming fleet.Timing
 	protection  protection
 	decided     func(autoscale.Decided)
@@ -45,7 +45,7 @@ type sizing struct {
 
 func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 
-// closeFleet makes shutdown close the fleet late, because the group may terminate this instance from then on.
+// Shutdown closes the fleet late, because the group may terminate this instance from then on.
 func (s *sizing) closeFleet(context.Context) error {
 	if isFleet(s.settings.now()) {
 		s.life.steps.push("the instance group", func(ctx context.Context) error {
@@ -58,7 +58,7 @@ func (s *sizing) closeFleet(context.Context) error {
 	return nil
 }
 
-// openFleet connects to the fleet's services. With a registry, the leader of the periodic tasks also leads the fleet.
+// With a registry, the leader of the periodic tasks also leads the fleet.
 func (s *sizing) openFleet(ctx context.Context) (err error) {
 	if !s.isFleet() {
 		return nil
@@ -98,18 +98,17 @@ func (s *sizing) openFleet(ctx context.Context) (err error) {
 	return nil
 }
 
-// readsMetric reports whether the trigger's measure is read from CloudWatch.
+// The trigger's measure may come from CloudWatch.
 func (s *sizing) readsMetric() bool {
 	set := s.settings.now()
 	return set.ScaleCPUSource == config.CPUFromCloudWatch && set.ScaleMeasureName == string(autoscale.CPUUtilization)
 }
 
-// inTask reports whether this process runs in an Amazon ECS task that it should protect.
 func (s *sizing) inTask() bool {
 	return s.settings.now().ScaleInProtection != config.ProtectionOff && fleet.InTask()
 }
 
-// protectTask protects an Amazon ECS task from scale-in and deployments during long deliveries, until the drain ends.
+// An Amazon ECS task is protected from scale-in and deployments during long deliveries, until the drain ends.
 func (s *sizing) protectTask(context.Context) error {
 	if !s.inTask() {
 		return nil
@@ -123,7 +122,7 @@ func (s *sizing) protectTask(context.Context) error {
 	return nil
 }
 
-// runScaling starts scaling. Shutdown stops it first, so that nothing scales during a drain.
+// Shutdown stops scaling first, so that nothing scales during a drain.
 func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
 	loop, err := s.newLoop(run)
@@ -150,7 +149,7 @@ func (s *sizing) runScaling(context.Context) error {
 	return nil
 }
 
-// newLoop creates the scaling loop. Without a scaling target, it computes a recommendation for an external scaler.
+// Without a scaling target, the loop computes a recommendation for an external scaler.
 func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	set := s.settings.now()
 	log := s.opts.Logger.With("component", "scale")
@@ -177,7 +176,7 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	case isService:
 		opts.Events = autoscale.LogEvents(log, "tasks of the service "+service)
 	default:
-		opts.Events.Decided = func(d autoscale.Decided) { // at debug level, because scalers query it anyway
+		opts.Events.Decided = func(d autoscale.Decided) { // at debug level: scalers query it anyway
 			log.Debug("size advised", "desired", d.Decision.Desired, "reason", d.Decision.Why)
 		}
 	}
@@ -200,12 +199,12 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	return autoscale.New(load, target, opts)
 }
 
-// maxReplicas returns the maximum number of replicas. More could not all have a delivery at once.
+// More replicas could not all have a delivery at once.
 func maxReplicas(s *config.Settings) int {
 	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
 }
 
-// scalePolicy returns the configured policy. In a policy, a negative value means an explicit 0.
+// In a policy, a negative value means an explicit 0.
 func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	p := autoscale.Policy{
 		MinSize: least, MaxSize: most, Cooldown: negativeIfZero(s.ScaleCooldown),
@@ -227,7 +226,7 @@ func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	return p
 }
 
-// loadIntervalOf returns the interval between two readings. A period of the policy has at least two.
+// A period of the policy has at least two readings.
 func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	if p.Measure == "" {
 		return usual
@@ -235,7 +234,7 @@ func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	return min(usual, p.Period/2)
 }
 
-// replicaGauge returns a gauge that measures the load of up to most replicas on this machine.
+// replicaGauge measures up to most replicas on this machine.
 func (s *sizing) replicaGauge(most int) *autoscale.Gauge {
 	g := s.gauge(true)
 	g.Slots, g.Ready = max(g.Slots/most, 1), s.programs.app.ReadyReplicas
@@ -280,7 +279,7 @@ func (s *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 	return all
 }
 
-// scale returns the answer for an external scaler.
+// scale answers an external scaler.
 func (s *sizing) scale() autoscale.Scale {
 	if !s.life.running() {
 		return autoscale.NewScale(nil, 1)
@@ -316,7 +315,7 @@ func (s *sizing) scalingStatus() *api.Scaling {
 	return out
 }
 
-// heldScaleIn returns why the group does not shrink although this leader wants it to, or "".
+// heldScaleIn is why the group does not shrink although this leader wants it to.
 func (s *sizing) heldScaleIn() string {
 	if s.loop == nil || !s.fleet.IsLeader() {
 		return ""
@@ -360,7 +359,7 @@ func known(r autoscale.Reading) *float64 {
 type protection struct{ state atomic.Int32 }
 
 const (
-	notProtected = iota + 1 // 0 means that the instance needs no protection
+	notProtected = iota + 1 // 0 means no protection needed
 	protected
 )
 
@@ -372,7 +371,7 @@ func (p *protection) set(on bool) {
 	}
 }
 
-// text returns the state as a value of [api.Scaling].Protection.
+// The text is a value of [api.Scaling].Protection.
 func (p *protection) text() string {
 	return [...]string{"", "off", "on"}[p.state.Load()]
 }

@@ -9,13 +9,11 @@ import (
 )
 
 const (
-	// systemMargin is added to every period that systemd is asked for.
 	systemMargin  = 30 * time.Second
-	extensionStep = time.Minute      // each extension if the app has no readiness timeout
-	extendEvery   = 10 * time.Second // how often to extend during startup; well below extensionStep
+	extensionStep = time.Minute      // each, if the app has no readiness timeout
+	extendEvery   = 10 * time.Second // during startup; well below extensionStep
 )
 
-// serviceManager reports startup, status and shutdown to systemd.
 type serviceManager struct {
 	opts     *Options
 	life     *lifecycle
@@ -41,8 +39,7 @@ func (s *serviceManager) extendForApp() {
 	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, extensionStep) + systemMargin)
 }
 
-// await waits for a channel and reports whether it was closed before shutdown. While waiting, it requests more time
-// from systemd once per interval, unless interval is 0.
+// While waiting, await requests more time from systemd once per interval, unless that is 0.
 func (s *serviceManager) await(running context.Context, what <-chan struct{}, interval time.Duration) bool {
 	var again <-chan time.Time
 	if interval > 0 {
@@ -62,8 +59,8 @@ func (s *serviceManager) await(running context.Context, what <-chan struct{}, in
 	}
 }
 
-// extendStart keeps requesting time from systemd while hooks and builds of the first start run. Earlier steps get
-// only the unit's TimeoutStartSec, so that an unresponsive endpoint cannot delay startup forever.
+// Hooks and builds of the first start get more time from systemd. Earlier steps get only the unit's TimeoutStartSec,
+// so that an unresponsive endpoint cannot delay startup forever.
 func (s *serviceManager) extendStart(running context.Context) {
 	if !s.opts.HasApp() || !s.await(running, s.life.announced, 0) {
 		return
@@ -71,11 +68,11 @@ func (s *serviceManager) extendStart(running context.Context) {
 	s.systemd.Status("preparing the app")
 	if !s.life.running() {
 		s.extendForApp()
-		s.await(running, s.life.started, extendEvery) // run extends the start from here on
+		s.await(running, s.life.started, extendEvery) // run takes over
 	}
 }
 
-// run tells systemd that the service is up once the app is ready. It then reports status and watchdog signals.
+// The service is up once the app is ready. run then reports status and watchdog signals.
 func (s *serviceManager) run(running context.Context) {
 	if s.opts.HasApp() {
 		s.systemd.Status("starting the app")
@@ -95,16 +92,15 @@ func (s *serviceManager) run(running context.Context) {
 	})
 }
 
-// stopping tells systemd that the shutdown has begun and takes at most this long.
+// The shutdown takes at most limit.
 func (s *serviceManager) stopping(limit time.Duration) {
 	s.systemd.Stopping()
 	s.systemd.Extend(limit)
 }
 
-// reloading tells systemd that a reload has started. The returned function reports its end.
 func (s *serviceManager) reloading() (over func()) {
 	if s.life.stopping() || s.opts.HasApp() && !isClosed(s.life.ready) {
-		return func() {} // the service is not up yet, and startup reports that
+		return func() {} // not up yet
 	}
 	s.systemd.Reloading()
 	return func() {

@@ -15,8 +15,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// takeOver handles the data directory that older versions shared between all environments of a user. If it holds one
-// of this environment's queues, takeOver moves it to the environment's own directory.
+// Older versions shared one data directory between all environments of a user. If it holds one of this environment's
+// queues, takeOver moves it to the environment's own directory.
 func (q *queues) takeOver(context.Context) error {
 	s := q.settings.now()
 	state := q.opts.stateFolder()
@@ -28,7 +28,7 @@ func (q *queues) takeOver(context.Context) error {
 
 	shared := &config.Settings{DataDir: state}
 	d, err := OpenDataDirectory(shared)
-	if errors.Is(err, ErrConflict) { // another environment is running on it and keeps it
+	if errors.Is(err, ErrConflict) { // another environment runs on it and keeps it
 		return nil
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func (q *queues) takeOver(context.Context) error {
 	return nil
 }
 
-// moveData moves an environment's files. The database moves last, so that the next start repeats an interrupted move.
+// The database moves last, so that the next start repeats an interrupted move.
 func moveData(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err == nil {
@@ -82,7 +82,7 @@ func moveData(from, to string) error {
 	return os.Rename(filepath.Join(from, databaseFile), filepath.Join(to, databaseFile))
 }
 
-// move moves a file or folder, merging it into an existing folder.
+// move merges a folder into an existing one.
 func move(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil || !exists(to) {

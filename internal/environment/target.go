@@ -27,14 +27,13 @@ import (
 type target struct {
 	queue     *workQueue
 	deliverer worker.Deliverer
-	// name is the target's name at startup, used in metrics. For an app over HTTP, base is its address without the
-	// path.
+	// name, used in metrics, is that at startup. For an app over HTTP, base is its address without the path.
 	name, base string
-	isOwnApp   bool   // the target is an app whose replicas run here
-	renew      func() // applies the current settings to new deliveries; nil if no settings affect them
+	isOwnApp   bool   // an app whose replicas run here
+	renew      func() // with the current settings; nil if none affect it
 	probe      func(context.Context) error
-	checked    bool   // probe sends a health check instead of only connecting
-	close      func() // closes the connections
+	checked    bool // a probe sends a health check instead of only connecting
+	close      func()
 }
 
 func (t *target) current() string {
@@ -44,7 +43,7 @@ func (t *target) current() string {
 	return t.base + pathWithoutQuery(t.queue.settings().HTTPPath)
 }
 
-// await waits until the target responds. It returns false if ctx is done first. It logs each distinct reason once.
+// await logs each distinct reason once, and returns false if ctx is done first.
 func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 	logged := ""
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -72,10 +71,10 @@ type targetOpener struct {
 	settings  *settings
 	observe   *observer
 	programs  *programs
-	tracker   *delivery.Tracker // nil if deliveries in flight are not tracked
+	tracker   *delivery.Tracker // nil if deliveries are not tracked
 	known     delivery.Registry // nil if every message is trusted
 	account   func() delivery.RunAccount
-	payloads  *envelope.Opener // nil unless payload buckets are configured
+	payloads  *envelope.Opener // nil without payload buckets
 	functions delivery.Functions
 }
 
@@ -125,7 +124,7 @@ func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) 
 	return opened, nil
 }
 
-// openApp opens connections to an external app, or uses the balancer of the app that runs here.
+// An app that runs here is reached through its balancer.
 func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 	q, s := to.queue, t.settings.now()
 	address := cmp.Or(q.settings().Target, ownAddress(s))
@@ -179,8 +178,7 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
-// openHTTP returns a client for an address. All clients of a queue share onOutcomeIgnored, so that each problem is
-// logged once.
+// All clients of a queue share onOutcomeIgnored, so that each problem is logged once.
 func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored func(problem string)) (*deliver.Client, error) {
 	s := t.settings.now()
 	q := to.queue
@@ -204,7 +202,7 @@ func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored fun
 	return deliver.NewClient(opts)
 }
 
-// recorder records requests while a console user has recording turned on.
+// Requests are recorded while a console user has turned that on.
 func (t *targetOpener) recorder(q *workQueue, address string) func(*queue.Message) func(*deliver.Exchange) {
 	return func(m *queue.Message) func(*deliver.Exchange) {
 		if !t.observe.shown.RecordsExchanges() {
@@ -308,7 +306,7 @@ func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *deliv
 	return t.invokeBy(to, opts, function)
 }
 
-// openLocalFunction opens a function on this machine. Queues with the same command share its processes.
+// Queues with the same command share its processes.
 func (t *targetOpener) openLocalFunction(to *target, opts *delivery.Options) error {
 	command := to.queue.settings().Lambda
 	f, err := t.functions.Open(command, func() (*runtimeapi.Pool, error) { return t.programs.startFunction(command) })
@@ -320,7 +318,6 @@ func (t *targetOpener) openLocalFunction(to *target, opts *delivery.Options) err
 	return t.invokeBy(to, opts, f)
 }
 
-// invokeBy makes the target deliver a queue's messages as events to a function.
 func (t *targetOpener) invokeBy(to *target, opts *delivery.Options, invoker deliver.Invoker) error {
 	function, err := deliver.NewLambda(invoker, to.queue.arn)
 	if err != nil {

@@ -22,7 +22,7 @@ func (p *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
 	return all
 }
 
-// queueReadings returns the metrics of all embedded queues, and of queues on Amazon SQS with a worker.
+// queueReadings covers embedded queues, and queues on Amazon SQS with a worker.
 func (p *pipelines) queueReadings() (all []telemetry.Queue) {
 	if !p.life.running() {
 		return nil

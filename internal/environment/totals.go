@@ -9,7 +9,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// totals counts the messages of one run. The run's last event and last log line report them.
+// The last event and the last log line of a run report its totals.
 type totals struct {
 	opts   *Options
 	life   *lifecycle
@@ -17,8 +17,8 @@ type totals struct {
 	work   *pipelines
 
 	began  time.Time
-	before broker.Ledger // sum over embedded queues at startup
-	final  []total       // counts once the workers have stopped; nil before
+	before broker.Ledger // at startup
+	final  []total       // set once the workers have stopped
 	reason string
 	again  bool // another start continues this one
 }
@@ -28,7 +28,6 @@ type total struct {
 	n   int64
 }
 
-// begin records the initial contents of the queues.
 func (t *totals) begin(context.Context) error {
 	t.began = time.Now()
 	if b := t.queues.broker; b != nil {
@@ -41,8 +40,8 @@ func (t *totals) begin(context.Context) error {
 	return nil
 }
 
-// count returns the totals known so far. The workers' counters give received, done, failed and returned messages; the
-// embedded queues' give dead-lettered and queued ones. Without a worker, the queues also give done messages.
+// The workers' counters give received, done, failed and returned messages; the embedded queues' give dead-lettered
+// and queued ones. Without a worker, the queues also give done messages.
 func (t *totals) count() (all []total) {
 	var sum worker.Counts
 	if len(t.queues.all) > len(t.work.all) {
@@ -75,8 +74,7 @@ func (t *totals) count() (all []total) {
 	return all
 }
 
-// queued counts the messages in the queues with a worker. Without workers, it returns live. The count is unknown if a
-// queue is on Amazon SQS.
+// Without workers, queued returns live. The count is unknown if a queue is on Amazon SQS.
 func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
 	if t.opts.QueuesOnly {
 		return live, true
@@ -99,7 +97,7 @@ func (t *totals) stopFields() map[string]string {
 	return fields
 }
 
-// reportStopped logs the last line of the run, unless startup failed.
+// Nothing is logged if startup failed.
 func (t *totals) reportStopped() {
 	if t.began.IsZero() || len(t.final) == 0 || t.again {
 		return

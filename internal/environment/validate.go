@@ -87,7 +87,7 @@ func (o *Options) validateApp() (problems []error) {
 	if len(o.Command) == 0 {
 		main, err := o.Bundle.Web()
 		if err != nil {
-			return problems // already reported when the bundle was opened
+			return problems // reported when the bundle was opened
 		}
 		web.Shell = main.Command
 	}
@@ -174,7 +174,6 @@ func validatePIDFile(path string) error {
 	return checkCreatable("pid-file", dir)
 }
 
-// checkCreatable returns an error if a folder can neither be written to nor created.
 func checkCreatable(option, dir string) error {
 	existing, info, err := nearestExisting(dir)
 	refuse := func(reason error) error {
@@ -183,7 +182,7 @@ func checkCreatable(option, dir string) error {
 	}
 	if err != nil {
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
-			err = wrong.Err // drop the path, which the message already contains
+			err = wrong.Err // the message already contains the path
 		}
 		return refuse(err)
 	}
@@ -198,7 +197,7 @@ func checkCreatable(option, dir string) error {
 	return nil
 }
 
-// nearestExisting returns the path itself or its nearest parent that exists. After an error, path is the one that could
+// nearestExisting returns the path itself or its nearest existing parent. After an error, path is the one that could
 // not be examined.
 func nearestExisting(dir string) (path string, info fs.FileInfo, err error) {
 	path = dir

@@ -16,7 +16,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// negativeIfZero converts 0 to -1, for packages in which 0 means the default.
+// In some packages 0 means the default.
 func negativeIfZero(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -31,7 +31,7 @@ func (p *pipelines) buildWorkers(ctx context.Context) error {
 	}
 
 	lines := make([]*pipeline, len(p.queues.all))
-	limiters := map[string]*limit.Limiter{} // keyed by target
+	limiters := map[string]*limit.Limiter{} // by target
 	for _, w := range p.queues.joiningOrder() {
 		to, err := p.targets.open(ctx, w)
 		if err != nil {
@@ -71,7 +71,7 @@ func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
 }
 
 func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {
-	// Keeps a batch's event below Lambda's limit of 6 MiB, as long as each body byte takes at most two bytes of JSON.
+	// Lambda limits a batch's event to 6 MiB. A body byte is assumed to take at most two bytes of JSON.
 	const maxBatchBytes = 5 << 19
 	s, w := p.settings.now(), l.queue
 	set := w.settings()
@@ -108,7 +108,7 @@ func limitOptions(s *config.Settings, events *limit.Events) *limit.Options {
 	return opts
 }
 
-// runWorkers runs the workers until shutdown drains them. They stop before the app, which their deliveries need.
+// The workers stop before the app, which their deliveries need.
 func (p *pipelines) runWorkers(context.Context) error {
 	receive, stop := context.WithCancel(context.Background())
 	deliveries, abort := context.WithCancel(context.Background())
@@ -140,8 +140,8 @@ func (p *pipelines) runWorkers(context.Context) error {
 	return nil
 }
 
-// openTogether waits until an external target accepts messages, and then opens the gates of all its pipelines at
-// once. Otherwise a queue of low weight could briefly take all capacity.
+// The gates of all pipelines to one external target open at once. Otherwise a queue of low weight could briefly take
+// all capacity.
 func (p *pipelines) openTogether(ctx context.Context) {
 	waiting := map[string][]*pipeline{}
 	for _, l := range p.inOrder() {

@@ -15,16 +15,16 @@ import (
 type workQueue struct {
 	source         worker.Queue
 	name, url, arn string
-	dead           string // dead-letter queue; may be ""
+	dead           string // may be ""
 	fifo           bool
-	embedded       bool // false for a queue on Amazon SQS
+	embedded       bool // false on Amazon SQS
 	forTask        bool // opened for a periodic task
 
 	inForce *settings
-	index   int // index of the queue's settings
+	index   int // of the queue's settings
 }
 
-// settings returns the queue's current settings, which must not be modified.
+// The settings must not be modified.
 func (w *workQueue) settings() *config.QueueSettings { return w.inForce.queue(w.index) }
 
 func (w *workQueue) targetKey() string {
@@ -32,15 +32,14 @@ func (w *workQueue) targetKey() string {
 	return set.Target + "\n" + set.Function + "\n" + set.Lambda
 }
 
-// How long a target must be idle before it is probed. It is longer for bare connections, because some servers log
-// each of them.
+// Bare connections are probed less often, because some servers log each of them.
 const (
 	checkIdle   = 5 * time.Second
 	connectIdle = 10 * time.Second
 )
 
-// probeIdle returns how long the target must be idle before the worker probes it, or 0 to disable probes. The
-// supervisor checks an app that runs here, and probing an AWS Lambda function would cost an invocation.
+// probeIdle is 0 to disable probes. The supervisor checks an app that runs here, and probing an AWS Lambda function
+// would cost an invocation.
 func (w *workQueue) probeIdle(checked bool) time.Duration {
 	switch {
 	case w.settings().ToOwnApp() || w.settings().Function != "":
@@ -51,8 +50,8 @@ func (w *workQueue) probeIdle(checked bool) time.Duration {
 	return connectIdle
 }
 
-// filter returns a function that selects the messages to deliver, or nil for all. For a message in an SNS envelope,
-// it examines the inner message. Scheduled runs are always delivered, because they have no content.
+// filter returns nil to deliver all messages. For a message in an SNS envelope, it examines the inner one. Scheduled
+// runs are always delivered, because they have no content.
 func (w *workQueue) filter() func(*queue.Message) bool {
 	set := w.settings()
 	if set.Filter == "" {
@@ -61,7 +60,7 @@ func (w *workQueue) filter() func(*queue.Message) bool {
 
 	patterns, err := filter.Parse(set.Filter)
 	if err != nil {
-		return nil // already validated with the settings
+		return nil // validated with the settings
 	}
 
 	return func(m *queue.Message) bool {
@@ -76,7 +75,7 @@ func (w *workQueue) filter() func(*queue.Message) bool {
 	}
 }
 
-// pathWithoutQuery removes a path's query, which may contain a secret.
+// A path's query may contain a secret.
 func pathWithoutQuery(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path
