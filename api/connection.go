@@ -35,7 +35,7 @@ type connection struct {
 type Peer struct{ *connection }
 
 const (
-	// for the headers of an answer
+	// peerPatience is the wait for the headers of an answer.
 	peerPatience  = 2 * time.Second
 	maxPeerAnswer = 8 << 20
 )

@@ -217,15 +217,15 @@ type Scaling struct {
 	Target  string `json:"target"`
 	MinSize int    `json:"min_size"`
 	MaxSize int    `json:"max_size"`
-	// Desired is the desired size, 0 before the first decision. Ready is the number able to work.
+	// Desired is 0 before the first decision. Ready is the number able to work.
 	Desired int `json:"desired"`
 	Ready   int `json:"ready"`
-	// IsLeader is true if this instance scales or publishes; always true for processes.
+	// IsLeader means that this instance scales or publishes; always true for processes.
 	IsLeader bool `json:"in_charge"`
 	// Protection is "on" or "off" for scale-in protection, "" if it does not apply.
 	Protection string `json:"protection,omitempty"`
 	Problem    string `json:"problem,omitempty"`
-	// Decisions are the latest, newest first, at most [ShownDecisions].
+	// Decisions are the latest [ShownDecisions], newest first.
 	Decisions []ScaleDecision `json:"decisions,omitempty"`
 }
 
@@ -238,7 +238,7 @@ type ScaleDecision struct {
 	Desired int       `json:"desired"`
 	Rule    string    `json:"rule"`
 	Why     string    `json:"why"`
-	// Applied reports whether the size was set; NotApplied explains why it could not be.
+	// NotApplied explains why the size could not be set.
 	Applied    bool         `json:"applied"`
 	NotApplied string       `json:"not_applied,omitempty"`
 	Inputs     *ScaleInputs `json:"inputs,omitempty"`
@@ -246,9 +246,9 @@ type ScaleDecision struct {
 
 // States of a [Deployment], in order.
 const (
-	DeployPreparing  = "preparing" // running hooks and build commands
-	DeployStarting   = "starting"  // starting the new version beside the previous one
-	DeployFinishing  = "finishing" // the new version serves; running the last hooks
+	DeployPreparing  = "preparing" // hooks and build commands run
+	DeployStarting   = "starting"  // the new version starts beside the previous one
+	DeployFinishing  = "finishing" // the new version serves; the last hooks run
 	DeployDone       = "done"
 	DeployRolledBack = "rolled back" // the previous version is still serving
 	DeployFailed     = "failed"      // the new version serves, but a later step failed
@@ -273,7 +273,7 @@ func (d *Deployment) Over() bool {
 
 // PoisonMessages counts messages that crash the app.
 type PoisonMessages struct {
-	// Quarantined counts messages that are delivered one at a time, and Poison those that have crashed the app.
+	// Quarantined messages are delivered one at a time, Poison ones have crashed the app.
 	Quarantined int  `json:"suspects"`
 	Poison      int  `json:"killers"`
 	Broken      bool `json:"broken,omitempty"`
@@ -281,15 +281,15 @@ type PoisonMessages struct {
 
 // Limit describes the limits protecting a target.
 type Limit struct {
-	Target string  `json:"target"`         // target as in [Worker]
+	Target string  `json:"target"`         // as in [Worker]
 	Rate   float64 `json:"rate,omitempty"` // messages per second; 0 means no limit
-	InWork int     `json:"in_work"`        // deliveries in progress; a batch counts as one
-	// Concurrency is the current adaptive limit of concurrent deliveries; 0 means no limit.
+	InWork int     `json:"in_work"`        // deliveries; a batch counts as one
+	// Concurrency is the current adaptive limit; 0 means none.
 	Concurrency int `json:"concurrency,omitempty"`
-	// Breaker is "closed", "open" or "half-open", or "". TrialAt is the time of an open breaker's next trial.
+	// Breaker is "closed", "open", "half-open" or "". TrialAt is an open breaker's next trial.
 	Breaker string    `json:"breaker,omitempty"`
 	TrialAt time.Time `json:"trial_at,omitzero"`
-	Failing float64   `json:"failing,omitempty"` // recent share of failed deliveries, 0 to 1
+	Failing float64   `json:"failing,omitempty"` // recent share of deliveries, 0 to 1
 	Refused int64     `json:"refused"`
 }
 
@@ -297,10 +297,10 @@ type Limit struct {
 const (
 	VersionLive = "live"
 	VersionKept = "kept" // served earlier; available for rollback
-	// VersionDeploying is a version that is being deployed to all instances.
+	// VersionDeploying is being deployed to all instances.
 	VersionDeploying = "deploying"
-	VersionFailed    = "failed" // its deployment failed and its files were removed
-	// VersionInPlace is a version that served earlier, in place, and is not available for rollback.
+	VersionFailed    = "failed" // its files were removed
+	// VersionInPlace served earlier from a folder that is not a copy, and is not available for rollback.
 	VersionInPlace = "in place"
 )
 
@@ -313,40 +313,39 @@ type AppVersion struct {
 	Source  string `json:"source"`
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`
-	// Digest is the SHA-256 digest of the archive of a version of all instances; "" if it cannot be restored.
+	// Digest is the SHA-256 of the archive of a version of all instances; "" if it cannot be restored.
 	Digest string `json:"digest,omitempty"`
-	// Of is the number of the version that a rollback restored; 0 for a deployment.
+	// Of is the version that a rollback restored; 0 for a deployment.
 	Of int `json:"of,omitempty"`
-	// Replaced are the numbers of the versions previously in Folder, newest last.
+	// Replaced are the versions previously in Folder, newest last.
 	Replaced   []int     `json:"replaced,omitempty"`
 	DeployedAt time.Time `json:"deployed_at"`
-	By         string    `json:"by"` // caller as in [Caller], "start" or "signal"
-	// Size is the total size of the version's files in bytes when it started to serve.
+	By         string    `json:"by"` // as in [Caller], "start" or "signal"
+	// Size of the version's files in bytes when it started to serve.
 	Size  int64  `json:"size,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
 // DeployResult is a successful deployment.
 type DeployResult struct {
-	// From and To are display names of the previous and new version. DurationMS includes stopping the previous
-	// version.
+	// From and To are display names. DurationMS includes stopping the previous version.
 	From       string `json:"from,omitempty"`
 	To         string `json:"to"`
 	DurationMS int64  `json:"duration_ms"`
-	// Of is the number of the version restored by a rollback; 0 for a deployment.
+	// Of is the version restored by a rollback; 0 for a deployment.
 	Of int `json:"of,omitempty"`
 	// Later names changed settings that take effect at the next start.
 	Later []string `json:"later,omitempty"`
-	// Rollout is the number of the version that is now being deployed to all instances; 0 if the deployment is complete.
+	// Rollout is the version that is still being deployed to all instances, or 0.
 	Rollout int `json:"rollout,omitempty"`
 }
 
 // DeployError is the failure of a started deployment.
 type DeployError struct {
-	// Switched is true if the new version is serving, because a later step failed. Otherwise the previous version is
-	// still serving.
+	// Switched means that the new version serves, because a later step failed. Otherwise the previous one still
+	// serves.
 	Switched bool
-	// Stopped is true if the environment stopped during the deployment, so that no version is serving.
+	// Stopped means that the environment stopped during the deployment, so that no version serves.
 	Stopped bool
 	Aborted bool
 	// Step is the failed hook, build command or process, or "". Output is its last lines.
@@ -361,8 +360,7 @@ func (e *DeployError) Unwrap() error { return e.Err }
 
 // ReloadResult is the effect of a reload. The zero value means that nothing changed.
 type ReloadResult struct {
-	// File and Tasks are the task file read and its number of tasks, if any. NotScheduled explains why they are not
-	// in force.
+	// File is the task file. NotScheduled explains why its tasks are not in force.
 	File         string `json:"file,omitempty"`
 	Tasks        int    `json:"tasks"`
 	NotScheduled string `json:"notScheduled,omitempty"`

@@ -7,7 +7,7 @@ import (
 // TasksStatus describes the periodic tasks of an environment.
 type TasksStatus struct {
 	File string `json:"file"`
-	// Off explains why no task is scheduled; "" if tasks are.
+	// Off explains why no task is scheduled.
 	Off    string `json:"off,omitempty"`
 	Leader Leader `json:"leader"`
 	Tasks  []Task `json:"tasks"`
@@ -22,9 +22,9 @@ type Leader struct {
 	AgeSeconds float64 `json:"age_seconds,omitempty"`
 	// Console is the host:port of the holder's console, as reported; "" if off or unknown.
 	Console string `json:"console,omitempty"`
-	// Error is the latest registry error; "" if the last call succeeded.
+	// Error is that of the latest registry call.
 	Error string `json:"error,omitempty"`
-	// Local is true if this instance is configured as the only one, so that there is no election.
+	// Local means that this instance is configured as the only one: there is no election.
 	Local bool `json:"local,omitempty"`
 }
 
@@ -32,27 +32,27 @@ type Leader struct {
 type Task struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
-	// Schedule is the configured expression, Words its description in English, Zone the time zone used by Words.
+	// Words describes the Schedule in English, in the time zone Zone.
 	Schedule string `json:"schedule"`
 	Words    string `json:"words"`
 	Zone     string `json:"zone"`
 	// Next are the next five due times, in the task's zone, without jitter.
 	Next []time.Time `json:"next,omitempty"`
-	// Paused is true if runs are skipped; PauseReason is the operator's reason. PausedBy and PausedAt may be unknown.
+	// PauseReason is the operator's. PausedBy and PausedAt may be unknown.
 	Paused      bool      `json:"paused"`
 	PauseReason string    `json:"pause_reason,omitempty"`
 	PausedBy    string    `json:"paused_by,omitempty"`
 	PausedAt    time.Time `json:"paused_at,omitzero"`
 	Overlap     string    `json:"overlap"`         // "allow" or "skip"
 	Missed      string    `json:"missed"`          // "one", "all" or "skip"
-	Queue       string    `json:"queue,omitempty"` // empty means the environment's queue
+	Queue       string    `json:"queue,omitempty"` // "" for the environment's
 	Last        *TaskRun  `json:"last,omitempty"`
-	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue the task
+	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue
 	// FailedRuns counts consecutive failed runs among those delivered by this instance; LastFailure is the latest
 	// reason.
 	FailedRuns  int    `json:"failed_runs,omitempty"`
 	LastFailure string `json:"last_failure,omitempty"`
-	// Problem is the reason why the task or its own queue does not work, or "".
+	// Problem is why the task or its own queue does not work.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -61,19 +61,18 @@ type TaskRun struct {
 	Task string `json:"task"`
 	// RunID is shared by all messages of the run; "" if another instance enqueued it.
 	RunID  string `json:"fire_id,omitempty"`
-	Manual bool   `json:"manual,omitempty"` // true if a person requested the run
-	// ScheduledAt is the due time. EnqueuedAt and LatenessMS are zero if this instance did not enqueue the run.
+	Manual bool   `json:"manual,omitempty"` // requested by a person
+	// EnqueuedAt and LatenessMS are zero if this instance did not enqueue the run.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	EnqueuedAt  time.Time `json:"enqueued_at,omitzero"`
-	// LatenessMS is the delay from the due time to enqueueing in milliseconds, including jitter.
+	// LatenessMS is from the due time to enqueueing, including jitter.
 	LatenessMS int64 `json:"lateness_ms"`
-	// Skipped is the reason for skipping the run, or "".
+	// Skipped is why the run was skipped, or "".
 	Skipped   string `json:"skipped,omitempty"`
 	MessageID string `json:"message_id,omitempty"`
-	Resent    bool   `json:"resent,omitempty"` // true if the run may have been enqueued twice
+	Resent    bool   `json:"resent,omitempty"` // perhaps enqueued twice
 	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS describe the last one, as
-	// in
-	// [Delivery].
+	// in [Delivery].
 	Attempts   int       `json:"attempts"`
 	Outcome    string    `json:"outcome,omitempty"`
 	Status     int       `json:"status,omitempty"`

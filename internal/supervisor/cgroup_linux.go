@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// freezeWait is how long to wait for a group to freeze, on kernels that cannot kill a group as a whole.
+	// Some kernels cannot kill a group as a whole, so it is frozen first.
 	freezeWait = 200 * time.Millisecond
-	// removeTries limits the attempts to remove a group, whose last processes may still be exiting.
+	// The last processes of a group may still be exiting when it is removed.
 	removeTries = 20
 )
 
@@ -24,7 +24,6 @@ type cgroupFolder struct {
 	folder, path string
 }
 
-// findCgroups returns the version 2 control group of this process; may be zero.
 func findCgroups() cgroupFolder {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -38,7 +37,7 @@ func findCgroups() cgroupFolder {
 	return cgroupAt(root, point, cgroupPath(string(own)))
 }
 
-// cgroupAt returns the directory of a control group. It rejects names that a shell would require to be quoted.
+// Names that a shell would require to be quoted are rejected.
 func cgroupAt(root, point, path string) cgroupFolder {
 	inside, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if point == "" || path == "" || !ok || strings.Contains(path, "/..") {
@@ -54,7 +53,6 @@ func cgroupAt(root, point, path string) cgroupFolder {
 	return cgroupFolder{folder: folder, path: path}
 }
 
-// cgroupMount returns the root and the mount point of the first cgroup2 mount.
 func cgroupMount(mountinfo string) (root, point string) {
 	for line := range strings.Lines(mountinfo) {
 		mount, system, ok := strings.Cut(line, " - ")
@@ -66,7 +64,7 @@ func cgroupMount(mountinfo string) (root, point string) {
 	return "", ""
 }
 
-// cgroupPath returns the process's path in the version 2 hierarchy, which has number 0.
+// The version 2 hierarchy has number 0.
 func cgroupPath(text string) string {
 	for line := range strings.Lines(text) {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {
@@ -81,12 +79,12 @@ type cgroup struct {
 	fd     int
 }
 
-// folders returns the group's directory and its subdirectories, parents first.
+// Parents come first.
 func (c *cgroup) folders() []string {
 	var all []string
 	_ = filepath.WalkDir(c.folder.folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // the directory has just been removed
+			return nil // just removed
 		}
 		if d.IsDir() {
 			all = append(all, path)
@@ -123,7 +121,7 @@ func (c *cgroup) holds(pid int) bool {
 	return err == nil && (path == c.folder.path || strings.HasPrefix(path, c.folder.path+"/"))
 }
 
-// empty reports whether the group has no living process. The kernel does not count zombies.
+// The kernel does not count zombies.
 func (c *cgroup) empty() bool {
 	text, err := os.ReadFile(filepath.Join(c.folder.folder, "cgroup.events"))
 	if err != nil {
@@ -137,8 +135,8 @@ func (c *cgroup) empty() bool {
 	return false
 }
 
-// kill kills all processes of the group. On kernels before 5.14 it freezes the group and returns false; the caller
-// must then kill the processes one by one.
+// kill returns false on kernels before 5.14, after freezing the group; the caller must then kill the processes one by
+// one.
 func (c *cgroup) kill() bool {
 	if c.write("cgroup.kill", "1") == nil {
 		return true
@@ -166,8 +164,7 @@ func (c *cgroup) write(file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// remove removes the group. Leftovers are harmless: they are empty, or held by a process that even SIGKILL cannot
-// end.
+// Leftovers are harmless: they are empty, or held by a process that even SIGKILL cannot end.
 func (c *cgroup) remove() {
 	_ = unix.Close(c.fd)
 	for range removeTries {

@@ -22,15 +22,14 @@ const checkTimeout = 5 * time.Second
 
 // Check is a readiness check. The zero value means no check.
 type Check struct {
-	// Host is the host to check; "" means this machine: 127.0.0.1, or ::1 if that refuses the connection.
+	// Host "" means this machine: 127.0.0.1, or ::1 if that refuses the connection.
 	Host string
 	// TLS selects HTTPS. It requires a Path.
-	TLS bool
-	// TLSConfig may be nil.
+	TLS       bool
 	TLSConfig *tls.Config
 	Port      int
-	// Path is the path of an HTTP GET request, which must return a status of 200 to 299 without redirects. If it is
-	// "", the check only opens a TCP connection.
+	// Path of an HTTP GET request, which must return a status of 200 to 299 without redirects. If it is "", the check
+	// only opens a TCP connection.
 	Path string
 }
 
@@ -57,7 +56,7 @@ func ParseCheck(s string) (Check, error) {
 	return c, nil
 }
 
-// String returns the check in the format of [ParseCheck]; may be "".
+// String returns the check in the format of [ParseCheck].
 func (c Check) String() string {
 	switch {
 	case c.IsZero():
@@ -116,7 +115,7 @@ func (c Check) get(ctx context.Context) error {
 	if c.TLS {
 		target = "https://" + c.address()
 	}
-	path, _, _ := strings.Cut(c.Path, "?") // omits the query, which may be secret
+	path, _, _ := strings.Cut(c.Path, "?") // the query may be secret
 	asked := "GET " + target + path
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target+c.Path, nil)
@@ -169,7 +168,7 @@ func (c Check) dial(ctx context.Context) (net.Conn, error) {
 
 var errNothingListens = errors.New("connection refused, nothing is listening")
 
-// plainReason describes a network error without naming system calls.
+// plainReason names no system calls.
 func plainReason(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -21,7 +21,7 @@ func commandOf(p *Process) (path string, argv []string, err error) {
 	return path, p.Argv, err
 }
 
-// lookPath finds a program as execvp would in the process's environment. It ignores relative entries of PATH, so that
+// lookPath finds a program as execvp would in the process's environment, but not by relative entries of PATH, so that
 // the program does not depend on the working directory.
 func lookPath(file, dir string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
@@ -69,7 +69,7 @@ func executable(path string) error {
 	return nil
 }
 
-// execLine prefixes a simple command with exec, so that the process is the program itself and not its shell.
+// With exec, the process is the program itself and not its shell.
 func execLine(line string) string {
 	if isSimpleCommand(line) {
 		return "exec " + strings.TrimLeft(line, " \t")
@@ -77,8 +77,8 @@ func execLine(line string) string {
 	return line
 }
 
-// isSimpleCommand reports whether line is certain to be one program with arguments and redirections. If it returns
-// false without need, the only cost is a shell process.
+// isSimpleCommand reports whether line is certain to be one program with arguments and redirections. A needless false
+// only costs a shell process.
 func isSimpleCommand(line string) bool {
 	first, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
 	first, _, _ = strings.Cut(first, "\t")
@@ -88,7 +88,7 @@ func isSimpleCommand(line string) bool {
 	return hasNoOperator(line)
 }
 
-// hasNoOperator reports whether a command line has no shell operators, substitutions or unclosed quotes.
+// hasNoOperator excludes shell operators, substitutions and unclosed quotes.
 func hasNoOperator(line string) bool {
 	var quote byte
 	for i := 0; i < len(line); i++ {
@@ -121,7 +121,7 @@ func hasNoOperator(line string) bool {
 	return quote == 0
 }
 
-// isAssignment reports whether a word is NAME=value. exec would run it as a program.
+// exec would run an assignment NAME=value as a program.
 func isAssignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
 	if !ok || name == "" || '0' <= name[0] && name[0] <= '9' {
@@ -147,7 +147,7 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// soon is the longest run after which a missing program or file is assumed to be the cause of the exit.
+// After a longer run, a missing program or file is not assumed to be the cause of the exit.
 const soon = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)

@@ -28,6 +28,9 @@
 //	   |  RetryAfter          v
 //	   +------------------- Failed
 //
+// The pause before a restart doubles with every failure in the window. A process that is not ready is never killed for
+// that. A [Runner] starts processes for callers with their own bookkeeping, such as packages runtimeapi and app.
+//
 // # Invariants
 //
 //   - No descendant outlives its process, even outside the process group (see below). All of them are gone before a
@@ -42,10 +45,10 @@
 //   - A process inherits neither environment nor open files. TENDRIL_RUN may be added to its environment, and HOME, USER
 //     and LOGNAME with a [Process.User].
 //   - User and limits apply from the program's first instruction.
-//   - Output is always drained. Control characters are escaped, long lines truncated, and excess lines dropped and counted,
-//     so output can neither block a process nor fill the memory. The files of a [LogFolder] are bounded as well.
-//   - Stop is bounded by the grace period, its context and [Options.Hurry], plus five seconds after KILL. So is the cleanup
-//     after a failed start.
+//   - Output is always drained. Control characters are escaped, long lines truncated, and excess lines dropped and
+//     counted, so output can neither block a process nor fill the memory.
+//   - Stop is bounded by the grace period, its context and [Options.Hurry], plus five seconds after KILL. So is the
+//     cleanup after a failed start.
 //
 // # Descendants
 //
@@ -55,25 +58,10 @@
 // group and for children of the processes found. Only a daemon that also erases its environment escapes that search.
 // Other systems only have process groups.
 //
-// # If tendril is killed
-//
 // After kill -9 of tendril, no child survives. On Linux the kernel kills direct children through a parent-death
-// signal. That signal is tied to the parent thread, so one locked thread starts all processes. Their descendants have
-// no such signal. Therefore a small shell ([procgroup.Guard]) waits at the end of a pipe and, when it closes, kills
-// the remaining groups, control groups and marked processes.
-//
-// # If the app fails
-//
-// The pause before a restart doubles with every failure in the window, from RestartMin to RestartMax. After more than
-// RestartLimit failures in the window, the process is [Failed]: its gate is closed, other processes keep running, and
-// a single attempt every RetryAfter may revive it. A process that is not ready is never killed for that.
-//
-// # Single runs
-//
-// A [Runner] starts processes for callers with their own bookkeeping, such as packages runtimeapi and app. Descendants
-// that outlive such a process belong to the runner.
-//
-// # Process 1
+// signal. That signal is tied to the parent thread, so one locked thread starts all processes. For their descendants,
+// a small shell ([procgroup.Guard]) waits at the end of a pipe and, when it closes, kills the remaining groups, control
+// groups and marked processes.
 //
 // As process 1, as in a container, tendril reaps orphans (reaper_linux.go). It never reaps a child that other code
 // waits for: such a child has a handle among tendril's open files.

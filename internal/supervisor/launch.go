@@ -13,7 +13,6 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// launchSpec holds everything needed to start a process.
 type launchSpec struct {
 	process *Process
 	path    string
@@ -42,7 +41,7 @@ func launchSpecOf(p *Process, out *output) (*launchSpec, error) {
 	return &launchSpec{process: p, path: path, argv: argv, user: user, limits: limits, out: out}, nil
 }
 
-// start runs p as the leader of a new process group. out may be nil.
+// The process leads a new process group. out may be nil.
 func (h *host) start(p *Process, out *output) (*child, error) {
 	o, err := launchSpecOf(p, out)
 	if err != nil {
@@ -77,8 +76,8 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	}, nil
 }
 
-// launch starts a process in its own control group or, if that is not possible, with a mark in its environment. A
-// detached process gets neither, so that its descendants can outlive tendril.
+// A process starts in its own control group or, if that is not possible, with a mark in its environment. A detached
+// process gets neither, so that its descendants can outlive tendril.
 func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	if o.process.Detached {
 		return h.begin(o, &processTree{seen: map[processID]bool{}})
@@ -92,7 +91,7 @@ func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	return h.begin(o, newMarkedTree())
 }
 
-// begin starts the process. If it has limits, its program waits at the start barrier.
+// With limits, the program waits at the start barrier.
 func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, error) {
 	g := &osGroup{guard: &h.guard, tree: k}
 	g.Cmd = &exec.Cmd{
@@ -121,7 +120,7 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 		return nil, nil, err
 	}
 
-	h.guard.Watch() // starting the guard first leaves the process unguarded for less time
+	h.guard.Watch() // first, to leave the process unguarded for less time
 	h.thread.Do(func() { err = g.Cmd.Start() })
 	barrier.started()
 	if err != nil {

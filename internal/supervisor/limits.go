@@ -61,7 +61,7 @@ func limitNameError(name string) error {
 	return fmt.Errorf("limit %s: unknown limit: use %s", name, strings.Join(known, ", "))
 }
 
-// barrierScript waits for a line, and then replaces its shell with the program.
+// The script waits for a line, and then replaces its shell with the program.
 const barrierScript = `read -r go <&3 || exit 1
 exec 3<&-
 exec "$@"`
@@ -72,7 +72,6 @@ type startBarrier struct {
 	pipe   io.WriteCloser
 }
 
-// newStartBarrier returns a barrier for cmd, or nil if there are no limits.
 func newStartBarrier(cmd *exec.Cmd, limits []rlimit) (*startBarrier, error) {
 	if len(limits) == 0 {
 		return nil, nil

@@ -28,7 +28,6 @@ func limitNumbers() map[string]int {
 	}
 }
 
-// setLimit sets a limit of a process that is waiting at its start barrier.
 func setLimit(pid int, l rlimit, user *identity) error {
 	resource := limitNumbers()[l.name]
 	set := func() error { return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: l.soft, Max: l.hard}, nil) }
@@ -48,8 +47,8 @@ func setLimit(pid int, l rlimit, user *identity) error {
 	return nil
 }
 
-// withRealUser calls f while the thread has the real user and group IDs of user. In a container, root often lacks the
-// capability to set limits of other users' processes (CAP_SYS_RESOURCE), but the processes' own user may lower them.
+// withRealUser calls f while the thread has the real IDs of user. In a container, root often lacks the capability to
+// set limits of other users' processes (CAP_SYS_RESOURCE), but the processes' own user may lower them.
 func withRealUser(user *identity, f func() error) error {
 	runtime.LockOSThread()
 	ownUser, ownGroup := unix.Getuid(), unix.Getgid()
@@ -64,7 +63,7 @@ func withRealUser(user *identity, f func() error) error {
 	return err
 }
 
-// setRealIDs sets the IDs of this thread only; the functions in package unix would change all threads.
+// The functions in package unix would change all threads.
 func setRealIDs(user, group int) error {
 	const same = ^uintptr(0)
 	if _, _, failed := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(group), same, same); failed != 0 {

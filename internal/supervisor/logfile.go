@@ -13,33 +13,31 @@ import (
 )
 
 const (
-	// maxLogFile is the maximum size of a log file in bytes. A single write that is larger is dropped.
+	// In bytes. A larger single write is dropped.
 	maxLogFile = 10 << 20
-	// keptLogFiles is the number of rotated files. The newest is PATH.1.
+	// Rotated files; the newest is PATH.1.
 	keptLogFiles = 5
-	// rotateRetry is how long to wait after failing to rotate or open a file.
+	// Wait after failing to rotate or open a file.
 	rotateRetry = time.Second
 )
 
-// logFile is a log file of limited size. Failed writes are dropped and counted. It is safe for concurrent use.
+// logFile counts failed writes. It is safe for concurrent use.
 type logFile struct {
 	path     string
 	maxBytes int64
 	keep     int
 
 	mu   sync.Mutex
-	file *os.File // nil if the file could not be reopened
+	file *os.File // nil if it could not be reopened
 	size int64
-	// torn is true if the last write stopped in the middle of a line.
+	// The last write stopped in the middle of a line.
 	torn    bool
 	closed  bool
 	dropped int64
-	// retryAt is when a failed rotation may be retried.
 	retryAt time.Time
 }
 
-// open opens the file. The flags keep it from following a link that another user created, and from blocking on a
-// named pipe.
+// The flags keep open from following a link that another user created, and from blocking on a named pipe.
 func (l *logFile) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -59,7 +57,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// write appends p, which should consist of whole lines. If the file would become too large, it is rotated first.
+// p should consist of whole lines.
 func (l *logFile) write(p []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,13 +70,13 @@ func (l *logFile) write(p []byte) {
 	}
 	n, err := l.file.Write(p)
 	l.size += int64(n)
-	l.torn = err != nil && (l.torn || n > 0) // if the disk is full, part of the line may have been written
+	l.torn = err != nil && (l.torn || n > 0) // on a full disk, part of the line may have been written
 	if err != nil {
 		l.dropped++
 	}
 }
 
-// makeRoom rotates the file if n bytes, and a line break after a torn line, would not fit.
+// A line break after a torn line needs room too.
 func (l *logFile) makeRoom(n int64) bool {
 	if l.file != nil && (l.size == 0 || l.size+n+1 <= l.maxBytes) {
 		return true
@@ -93,9 +91,8 @@ func (l *logFile) makeRoom(n int64) bool {
 	return true
 }
 
-// rotate renames each file to the next number, deletes the last one, and opens a new file.
 func (l *logFile) rotate() error {
-	if l.file != nil { // nil if an earlier rotation renamed the file but could not open a new one
+	if l.file != nil { // after a failed rotation
 		for n := l.keep - 1; n >= 0; n-- {
 			if err := os.Rename(l.numbered(n), l.numbered(n+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -132,7 +129,7 @@ type LogFolder struct {
 
 	mu    sync.Mutex
 	files map[string]*logFile
-	// refused is the number of lines dropped because their file could not be opened.
+	// Lines dropped because their file could not be opened.
 	refused int64
 	retryAt time.Time
 	closed  bool

@@ -22,29 +22,27 @@ type Options struct {
 	// RestartWindow is the period in which failures are counted; 0 means 300 s.
 	RestartWindow time.Duration
 	// Excused reports whether something other than the process caused an exit, for example a message that crashes its
-	// consumers. An excused exit is not counted, and the process is restarted after RestartMin. Excused must return
-	// quickly and not call blocking methods; may be nil.
+	// consumers. The exit is not counted, and the process is restarted after RestartMin. Excused must return quickly;
+	// may be nil.
 	Excused func(process string, e Exit) bool
-	// RetryAfter is how often to try to revive a failed process. The process has recovered once it has run for
-	// RestartWindow. 0 disables these attempts.
+	// RetryAfter is how often to try to revive a failed process, which has recovered once it has run for
+	// RestartWindow; 0 means never.
 	RetryAfter time.Duration
 
 	// ReadyInterval is how often to check a process that is not ready; 0 means 100 ms. From ten seconds after the
 	// start it is at least 1 s.
 	ReadyInterval time.Duration
-	// HealthInterval is how often to check a ready process; 0 means 5 s. The process is no longer ready after two
-	// failed checks in a row, 1 s apart.
+	// HealthInterval is how often to check a ready process; 0 means 5 s. Two failed checks in a row, 1 s apart, end
+	// its readiness.
 	HealthInterval time.Duration
-	// ReadyLateAfter is how long to wait for a process to become ready before the first [Events.ReadyLate]. The time
-	// doubles after each report. 0 means 30 s.
+	// ReadyLateAfter is the time before the first [Events.ReadyLate]; it doubles after each report. 0 means 30 s.
 	ReadyLateAfter time.Duration
 
 	// Output receives each line of output, without its line break and with control characters escaped; stream is
 	// "stdout" or "stderr". Calls are serialized, and Output must not retain line. While it blocks, lines are dropped
-	// and counted. If Output is nil, output is discarded.
+	// and counted. A nil Output discards all.
 	Output func(process, stream string, line []byte)
-	// MaxLine is the maximum length of a line in bytes; 0 means 16 KiB. The rest of a longer line is replaced by its
-	// length.
+	// MaxLine is in bytes; 0 means 16 KiB. The rest of a longer line is replaced by its length.
 	MaxLine int
 	// LinesPerSecond limits each process's lines, averaged over five seconds. Excess lines are dropped and counted. 0
 	// means 1000.
@@ -112,10 +110,9 @@ func (o *Options) withDefaults() (Options, error) {
 // Events are callbacks, any of which may be nil. Those for one process are called in order; those for different
 // processes may be called concurrently. They must return quickly and not call Start, Stop or Restart.
 type Events struct {
-	// Started is called when a process has been started; it may not be ready yet.
+	// Started does not mean that the process is ready.
 	Started func(Started)
-	// Ready is called when a process has passed its check.
-	Ready func(Ready)
+	Ready   func(Ready)
 	// ReadyLate is called when a process takes long to become ready. Checks continue.
 	ReadyLate func(ReadyLate)
 	// NotReady is called when a ready process fails its checks, exits or is being stopped.
@@ -124,15 +121,12 @@ type Events struct {
 	// gone, after the grace period at the latest.
 	Ended func(Ended)
 	// Exited is called when a process has exited or could not be started.
-	Exited func(Exited)
-	// Restarting is called when a process has failed and will be restarted.
+	Exited     func(Exited)
 	Restarting func(Restarting)
-	// GaveUp is called when a process has failed too often and is down. It is not called again until the process has
-	// recovered.
+	// GaveUp is called when a process has failed too often and is down, and not again until it has recovered.
 	GaveUp func(GaveUp)
-	// Killed is called when a process and its descendants were sent SIGKILL because they did not exit in time.
 	Killed func(Killed)
-	// LinesDropped is called when output was dropped, at most once per second for each process.
+	// LinesDropped is called at most once per second for each process.
 	LinesDropped func(LinesDropped)
 	// Gate is called when the app becomes able or unable to take work. Initially it is unable. Calls are in order and
 	// serialized across all processes.
@@ -178,20 +172,18 @@ type Exited struct {
 	// PID is 0 if the process could not be started.
 	PID  int
 	Exit Exit
-	// Restart is true if the process exited because of [Supervisor.Restart].
+	// Restart means that [Supervisor.Restart] caused the exit.
 	Restart bool
 }
 
 // Restarting reports that a failed process will be restarted.
 type Restarting struct {
 	Process string
-	// Delay is the time until the restart.
-	Delay time.Duration
-	// Failures is the number of failures in the restart window, including this one. Limit is the maximum number of
-	// restarts in that window.
+	Delay   time.Duration
+	// Failures counts those in the restart window, including this one. Limit is the maximum number of restarts in it.
 	Failures, Limit int
-	// Excused is true if the exit does not count; see [Options.Excused]. OnTrial is true for an attempt to revive the
-	// process; see [Options.RetryAfter].
+	// Excused exits do not count; see [Options.Excused]. OnTrial marks an attempt to revive the process; see
+	// [Options.RetryAfter].
 	Excused, OnTrial bool
 }
 
@@ -213,14 +205,13 @@ type Killed struct {
 type LinesDropped struct {
 	// Stream is "stdout" or "stderr".
 	Process, Stream string
-	// Lines is the number of lines dropped since the last report, and Total the number dropped from all streams since
-	// the start.
+	// Lines were dropped since the last report, Total since the start from all streams.
 	Lines, Total int64
 }
 
 // Gate reports whether the app can take work: every process with a check is ready.
 type Gate struct {
 	Open bool
-	// Reason explains why the gate is closed ("web exited: exit status 1"); "" if it is open.
+	// Reason is for example "web exited: exit status 1"; "" if the gate is open.
 	Reason string
 }

@@ -16,13 +16,12 @@ import (
 )
 
 const (
-	// outputBuffer is the number of lines buffered for the output callback.
+	// Lines buffered for the output callback.
 	outputBuffer = 256
-	// stallPatience is how long a full buffer may block the process before lines are dropped.
+	// A full buffer blocks the process for at most stallPatience before lines are dropped.
 	stallPatience = 500 * time.Millisecond
-	// burstSeconds allows bursts, because a long stack trace is not excess output.
-	burstSeconds = 5
-	// dropReportInterval is the minimum time between reports of dropped lines.
+	// Bursts are allowed, because a long stack trace is not excess output.
+	burstSeconds       = 5
 	dropReportInterval = time.Second
 )
 
@@ -37,9 +36,9 @@ type output struct {
 	lines   chan outputLine
 	drained chan struct{}
 
-	// stalled is true from when the sink fails to accept a line in time until it accepts one.
+	// stalled lasts from when the sink fails to accept a line in time until it accepts one.
 	stalled atomic.Bool
-	// lost counts each stream's lines dropped since the last report, and total all dropped lines.
+	// Lines dropped: per stream since the last report, and in total.
 	lostMu     sync.Mutex
 	lost       map[string]int64
 	total      int64
@@ -49,7 +48,7 @@ type output struct {
 type outputLine struct {
 	stream string
 	text   []byte
-	// cut is the number of bytes removed from the end.
+	// Bytes removed from the end.
 	cut int
 }
 
@@ -68,7 +67,7 @@ func newOutput(process string, sink func(string, []byte), o *Options) *output {
 	return out
 }
 
-// stream returns a writer for one of the process's streams. Closing it passes on an incomplete last line.
+// Closing the stream passes on an incomplete last line.
 func (o *output) stream(name string) io.WriteCloser {
 	return &lineWriter{name: name, max: o.maxLine, emit: o.put}
 }
@@ -87,7 +86,7 @@ func (o *output) lose(stream string) {
 	o.total++
 }
 
-// offer queues a line for the sink. It waits for room in the buffer, unless the sink is already stalled.
+// offer waits for room in the buffer, unless the sink is already stalled.
 func (o *output) offer(l outputLine) bool {
 	select {
 	case o.lines <- l:
@@ -122,7 +121,7 @@ func (o *output) drain() {
 	}
 }
 
-// report reports dropped lines, at most once per second unless last is true.
+// Reports come at most once per second unless last is true.
 func (o *output) report(last bool) {
 	o.lostMu.Lock()
 	defer o.lostMu.Unlock()
@@ -148,7 +147,7 @@ func (o *output) close(patience time.Duration) {
 	}
 }
 
-// lineWriter splits output into lines. Writes never fail, so that the process does not get SIGPIPE.
+// Writes never fail, so that the process does not get SIGPIPE.
 type lineWriter struct {
 	name string
 	max  int
@@ -158,7 +157,7 @@ type lineWriter struct {
 	cut  int
 }
 
-// Write splits p into lines. It must not be called concurrently.
+// Write must not be called concurrently.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {

@@ -27,13 +27,12 @@ func (*reaper) close() {}
 
 func (t *processTree) attach(*syscall.SysProcAttr) {}
 
-// signal does nothing, because marked processes cannot be found: there is no portable way to read another process's
-// environment.
+// There is no portable way to read another process's environment and find the mark.
 func (t *processTree) signal(syscall.Signal) {}
 
 func (t *processTree) release() {}
 
-// empty returns true, because processes outside the group cannot be found.
+// Processes outside the group cannot be found.
 func (t *processTree) empty() bool { return true }
 
 func (g *osGroup) leave() bool { return false }
@@ -42,7 +41,7 @@ func foreignListenerOn(int, *processTree) (string, bool) { return "", false }
 
 func listeningPorts(*processTree) []int { return nil }
 
-// owns returns true, because the owner of a connection cannot be determined.
+// The owner of a connection cannot be determined.
 func (t *processTree) owns(net.Conn) bool { return true }
 
 // Client returns "", because clients can only be identified on Linux.
@@ -52,17 +51,16 @@ func (g *osGroup) empty() bool {
 	return syscall.Kill(-g.PID(), 0) == syscall.ESRCH
 }
 
-// limitNumbers returns nil, because limits cannot be set before the program runs.
+// Limits cannot be set before the program runs.
 func limitNumbers() map[string]int { return nil }
 
 // setLimit is never called, because no limit has a name.
 func setLimit(int, rlimit, *identity) error { return errors.New("limits are only supported on Linux") }
 
-// look records no usage, because there is no portable way to measure it.
+// There is no portable way to measure usage.
 func (m *Meter) look(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }
 
-// wildcardTaken reports whether another program listens on all addresses. On some systems 127.0.0.1 can still be
-// bound then.
+// On some systems 127.0.0.1 can be bound while another program listens on all addresses.
 func wildcardTaken(port int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

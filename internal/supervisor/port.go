@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// portPatience is how long to wait for a port whose holder may be stopping.
+	// The holder of a port may be stopping.
 	portPatience = 2 * time.Second
 	portInterval = 100 * time.Millisecond
 )
 
-// The ports of [FreePort] are above those of well-known services and below the ephemeral ports, so that no outgoing
-// connection takes the port before the app does.
+// These ports are above those of well-known services and below the ephemeral ports, so that no outgoing connection
+// takes the port before the app does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 
 // FreePort returns a port from 20000 to 29999 that is currently free.
@@ -36,7 +36,7 @@ func FreePort() (int, error) {
 type PortError struct {
 	Process string
 	Port    int
-	// Holder is the program that uses the port, such as "nginx (pid 123)"; may be "".
+	// Holder is for example "nginx (pid 123)"; may be "".
 	Holder string
 }
 
@@ -59,7 +59,7 @@ func CheckPort(process string, port int) error {
 	return nil
 }
 
-// portTaken reports whether a port is in use, by briefly binding it.
+// portTaken briefly binds the port.
 func portTaken(port int) bool {
 	for _, at := range []struct{ network, address string }{{"tcp4", "127.0.0.1"}, {"tcp6", "::1"}} {
 		ln, err := net.Listen(at.network, net.JoinHostPort(at.address, strconv.Itoa(port)))
@@ -76,7 +76,7 @@ func portTaken(port int) bool {
 	return wildcardTaken(port)
 }
 
-// awaitPort waits for the process's port to be free. After portPatience it returns a *PortError.
+// After portPatience, awaitPort returns a *PortError.
 func awaitPort(ctx context.Context, p *Process, taken func(int) bool) error {
 	if p.Port == 0 {
 		return nil

@@ -12,19 +12,19 @@ import (
 type process struct {
 	pid, ppid, pgrp int
 	state           byte
-	// start is the start time in clock ticks since boot. It tells processes with the same PID apart.
+	// The start time, in clock ticks since boot, tells processes with the same PID apart.
 	start uint64
-	// ticks is the CPU time in clock ticks, and memory the resident memory in bytes.
+	// CPU time in clock ticks and resident memory in bytes.
 	ticks  uint64
 	memory int64
 }
 
 func (p process) id() processID { return processID{p.pid, p.start} }
 
-// alive reports whether the process is running. Zombies do not count, because their parent may never reap them.
+// Zombies are not alive, because their parent may never reap them.
 func (p process) alive() bool { return p.state != 'Z' && p.state != 'X' }
 
-// parseStat parses /proc/PID/stat. The name in parentheses may contain any character. Missing fields are 0.
+// The name in parentheses may contain any character. Missing fields are 0.
 func parseStat(text []byte) (p process, ok bool) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open {
@@ -85,8 +85,7 @@ func processes() []process {
 	return all
 }
 
-// seesItself reports whether /proc uses the same process IDs as system calls. In a container, /proc may belong to
-// another PID namespace.
+// In a container, /proc may belong to another PID namespace, with other process IDs than system calls.
 func seesItself() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())
@@ -120,8 +119,7 @@ func descent(all []process, leader int, marked func(process) bool) []process {
 	return found
 }
 
-// environAsOwner reads a process's environment as the user who owns the process. In a container, even root may not be
-// allowed to read it otherwise.
+// In a container, even root may not be allowed to read the environment of another user's process.
 func environAsOwner(pid int) []byte {
 	var env []byte
 	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })

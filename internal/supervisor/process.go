@@ -9,34 +9,34 @@ import (
 
 // Process is a program to run. Exactly one of Shell and Argv must be set.
 type Process struct {
-	// Name identifies the process. It is unique and consists of 1 to 64 of A-Z a-z 0-9 _ and -.
+	// Name is unique and consists of 1 to 64 of A-Z a-z 0-9 _ and -.
 	Name string
 	// Shell is a command line for /bin/sh -c. A simple command replaces the shell, so that signals reach the program
 	// and its exit status is reported.
 	Shell string
-	// Argv is a program and its arguments, run without a shell. A program name without a slash is looked up in the
-	// PATH of Env; other relative paths are relative to Dir.
+	// Argv is run without a shell. A program name without a slash is looked up in the PATH of Env; other relative
+	// paths are relative to Dir.
 	Argv []string
 	Dir  string
 	// Env is the complete environment as NAME=value.
 	Env []string
-	// Detached is true if descendants outside the process group may outlive tendril, for example as system services.
-	// Only a [Runner] supports it.
+	// Detached lets descendants outside the process group outlive tendril, for example as system services. Only a
+	// [Runner] supports it.
 	Detached bool
-	// MayFinish is true if the process may exit with status 0 without being restarted.
+	// MayFinish means that an exit with status 0 needs no restart.
 	MayFinish bool
-	// Port is the port of a server, which must be free before each start; 0 means that the process is not a server.
+	// Port of a server, which must be free before each start; 0 for other processes.
 	Port int
 	// AnyListener allows a different program to listen on Port, such as a container engine's proxy. Without it, the
 	// process is not ready while a different program listens there.
 	AnyListener bool
-	// User is the user to run as: a name or ID, optionally followed by a colon and a group ("nobody", "1000:1000").
-	// The user's supplementary groups apply unless a group is given. HOME, USER and LOGNAME override Env. "" means
-	// tendril's own user; other users require root.
+	// User is a name or ID, optionally followed by a colon and a group ("nobody", "1000:1000"). The user's
+	// supplementary groups apply unless a group is given. HOME, USER and LOGNAME override Env. "" means tendril's own
+	// user; other users require root.
 	User string
-	// Limits are resource limits by their names in /etc/security/limits.conf ("nofile", "core", ...). A value is a
-	// number in the resource's unit, "unlimited", or two of these as "soft:hard". Limits apply from the program's
-	// first instruction. They are supported on Linux only, and require /bin/sh.
+	// Limits have the names of /etc/security/limits.conf ("nofile", "core", ...). A value is a number in the
+	// resource's unit, "unlimited", or two of these as "soft:hard". They are supported on Linux only, and require
+	// /bin/sh.
 	Limits map[string]string
 	// OneOutput merges stderr into stdout, in the order written.
 	OneOutput bool
@@ -88,7 +88,7 @@ func (p *Process) validateConfinement() error {
 	return validateUser(p.User)
 }
 
-// validateEnv checks the environment. Its errors do not contain values, which may be secret.
+// Values may be secret, so errors do not contain them.
 func (p *Process) validateEnv() error {
 	for i, entry := range p.Env {
 		name, _, ok := strings.Cut(entry, "=")

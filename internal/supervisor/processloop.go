@@ -12,28 +12,28 @@ import (
 type processLoop struct {
 	proc *Process
 	opts *Options
-	// sys and out are set by Supervisor.Start; out may be nil.
+	// Set by Supervisor.Start; out may be nil.
 	sys *system
 	out *output
-	// stop makes the loop send SIGTERM to the process when it is done, and kill SIGKILL.
+	// stop sends SIGTERM to the process when it is done, kill SIGKILL.
 	stop, kill context.Context
-	first      chan error // receives the result of the first start
-	// asked receives requests of [Supervisor.Restart].
+	first      chan error // result of the first start
+	// Requests of [Supervisor.Restart].
 	asked chan chan<- error
 	gate  func() // updates the supervisor's gate
 
-	// The following fields belong to the loop's goroutine. onTrial is true during an attempt to revive the process.
-	// restart receives the result of the next start if that was requested.
+	// The loop's goroutine owns the following fields. onTrial is true during an attempt to revive the process.
+	// restart receives the result of a requested start.
 	failures []time.Time
 	onTrial  bool
 	restart  chan<- error
-	asks     int // number of requested starts
+	asks     int // requested starts
 
 	mu     sync.Mutex
 	status Status
 }
 
-// system holds the functions that tests replace.
+// Tests replace these functions.
 type system struct {
 	start  func(*Process, *output) (*child, error)
 	probe  func(context.Context, Check) error
@@ -42,7 +42,7 @@ type system struct {
 	close  func()
 }
 
-// run starts the process and restarts it until stop is done. It returns if the first start fails.
+// run returns if the first start fails, or once stop is done.
 func (l *processLoop) run() {
 	if l.out != nil {
 		defer l.out.close(sinkPatience)
@@ -80,7 +80,7 @@ func (l *processLoop) run() {
 	}
 }
 
-// answer sends the result of a start to its requester, and forgets earlier failures.
+// answer also forgets earlier failures.
 func (l *processLoop) answer(err error) {
 	if l.restart != nil {
 		l.restart <- err
@@ -90,8 +90,7 @@ func (l *processLoop) answer(err error) {
 	}
 }
 
-// requestRestart asks the loop for a restart and returns the result of the start. over is closed when the loop has
-// ended.
+// requestRestart returns the result of the start. ended is closed when the loop has ended.
 func (l *processLoop) requestRestart(ctx context.Context, ended <-chan struct{}) error {
 	started := make(chan error, 1)
 	select {
@@ -128,7 +127,6 @@ func (l *processLoop) start(life int) (*child, error) {
 	return c, nil
 }
 
-// watch waits until the process has exited, cleans up and returns the exit.
 func (l *processLoop) watch(c *child) Exit {
 	began := time.Now()
 	stopProbing := l.beginProbing(c)
@@ -170,15 +168,12 @@ func (l *processLoop) watch(c *child) Exit {
 }
 
 const (
-	// survivorInterval is how often to check for remaining descendants.
 	survivorInterval = 50 * time.Millisecond
-	// killWait is how long to wait after SIGKILL. The kernel needs a moment to end a process, and cannot end it while
-	// a disk hangs.
+	// The kernel needs a moment to end a process after SIGKILL, and cannot end it while a disk hangs.
 	killWait = 5 * time.Second
 )
 
-// terminate sends SIGTERM, and SIGCONT so that a suspended process can handle it. It returns a channel that fires
-// when the process should be killed.
+// SIGCONT lets a suspended process handle SIGTERM. killAt fires when the process should be killed.
 func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Time) {
 	l.enter(Ending, func(s *Status) { s.Reason = cmp.Or(reason, s.Reason) })
 	c.group.signal(syscall.SIGTERM)
@@ -186,7 +181,7 @@ func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Tim
 	return time.After(l.opts.Grace)
 }
 
-// awaitEnd waits until the process has exited and reports whether it had to be killed.
+// killed means that SIGKILL was needed.
 func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) {
 	select {
 	case <-c.exited:
@@ -200,7 +195,7 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	return true
 }
 
-// stopDescendants stops the remaining descendants. If they have already received SIGTERM, they have until killAt.
+// Descendants that have already received SIGTERM have until killAt.
 func (l *processLoop) stopDescendants(c *child, killAt <-chan time.Time) {
 	if !c.group.empty() && killAt == nil {
 		killAt = l.terminate(c, "processes that it started are still running")
@@ -232,7 +227,7 @@ func awaitEmpty(g emptier) {
 	}
 }
 
-// follow waits until the next run is due. It returns false if stop is done first.
+// again is false if stop is done before the next run is due.
 func (l *processLoop) follow(exit Exit, life int) (again bool) {
 	event := Restarting{Process: l.proc.Name, Delay: l.opts.RestartMin, Failures: len(l.failures),
 		Limit: l.opts.RestartLimit}
@@ -277,7 +272,7 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 	}
 	failures = append(earlier, now)
 	if more := len(failures) - o.RestartLimit - 1; more >= 0 {
-		// The list must not grow with each attempt, because attempts may continue indefinitely.
+		// Attempts may continue indefinitely, so the list must not grow with each.
 		return failures[more:], 0, true
 	}
 	delay = o.RestartMin
@@ -295,8 +290,8 @@ func (l *processLoop) pause(event Restarting) bool {
 	return l.await(time.After(event.Delay))
 }
 
-// await waits until start fires or a restart is requested, and stores the request in l.restart. It returns false if
-// stop is done first.
+// await waits until start fires or a restart is requested, which it stores in l.restart. It returns false if stop is
+// done first.
 func (l *processLoop) await(start <-chan time.Time) bool {
 	select {
 	case <-start:
@@ -322,7 +317,7 @@ func (l *processLoop) enter(state State, change func(*Status)) {
 func (l *processLoop) snapshot() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.status // safe to copy, because LastExit is replaced and never modified
+	return l.status // LastExit is replaced and never modified
 }
 
 func call[E any](f func(E), event E) {

@@ -16,7 +16,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// waitDelay is how long descendants may keep the output open after the process has exited.
+// Descendants may keep the output open for waitDelay after the process has exited.
 const waitDelay = 500 * time.Millisecond
 
 // child is a started process and its descendants.
@@ -25,10 +25,10 @@ type child struct {
 	// exited is closed once the process has exited; descendants may still run.
 	exited <-chan struct{}
 	group  group
-	// foreignListener reports whether it is certain that a different program listens on the port, and returns its
-	// name if known. May be nil.
+	// foreignListener reports whether it is certain that a different program listens on the port, with its name if
+	// known. May be nil.
 	foreignListener func(port int) (holder string, is bool)
-	// ports returns the ports on which this run listens, in ascending order. May be nil.
+	// ports are those on which this run listens, in ascending order. May be nil.
 	ports func() []int
 	// owns reports whether the other end of a connection belongs to this run.
 	owns func(net.Conn) bool
@@ -49,7 +49,7 @@ type group interface {
 type host struct {
 	thread procgroup.Thread
 	guard  procgroup.Guard
-	// cgroups is the parent directory of control groups; may be zero.
+	// Parent directory of control groups; may be zero.
 	cgroups cgroupFolder
 	reaper  *reaper // nil unless tendril has process ID 1
 }
@@ -57,13 +57,13 @@ type host struct {
 func newHost() *host {
 	keepInheritedFiles()
 	h := &host{cgroups: findCgroups()}
-	if os.Getpid() == 1 { // true in a container
+	if os.Getpid() == 1 { // in a container
 		h.reaper = newReaper()
 	}
 	return h
 }
 
-// keepInheritedFiles marks inherited files as close-on-exec. Go does so only for files that it opens itself.
+// Go marks only files that it opens itself as close-on-exec.
 func keepInheritedFiles() {
 	files, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -106,15 +106,15 @@ func (g *osGroup) reap() Exit {
 	return exitOf(g.Cmd.ProcessState, err)
 }
 
-// processTree finds all descendants of a run, by a control group or by a mark in their environment. If it has
-// neither, it knows only the process group.
+// processTree finds all descendants of a run by a control group or by a mark in their environment. Without either, it
+// knows only the process group.
 type processTree struct {
-	// pid is the leader's process ID: 0 before the start, and noLeader once descendants continue without a leader.
+	// The leader's process ID: 0 before the start, and noLeader once descendants continue without it.
 	pid atomic.Int64
 	// At most one of cgroup and mark is set.
 	cgroup *cgroup
 	mark   string
-	// killed is set once all processes have been sent SIGKILL.
+	// All processes have been sent SIGKILL.
 	killed atomic.Bool
 
 	// seen holds the processes found alive by the last search, in case they erase their environment.
@@ -122,10 +122,10 @@ type processTree struct {
 	seen map[processID]bool
 }
 
-// processID identifies a process uniquely, although its PID may be reused.
+// processID is unique although a PID may be reused.
 type processID struct {
 	pid int
-	// start is the time of the start in clock ticks since boot.
+	// start is in clock ticks since boot.
 	start uint64
 }
 

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// killRounds limits how often a kill searches for processes started in the meantime.
+// Limits how often a kill searches for processes started in the meantime.
 const killRounds = 50
 
 func (t *processTree) attach(attr *syscall.SysProcAttr) {
@@ -45,11 +45,11 @@ func (t *processTree) members() []process {
 		}
 	}
 
-	t.seen = seen // forget processes that have exited
+	t.seen = seen // forgets processes that have exited
 	return found
 }
 
-// isMarked reports whether p has the tree's mark. The caller holds t.mu.
+// The caller holds t.mu.
 func (t *processTree) isMarked(p process) bool {
 	if t.seen[p.id()] {
 		return true
@@ -73,7 +73,7 @@ func hasEntry(environ []byte, entry string) bool {
 	return false
 }
 
-// isSame reports whether p still belongs to the tree, because its PID may have been reused.
+// A reused PID does not belong to the tree.
 func (t *processTree) isSame(p process) bool {
 	if t.cgroup != nil {
 		return t.cgroup.holds(p.pid)
@@ -101,8 +101,7 @@ func (t *processTree) signal(sig syscall.Signal) {
 	}
 }
 
-// signalEscaped signals the processes outside the process group that are not in done. It adds them to done and
-// returns their number.
+// signalEscaped skips and extends done, and returns the number of processes signalled.
 func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool) (n int) {
 	leader := int(t.pid.Load())
 	for _, p := range t.members() {
@@ -116,8 +115,7 @@ func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool)
 	return n
 }
 
-// signalOne sends a signal to a process. It opens a pidfd before it checks the process's identity, so that the PID
-// cannot be reused in between.
+// signalOne opens a pidfd before it checks the process's identity, so that the PID cannot be reused in between.
 func (t *processTree) signalOne(p process, sig syscall.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	switch {
@@ -176,7 +174,7 @@ func (t *processTree) release() {
 	}
 }
 
-// empty searches for living processes. It does not use signal 0, which zombies such as the leader also accept.
+// Zombies such as the leader also accept signal 0, so empty does not use it.
 func (g *osGroup) empty() bool { return g.tree.empty() }
 
 func newCgroupTree(parent cgroupFolder) *processTree {

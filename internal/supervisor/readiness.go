@@ -9,33 +9,32 @@ import (
 )
 
 const (
-	// unhealthyAfter is the number of consecutive failed checks. One alone may be due to a full accept queue.
+	// A single failed check may be due to a full accept queue.
 	unhealthyAfter = 2
-	// recheckInterval is the time until the next check after a failed one.
+	// After a failed check.
 	recheckInterval = time.Second
-	// eagerFor is how long after a start checks use the short interval.
+	// Checks use the short interval for eagerFor after a start.
 	eagerFor = 10 * time.Second
 )
 
-// readiness is the state of a run's checks.
 type readiness struct {
 	ready  bool
 	failed int
-	// since is when the process was started or was last ready.
+	// The process was started or last ready.
 	since time.Time
-	// lateAfter is the time after since at which the next report is due.
+	// The next report is due this long after since.
 	lateAfter time.Duration
 }
 
 type readyStep struct {
-	// late is true if the process should be reported as late.
+	// late means that the process should be reported as late.
 	changed, late bool
 	// after is the time since the process was started or was last ready.
 	after time.Duration
 	wait  time.Duration
 }
 
-// next processes the result of a check, and returns when to check again and what has changed.
+// next returns when to check again and what has changed.
 func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	step := readyStep{after: now.Sub(r.since)}
 	switch {
@@ -71,7 +70,7 @@ func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	return step
 }
 
-// beginProbing starts the checks of a run. stop ends them and waits for a check in progress.
+// stop ends the checks and waits for one in progress.
 func (l *processLoop) beginProbing(c *child) (stop func()) {
 	check := l.proc.check()
 	if check.IsZero() {
@@ -119,7 +118,7 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 	}
 }
 
-// probe performs a check. It fails if a different program is certain to have answered.
+// probe fails if a different program is certain to have answered.
 func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
 	err := l.ask(ctx, check, ready)
 	if errors.Is(err, errNothingListens) && c.ports != nil && check.Port == l.proc.Port {
@@ -146,8 +145,8 @@ func elsewhere(err error, ports []int) error {
 	}
 }
 
-// ask performs the check's request. If the process was ready, it first asks the system whether there is a listener,
-// because some servers log connections that send no request.
+// If the process was ready, ask first asks the system whether there is a listener, because some servers log
+// connections that send no request.
 func (l *processLoop) ask(ctx context.Context, check Check, ready bool) error {
 	if ready && check.Path == "" && l.sys.taken(check.Port) {
 		return nil
@@ -182,7 +181,7 @@ func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 	l.mu.Lock()
 	changed := l.status.Ready != ready
 	l.status.Ready, l.status.Reason = ready, reason
-	if changed && !ready && after == 0 { // the process was ready until it exited
+	if changed && !ready && after == 0 { // it was ready until it exited
 		l.status.LastReady = time.Now()
 	}
 

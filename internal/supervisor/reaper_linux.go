@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// reapDelay is how long to wait for further exits before a scan.
+	// Further exits within reapDelay share a scan.
 	reapDelay = 20 * time.Millisecond
-	// reapAgain is the time until the next scan if a zombie could not be reaped.
+	// Next scan if a zombie could not be reaped.
 	reapAgain = time.Second
 )
 
@@ -35,7 +35,7 @@ func newReaper() *reaper {
 }
 
 func (r *reaper) loop() {
-	next := time.After(0) // scan immediately for earlier orphans
+	next := time.After(0) // immediately, for earlier orphans
 	for {
 		select {
 		case <-r.signals:
@@ -61,7 +61,7 @@ func (r *reaper) close() {
 	reapOrphans()
 }
 
-// reapOrphans reaps all orphans that have exited, and reports whether any zombie remains.
+// left means that a zombie remains.
 func reapOrphans() (left bool) {
 	if !seesItself() {
 		return false
@@ -88,7 +88,7 @@ func reapOrphans() (left bool) {
 			left = true
 			continue
 		}
-		// It fails if the child has been reaped in the meantime.
+		// This fails if the child has been reaped in the meantime.
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 	return left

@@ -102,7 +102,7 @@ func (r *Runner) forget(l leftBehind) {
 	l.tree.release()
 }
 
-// awaitGone waits until the group is empty. It returns false if limit is done first.
+// awaitGone returns false if limit is done first.
 func awaitGone(limit context.Context, g emptier) bool {
 	for !g.empty() {
 		select {
@@ -118,7 +118,7 @@ func awaitGone(limit context.Context, g emptier) bool {
 type Run struct {
 	runner *Runner
 	child  *child
-	out    *output // nil if the output is discarded
+	out    *output // nil if discarded
 	began  time.Time
 }
 
@@ -166,7 +166,7 @@ func (r *Run) Release(owner int) Exit {
 	return r.reap()
 }
 
-// keep adds a group with remaining descendants, and drops groups that have become empty.
+// keep also drops groups that have become empty.
 func (r *Runner) keep(g group, owner int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

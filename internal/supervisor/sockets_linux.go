@@ -19,14 +19,14 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// wildcardTaken returns false: Linux does not allow binding 127.0.0.1 while another program listens on all addresses.
+// Linux does not allow binding 127.0.0.1 while another program listens on all addresses.
 func wildcardTaken(int) bool { return false }
 
 func portHolder(port int) string {
 	return holderOf(listeningSockets(port))
 }
 
-// holderOf returns the program that holds one of the sockets; "" if it is not visible.
+// holderOf returns "" if the program is not visible.
 func holderOf(sockets map[string]bool) string {
 	if len(sockets) == 0 {
 		return ""
@@ -44,8 +44,8 @@ func holderOf(sockets map[string]bool) string {
 	return ""
 }
 
-// foreignListenerOn reports whether it is certain that a process outside k listens on port at a loopback address, and
-// returns its name if visible.
+// foreignListenerOn reports whether it is certain that a process outside k listens on port at a loopback address,
+// with its name if visible.
 func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	sockets := listeningSockets(port)
 	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
@@ -61,7 +61,7 @@ func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	return "", false
 }
 
-// listeningPorts returns the loopback ports on which k's processes listen, in ascending order.
+// listeningPorts are loopback ports in ascending order.
 func listeningPorts(k *processTree) []int {
 	all, _ := tcpSockets(" " + listening + " ")
 	portOf := map[string]int{}
@@ -82,7 +82,7 @@ func listeningPorts(k *processTree) []int {
 	return slices.Compact(slices.Sorted(maps.Values(portOf)))
 }
 
-// removeHeld removes the sockets that the processes hold, and returns the processes whose files are hidden.
+// hidden are the processes whose files cannot be read.
 func removeHeld(sockets map[string]bool, processes []process) (hidden []process) {
 	for _, p := range processes {
 		if len(sockets) == 0 {
@@ -109,8 +109,7 @@ func removeHeld(sockets map[string]bool, processes []process) (hidden []process)
 	return hidden
 }
 
-// takesLoopback reports whether a listener on this address accepts loopback connections. The address is in the format
-// of /proc/net.
+// takesLoopback takes an address in the format of /proc/net.
 func takesLoopback(address string) bool {
 	const anyV6, loopV6, loopV4in6 = "00000000000000000000000000000000", "00000000000000000000000001000000",
 		"0000000000000000FFFF00000100007F"
@@ -121,8 +120,7 @@ func takesLoopback(address string) bool {
 	return false
 }
 
-// listeningSockets returns the sockets that listen on port and accept loopback connections, named like the links in
-// /proc/PID/fd.
+// listeningSockets accept loopback connections. They are named like the links in /proc/PID/fd.
 func listeningSockets(port int) map[string]bool {
 	suffix := fmt.Sprintf(":%04X", port)
 	all, _ := tcpSockets(suffix)
@@ -141,13 +139,13 @@ func listeners(all []tcpSocket, suffix string) map[string]bool {
 	return links
 }
 
-// tcpSocket is an entry of /proc/net/tcp or tcp6, with hexadecimal addresses.
+// The addresses are hexadecimal, as in /proc/net/tcp and tcp6.
 type tcpSocket struct {
 	local, remote, state string
 	client               client
 }
 
-// tcpSockets returns the sockets whose entries contain part. known is false if the system does not list sockets.
+// known is false if the system does not list sockets.
 func tcpSockets(part string) (found []tcpSocket, known bool) {
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		if text, err := os.ReadFile(name); err == nil {
@@ -169,12 +167,12 @@ func parseSockets(text, part string) (found []tcpSocket) {
 	return found
 }
 
-// client is a socket, usually the peer of a connection. Its inode is 0 if its program has closed it.
+// client is usually the peer of a connection. Its inode is 0 if its program has closed it.
 type client struct{ inode, uid string }
 
 func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
 
-// clientOf returns the peer of conn. known is false if the system does not list connections.
+// known is false if the system does not list connections.
 func clientOf(conn net.Conn) (c client, known bool) {
 	here, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	there, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -198,8 +196,8 @@ func findClient(all []tcpSocket, from, to netip.AddrPort) client {
 	return client{}
 }
 
-// askKernel looks up a socket with sock_diag(7), which takes microseconds. Reading /proc/net/tcp takes milliseconds,
-// but works on all kernels and in all containers.
+// askKernel uses sock_diag(7), which takes microseconds. Reading /proc/net/tcp takes milliseconds, but works on all
+// kernels and in all containers.
 func askKernel(from, to netip.AddrPort) (client, bool) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -251,7 +249,7 @@ func parseDiag(m []byte) (client, bool) {
 	return client{inode: number(inode), uid: number(uid)}, true
 }
 
-// procAddresses returns an IPv4 address in the formats of /proc/net/tcp and, for dual-stack sockets, tcp6.
+// Dual-stack sockets have the format of tcp6.
 func procAddresses(a netip.AddrPort) []string {
 	ip := a.Addr().Unmap().As4()
 	short := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), a.Port())
@@ -259,8 +257,7 @@ func procAddresses(a netip.AddrPort) []string {
 	return []string{short, fmt.Sprintf("%024X", mapped) + short}
 }
 
-// owns reports whether the tree contains the peer of conn. If open files are hidden, it compares users; if nothing is
-// visible, it returns true.
+// If open files are hidden, owns compares users; if nothing is visible, it returns true.
 func (t *processTree) owns(conn net.Conn) bool {
 	if !seesItself() {
 		return true

@@ -14,19 +14,19 @@ type State string
 
 // The states of a process.
 const (
-	// Starting means that the process is about to run, possibly once its port is free.
+	// Starting processes may wait for their port.
 	Starting State = "starting"
-	// Running means that the process was started. [Status.Ready] reports whether it has passed its check.
+	// Running processes may not have passed their check yet; see [Status.Ready].
 	Running State = "running"
 	// Waiting means that the process failed and its restart is delayed.
 	Waiting State = "waiting"
-	// Ending means that the process is being stopped, or has exited while descendants still run.
+	// Ending processes are being stopped, or have exited while descendants still run.
 	Ending State = "stopping"
-	// Stopped means that the process was not started, or was stopped by the supervisor.
+	// Stopped processes were not started, or were stopped by the supervisor.
 	Stopped State = "stopped"
 	// Finished means that the process exited with status 0 and [Process.MayFinish] is set.
 	Finished State = "finished"
-	// Failed means that the process failed too often and is down until the next attempt to revive it, if any.
+	// Failed processes failed too often and are down until the next attempt to revive them, if any.
 	Failed State = "failed"
 )
 
@@ -34,41 +34,39 @@ const (
 type Status struct {
 	Name  string
 	State State
-	// Port is the port in [Process.Port]; may be 0.
-	Port int
+	Port  int
 	// PID is 0 if the process is not running.
 	PID int
 	// Since is when the process entered State; may be zero.
 	Since time.Time
-	// Restarts is the number of starts after the first, except for requested ones.
+	// Restarts do not include requested ones.
 	Restarts int
-	// Ready reports whether the process passed its check. Reason explains why not; may be "".
+	// Reason explains why the process is not Ready; may be "".
 	Ready  bool
 	Reason string
 	// LastReady is when the process was last ready; may be zero.
 	LastReady time.Time
-	// LastExit is how the process last exited; may be nil.
+	// LastExit may be nil.
 	LastExit *Exit
 }
 
 // Exit describes how a run ended.
 type Exit struct {
-	// Code is the exit status, 0 to 255; -1 if the process was ended by a signal or could not be started.
 	Code int
-	// Signal is the name of the signal that ended the process ("SIGKILL"), or "".
+	// Signal is for example "SIGKILL", or "".
 	Signal string
 	// Missing is a program or file in the command that does not exist; may be "".
 	Missing string
-	// Daemonized is true if the process exited with status 0 soon after its start while its descendants kept running.
+	// Daemonized means that the process exited with status 0 soon after its start while its descendants kept running.
 	Daemonized bool
 	// Err is why the process could not be started; may be nil.
 	Err error
-	// At is when the process exited, and Ran how long it ran.
+	// Ran is how long the process ran.
 	At  time.Time
 	Ran time.Duration
 }
 
-// String returns a short description: "exit status 1", "killed by SIGSEGV".
+// String returns for example "exit status 1" or "killed by SIGSEGV".
 func (e Exit) String() string {
 	switch {
 	case e.Err != nil:
@@ -88,17 +86,15 @@ func (e Exit) String() string {
 	}
 }
 
-// succeeded reports whether the process exited with status 0.
 func (e Exit) succeeded() bool { return e.Code == 0 && e.Signal == "" && e.Err == nil }
 
-// notRunnable reports whether the command could not be run. A shell exits with status 126 for a command that it
-// cannot execute, and 127 for one that it cannot find.
+// A shell exits with status 126 for a command that it cannot execute, and 127 for one that it cannot find.
 func (e Exit) notRunnable() bool {
 	return e.Code == 126 || e.Code == 127 || e.Missing != ""
 }
 
-// exitOf converts the result of Wait. If state is set, the process has exited even if err is set too, because another
-// program may have kept the output open.
+// If state is set, the process has exited even if err is set too, because another program may have kept the output
+// open.
 func exitOf(state *os.ProcessState, err error) Exit {
 	e := Exit{Code: -1}
 	if state == nil {

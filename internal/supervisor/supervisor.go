@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sinkPatience is how long a stop waits while the output callback blocks.
+// A stop waits this long while the output callback blocks.
 const sinkPatience = time.Second
 
 // Supervisor keeps a set of processes running. It can be started once and stopped once. It is safe for concurrent
@@ -22,7 +22,7 @@ type Supervisor struct {
 	sinkMu    sync.Mutex
 	newSystem func() *system
 
-	// stop makes the loops send SIGTERM, and kill SIGKILL. done is closed when no process is left.
+	// stop sends SIGTERM, kill SIGKILL.
 	stop, kill     context.Context
 	endAll, endNow context.CancelFunc
 	done           chan struct{}
@@ -65,8 +65,8 @@ func systemOn(h *host) *system {
 	}
 }
 
-// Start starts all processes and returns once they run; they need not be ready. If a process cannot be started, the
-// others are stopped. The error is a [*PortError] if a port is taken. ctx limits the startup only.
+// Start starts all processes and returns once they run; they need not be ready. If one cannot be started, the others
+// are stopped. The error is a [*PortError] if a port is taken. ctx limits the startup only.
 func (s *Supervisor) Start(ctx context.Context) error {
 	s.mu.Lock()
 	again := s.started || s.stop.Err() != nil
@@ -177,7 +177,7 @@ func (s *Supervisor) Status() []Status {
 	return all
 }
 
-// gateNow reports whether every process with a check is ready.
+// Every process with a check must be ready.
 func (s *Supervisor) gateNow() (open bool, reason string) {
 	if s.stop.Err() != nil {
 		return false, "the app is being stopped"
@@ -190,8 +190,7 @@ func (s *Supervisor) gateNow() (open bool, reason string) {
 	return true, ""
 }
 
-// updateGate calls the Gate callback if the gate has changed. It holds the lock during the call, so that calls are in
-// order.
+// The lock is held during the call, so that calls are in order.
 func (s *Supervisor) updateGate() {
 	s.gateMu.Lock()
 	defer s.gateMu.Unlock()

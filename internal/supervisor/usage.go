@@ -14,7 +14,7 @@ type Usage struct {
 	CPU float64
 }
 
-// usageInterval is the minimum time between readings.
+// Minimum time between readings.
 const usageInterval = 2 * time.Second
 
 // Meter measures usage. The zero value is ready to use. It is safe for concurrent use.
@@ -22,7 +22,7 @@ type Meter struct {
 	mu      sync.Mutex
 	at      time.Time
 	asked   []int
-	ticks   map[processID]uint64 // CPU time of each process at the last reading
+	ticks   map[processID]uint64 // CPU time at the last reading
 	current map[int]Usage
 }
 

@@ -11,11 +11,10 @@ func (m *Meter) look(pids []int, now time.Time) {
 	m.at = now
 }
 
-// ticksPerSecond is the unit of CPU times in /proc, the same on all architectures that Go supports.
+// CPU times in /proc have this unit on all architectures that Go supports.
 const ticksPerSecond = 100
 
-// measure returns the usage of each process and the current CPU times. before holds the CPU times of the previous
-// reading. For a new process, all of its CPU time counts.
+// before holds the CPU times of the previous reading. For a new process, all of its CPU time counts.
 func measure(all []process, pids []int, before map[processID]uint64, since time.Duration) (map[int]Usage,
 	map[processID]uint64) {
 	usage, ticks := map[int]Usage{}, map[processID]uint64{}

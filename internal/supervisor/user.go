@@ -11,17 +11,17 @@ import (
 	"syscall"
 )
 
-// identity is a user to run as; nil means tendril's own user.
+// A nil identity is tendril's own user.
 type identity struct {
 	uid, gid uint32
 	groups   []uint32
-	// name and home are "" if the user ID has no account.
+	// Both are "" if the user ID has no account.
 	name, home string
-	// own is true if tendril already runs as this user.
+	// tendril already runs as this user.
 	own bool
 }
 
-// identityOf parses "name", "uid", "name:group" or "uid:gid".
+// The forms are "name", "uid", "name:group" and "uid:gid".
 func identityOf(text string) (*identity, error) {
 	if text == "" {
 		return nil, nil
@@ -72,7 +72,7 @@ func lookUser(who string) (*user.User, error) {
 	return user.Lookup(who)
 }
 
-// fill sets the IDs from an account. If a group was named, it replaces the supplementary groups.
+// A named group replaces the supplementary groups.
 func (id *identity) fill(entry *user.User, groupNamed bool) error {
 	id.uid, id.gid = number(entry.Uid), number(entry.Gid)
 	id.name, id.home = entry.Username, entry.HomeDir
@@ -114,7 +114,7 @@ func number(text string) uint32 {
 	return uint32(n)
 }
 
-// credential returns the credential to switch to; nil if no switch is necessary.
+// credential returns nil if no switch is necessary.
 func (id *identity) credential() *syscall.Credential {
 	if id == nil || id.own && os.Geteuid() != 0 {
 		return nil
@@ -122,7 +122,7 @@ func (id *identity) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: id.uid, Gid: id.gid, Groups: id.groups}
 }
 
-// environment returns the variables that identify the user to programs.
+// These variables identify the user to programs.
 func (id *identity) environment() []string {
 	if id == nil {
 		return nil
@@ -131,7 +131,7 @@ func (id *identity) environment() []string {
 	return []string{"HOME=" + cmp.Or(id.home, "/"), "USER=" + name, "LOGNAME=" + name}
 }
 
-// validateUser checks the syntax of a user. Whether tendril may switch to the user is only known at startup.
+// validateUser checks the syntax. Whether tendril may switch to the user is only known at startup.
 func validateUser(text string) error {
 	if strings.ContainsAny(text, "\x00\n") {
 		return errors.New("a user name cannot contain a NUL byte or a line break")
