@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// deriveMetrics turns on CloudWatch only if a queue or function is on AWS and the environment's name was configured,
-// to avoid unexpected costs.
+// CloudWatch is on only if a queue or function is on AWS and the environment's name was configured, to avoid
+// unexpected costs.
 func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
@@ -28,8 +28,7 @@ func deriveMetrics(l *loader) {
 	}
 }
 
-// watched reports whether CloudWatch would receive metrics about any queue or function. Metrics about AWS services go
-// to AWS; metrics about an SQS-compatible server go only to a custom CloudWatch endpoint.
+// Metrics about AWS services go to AWS; those about an SQS-compatible server go only to a custom CloudWatch endpoint.
 func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
@@ -38,8 +37,7 @@ func watched(l *loader) bool {
 	})
 }
 
-// amazonURL reports whether an endpoint is on AWS. It also accepts "" and ARNs, for which the AWS SDK chooses the
-// host.
+// amazonURL also accepts "" and ARNs, for which the AWS SDK chooses the host.
 func amazonURL(address string) bool {
 	if address == "" || strings.HasPrefix(address, "arn:") {
 		return true
@@ -62,8 +60,8 @@ func amazonHost(name string) bool {
 	})
 }
 
-// refuseClearQueue rejects a bundle's queue URL if requests to it would cross the network unencrypted: they carry
-// messages and session tokens. Users can still set such a URL themselves.
+// Unencrypted requests over the network would reveal messages and session tokens, so a bundle may not cause them.
+// Users can still set such a URL themselves.
 func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
@@ -81,7 +79,6 @@ func refuseClearQueue(l *loader) {
 	}
 }
 
-// warnClear warns about unencrypted remote endpoints.
 func warnClear(l *loader) {
 	for i := range l.cfg.Queues {
 		q := &l.cfg.Queues[i]
@@ -102,8 +99,7 @@ func warnClear(l *loader) {
 	}
 }
 
-// leavesInClear reports whether requests to a URL leave this machine unencrypted. The AWS SDK always uses TLS for
-// Amazon's own hosts.
+// The AWS SDK always uses TLS for Amazon's own hosts.
 func leavesInClear(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {

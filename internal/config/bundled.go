@@ -31,8 +31,7 @@ func readBundle(l *loader) {
 	}
 }
 
-// takeSetting applies a setting from .ebextensions; an empty value restores the default. Package bundle reports
-// namespaces without effect.
+// An empty value restores the default. Package bundle reports namespaces without effect.
 func takeSetting(l *loader, s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
@@ -78,8 +77,8 @@ func takeSetting(l *loader, s bundle.Setting) {
 	}
 }
 
-// unknownSetting rejects unknown options of the worker and scaling namespaces, and warns about Elastic Beanstalk
-// options without effect here.
+// Unknown options of the worker and scaling namespaces are errors; Elastic Beanstalk options without effect here are
+// warnings.
 func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
 		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
@@ -103,9 +102,8 @@ func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	l.refuse(p)
 }
 
-// healthDocument holds the supported parts of ConfigDocument, an option of Elastic Beanstalk's health reporting.
-// Source: AWS Elastic Beanstalk Developer Guide, "Configuring enhanced health rules for an environment" and
-// "Publishing custom metrics".
+// healthDocument holds the supported parts of Elastic Beanstalk's option ConfigDocument. Source: AWS Elastic
+// Beanstalk Developer Guide, "Configuring enhanced health rules for an environment" and "Publishing custom metrics".
 type healthDocument struct {
 	CloudWatchMetrics map[string]map[string]any
 	Rules             struct {
@@ -122,8 +120,7 @@ type healthRule struct {
 	Enabled *bool
 }
 
-// takeHealthSetting applies an option of Elastic Beanstalk's health reporting. Most of these options are about
-// instances and load balancers, and only cause a warning.
+// Most of these options are about instances and load balancers, and only cause a warning.
 func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":

@@ -7,10 +7,10 @@ import (
 
 // Change describes the difference between the settings in force and a newly loaded configuration.
 type Change struct {
-	// Settings are the settings in force, updated with the new values of options that can change at run time.
+	// Settings are those in force, updated with options that can change at run time.
 	Settings *Settings
-	// Live lists the changed options that Settings applies, and Later those that need a restart, both in table order.
-	// A change to a single queue is listed as "NAME of QUEUE".
+	// Settings applies Live; Later needs a restart. Both are in table order. A change to a single queue is listed as
+	// "NAME of QUEUE".
 	Live, Later []string
 
 	loaded *Config
@@ -25,7 +25,7 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	now := c.loaded.ExplainAll()
 	waits := func(name string) bool { return slices.Contains(c.Later, name) }
 	for i := range now {
-		e, was := &now[i], before[i] // both have one entry per row of the table
+		e, was := &now[i], before[i] // one entry per row of the table
 		queues := e.Queues
 		if e.Option.Name == "config" || waits(e.Option.Name) {
 			*e = was
@@ -38,7 +38,7 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	return now
 }
 
-// explainQueues describes the queues after the change. Settings that need a restart keep their previous descriptions.
+// Settings that need a restart keep their previous descriptions.
 func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string) bool) []QueueExplanation {
 	names := func(a, b QueueExplanation) bool { return a.Name == b.Name && len(a.Settings) == len(b.Settings) }
 	if !slices.EqualFunc(before, now, names) {
@@ -60,7 +60,6 @@ func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string
 
 func optionOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-// ofAllQueues returns the option that applies to queues without their own value for key.
 func ofAllQueues(key string) string {
 	switch key {
 	case "name", "url", "arn", "weight":
@@ -135,8 +134,7 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	return c
 }
 
-// take compares one option and, if it is live, applies its new value. It lists the change under name, unless name is
-// "".
+// take applies the new value of a live option. It lists the change under name, unless that is "".
 func (c *Change) take(now, loaded *Option, name string) (changed bool) {
 	value := loaded.value.get()
 	if now.Name == "config" || now.value.get() == value { // config is the file's path, not a setting
@@ -177,7 +175,7 @@ func compareQueue(inForce, loaded *QueueSettings) queueComparison {
 		loaded: table(&Settings{PerQueue: loaded.PerQueue})}
 }
 
-// compareConcurrency compares the queues' own limits. A queue without one uses the limit for all queues.
+// A queue without a limit of its own uses the one for all queues.
 func (c *Change) compareConcurrency(inForce, loaded *Settings) {
 	for i := range c.Settings.Queues {
 		q := &c.Settings.Queues[i]

@@ -59,7 +59,7 @@ func (d *daemonReader) byDaemonKey(e entry) *Option {
 	return byEntry(d.loader, e)
 }
 
-// target combines http_url and http_port, either of which may be missing.
+// Either of http_url and http_port may be missing.
 func (d *daemonReader) target() {
 	const defaultURL, defaultPort = "http://localhost", "80"
 	base, hasURL := d.lines["http_url"]
@@ -91,7 +91,7 @@ func (d *daemonReader) target() {
 		name: base.key, text: text})
 }
 
-// debug maps a debug level to verbose, tendril's most detailed level.
+// verbose is tendril's most detailed level.
 func (d *daemonReader) debug() {
 	e, found := d.lines["debug"]
 	if !found || e.null {

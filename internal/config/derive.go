@@ -127,15 +127,14 @@ func deriveFree(l *loader) {
 }
 
 const (
-	// stopMargin is added to app-grace to derive shutdown-timeout.
+	// shutdown-timeout is app-grace plus stopMargin.
 	stopMargin = 5 * time.Second
-	// leastDelay is the default of app-grace and the documented minimum of WORKER_SHUTDOWN_DELAY; only app-grace may
-	// be shorter.
+	// leastDelay is the documented minimum of WORKER_SHUTDOWN_DELAY; only app-grace may be shorter.
 	leastDelay = 10 * time.Second
 )
 
-// deriveStop extends shutdown-timeout if app-grace is set: an app that needs a minute to stop may also need a minute
-// to finish its messages.
+// An app that needs a minute to stop may also need a minute to finish its messages, so app-grace extends
+// shutdown-timeout.
 func deriveStop(l *loader) {
 	s := l.s
 	from := l.origin("app-grace")
@@ -153,7 +152,6 @@ func deriveStop(l *loader) {
 	}
 }
 
-// hasBothOrNone rejects a certificate without a private key, and the reverse.
 func hasBothOrNone(l *loader, cert, key string) bool {
 	hasCert := l.option(cert).value.get() != ""
 	hasKey := l.option(key).value.get() != ""
@@ -166,7 +164,7 @@ func hasBothOrNone(l *loader, cert, key string) bool {
 	return hasCert == hasKey
 }
 
-// deriveEndpoint rejects an SQS endpoint that other machines can reach if it has no credentials.
+// An SQS endpoint that other machines can reach needs credentials.
 func deriveEndpoint(l *loader) {
 	s := l.s
 	address, _ := s.ListenOn()

@@ -20,26 +20,17 @@
 //	   derive the values that follow from others     (backend, queue, region, ...)
 //	   note legal but suspicious settings         -> Config.Warnings
 //
-// # Invariants
-//
 // Settings.Queues holds every queue with its complete settings, even if there is only one. A queue's own setting
 // beats the setting for all queues, whichever layer either comes from. If a stronger layer names the queues, its list
-// replaces the weaker one, and a warning lists the settings that are dropped. A queue has at most one of target,
-// function and lambda.
+// replaces the weaker one, and a warning lists the settings that are dropped.
 //
 // A [Config] exists only if every value in every layer was valid. Each value has an origin: file and line, variable
 // or flag ([Config.Origin], [Config.Explain]). YAML values keep their spelling: 000000000012 and off are not
 // converted. Messages never contain a password from a URL.
 //
-// # Problems
-//
-// A [Problem] gives the place, the cause, the allowed values and the line to write instead. A mistyped name gets
-// suggestions. Settings of aws-sqsd or Workerless without effect here are reported, never silently ignored. Files
-// have a size limit, and YAML features that let a small file expand are refused before parsing.
-//
-// # Limits
+// Settings of aws-sqsd or Workerless without effect here are reported, never silently ignored. Files have a size
+// limit, and YAML features that let a small file expand are refused before parsing.
 //
 // The package opens no sockets, resolves no names and creates no folders; its callers find out whether a queue exists
-// or a port is free. It does not depend on a flag library: the command builds its flags from the table and passes
-// back the ones that were given.
+// or a port is free.
 package config

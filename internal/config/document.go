@@ -14,15 +14,14 @@ const (
 	maxFile     = 64 << 10
 )
 
-// entry is one "key: value" pair. text is the value as written, so that values such as 000000000000 and off keep
-// their spelling.
+// text is the value as written, so that values such as 000000000000 and off keep their spelling.
 type entry struct {
 	key, text string
 	line      int
 	null      bool
-	// sqsd is true for keys nested in sqsd.
+	// The key was nested in sqsd.
 	sqsd bool
-	// list is true if text was a YAML list, joined with commas.
+	// text was a YAML list, joined with commas.
 	list bool
 	// items are the elements of a list that contains maps. An element has either a text or pairs.
 	items, pairs []entry
@@ -42,7 +41,7 @@ func fileForm() *yamlfile.Options {
 	}
 }
 
-// parseDocument returns the entries of a settings file, in file order.
+// The entries are in file order.
 func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	d := document{file: file}
 	root, fault := yamlfile.Read(data, fileForm())
@@ -152,7 +151,7 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-// daemonOnly maps keys that only aws-sqsd has to advice about their tendril.yaml equivalents.
+// These keys exist only in aws-sqsd; the advice names their tendril.yaml equivalents.
 var daemonOnly = map[string]string{
 	"http_url": "use target: http://HOST:PORT", "http_port": "use target: http://HOST:PORT",
 	"sqs_wait_time_seconds": "use wait_time: 20s", "drain_timeout": "use shutdown_timeout: 600s",

@@ -15,7 +15,7 @@ type EditedLine = yamlfile.EditedLine
 // Edited is an edited settings file that has not been written to disk.
 type Edited struct {
 	File File
-	// Lines are the removed and added lines, in file order, with secrets hidden.
+	// Lines are in file order, with secrets hidden.
 	Lines []EditedLine
 }
 
@@ -142,14 +142,14 @@ func queueOf(item *yamlfile.Node) string {
 	return ""
 }
 
-// shownLine returns a line for display: secret options, probable passwords and query strings are hidden.
+// Secret options, probable passwords and query strings are hidden.
 func shownLine(line, secret string) string {
 	key, _, found := strings.Cut(line, ":")
 	if secret != "" {
 		if found && strings.Trim(key, " \"'") == secret {
 			return key + ": " + hidden
 		}
-		return hidden // a further line of a multi-line value
+		return hidden // of a multi-line value
 	}
 
 	line = WithoutQuery(line)

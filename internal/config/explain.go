@@ -12,12 +12,11 @@ import (
 // Explanation describes an option, its value and the value's origin.
 type Explanation struct {
 	Option Option
-	// Value may be "".
-	Value string
-	From  Origin
-	// Chain holds the value in each layer that sets the option, weakest layer first.
+	Value  string
+	From   Origin
+	// Chain holds the value in each layer that sets the option, weakest first.
 	Chain []Setting
-	// Queues holds the settings of each queue if the option is queues, else nil.
+	// Queues is nil unless the option is queues.
 	Queues []QueueExplanation
 }
 
@@ -29,7 +28,7 @@ type QueueExplanation struct {
 
 // QueueSetting is one of a queue's settings.
 type QueueSetting struct {
-	// Key is the key in tendril.yaml. Value may be "".
+	// Key is the key in tendril.yaml.
 	Key, Value string
 	// From is the origin of the queue's own value, or of the value for all queues.
 	From Origin
@@ -69,7 +68,6 @@ func (c *Config) ExplainAll() []Explanation {
 	return all
 }
 
-// shown returns a value for display, hidden if it is secret.
 func (o *Option) shown(value string) string {
 	if o.IsSecret() && value != "" {
 		return hidden
@@ -103,7 +101,7 @@ func (s *QueueSetting) Option() Option {
 	if o := withKey(queueTable(&QueueSettings{}, table(&Settings{})), s.Key); o != nil {
 		return *o
 	}
-	return Option{Key: s.Key} // the setting is from a different version of tendril
+	return Option{Key: s.Key} // from a different version of tendril
 }
 
 // UnknownOption returns an error for an unknown option name, with suggestions of similar names.
@@ -122,7 +120,7 @@ func UnknownOption(name string) error {
 	return fmt.Errorf("unknown option %s: docs/options.md lists them all", shown(name))
 }
 
-// String returns the explanation as several lines of text, without a final newline.
+// String returns several lines of text, without a final newline.
 func (e *Explanation) String() string {
 	o := &e.Option
 	var b strings.Builder
@@ -171,7 +169,7 @@ func orNone(s string) string {
 	return s
 }
 
-// readable appends the equivalent in a larger unit to a large number of seconds.
+// A large number of seconds gets an equivalent in a larger unit.
 func readable(k string, text string) string {
 	d, err := ParseDuration(text)
 	if k != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {

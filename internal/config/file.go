@@ -22,7 +22,7 @@ type settingsFile struct {
 	explicit bool
 }
 
-// findFile returns the first settings file that exists, or nil. A file named explicitly must exist.
+// A file named explicitly must exist; otherwise the first existing one is used, or none.
 func findFile(named string, src *Sources, vars map[string]string) (*settingsFile, *Problem) {
 	if src.File != nil {
 		return &settingsFile{path: src.File.Path, data: src.File.Data, explicit: named != ""}, nil
@@ -64,7 +64,7 @@ func candidates(src *Sources, vars map[string]string) []string {
 	return append(paths, systemFile)
 }
 
-// readFile reads a regular file. It stops one byte beyond the size limit, so that callers can detect larger files.
+// readFile stops one byte beyond the size limit, so that callers can detect larger files.
 func readFile(path string) (*settingsFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -91,8 +91,7 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, nil
 }
 
-// untrusted rejects a settings file that was found by searching if other users can change it, because it may name
-// commands to run.
+// A settings file may name commands to run, so one that was found by searching must not be changeable by other users.
 func (f *settingsFile) untrusted() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if you trust it"
 	var wrong *trust.Error
@@ -169,7 +168,6 @@ func readSettingsFile(l *loader) {
 	readOwnFile(l, fromFile, f.path, entries)
 }
 
-// readRegistry reads the settings for all instances.
 func readRegistry(l *loader) {
 	if f := l.src.Registry; f != nil {
 		entries, problems := parseDocument(f.Path, f.Data)
@@ -178,7 +176,7 @@ func readRegistry(l *loader) {
 	}
 }
 
-// warnAboutBundleFile warns if the app's folder contains a settings file that was not read.
+// The app's folder may contain a settings file that was not read.
 func warnAboutBundleFile(l *loader, read *settingsFile) {
 	if l.src.Bundle == nil {
 		return
@@ -238,7 +236,7 @@ func readOwnFile(l *loader, layer Layer, path string, entries []entry) {
 	}
 }
 
-// admit rejects an entry without a value, and an option that appears twice.
+// An entry needs a value, and an option appears once.
 func admit(l *loader, from Origin, o *Option, e entry, lines map[string]int) (assignment, bool) {
 	a := assignment{option: o, origin: from, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {

@@ -21,11 +21,10 @@ func Topics() (topics []string) {
 // Essential reports whether most users set the option.
 func (o *Option) Essential() bool { return o.essential }
 
-// Block returns the section of Elastic Beanstalk's configuration page that has the option, one of [Blocks]; "" for
-// options that only tendril has.
+// Block returns one of [Blocks]; "" for options that only tendril has.
 func (o *Option) Block() string { return o.block }
 
-// Label returns the option's display name, taken from Elastic Beanstalk's configuration page if possible.
+// Label returns the display name, from Elastic Beanstalk's configuration page if possible.
 func (o *Option) Label() string {
 	if o.label != "" {
 		return o.label
@@ -50,7 +49,7 @@ func (o *Option) Label() string {
 
 var capitalised = []string{"HTTP", "MIME", "URL", "SQS", "SNS", "S3", "TLS", "ID", "AWS"}
 
-// Unit returns the unit of a number without a suffix: "seconds", "bytes", "messages per second" or "".
+// Unit is that of a number without a suffix: "seconds", "bytes", "messages per second" or "".
 func (o *Option) Unit() string {
 	_, unit, _ := strings.Cut(unitNote(o.Kind()), " is ")
 	return unit
@@ -58,8 +57,8 @@ func (o *Option) Unit() string {
 
 // Values of [Option.Guard].
 const (
-	GuardCode   = "code"   // controls which programs run, which files are read, or where messages go
-	GuardAccess = "access" // controls who can call tendril
+	GuardCode   = "code"   // programs that run, files that are read, or where messages go
+	GuardAccess = "access" // who can call tendril
 )
 
 // Guard returns why changing the option is security-sensitive: GuardCode, GuardAccess or "".

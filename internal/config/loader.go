@@ -12,7 +12,7 @@ import (
 // Config is the loaded configuration; see [Load].
 type Config struct {
 	Settings
-	// Warnings lists settings that are valid but suspicious, in no particular order.
+	// Warnings are about settings that are valid but suspicious, in no particular order.
 	Warnings []Problem
 	// NotUsed lists the bundle's settings that have no effect.
 	NotUsed []bundle.Finding
@@ -20,7 +20,7 @@ type Config struct {
 	options []*Option
 	idle    map[string]bool
 	chains  map[string][]Setting
-	// queueOrigins holds the origins of each queue's own settings, by key.
+	// Each queue's own settings, by key.
 	queueOrigins []map[string]Origin
 	daemon       bool
 }
@@ -54,19 +54,18 @@ type loader struct {
 	vars    map[string]string
 	cfg     *Config
 	refused *Error
-	// ownSettings holds each queue's own settings, in the order of Queues.
+	// Each queue's own settings, in the order of Queues.
 	ownSettings [][]assignment
-	// queues are the views of individual queues, and all is the view of the settings for all queues.
-	queues []*loader
-	// computedQueue is the origin of a WorkerQueueURL whose value CloudFormation computes.
+	queues      []*loader
+	// Origin of a WorkerQueueURL whose value CloudFormation computes.
 	computedQueue Origin
 
-	// all is the view of the settings for all queues.
+	// The view of the settings for all queues.
 	all *loader
-	// s holds the settings of this view, and rows are the options bound to its fields.
+	// rows are the options bound to the fields of s.
 	s    *Settings
 	rows []*Option
-	// prefix is the start of warnings about a queue, such as "queue payments: ".
+	// Warnings about a queue start with prefix, such as "queue payments: ".
 	prefix string
 	own    map[string]Origin
 }
@@ -111,11 +110,10 @@ func (l *loader) warnAt(where, option, hint, format string, args ...any) {
 		Problem{Where: where, Option: option, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// assign validates a value and stores it. Sources are read from weakest to strongest, so the last assignment of an
-// option wins.
+// Sources are read from weakest to strongest, so the last assignment of an option wins.
 func (l *loader) assign(a assignment) {
 	if a.option.Name == "config" {
-		return // readSettingsFile has already set it
+		return // already set by readSettingsFile
 	}
 	if err := a.option.value.set(a.withUnit()); err != nil {
 		l.refuse(refusal(a, err))
@@ -127,7 +125,7 @@ func (l *loader) assign(a assignment) {
 	l.record(a.option.Name, a.origin)
 }
 
-// dropOwn discards the queues' own settings if a stronger source names the queues.
+// If a stronger source names the queues, the weaker one's settings of single queues are dropped.
 func (l *loader) dropOwn(by Origin) {
 	if slices.ContainsFunc(l.ownSettings, func(own []assignment) bool { return len(own) > 0 }) {
 		l.warnAt(l.origin("queues").Where, "queues", "",
@@ -152,8 +150,8 @@ func (l *loader) origin(name string) Origin {
 	return l.cfg.last(name).Origin
 }
 
-// settle records a derived value in the layer of the value it was derived from. For a default, the origin's place
-// becomes reason.
+// A derived value belongs to the layer of the value it was derived from. For a default, the origin's place becomes
+// reason.
 func (l *loader) settle(name, reason string) {
 	from := l.cfg.last(name).Origin
 	if from.Layer == Default {
@@ -164,7 +162,7 @@ func (l *loader) settle(name, reason string) {
 	l.record(name, from)
 }
 
-// clash reports that options contradict each other, at the place of the first.
+// The problem is reported at the place of the first option.
 func (l *loader) clash(name, hint, format string, args ...any) {
 	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
 }
@@ -190,8 +188,7 @@ func (l *loader) bundled() []bundle.Setting {
 	return l.src.Bundle.InForce()
 }
 
-// endpoint returns the endpoint that the AWS SDK's environment variables set for a service; "" means Amazon's own
-// endpoint.
+// endpoint comes from the AWS SDK's environment variables; "" means Amazon's own endpoint.
 func (l *loader) endpoint(service string) string {
 	if strings.EqualFold(l.vars["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"], "true") {
 		return ""
@@ -199,7 +196,6 @@ func (l *loader) endpoint(service string) string {
 	return cmp.Or(l.vars["AWS_ENDPOINT_URL_"+service], l.vars["AWS_ENDPOINT_URL"])
 }
 
-// about adds a warning at the place where the option was set, if it was.
 func (l *loader) about(name, hint, format string, args ...any) {
 	where := ""
 	if from := l.origin(name); from.Layer != Default {
@@ -216,7 +212,7 @@ func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// idle warns that an option was set without effect; why completes that sentence.
+// why completes "NAME was set without effect".
 func (l *loader) idle(name, why, hint string) {
 	if l.isSet(name) {
 		l.about(name, hint, "%s has no effect%s", l.named(name), why)

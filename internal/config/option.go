@@ -15,47 +15,46 @@ type Option struct {
 	Group string
 	// Help is one sentence of at most 90 characters. Detail may be "".
 	Help, Detail string
-	// Key is the option's key in tendril.yaml; "" for --config, because a file cannot name itself.
+	// Key in tendril.yaml; "" for --config, because a file cannot name itself.
 	Key string
-	// Variable is the option's environment variable, TENDRIL_ followed by the name.
+	// Variable is TENDRIL_ followed by the name.
 	Variable string
-	// Beanstalk and Namespace identify the equivalent option of Elastic Beanstalk; may be "".
+	// Elastic Beanstalk's equivalent; may be "".
 	Beanstalk, Namespace string
-	// DaemonKey is the option's key in an aws-sqsd settings file; may be "".
+	// DaemonKey is the key in an aws-sqsd settings file; may be "".
 	DaemonKey string
 	// Aliases are the names of the equivalent flags in Workerless.
 	Aliases []string
-	// OtherVariables are other programs' environment variables that also set the option. The first one that is set
-	// wins; Variable overrides all of them.
+	// OtherVariables of other programs also set the option. The first one that is set wins; Variable overrides all of
+	// them.
 	OtherVariables []string
-	// Default is the default as written in a settings file; "" if it varies. DefaultNote describes it.
+	// Default is as in a settings file; "" if it varies. DefaultNote describes it.
 	Default, DefaultNote string
-	// Example is a sample value for options without a fixed default.
+	// Example is for options without a fixed default.
 	Example string
 	// Serve is true if tendril serve also has the option.
 	Serve bool
-	// PerQueue is true if individual queues can override the option.
+	// Individual queues can override a PerQueue option.
 	PerQueue bool
-	// Live is true if a reload or deployment can change the option; other options need a restart.
+	// A reload or deployment can change a Live option; others need a restart.
 	Live bool
 	// AppRestart is true if a restart of the app can change it.
 	AppRestart bool
 
-	// secretFile points to the path of the file that holds the secret; nil if the option is not secret.
+	// secretFile is the path of the file that holds the secret; nil if the option is not secret.
 	secretFile   *string
 	isSecretFile bool
-	// essential is true for options that most environments set.
+	// Most environments set it.
 	essential bool
-	// block and label are the option's section and name on Elastic Beanstalk's configuration page for worker
-	// environments; may be "".
+	// Section and name on Elastic Beanstalk's configuration page for worker environments; may be "".
 	block, label string
-	// list is true if the value may be a YAML list instead of comma-separated text.
+	// The value may be a YAML list instead of comma-separated text.
 	list bool
-	// beanstalkAliases are common misspellings of Beanstalk that are also accepted.
+	// Common misspellings of Beanstalk that are also accepted.
 	beanstalkAliases []string
-	// beanstalkMinutes is true if Elastic Beanstalk takes numbers without a unit as minutes.
+	// Elastic Beanstalk takes numbers without a unit as minutes.
 	beanstalkMinutes bool
-	// properties are the environment properties that also set the option.
+	// Environment properties that also set the option.
 	properties     []string
 	cloneVariables []string
 	value          value
@@ -78,7 +77,7 @@ func withKey(rows []*Option, key string) *Option {
 	return nil
 }
 
-// Kind returns the type of the value: duration, integer, size, switch, choice, rate, number, list or text.
+// Kind returns duration, integer, size, switch, choice, rate, number, list or text.
 func (o *Option) Kind() string { return o.value.kind }
 
 // Allowed describes the allowed values.
@@ -147,7 +146,7 @@ func (o *Option) DefaultText() string {
 	}
 }
 
-// AllowedText returns [Option.Allowed] for display, with each duration in the largest unit that divides it.
+// AllowedText is [Option.Allowed] for display, with each duration in the largest unit that divides it.
 func (o *Option) AllowedText() string { return o.human(o.Allowed()) }
 
 func (o *Option) human(text string) string {
@@ -192,7 +191,7 @@ func (s *Settings) Daemon() map[string]string {
 	return byKey
 }
 
-// eachForeign calls do for each option that has a value, with the value in Elastic Beanstalk's notation.
+// The values are in Elastic Beanstalk's notation.
 func (s *Settings) eachForeign(do func(o *Option, value string)) {
 	first := *s
 	if len(s.Queues) > 0 {

@@ -33,8 +33,8 @@ func ParseLayer(text string) Layer { return Layer(max(slices.Index(layers(), tex
 // Origin is where a value was set.
 type Origin struct {
 	Layer Layer
-	// Where is a position such as "tendril.yaml:3", the revision of the registry, an environment variable, a flag with
-	// its dashes, the bundle's folder, or a short reason for a default; may be "".
+	// Where is a position such as "tendril.yaml:3", the revision of the registry, an environment variable, a flag
+	// with its dashes, the bundle's folder, or a short reason for a default; may be "".
 	Where string
 }
 
@@ -50,8 +50,8 @@ func (o Origin) String() string {
 	}
 }
 
-// Overrides returns the source of a value that overrides a layer, as "the variable NAME" or "the flag --NAME"; "" if it
-// does not.
+// Overrides returns the source of a value that overrides a layer, as "the variable NAME" or "the flag --NAME"; "" if
+// it does not.
 func (o Origin) Overrides(layer Layer) string {
 	switch {
 	case o.Layer <= layer:
@@ -73,12 +73,11 @@ type assignment struct {
 	option     *Option
 	origin     Origin
 	name, text string
-	// unit is time.Second or time.Minute in sources that write durations as numbers without a unit, else 0.
+	// unit is that of durations written as plain numbers, time.Second or time.Minute, else 0.
 	unit time.Duration
 }
 
-// bareUnit returns the unit of a number without a suffix in a bundle or an aws-sqsd file; 0 if the option is not a
-// duration.
+// bareUnit is 0 if the option is not a duration.
 func bareUnit(o *Option, minutes bool) time.Duration {
 	switch {
 	case o.Kind() != kindDuration:
@@ -89,7 +88,7 @@ func bareUnit(o *Option, minutes bool) time.Duration {
 	return time.Second
 }
 
-// withUnit returns the text, with a unit if it is a number of minutes.
+// withUnit adds the unit to a number of minutes.
 func (a assignment) withUnit() string {
 	if a.unit == time.Minute && a.text != "" && strings.Trim(a.text, "0123456789") == "" {
 		return a.text + "m"
@@ -97,7 +96,7 @@ func (a assignment) withUnit() string {
 	return a.text
 }
 
-// bare returns a duration as a number of units, rounded up.
+// bare rounds a duration up to a number of units.
 func (a assignment) bare(value string) string {
 	if d, err := ParseDuration(value); a.unit > 0 && err == nil {
 		return strconv.FormatInt(int64((d+a.unit-1)/a.unit), 10)

@@ -55,7 +55,7 @@ func WithoutQuery(url string) string {
 	return url
 }
 
-// shownName returns the option's name followed by a space, or "" if the origin already contains the name.
+// shownName is "" if the origin already contains the name.
 func (a assignment) shownName() string {
 	switch {
 	case FromBundle <= a.origin.Layer && a.origin.Layer <= FromRegistry:
@@ -67,7 +67,7 @@ func (a assignment) shownName() string {
 	}
 }
 
-// shown returns a rejected value for display: on one line, shortened, and without a password or a query.
+// A rejected value is shown on one line, shortened, and without a password or a query.
 func shown(text string) string {
 	if u, err := url.Parse(text); err == nil && u.User != nil {
 		text = u.Redacted()
@@ -110,7 +110,7 @@ func fold(s string) string {
 	return strings.ReplaceAll(strings.ToLower(s), "-", "_")
 }
 
-// distance returns the number of insertions, deletions, replacements and swaps of bytes that turn a into b.
+// distance counts insertions, deletions, replacements and swaps of bytes.
 func distance(a, b string) int {
 	before := make([]int, len(b)+1)
 	last := make([]int, len(b)+1)

@@ -12,12 +12,12 @@ import (
 // In tendril.yaml the key queues may hold a list of maps. Each map has the queue's name, URL or ARN and its own
 // settings:
 //
-//	queues:
-//	  - name: payments
-//	    weight: 3
-//	    http_path: /payments
-//	  - url: https://sqs.eu-west-1.amazonaws.com/123456789012/reports
-//	    weight: 1
+// 	queues:
+// 	  - name: payments
+// 	    weight: 3
+// 	    http_path: /payments
+// 	  - url: https://sqs.eu-west-1.amazonaws.com/123456789012/reports
+// 	    weight: 1
 //
 // A key in such a map uses the row of the same option, so a value follows the same rule everywhere.
 
@@ -46,8 +46,7 @@ func queueKeys(q *QueueSettings) []*Option {
 	return keys
 }
 
-// queueTable returns the options of one queue: the keys that only queues have, bound to q, and the per-queue options
-// in rows.
+// queueTable returns the keys that only queues have, bound to q, and the per-queue options in rows.
 func queueTable(q *QueueSettings, rows []*Option) []*Option {
 	return append(queueKeys(q), slices.DeleteFunc(slices.Clone(rows), func(o *Option) bool { return !o.PerQueue })...)
 }
@@ -76,7 +75,7 @@ func takeQueues(l *loader, file string, e entry) {
 	l.record("queues", origin)
 }
 
-// readQueue reads one queue and its own settings. The results are only valid if nothing was refused.
+// The results are only valid if nothing was refused.
 func readQueue(l *loader, file string, item entry) (q QueueSettings, own []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
@@ -104,7 +103,7 @@ func readQueue(l *loader, file string, item entry) (q QueueSettings, own []assig
 	return q, own
 }
 
-// readShortQueue reads a queue that is only a name, URL or ARN, possibly with a weight.
+// A short queue is only a name, URL or ARN, possibly with a weight.
 func readShortQueue(l *loader, where, text string) QueueSettings {
 	q, err := parseQueue(text)
 	if err != nil {
@@ -113,8 +112,7 @@ func readShortQueue(l *loader, where, text string) QueueSettings {
 	return q
 }
 
-// readQueueKey validates one key of a queue, and adds its line to lineOf. It returns the assignment, to be applied
-// after every queue has been read, and false if it refused the key.
+// The assignment is applied after every queue has been read. readQueueKey returns false if it refused the key.
 func readQueueKey(l *loader, file string, e entry, lineOf map[string]int, rows []*Option) (assignment, bool) {
 	where := yamlfile.Place(file, e.line, 0)
 	o := withKey(rows, e.key)
@@ -136,7 +134,7 @@ func readQueueKey(l *loader, file string, e entry, lineOf map[string]int, rows [
 	return a, true
 }
 
-// checkQueueKeys rejects missing and conflicting keys. It does not report a missing name if another key was rejected.
+// A missing name is not reported if another key was rejected.
 func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool) {
 	one := func(keys ...string) string {
 		first := ""
@@ -161,7 +159,6 @@ func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool
 	one("target", "function", "lambda")
 }
 
-// unknownQueueKey returns the problem of an unknown key, with suggestions of similar keys.
 func unknownQueueKey(rows []*Option, where string, e entry) Problem {
 	p := Problem{Where: where, Option: "queues", Text: shown(e.key) + " is not a per-queue setting"}
 	var names []string

@@ -20,7 +20,7 @@ func queueList(field *[]QueueSettings) value {
 	return v
 }
 
-// parseQueues parses "a,b" or "a:2,b:1", where each item is a name, URL or ARN with an optional weight.
+// The format is "a,b" or "a:2,b:1", where each item is a name, URL or ARN with an optional weight.
 func parseQueues(text string) ([]QueueSettings, error) {
 	var queues []QueueSettings
 	for item := range strings.SplitSeq(text, ",") {
@@ -63,9 +63,9 @@ func parseQueue(item string) (QueueSettings, error) {
 	return q, nil
 }
 
-// splitWeight splits an item into the queue and its weight. URLs and ARNs also contain colons.
+// URLs and ARNs also contain colons.
 func splitWeight(item string) (ref, weight string, weighted bool) {
-	const inARN = 5 // number of colons
+	const inARN = 5 // colons
 	at := strings.LastIndexByte(item, ':')
 	switch {
 	case at < 0:
@@ -111,8 +111,8 @@ func checkQueues(queues []QueueSettings) error {
 	return nil
 }
 
-// fixQueues returns the probably intended list for an error's hint: missing weights become 1 and duplicates are
-// dropped. It returns "" if the result is still invalid.
+// fixQueues returns the probably intended list: missing weights become 1 and duplicates are dropped. It returns "" if
+// the result is still invalid.
 func fixQueues(text string) string {
 	weighted := false
 	var queues []QueueSettings
@@ -127,7 +127,7 @@ func fixQueues(text string) string {
 		weighted = weighted || q.Weight > 0
 	}
 
-	const longest = 200 // maximum length of a suggestion
+	const longest = 200 // of a suggestion
 	for i := range queues {
 		if weighted {
 			queues[i].Weight = max(1, queues[i].Weight)

@@ -9,7 +9,7 @@ import (
 const onlyQueue = "the one queue"
 
 func deriveQueues(l *loader) {
-	backend := l.cfg.Backend // read before individual queues change it
+	backend := l.cfg.Backend // before individual queues change it
 	several := severalChosen(l)
 	if !several {
 		deriveBackend(l)
@@ -43,7 +43,7 @@ func singleQueue(l *loader) string {
 	return "queue"
 }
 
-// severalChosen reports whether the option queues takes precedence over queue and queue-url.
+// The option queues may take precedence over queue and queue-url.
 func severalChosen(l *loader) bool {
 	if !l.isSet("queues") {
 		return false
@@ -110,8 +110,7 @@ func resolveQueue(l *loader, i int, backend string) {
 	l.queues = append(l.queues, queue)
 }
 
-// applyOwnSettings applies a queue's own settings, which have been validated. A queue's own destination replaces the
-// one for all queues.
+// A queue's own destination replaces the one for all queues.
 func applyOwnSettings(l *loader, own []assignment) {
 	for _, a := range own {
 		switch a.option.Key {
@@ -147,7 +146,7 @@ func applyOwnSettings(l *loader, own []assignment) {
 	}
 }
 
-// placeQueue resolves the backend auto: SQS for a URL, an ARN or a function on AWS, otherwise embedded.
+// The backend auto means SQS for a URL, an ARN or a function on AWS, otherwise embedded.
 func placeQueue(l *loader) {
 	q, s := &l.s.Queues[0], l.s
 	own, chosen := l.own["backend"], l.all.origin("backend")
@@ -202,8 +201,8 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	return c.Origin(ofAllQueues(key))
 }
 
-// refuseComputedQueue rejects a bundle whose queue URL CloudFormation computes, unless a stronger source names a
-// queue. A worker with its own empty queue would look healthy but do nothing.
+// A worker with its own empty queue would look healthy but do nothing, so a bundle whose queue URL CloudFormation
+// computes is rejected, unless a stronger source names a queue.
 func refuseComputedQueue(l *loader) {
 	if l.computedQueue == (Origin{}) {
 		return
@@ -243,15 +242,15 @@ func deriveBackend(l *loader) {
 	}
 }
 
-// namedOnPurpose reports whether the environment's name was configured rather than derived from a folder. Two apps in
-// folders with the same name must not share a queue on Amazon SQS.
+// Two apps in folders with the same name must not share a queue on Amazon SQS, so its name must be configured rather
+// than derived from a folder.
 func namedOnPurpose(l *loader) bool {
 	from := l.origin("name")
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
-// dropQueueURL discards a queue URL if a stronger source selects the embedded backend, so that a production settings
-// file can be tested locally.
+// A stronger source that selects the embedded backend drops a queue URL, so that a production settings file can be
+// tested locally.
 func dropQueueURL(l *loader) {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
@@ -277,8 +276,7 @@ func deriveQueue(l *loader) {
 	}
 }
 
-// deriveRegion sets the region to the first one found in a queue's URL, if no region is configured. A queue always
-// uses the region in its own URL.
+// Without a configured region, the first one in a queue's URL applies. A queue always uses the region in its own URL.
 func deriveRegion(l *loader) {
 	queues := l.cfg.Queues
 	for i := range queues {
@@ -308,8 +306,7 @@ func regionOf(queueURL string) string {
 	return found
 }
 
-// regionOfHost returns the region in an SQS host name: the label after "sqs", or in legacy names the label before
-// "queue".
+// The region is the label after "sqs", or in legacy names the label before "queue".
 func regionOfHost(name string) string {
 	if !amazonHost(name) {
 		return ""
@@ -326,7 +323,7 @@ func regionOfHost(name string) string {
 	return ""
 }
 
-// splitTarget splits an app's URL into its base and its path. The path is "" for "/" and for unix sockets.
+// path is "" for "/" and for unix sockets.
 func splitTarget(target string) (base, path string) {
 	u, err := url.Parse(target)
 	if target == "" || err != nil || u.Scheme == "unix" {

@@ -150,8 +150,8 @@ func archiveLocation(text string) (string, error) {
 			"has a prefix with spaces, wildcards, or empty or dot segments"})
 }
 
-// VersionsBucket returns the bucket and the prefix of the archives deployed to all instances. The bucket is "" if they
-// are not in S3.
+// VersionsBucket returns the bucket and the prefix of the archives deployed to all instances. The bucket is "" if
+// they are not in S3.
 func (s *Settings) VersionsBucket() (bucket, prefix string) {
 	place, _ := strings.CutPrefix(s.Versions, s3Scheme)
 	if place == s.Versions {
@@ -187,14 +187,14 @@ func targetURL(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ip, _ := netip.ParseAddr(u.Hostname()) // host names are checked when they are resolved
+	ip, _ := netip.ParseAddr(u.Hostname()) // names are checked when they are resolved
 	return valid(text, fault{u.RawQuery != "" || u.ForceQuery, "has a query: set it with http-path"},
 		fault{ip.IsUnspecified(), "is an address to listen on: use 127.0.0.1 for an app on this machine"},
 		fault{ip.IsLinkLocalUnicast() || ip.IsMulticast(),
 			"is a link-local address, to which tendril never posts"})
 }
 
-// plainURL rejects passwords, which would leak, and fragments, which are never sent.
+// Passwords would leak, and fragments are never sent.
 func plainURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
@@ -227,7 +227,7 @@ func httpPath(text string) (string, error) {
 	return text, checkPath(path)
 }
 
-// checkPath checks a path before and after each round of percent-decoding, because servers may decode it repeatedly.
+// Servers may decode a path repeatedly, so it is checked before and after each round of percent-decoding.
 func checkPath(path string) error {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
@@ -347,7 +347,7 @@ func listenAddress(text string) (string, error) {
 		fault{host != "localhost" && err != nil, "has no IP address to listen on"})
 }
 
-// token rejects the placeholder in generated files, which is public.
+// The placeholder in generated files is public, so token rejects it.
 func token(text string) (string, error) {
 	return valid(text, fault{text == placeholder, "is the placeholder from a generated file: replace it with a " +
 		"secret, such as the output of 'openssl rand -hex 32'"},
@@ -356,7 +356,7 @@ func token(text string) (string, error) {
 		fault{strings.Trim(text, text[:min(1, len(text))]) == "", "repeats a single character, which is easy to guess"})
 }
 
-// fleetKey accepts the current key and the previous ones, separated by commas.
+// The current key comes first, then the previous ones, separated by commas.
 func fleetKey(text string) (string, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		if _, err := token(part); err != nil {
@@ -369,7 +369,7 @@ func fleetKey(text string) (string, error) {
 // placeholder stands for a secret in generated files.
 const placeholder = "REPLACE-ME"
 
-// signingKey validates a signing key. Its error does not contain the key.
+// The error does not contain the key.
 func signingKey(text string) (string, error) {
 	if strings.Contains(text, "EXAMPLE") {
 		return "", errors.New("is an example from the documentation, which is public")
@@ -377,10 +377,10 @@ func signingKey(text string) (string, error) {
 	return text, webhook.CheckKey(text)
 }
 
-// newSigningKey returns a new key of 24 random bytes.
+// 24 random bytes
 func newSigningKey() string { return "whsec_" + (rand.Text() + rand.Text())[:32] }
 
-// secret is a value of which each suggestion is new: users copy it from a message, so it must not be public.
+// Users copy a suggested secret from a message, so each suggestion must be new.
 func secret(v value, sample func() string) value {
 	v.sample = sample
 	return v
@@ -389,7 +389,7 @@ func secret(v value, sample func() string) value {
 // exampleFilter is normalized like the result of filterPattern.
 const exampleFilter = `{"body":{"kind":["order"]}}`
 
-// filterValue is a value for a filter pattern. Its suggestion is quoted for shells and YAML.
+// The suggestion is quoted for shells and YAML.
 func filterValue(field *string) value {
 	v := checked(field, "a pattern such as "+exampleFilter+", the path of a pattern file, or off", filterPattern)
 	v.nearest = func(string) string { return "'" + exampleFilter + "'" }
@@ -455,7 +455,6 @@ func folderPath(text string) (string, error) {
 	return valid(abs, fault{err != nil, "cannot be converted to an absolute path"})
 }
 
-// optionalFile is a value that holds a path, or off.
 func optionalFile(field *string) value {
 	return checked(field, "path of a file, or off", func(text string) (string, error) {
 		if text == Off {
@@ -491,18 +490,17 @@ func scaleTarget(text string) (string, error) {
 		fault{group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"), "has no group name"})
 }
 
-// isECSName reports whether name is a valid ECS cluster or service name: up to 255 letters, digits, hyphens and
-// underscores. Source: Amazon ECS API Reference, CreateCluster and CreateService.
+// ECS cluster and service names have up to 255 letters, digits, hyphens and underscores. Source: Amazon ECS API
+// Reference, CreateCluster and CreateService.
 func isECSName(name string) bool { return isWord(name) && len(name) <= 255 }
 
 const (
-	lowestFinal  = 200 // lower status codes are informational
+	lowestFinal  = 200 // lower ones are informational
 	highestFinal = 599
 )
 
 type codeRange struct{ first, last int }
 
-// String returns a single status code, or FIRST-LAST.
 func (r codeRange) String() string {
 	if r.first == r.last {
 		return strconv.Itoa(r.first)
@@ -510,7 +508,7 @@ func (r codeRange) String() string {
 	return fmt.Sprintf("%d-%d", r.first, r.last)
 }
 
-// normalizeCodes parses a list of status codes such as "200,202-204" or "2xx", and returns sorted and merged ranges.
+// The result has sorted and merged ranges, from a list such as "200,202-204" or "2xx".
 func normalizeCodes(text string) (string, error) {
 	var ranges []codeRange
 	for item := range strings.SplitSeq(text, ",") {
@@ -582,7 +580,7 @@ func userName(text string) (string, error) {
 			!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")), "is not the name or number of a user"})
 }
 
-// resources returns the names of resource limits, as in ulimit and systemd.
+// The names of resource limits are those in ulimit and systemd.
 func resources() []string {
 	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 }

@@ -32,7 +32,7 @@ func deriveScaling(l *loader) {
 	checkCPUSource(l)
 }
 
-// checkCPUSource refuses settings for which CloudWatch has no metric.
+// CloudWatch has no metric for some settings.
 func checkCPUSource(l *loader) {
 	s := l.s
 	switch {
@@ -45,7 +45,7 @@ func checkCPUSource(l *loader) {
 	}
 }
 
-// deriveLargest resolves a maximum below the minimum by raising or lowering the one that is not set.
+// A maximum below the minimum raises or lowers the one that is not set.
 func deriveLargest(l *loader, most, least string, high, low *int) {
 	switch {
 	case *high >= *low:
@@ -60,11 +60,10 @@ func deriveLargest(l *loader, most, least string, high, low *int) {
 	}
 }
 
-// maxAutoProcesses limits the number of processes derived from a bundle's group size, so that a bundle for a hundred
-// instances does not overload a laptop.
+// A bundle for a hundred instances must not overload a laptop.
 const maxAutoProcesses = 16
 
-// deriveAuto selects the target auto if no target is set but another scaling option is.
+// The target is auto if it is not set but another scaling option is.
 func deriveAuto(l *loader) {
 	s := l.s
 	if l.isSet("scale-target") || l.isSet("processes-min") || l.isSet("processes-max") || s.ScaleMaxSize == 1 ||
@@ -80,8 +79,7 @@ func deriveAuto(l *loader) {
 	}
 }
 
-// deriveProcesses applies a bundle's group sizes. They are meant for instances, so they count only if processes are
-// scaled.
+// A bundle's group sizes are meant for instances, so they count only if processes are scaled.
 func deriveProcesses(l *loader) {
 	s := l.s
 	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {
@@ -147,7 +145,7 @@ func deriveMeasure(l *loader) {
 
 const usualMeasure = "NetworkOut"
 
-// dropThresholds drops thresholds that a weaker source set for a different measure.
+// Thresholds that a weaker source set for a different measure are dropped.
 func dropThresholds(l *loader) {
 	s := l.s
 	if s.ScaleMeasureName == "" {
@@ -189,7 +187,7 @@ func meantForAnother(l *loader, name string) bool {
 	return other != "" && other != l.cfg.ScaleMeasureName
 }
 
-// valueIn returns an option's value in the given layer, or in the closest weaker layer that sets it; "" if none does.
+// valueIn falls back to the closest weaker layer that sets the option.
 func valueIn(l *loader, name string, layer Layer) string {
 	chain := l.cfg.chains[name]
 	for i := len(chain) - 1; i >= 0; i-- {
@@ -200,7 +198,7 @@ func valueIn(l *loader, name string, layer Layer) string {
 	return ""
 }
 
-// deriveThresholds fills in a trigger's unit and thresholds from its measure.
+// The unit and thresholds depend on the measure.
 func deriveThresholds(l *loader) {
 	s := l.s
 	unit, lower, upper := measureDefaults(s.ScaleMeasureName)
@@ -220,7 +218,7 @@ func deriveThresholds(l *loader) {
 	hasLower, hasUpper := l.isSet("scale-lower-threshold"), l.isSet("scale-upper-threshold")
 	if !hasUpper {
 		far := 3 * s.ScaleLowerThreshold
-		if unit == "Percent" { // a percentage is at most 100
+		if unit == "Percent" { // at most 100
 			far = min(far, (s.ScaleLowerThreshold+100)/2)
 		}
 		s.ScaleUpperThreshold = max(upper, far)
@@ -238,7 +236,7 @@ func deriveThresholds(l *loader) {
 	}
 }
 
-// derivePeriod shortens the default period to the breach duration, if that is shorter.
+// The default period is at most the breach duration.
 func derivePeriod(l *loader) {
 	s := l.s
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {

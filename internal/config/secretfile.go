@@ -57,8 +57,7 @@ func readSecrets(l *loader) {
 	}
 }
 
-// readSecret returns the content of a secret file without trailing line breaks. It rejects files that other users can
-// change.
+// readSecret trims trailing line breaks, and rejects files that other users can change.
 func readSecret(path string) (string, error) {
 	if err := trust.File(path); err != nil {
 		return "", err
@@ -85,7 +84,7 @@ func readSecret(path string) (string, error) {
 	return text, nil
 }
 
-// secretProblem describes an error without revealing the file's content.
+// The error does not reveal the file's content.
 func secretProblem(err error) string {
 	var reason *fs.PathError
 	var wrong *trust.Error

@@ -7,9 +7,9 @@ import (
 
 // Values of Backend.
 const (
-	backendAuto     = "auto"     // [Load] resolves it to sqs if a queue URL is given, else to embedded
-	BackendEmbedded = "embedded" // the queue inside this process
-	BackendSQS      = "sqs"      // Amazon SQS or a compatible server
+	backendAuto     = "auto" // resolved by [Load]: sqs if a queue URL is given, else embedded
+	BackendEmbedded = "embedded"
+	BackendSQS      = "sqs" // Amazon SQS or a compatible server
 )
 
 // Values of ConsoleAuth.
@@ -26,7 +26,7 @@ const (
 
 // Values of Leader, which selects the instance that enqueues periodic tasks.
 const (
-	leaderElect = "elect" // elected by the instances that share a registry
+	leaderElect = "elect" // by the instances that share a registry
 	LeaderLocal = "local" // this instance, which must be the only one
 )
 
@@ -41,21 +41,21 @@ const (
 	rolloutFixed      = "Fixed"
 )
 
-// foreignPolicies are Elastic Beanstalk's deployment policies that need new instances or a load balancer.
+// These deployment policies of Elastic Beanstalk need new instances or a load balancer.
 func foreignPolicies() []string {
 	return []string{"RollingWithAdditionalBatch", "Immutable", "TrafficSplitting"}
 }
 
 // Values of PeriodicTrust, which selects the messages accepted as runs of periodic tasks.
 const (
-	trustAll      = "all"      // every message with a periodic task's attributes, as in aws-sqsd
-	TrustRegistry = "registry" // only messages whose run is in the registry
+	trustAll      = "all"      // with a periodic task's attributes, as in aws-sqsd
+	TrustRegistry = "registry" // if their run is in the registry
 )
 
 const (
-	// Off disables the console, as a value of Console, or metrics, as a value of CloudWatch.
+	// Off is a value of Console and CloudWatch.
 	Off = "off"
-	// On enables metrics, as a value of CloudWatch.
+	// On is a value of CloudWatch.
 	On = "on"
 	// auto enables CloudWatch depending on the queues and the environment's name; resolved by [Load].
 	auto = "auto"
@@ -63,9 +63,9 @@ const (
 
 // Values of LogFormat.
 const (
-	LogAuto = "auto" // LogText if the output is a terminal, else logJSON
+	LogAuto = "auto" // LogText on a terminal, else logJSON
 	LogText = "text" // short lines for human readers
-	logJSON = "json" // one JSON object per line
+	logJSON = "json" // one object per line
 	LogSQSD = "sqsd" // LogText with deliveries in the format of aws-sqsd
 )
 
@@ -86,47 +86,46 @@ type PerQueue struct {
 	Target            string
 	Function          string // name or ARN; may be ""
 	Lambda            string // shell command; may be ""
-	TargetCA          string // PEM file; "" means the system's certificate authorities
+	TargetCA          string // PEM file; "" means the system's authorities
 	TargetCert        string // PEM file; may be ""
 	TargetKey         string // PEM file; may be ""
 	HTTPPath          string // starts with "/" and may have a query
 	MimeType          string
-	TerminalCodes     string // in the format of SuccessCodes; may be ""
+	TerminalCodes     string // as SuccessCodes; may be ""
 	BatchSize         int
 	BatchWindow       time.Duration
-	SigningSecret     []string // in the format of package webhook; secret
-	SigningSecretFile string   // file that SigningSecret was read from; may be ""
+	SigningSecret     []string // in the format of package webhook
+	SigningSecretFile string   // SigningSecret was read from it; may be ""
 	Filter            string   // in the format of package filter; "" matches all messages
 	ViaSNS            bool
 	InactivityTimeout time.Duration
 	Deadline          time.Duration // 0 is unlimited
-	VisibilityTimeout time.Duration // 0 means that messages are not hidden
+	VisibilityTimeout time.Duration // 0 does not hide messages
 	// ErrorVisibilityTimeout starts at the failure. Nil keeps the visibility timeout of the receive; 0 retries
 	// immediately.
 	ErrorVisibilityTimeout *time.Duration
-	RetentionPeriod        time.Duration // counted from the first receive
+	RetentionPeriod        time.Duration // since the first receive
 }
 
 // Settings holds the values of all options. [Load] sets every field.
 type Settings struct {
-	// PerQueue holds the values for queues that do not override them. Backend, Queue and QueueURL are those of the
-	// first queue.
+	// PerQueue is for queues that do not override it. Backend, Queue and QueueURL are those of the first queue.
 	PerQueue
 	Name   string
 	Queues []QueueSettings // 1 to 64, with unique names and complete settings
 	// Strict is true if a queue is served only while all queues before it are empty, and for a single queue without a
 	// weight. Otherwise each queue's Weight is its share of free slots.
 	Strict   bool
-	QueueURL string // URL or ARN; "" if the queue is embedded or identified by its name only
-	Queue    string // a FIFO queue's name ends in ".fifo"
+	QueueURL string // URL or ARN; "" for an embedded queue or one known by its name only
+	Queue    string // ".fifo" at the end makes it a FIFO queue
 	Region   string // [Config.IsSet] reports whether it was configured
 	// EndpointURL is the address of the SQS API; "" means AWS_ENDPOINT_URL_SQS or the AWS SDK's default.
 	EndpointURL     string
-	WaitTime        time.Duration // below 1 s it is treated as 1 s, to avoid a tight polling loop
+	WaitTime        time.Duration // at least 1 s, to avoid a tight polling loop
 	Sleep           time.Duration // 0 disables it
 	DeleteLinger    time.Duration // 0 sends each delete immediately
 	HTTPConnections int           // maximum concurrent deliveries of all queues
-	SuccessCodes    string        // sorted, without overlapping ranges: "200,202-204"
+	SuccessCodes    string        // sorted, without overlaps: "200,202-204"
 	HeaderBudget    int64         // in bytes
 	Keepalive       bool
 	S3Payloads      []string // bucket names; if empty, pointers are delivered unchanged
@@ -158,25 +157,25 @@ type Settings struct {
 	DeployTimeout   time.Duration
 	ProcessesMin    int
 	ProcessesMax    int
-	AppUser         string // "NAME", "UID" or "UID:GID"; "" means tendril's own user
+	AppUser         string // "NAME", "UID" or "UID:GID"; "" means tendril's own
 	AllowRoot       bool
 	MachineSections string   // machineIgnore or MachineApply
 	AppLimit        []string // "NAME=NUMBER" or "NAME=unlimited"
 	AppLogDir       string   // absolute path; may be ""
-	AppLogRate      int      // lines per second for each process
+	AppLogRate      int      // lines per second of each process
 	PIDFile         string   // path; may be ""
 
 	// ScaleTarget is ScaleNone, ScaleAuto, ScaleProcesses, ScalePublish, ScaleGroup followed by the name of an Auto
 	// Scaling group, or ScaleService followed by "CLUSTER/SERVICE" of Amazon ECS.
 	ScaleTarget       string
-	ScaleDrainWithin  time.Duration // applies only without a ScaleMeasureName
-	ScaleTargetBusy   int           // percentage; applies only without a ScaleMeasureName
+	ScaleDrainWithin  time.Duration // only without a ScaleMeasureName
+	ScaleTargetBusy   int           // percentage; only without a ScaleMeasureName
 	ScaleInProtection string        // protectionAuto or ProtectionOff
 	ScaleMinSize      int
 	ScaleMaxSize      int
 	ScaleCooldown     time.Duration
-	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess", "OldestMessageAge" or "BusyShare". If it is "",
-	// there is no trigger and the following fields are unused.
+	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess", "OldestMessageAge" or "BusyShare". With "" there is
+	// no trigger and the following fields are unused.
 	ScaleMeasureName               string
 	ScaleCPUSource                 string // cpuFromInstances or CPUFromCloudWatch
 	ScaleStatistic                 string // "Average", "Minimum", "Maximum" or "Sum"
@@ -187,56 +186,57 @@ type Settings struct {
 	ScaleUpperBreachScaleIncrement int
 	ScalePeriod                    time.Duration
 	ScaleEvaluationPeriods         int
-	ScaleBreachDuration            time.Duration // 0 means the total duration of the evaluation periods
+	ScaleBreachDuration            time.Duration // 0 means the total of the evaluation periods
 
 	DataDir     string // absolute path
-	Listen      string // HOST:PORT, "unix:" followed by a path, or both with a comma between; port 0 is any free one
-	Credentials string // file; "" accepts all callers, which is allowed only on a loopback address or a socket
-	TLSCert     string // PEM file; TLSCert and TLSKey are set together
+	Listen      string // HOST:PORT, "unix:" and a path, or both with a comma; port 0 is any free one
+	Credentials string // file; "" accepts all callers, only on a loopback address or a socket
+	TLSCert     string // PEM file; set together with TLSKey
 	TLSKey      string
-	// FleetKey signs the desired state of all instances, see instances.FleetKey; "" means that there is none. FleetKeyFile
-	// is the file that it was read from; may be "".
+	// FleetKey signs the desired state of all instances, see instances.FleetKey; may be "". FleetKeyFile is the file
+	// it was read from; may be "".
 	FleetKey     string
 	FleetKeyFile string
-	// Versions is a folder that all instances share, or s3://BUCKET/PREFIX; "" means the tendril that serves the queue.
+	// Versions is a folder that all instances share, or s3://BUCKET/PREFIX; "" means the tendril that serves the
+	// queue.
 	Versions             string
-	RolloutPolicy        string // RolloutAllAtOnce, RolloutRolling or another policy of Elastic Beanstalk, which is not supported
+	RolloutPolicy        string // RolloutAllAtOnce, RolloutRolling or an unsupported policy of Elastic Beanstalk
 	RolloutBatchSizeType string // RolloutPercentage or rolloutFixed
 	RolloutBatchSize     int
 	RolloutTimeout       time.Duration
 	RolloutIgnoreHealth  bool
-	// RegistryToken authenticates access to the registry of an embedded queue, in this process or in the tendril that
-	// serves the queue; "" means a generated token. It is secret.
+	// RegistryToken gives access to the registry of an embedded queue, in this process or in the tendril that serves
+	// the queue; "" means a generated token.
 	RegistryToken     string
-	RegistryTokenFile string // file that RegistryToken was read from; may be ""
+	RegistryTokenFile string // RegistryToken was read from it; may be ""
 	RegistryInsecure  bool   // send the token even to a server that cannot prove that it has it
 	AccountID         string
 
-	Cron           string // file; "" means the bundle's cron.yaml, if there is one
+	Cron           string // file; "" means the bundle's cron.yaml, if any
 	RegistryTable  string // DynamoDB table; may be ""
 	RegistryCreate bool
-	// RegistryLostAfter is how long receiving continues while the shared registry does not answer; 0 means forever.
+	// Receiving continues for RegistryLostAfter while the shared registry does not answer; 0 means forever.
 	RegistryLostAfter time.Duration
 	Leader            string // leaderElect or LeaderLocal
 	PeriodicTrust     string // trustAll or TrustRegistry
 	Lease             time.Duration
 
 	Console                  string // HOST:PORT or Off; port 0 means any free port
-	ConsoleTLSCert           string // PEM file; ConsoleTLSCert and ConsoleTLSKey are set together
+	ConsoleTLSCert           string // PEM file; set together with ConsoleTLSKey
 	ConsoleTLSKey            string
-	ConsoleInsecure          bool // allow an unencrypted console on any address
+	ConsoleInsecure          bool // unencrypted on any address
 	ConsoleAuth              string
 	ConsoleReadOnly          bool
 	ConsoleBodies            string
 	ConsoleTrustedProxy      []string // network prefixes in CIDR notation
-	ConsoleHosts             []string // allowed in addition to localhost and the console's own addresses
-	ConsoleToken             string   // "" means a new token at each start; secret
-	ConsoleTokenFile         string   // file that ConsoleToken was read from; may be ""
-	ConsoleDrainToken        string   // accepted only for /-/drain and /-/quiet; may be ""; secret
-	ConsoleDrainTokenFile    string   // file that ConsoleDrainToken was read from; may be ""
+	ConsoleHosts             []string // besides localhost and the console's own addresses
+	ConsoleToken             string   // "" means a new token at each start
+	ConsoleTokenFile         string   // ConsoleToken was read from it; may be ""
+	ConsoleDrainToken        string   // only for /-/drain and /-/quiet; may be ""
+	ConsoleDrainTokenFile    string   // ConsoleDrainToken was read from it; may be ""
 	HealthIgnoreClientErrors bool
 
-	Quiet, Verbose bool // at most one is true
+	Quiet, Verbose bool // not both
 	LogFormat      string
 	LogSample      int // lines per second about deliveries; 0 is unlimited
 
@@ -246,23 +246,22 @@ type Settings struct {
 
 	ShutdownTimeout time.Duration // 0 returns all messages immediately
 
-	ConfigFile string // path of the settings file; may be ""
+	ConfigFile string // settings file; may be ""
 }
 
 // QueueSettings holds the complete settings of one queue. [Load] sets every field.
 type QueueSettings struct {
 	PerQueue
-	Name string // unique; derived from URL if that is set. The name of a FIFO queue ends in ".fifo".
-	URL  string // URL or ARN; "" if the queue is embedded or identified by its name only
-	// Managed is true if the queue is on Amazon SQS and no setting names it: tendril creates the queue under the
-	// environment's name.
+	Name string // unique; from URL if that is set. ".fifo" at the end makes it a FIFO queue.
+	URL  string // URL or ARN; "" for an embedded queue or one known by its name only
+	// A Managed queue is on Amazon SQS and no setting names it: tendril creates it under the environment's name.
 	Managed     bool
-	Region      string // the region in URL, else Settings.Region
+	Region      string // in URL, else Settings.Region
 	Weight      int    // share of free slots, 1 to 1000; if every queue has 0, they are served in strict order
-	Concurrency int    // maximum concurrent deliveries, 1 to 1000. Settings.HTTPConnections limits all queues together.
+	Concurrency int    // maximum concurrent deliveries, 1 to 1000; Settings.HTTPConnections limits all queues together
 }
 
-// FIFO reports whether the queue is a FIFO queue, judging by its name.
+// FIFO judges by the queue's name.
 func (q *QueueSettings) FIFO() bool { return strings.HasSuffix(q.Name, fifoSuffix) }
 
 // ToFunction reports whether messages go to a Lambda function, on AWS or emulated locally, rather than to an app over
@@ -272,7 +271,6 @@ func (q *QueueSettings) ToFunction() bool { return q.Function != "" || q.Lambda 
 // ToOwnApp reports whether messages go to the supervised app, because neither a target nor a function is set.
 func (q *QueueSettings) ToOwnApp() bool { return q.Target == "" && !q.ToFunction() }
 
-// reference returns the queue's URL or ARN, or its name if it has neither.
 func (q *QueueSettings) reference() string {
 	if q.URL != "" {
 		return q.URL
@@ -280,7 +278,7 @@ func (q *QueueSettings) reference() string {
 	return q.Name
 }
 
-// unixPrefix is the prefix of a socket path in Listen.
+// In Listen, this prefix marks the path of a socket.
 const unixPrefix = "unix:"
 
 // ListenOn returns the address and the unix socket path of the SQS endpoint; either may be "".
@@ -295,7 +293,6 @@ func (s *Settings) ListenOn() (address, socket string) {
 	return address, socket
 }
 
-// any reports whether holds is true for any queue.
 func (s *Settings) any(holds func(*QueueSettings) bool) bool {
 	for i := range s.Queues {
 		if holds(&s.Queues[i]) {
@@ -310,7 +307,6 @@ func (s *Settings) AnyEmbedded() bool {
 	return s.any(func(q *QueueSettings) bool { return q.Backend == BackendEmbedded })
 }
 
-// anyCreated reports whether tendril creates any queue, and therefore sets a redrive policy.
 func (s *Settings) anyCreated() bool {
 	return s.any(func(q *QueueSettings) bool { return q.Backend == BackendEmbedded || q.Managed })
 }
@@ -343,10 +339,10 @@ func (s *Settings) anyTLS() bool {
 const (
 	ScaleNone      = "none"      // nothing is scaled
 	ScaleAuto      = "auto"      // this instance's group or ECS service, if any, else the app's processes
-	ScaleProcesses = "processes" // the app's processes on this machine
-	ScalePublish   = "publish"   // nothing is scaled here, but the backlog is published for another scaler
-	ScaleGroup     = "asg:"      // prefix of an Auto Scaling group's name
-	ScaleService   = "ecs:"      // prefix of "CLUSTER/SERVICE", an ECS service
+	ScaleProcesses = "processes" // the app's, on this machine
+	ScalePublish   = "publish"   // for another scaler, which gets the backlog
+	ScaleGroup     = "asg:"      // followed by an Auto Scaling group's name
+	ScaleService   = "ecs:"      // followed by "CLUSTER/SERVICE"
 )
 
 // ScalesInstances reports whether the target is certain to be a number of instances rather than of local processes.

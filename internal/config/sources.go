@@ -14,16 +14,14 @@ const systemFile = "/etc/tendril/config.yaml"
 
 // Sources holds the inputs of [Load]. The zero value reads only a settings file.
 type Sources struct {
-	// Flags holds the flags given by the user, keyed by name or alias without dashes. Flags that were not given must
-	// be omitted.
+	// Flags are keyed by name or alias without dashes. Flags that were not given must be omitted.
 	Flags map[string]string
-	// Environ is an environment in the format of [os.Environ]. Empty values count as unset.
-	Environ []string
-	// Bundle may be nil.
+	// Environ has the format of [os.Environ]. Empty values count as unset.
+	Environ    []string
 	Bundle     *bundle.Bundle
 	Dir        string
 	SystemFile string
-	// File is used instead of the settings file on disk, to check a change before writing it; may be nil.
+	// File replaces the settings file on disk, to check a change before writing it; may be nil.
 	File *File
 	// Registry holds the settings for all instances, and their revision as its path; may be nil.
 	Registry *File
@@ -50,13 +48,12 @@ func (s *Sources) variables() map[string]string {
 }
 
 // StateFolder returns the default parent of all environments' data directories, or "" without a home directory.
-// environ is the environment of a process; root is true if the process runs as root.
+// environ is the environment of a process; root is true if it runs as root.
 func StateFolder(environ []string, root bool) string {
 	path, _ := stateFolder((&Sources{Environ: environ}).variables(), root)
 	return path
 }
 
-// stateFolder also returns the reason for its choice.
 func stateFolder(vars map[string]string, root bool) (path, reason string) {
 	if list := filepath.SplitList(vars["STATE_DIRECTORY"]); len(list) > 0 {
 		// systemd sorts the directories, so another one may come first.
@@ -146,8 +143,7 @@ func warnAboutVariables(l *loader) {
 	}
 }
 
-// warnAboutTypo warns about an environment variable that is probably a misspelled option. It ignores names that
-// resemble no option, because tendril also reads variables that are not options.
+// Names that resemble no option are ignored, because tendril also reads variables that are not options.
 func warnAboutTypo(l *loader, name string, own []string) {
 	const typo = 2 // maximum edit distance
 	near := nearestOne(name, own)

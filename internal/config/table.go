@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// twelveHours is the maximum visibility timeout of SQS.
+	// Maximum visibility timeout of SQS.
 	twelveHours = 12 * time.Hour
-	// twoWeeks is the maximum message retention period of SQS.
+	// Maximum message retention period of SQS.
 	twoWeeks = 14 * 24 * time.Hour
 )
 

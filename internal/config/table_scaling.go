@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	maxProcesses = 64                // app processes on one machine
-	maxSize      = 10_000            // instances in an Elastic Beanstalk Auto Scaling group
-	maxThreshold = 20_000_000        // Elastic Beanstalk's limit
-	maxPeriod    = 600 * time.Minute // Elastic Beanstalk's limit
+	maxProcesses = 64                // on one machine
+	maxSize      = 10_000            // of an Elastic Beanstalk Auto Scaling group
+	maxThreshold = 20_000_000        // Elastic Beanstalk's
+	maxPeriod    = 600 * time.Minute // Elastic Beanstalk's
 )
 
 // Values of scale-in-protection.
 const (
-	protectionAuto = "auto" // protects this instance or ECS task from scale-in during long deliveries
-	ProtectionOff  = "off"  // leaves scale-in protection to other tools
+	protectionAuto = "auto" // during long deliveries, from scale-in of this instance or ECS task
+	ProtectionOff  = "off"  // leaves it to other tools
 )
 
 // Values of scale-cpu-source.
 const (
-	cpuFromInstances  = "instances"  // the instances' reports
+	cpuFromInstances  = "instances"  // their reports
 	CPUFromCloudWatch = "cloudwatch" // the group's metric in AWS/EC2
 )
 
@@ -135,7 +135,7 @@ func ownMeasures() []string {
 	return []string{"CPUUtilization", "BacklogPerProcess", "OldestMessageAge", "BusyShare"}
 }
 
-// foreignMeasures returns the measures that Elastic Beanstalk has and tendril does not.
+// Elastic Beanstalk has these measures, tendril does not.
 func foreignMeasures() []string {
 	return []string{"NetworkIn", "NetworkOut", "DiskWriteOps", "DiskReadBytes", "DiskReadOps", "DiskWriteBytes",
 		"Latency", "RequestCount", "HealthyHostCount", "UnhealthyHostCount", "TargetResponseTime"}

@@ -18,31 +18,30 @@ const (
 	kindSize     = "size" // bytes, without a unit or with B, KiB, MiB or GiB
 	kindSwitch   = "switch"
 	kindChoice   = "choice"
-	kindRate     = "rate" // messages per time: "10/s", "600/m", "36000/h", or per second without a unit
+	kindRate     = "rate" // "10/s", "600/m", "36000/h", or per second without a unit
 	kindNumber   = "number"
 	kindList     = "list"
-	kindText     = "text" // anything else, as described by the option's range
+	kindText     = "text" // anything else, as the option's range describes
 )
 
 type value struct {
 	kind    string
 	allowed string
 	choices []string
-	// nearest returns an allowed value to suggest in place of a rejected one. If it is nil or returns "", the default
-	// is suggested.
+	// nearest is an allowed value to suggest; if nil or "", the default is suggested.
 	nearest func(text string) string
-	// sample returns an allowed value to suggest instead of the option's Example; may be nil.
+	// sample is suggested instead of the option's Example; may be nil.
 	sample func() string
 	// instead is an alternative that follows the suggestion; may be "".
 	instead string
-	// set validates and stores text. Its error contains no suggestion.
+	// set's error contains no suggestion.
 	set func(text string) error
 	get func() string
 	// unset makes the field empty, which set may not accept. It is nil for options that cannot be empty.
 	unset func()
 }
 
-// take stores what get returned for a field of another table.
+// take stores a result of get for a field of another table.
 func (v *value) take(text string) error {
 	if text == "" && v.unset != nil {
 		v.unset()
@@ -69,7 +68,7 @@ func stored[T any](field *T, kind, allowed string, parse func(string) (T, error)
 	}
 }
 
-// bounded returns a value with a range. It suggests the closest bound if text is out of range.
+// If text is out of range, bounded suggests the closest bound.
 func bounded[T cmp.Ordered](field *T, kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
 	v := stored(field, kind, format(low)+" to "+format(high), func(text string) (T, error) {
 		n, err := parse(text)
@@ -122,7 +121,7 @@ const (
 	minRate = 1.0 / 86400
 )
 
-// rate is a number of messages per second; 0 is unlimited.
+// rate is in messages per second; 0 is unlimited.
 func rate(field *float64) value {
 	v := bounded(field, kindRate, 0, maxRate, func(text string) (float64, error) {
 		r, err := parseRate(text)
@@ -188,7 +187,7 @@ func autoSwitch(field *string) value {
 	})
 }
 
-// anyCase returns a choice that ignores case. It suggests only the offered words.
+// anyCase ignores case and suggests only the offered words.
 func anyCase(field *string, allowed string, offered []string, silent ...string) value {
 	known := slices.Concat(offered, silent)
 	return chosen(field, allowed, offered, func(text string) (string, bool) {
@@ -206,7 +205,7 @@ func checked(field *string, allowed string, rule func(string) (string, error)) v
 
 func asWritten(text string) string { return text }
 
-// list returns a value of comma-separated items; [Off] is an empty list.
+// list values are comma-separated; [Off] is an empty list.
 func list(field *[]string, allowed string, rule func(string) (string, error)) value {
 	return stored(field, kindList, allowed, func(text string) (all []string, err error) {
 		if text == Off {
@@ -250,7 +249,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// formatDuration returns a duration, in whole seconds if possible, as Elastic Beanstalk does.
+// Like Elastic Beanstalk, formatDuration prefers whole seconds.
 func formatDuration(d time.Duration) string {
 	if d%time.Second == 0 {
 		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
@@ -268,7 +267,6 @@ func HumanDuration(d time.Duration) string {
 
 var wholeSeconds = regexp.MustCompile(`\b\d+s\b`)
 
-// humanDurations applies [HumanDuration] to each duration in seconds in a text.
 func humanDurations(text string) string {
 	return wholeSeconds.ReplaceAllStringFunc(text, func(seconds string) string {
 		d, err := ParseDuration(seconds)
@@ -319,7 +317,7 @@ var (
 	longUnits = []unit{{"d", 24 * 3600}, {"h", 3600}, {"m", 60}, {"s", 1}}
 )
 
-// cutUnit splits off the unit and returns its scale, which is 1 if there is no unit.
+// The scale is 1 without a unit.
 func cutUnit(text string, units []unit) (number string, scale float64) {
 	for _, u := range units {
 		if number, found := strings.CutSuffix(text, u.suffix); found {
@@ -347,13 +345,12 @@ func parseRate(text string) (float64, error) {
 	return n / seconds, err
 }
 
-// formatRate uses the shortest period that gives a whole number.
 func formatRate(r float64) string {
 	if r == 0 {
 		return "0"
 	}
 	for _, u := range rateUnits {
-		if n := math.Round(r * u.scale); n > 0 && n/u.scale == r { // true if the text would parse to the same rate
+		if n := math.Round(r * u.scale); n > 0 && n/u.scale == r { // the text would parse to the same rate
 			return formatNumber(n) + u.suffix
 		}
 	}

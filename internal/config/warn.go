@@ -27,7 +27,7 @@ func warn(l *loader) {
 	}
 }
 
-// warnRollout warns about options of deployments to all instances that have no effect.
+// Options of deployments to all instances may have no effect.
 func warnRollout(l *loader) {
 	if l.s.FleetKey == "" {
 		for _, name := range []string{"versions", "rollout-policy", "rollout-batch-size-type", "rollout-batch-size",
@@ -42,12 +42,11 @@ func warnRollout(l *loader) {
 	}
 }
 
-// privateKeys are the options that name a file with a private key.
 var privateKeys = []string{"tls-key", "console-tls-key", "target-key"}
 
-// warnReadableSecrets warns about secret files that every user can read. It skips files owned by other users, such as
-// those mounted by a container platform, because this user cannot change their permissions. It also warns about private
-// keys that other users control; secret files that they control are refused.
+// Every user can read some secret files. Files owned by other users are skipped, such as those mounted by a container
+// platform, because this user cannot change their permissions. Private keys that other users control are warned about
+// too; such secret files are refused.
 func warnReadableSecrets(l *loader) {
 	for _, o := range l.rows {
 		if !o.IsSecret() {
@@ -101,8 +100,7 @@ func warnTimes(l *loader) {
 	warnBatch(l)
 }
 
-// concerns reports whether this queue has its own value for any of the options, so that a problem of the settings for
-// all queues is reported only once.
+// A problem of the settings for all queues is reported only once, not for queues without a value of their own.
 func (l *loader) concerns(names ...string) bool {
 	return l.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
 		return l.own[l.option(name).Key] != Origin{}
@@ -116,8 +114,7 @@ func apart(l *loader) bool {
 	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }
 
-// warnRanges warns about values that Elastic Beanstalk may reject. Its documentation is inconsistent; tendril accepts
-// the wider range.
+// Elastic Beanstalk may reject these values. Its documentation is inconsistent; tendril accepts the wider range.
 func warnRanges(l *loader) {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
@@ -194,7 +191,7 @@ func warnErrorVisibility(l *loader) {
 	}
 }
 
-// warnBatch warns about batch windows that cannot work, and about options without effect on batches.
+// Some batch windows cannot work, and some options have no effect on batches.
 func warnBatch(l *loader) {
 	if !l.concerns("batch-size", "batch-window", "visibility-timeout", "terminal-codes", "mime-type") {
 		return
@@ -277,7 +274,6 @@ func warnQueue(l *loader, q *QueueSettings) {
 	}
 }
 
-// idleRule lists options that have no effect if holds is true.
 type idleRule struct {
 	holds   bool
 	why     string // completes "NAME VALUE has no effect"
