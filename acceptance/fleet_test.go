@@ -303,12 +303,8 @@ func TestDeploymentReachesAllInstances(t *testing.T) {
 	if err := deploying.Wait(); err != nil {
 		t.Errorf("the deployment: %v\n%s", err, others[0].tendril(t, "versions"))
 	}
-	eventually(t, "all run version 2", func() bool {
-		return !slices.ContainsFunc(others, func(m *member) bool {
-			return !strings.Contains(m.tendril(t, "versions"), "2        live")
-		})
-	})
 
+	// Another instance, which may have seen the end of the deployment not yet, accepts the next one at once.
 	out, err := program(t, "deploy", writeBundle(t, map[string]string{"Procfile": "web: exit 3\n"}), "--data-dir", others[1].dir).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "version 3 was rolled back on all instances: ") {
 		t.Errorf("deploying a broken version: %v, %s", err, out)

@@ -403,11 +403,11 @@ func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, 
 	if err := r.changes.awaitStart(ctx); err != nil {
 		return api.DeployResult{}, err
 	}
-	to, err := api.ChooseVersion(r.versions(), number)
-	if err != nil {
-		return api.DeployResult{}, err
-	}
 	return r.begin(ctx, func(*instances.AppVersion) (instances.AppVersion, instances.Rollout, error) {
+		to, err := api.ChooseVersion(r.versions(), number)
+		if err != nil {
+			return instances.AppVersion{}, instances.Rollout{}, err
+		}
 		now, _ := r.desired.state.Current()
 		for _, v := range now.App.Restorable() {
 			if v.Number == to.Number {
@@ -432,33 +432,33 @@ func rolloutPolicy(s *config.Settings) instances.Rollout {
 	return how
 }
 
-// begin starts the rollout of the version that choose returns, given the current one.
+// begin starts the rollout of the version that choose returns, given the current one. It reads the registry first: the
+// state that this instance last saw may be some seconds old.
 func (r *rollouts) begin(ctx context.Context, choose func(current *instances.AppVersion) (instances.AppVersion, instances.Rollout,
 	error)) (done api.DeployResult, err error) {
-	if now, _ := r.desired.state.Current(); now.App != nil && now.App.Next != nil { // a form does not wait for the registry
-		return done, inProgress(now.App.Next)
-	}
 	leases, err := r.leases(ctx)
-	if err == nil {
-		err = r.desired.allFollow(ctx, func(one *instances.Instance) bool {
-			return one.Follows && slices.Contains(one.Applies, instances.PartApp)
-		})
-	}
-	if own := (*api.Error)(nil); errors.As(err, &own) {
-		own.Hint = "give them this version, the same --fleet-key-file and the same options"
-	}
 	if err != nil {
 		return done, notDeployed(err)
 	}
 	now, err := r.desired.state.Refresh(ctx, leases)
+	if err != nil {
+		return done, notDeployed(err)
+	}
+	if now.App != nil && now.App.Next != nil {
+		return done, inProgress(now.App.Next)
+	}
+
+	err = r.desired.allFollow(ctx, func(one *instances.Instance) bool {
+		return one.Follows && slices.Contains(one.Applies, instances.PartApp)
+	})
+	if own := (*api.Error)(nil); errors.As(err, &own) {
+		own.Hint = "give them this version, the same --fleet-key-file and the same options"
+	}
 	if err == nil && now.App == nil {
 		now, err = r.seed(ctx)
 	}
 	if err != nil {
 		return done, notDeployed(err)
-	}
-	if now.App.Next != nil {
-		return done, inProgress(now.App.Next)
 	}
 	current := now.App.Current
 	v, how, err := choose(&current)

@@ -88,10 +88,6 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 		return nil, err
 	}
 	st, err := client.Status(ctx)
-	if next := versionInState(all, api.VersionDeploying); err == nil && next != nil {
-		return all, base.Conflictf("version %d is being deployed to all instances", next.Number).
-			Hint("wait until it is complete, or type 'tendril deploy --abort'")
-	}
 	if err == nil && st.Deployment != nil && !st.Deployment.Over() {
 		err = base.Conflictf("a deployment of %s is in progress", base.Plain(st.Deployment.To)).
 			Hint("'tendril status' shows its progress")
