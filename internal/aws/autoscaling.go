@@ -23,8 +23,7 @@ type AutoScaling struct {
 // Close closes idle connections.
 func (a *AutoScaling) Close() { a.service.close() }
 
-// OpenAutoScaling creates a client from the AWS configuration. If that has no region, the client uses the instance's
-// region.
+// OpenAutoScaling creates a client from the AWS configuration. If that has no region, the client uses the instance's.
 func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "Auto Scaling", "AWS_ENDPOINT_URL_AUTO_SCALING", 4)
@@ -103,7 +102,7 @@ type GroupInstance struct {
 	ID string
 	// State is the lifecycle state, such as "InService" or "Terminating:Wait".
 	State string
-	// Protected reports whether the instance is protected from scale-in.
+	// Protected means protection from scale-in.
 	Healthy, Protected bool
 }
 
@@ -136,7 +135,7 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	return s, nil
 }
 
-// managerOf returns the service or program that manages a group, according to the group's tags.
+// The group's tags name the service or program that manages it.
 //
 // Sources: Amazon EKS User Guide, "Simplify node lifecycle with managed node groups"; Amazon ECS Developer Guide,
 // "Amazon ECS capacity providers for EC2 workloads"; Kubernetes Cluster Autoscaler, AWS README; Elastic Beanstalk
@@ -172,7 +171,7 @@ func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// SetSize sets the desired capacity. It ignores the group's cooldown because callers enforce their own. Sizes outside
+// SetSize sets the desired capacity, ignoring the group's cooldown because callers enforce their own. Sizes outside
 // the group's limits are an error.
 func (g *Group) SetSize(ctx context.Context, n int) error {
 	_, err := g.scaling.api.get().SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
@@ -253,7 +252,7 @@ func (a *AutoScaling) explain(ctx context.Context, action, what string, err erro
 	})
 }
 
-// scalingCode maps errors specific to Auto Scaling, which reports missing resources as ValidationError.
+// Auto Scaling reports missing resources as ValidationError.
 func scalingCode(refused *refusal) string {
 	switch refused.shape {
 	case "ValidationError":

@@ -16,18 +16,17 @@ import (
 	"tendril/queue"
 )
 
-// maxDatums is the maximum number of values in a PutMetricData call.
+// Values in one PutMetricData call.
 const maxDatums = 1000
 
 // Datum is a statistic set for a metric. A single value is a set with one sample.
 type Datum struct {
 	Name string
-	// Dimension is the name of the only dimension; "" means no dimension.
+	// Dimension is the only one; "" means none.
 	Dimension, DimensionValue string
 	// Unit is a CloudWatch unit such as "Count" or "Milliseconds"; "" means "None".
 	Unit string
-	// At is the time of the measurement, at most two weeks ago. If it is zero, CloudWatch uses the time it receives
-	// the data.
+	// At is the time of the measurement, at most two weeks ago; zero means when CloudWatch receives it.
 	At time.Time
 	// Samples is at least 1.
 	Samples, Sum, Minimum, Maximum float64
@@ -99,11 +98,11 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 	})
 }
 
-// metricPeriods is how many periods before the end GroupCPU looks at. Amazon EC2 publishes some values late.
+// Amazon EC2 publishes some values late, so GroupCPU looks at several periods.
 const metricPeriods = 3
 
-// GroupCPU returns the CPU utilization of an Auto Scaling group's instances, in percent, over the newest period before
-// end that has readings. Without any, Samples is 0. period is a multiple of a minute.
+// GroupCPU returns the CPU utilization of an Auto Scaling group's instances, in percent, over the newest period
+// before end that has readings. Without any, Samples is 0. period is a multiple of a minute.
 func (c *CloudWatch) GroupCPU(ctx context.Context, group string, end time.Time, period time.Duration) (newest Datum, err error) {
 	out, err := c.api.get().GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
 		Namespace: sdk.String("AWS/EC2"), MetricName: sdk.String("CPUUtilization"),

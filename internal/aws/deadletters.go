@@ -13,9 +13,9 @@ import (
 // does not record that.
 type DeadLetters struct {
 	*Queue
-	// To returns the name of the dead-letter queue, or "" if unknown.
+	// To names the dead-letter queue; "" if unknown.
 	To func() string
-	// ARN is the queue's ARN and Instance this instance's name. Both are added to each dead letter.
+	// ARN is the queue's, Instance the name of this instance. Both are added to each dead letter.
 	ARN, Instance string
 	// Last also covers messages that failed at their last receive, which SQS would otherwise move.
 	Last bool
@@ -47,7 +47,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 
 	errs := make([]error, len(letters))
 	var out []queue.Outgoing
-	var places []int // index of each message in letters
+	var places []int // indexes in letters
 	for i := range letters {
 		if m, fits := d.complete(letters[i]).Outgoing(d.FIFO()); fits {
 			out, places = append(out, m), append(places, i)
@@ -74,7 +74,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 	return nil
 }
 
-// batchLength returns how many messages fit into one call, at least one.
+// At least one message is sent per call.
 func batchLength(msgs []queue.Outgoing) int {
 	size := 0
 	for i := range msgs {

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// received is a message whose strings share the response's memory.
+// The strings of a received message share the response's memory.
 type received struct {
 	id, receipt, body, bodySum, attributesSum     string
 	attributes                                    []queue.Attribute // sorted by name
@@ -23,7 +23,7 @@ type received struct {
 	sentAt, firstReceivedAt                       time.Time
 }
 
-// answerLimits is generous: SQS responses are only five levels deep.
+// SQS responses are only five levels deep.
 var answerLimits = sqswire.Limits{Depth: 64, Lenient: true}
 
 type messageReader struct {
@@ -32,8 +32,7 @@ type messageReader struct {
 	corrupt func(id, part string)
 }
 
-// readMessages decodes a ReceiveMessage response. Messages with a wrong checksum are left out and reported to
-// corrupt.
+// Messages with a wrong checksum are left out and reported to corrupt.
 func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message, error) {
 	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits), corrupt: corrupt}
 	var messages []queue.Message
@@ -143,7 +142,7 @@ func (r *messageReader) readAttribute(name string) {
 	r.message.attributes = slices.Insert(all, at, a)
 }
 
-// integer reads an integer that is encoded as a string.
+// SQS encodes integers as strings.
 func (r *messageReader) integer() int64 {
 	if r.json.Null() {
 		return 0
@@ -162,7 +161,6 @@ func (r *messageReader) milliseconds() time.Time {
 	return time.Time{}
 }
 
-// isIntact verifies the current message's checksums and reports any mismatch.
 func (r *messageReader) isIntact() bool {
 	m := &r.message
 	part := damagedPart(m.body, m.bodySum, m.attributes, m.attributesSum)
@@ -172,8 +170,8 @@ func (r *messageReader) isIntact() bool {
 	return part == ""
 }
 
-// build copies the message, so that it does not keep the response in memory. All strings share one allocation, except
-// the ID, which outlives the message.
+// The copy does not keep the response in memory. All strings share one allocation, except the ID, which outlives the
+// message.
 func (m *received) build() queue.Message {
 	size := len(m.receipt) + len(m.body) + len(m.sender) + len(m.group) + len(m.dedup) + len(m.sequence) + len(m.trace) +
 		len(m.source)
@@ -210,7 +208,7 @@ type entryResult struct {
 	id, sequence, bodySum, attributesSum string
 }
 
-// readBatch decodes the response to a batch of n entries, whose IDs are 0 to n-1.
+// The entries have the IDs 0 to n-1.
 func readBatch(answer []byte, n int) ([]entryResult, error) {
 	r := sqswire.NewReader(string(answer), answerLimits)
 	results := make([]entryResult, n)
@@ -274,7 +272,7 @@ func readFailure(r *sqswire.Reader, results []entryResult) {
 	storeResult(r, results, id, entryResult{answered: true, err: entryError(code, message, theirs)})
 }
 
-// readFlag reads a boolean, which some servers encode as a string.
+// Some servers encode booleans as strings.
 func readFlag(r *sqswire.Reader) bool {
 	if r.Peek() != '"' {
 		return r.Bool()
@@ -298,7 +296,7 @@ func storeResult(r *sqswire.Reader, results []entryResult, id string, result ent
 	results[i] = result
 }
 
-// damagedPart returns "body" or "attributes" if its MD5 digest does not match, otherwise "".
+// damagedPart returns "body", "attributes" or "", according to their MD5 digests.
 func damagedPart(body, bodySum string, attributes []queue.Attribute, attributesSum string) string {
 	if bodySum != "" && !isDigest(sqswire.BodyMD5(body), bodySum) {
 		return "body"

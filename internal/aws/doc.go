@@ -23,8 +23,6 @@
 //   - A message counts as deleted only if the response confirms it.
 //   - The region in a queue's URL or ARN takes precedence. A configured endpoint replaces only the address.
 //
-// # Errors
-//
 // Errors are [tendril/queue.Error]. AccessDenied covers credentials and permissions. Unreachable covers everything
 // that may work later: no response, a proxy's response, an internal error. If the caller's context is canceled, the
 // error is the context's.

@@ -68,7 +68,6 @@ func (t *Table) Check(ctx context.Context) error {
 	return err
 }
 
-// describe verifies the table's key schema and reports whether the table is ready for use.
 func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {
@@ -198,7 +197,6 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 	})
 }
 
-// tableCode maps DynamoDB's error codes to this module's.
 func tableCode(theirs, known string) string {
 	switch theirs {
 	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "ThrottlingError",

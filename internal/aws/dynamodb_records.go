@@ -20,7 +20,6 @@ import (
 
 type attributeValues = map[string]types.AttributeValue
 
-// nouns names the kinds of records in error messages.
 var nouns = map[registry.Kind]string{registry.KindLease: "the lease", registry.KindRun: "the run",
 	registry.KindTask: "the tasks", registry.KindPauses: "the paused tasks"}
 
@@ -48,7 +47,7 @@ func (t *Table) Read(ctx context.Context, kind registry.Kind, keys ...string) ([
 	return records, nil
 }
 
-// readItems reads items by ID. Missing items are not in the result.
+// Missing items are not in the result.
 func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[string]attributeValues, error) {
 	items := make(map[string]attributeValues, len(ids))
 	if len(ids) == 1 {
@@ -104,7 +103,7 @@ func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...regis
 	return stored, nil
 }
 
-// swap makes one change and returns the stored record.
+// swap returns the stored record.
 func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.Change) (registry.Record, error) {
 	kind, key := change.Old.Kind, change.Old.Key
 	write := t.update
@@ -132,8 +131,7 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 	return records[0], nil
 }
 
-// update makes one write. If its condition fails, changed is false, and item is the stored item, or nil if the server
-// did not return it.
+// If the condition fails, changed is false, and item is the stored item, or nil if the server did not return it.
 func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item attributeValues, changed bool, err error) {
 	in := &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
 		UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
@@ -147,7 +145,7 @@ func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item
 	return nil, err == nil, t.explain(ctx, doing, err)
 }
 
-// transact is like update, in a transaction that also checks the fence. u may be nil.
+// transact is update in a transaction that also checks the fence. u may be nil.
 func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence, u *types.Update) (
 	item attributeValues, changed bool, err error) {
 	items := []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
@@ -185,7 +183,7 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 	return item, false, nil
 }
 
-// updateOf converts a change to an update that leaves the item's other attributes as they are.
+// The item's other attributes stay as they are.
 func (t *Table) updateOf(change registry.Change) *types.Update {
 	old, next := attributes(change.Old), attributes(change.Next)
 	names, values := map[string]string{}, attributeValues{}
@@ -239,7 +237,7 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 	return u
 }
 
-// attributes returns a record's attributes, without the key.
+// The key is not included.
 func attributes(r registry.Record) registry.Fields {
 	all := registry.Fields{}
 	if r.Version != "" {
@@ -251,7 +249,7 @@ func attributes(r registry.Record) registry.Fields {
 	return r.With(all).Fields
 }
 
-// recordOf converts an item to a record. The fields are nil if the item is missing.
+// The fields are nil if the item is missing.
 func recordOf(kind registry.Kind, key string, item attributeValues) registry.Record {
 	r := registry.Record{Kind: kind, Key: key}
 	if len(item) == 0 {
@@ -284,7 +282,7 @@ func encode(v any) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: fmt.Sprint(v)}
 }
 
-// decode converts a DynamoDB value to a Go value, or to nil if the type is unknown.
+// An unknown type becomes nil.
 func decode(value types.AttributeValue) any {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:

@@ -19,8 +19,7 @@ import (
 // TaskPlace identifies a running ECS task.
 type TaskPlace struct {
 	Cluster, ARN, Region string
-	// Service is the name of the task's service. It is "" if there is none or the container agent does not report it;
-	// see [ECS.ServiceOf].
+	// Service is "" if the task has none or the container agent does not report it; see [ECS.ServiceOf].
 	Service string
 }
 
@@ -60,7 +59,7 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 	return p, nil
 }
 
-// nameInARN returns the name at the end of an ARN. A plain name is returned unchanged.
+// A plain name is returned unchanged.
 func nameInARN(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
 // ECS is a client for Amazon ECS. It is safe for concurrent use.
@@ -163,8 +162,7 @@ func (e *ECS) explain(ctx context.Context, action, what string, err error) error
 	return e.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, e.service.adviseScaling("ecs:"+action))
 }
 
-// adviseScaling returns a function that adds advice to an error response. For a denied call, the advice names the
-// required permission.
+// For a denied call, the advice names the required permission.
 func (s *service) adviseScaling(permission string) func(*refusal) (code, message string) {
 	return func(refused *refusal) (code, message string) {
 		message = fmt.Sprintf("%s: %s", s.host, refused)

@@ -9,11 +9,10 @@ import (
 	"tendril/queue"
 )
 
-// wholeSeconds converts a duration to seconds, rounding up so that a timeout is never shorter than requested.
+// Rounding up keeps a timeout from being shorter than requested.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// appendReceive appends a ReceiveMessage request. It requests the system attributes under both parameter names,
-// because some servers support only one.
+// The system attributes are requested under both parameter names, because some servers support only one.
 func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
 	dst = append(dst, `,"MaxNumberOfMessages":`...)
@@ -32,7 +31,7 @@ func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	return append(dst, `,"AttributeNames":["All"],"MessageSystemAttributeNames":["All"],"MessageAttributeNames":["All"]}`...)
 }
 
-// appendBatch appends a batch request with n entries, numbered from 0. entry appends the members that follow the ID.
+// The n entries are numbered from 0. entry appends the members that follow the ID.
 func appendBatch(dst []byte, url string, n int, entry func(dst []byte, i int) []byte) []byte {
 	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
 	dst = append(dst, `,"Entries":[`...)

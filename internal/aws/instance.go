@@ -21,8 +21,7 @@ import (
 	"tendril/queue"
 )
 
-// metadataTimeout is the timeout of a metadata request. It is short because the service is local and nothing responds
-// outside EC2.
+// The metadata service is local and nothing responds outside EC2, so the timeout is short.
 const metadataTimeout = 2 * time.Second
 
 // Instance is the EC2 instance that this process runs on. It is safe for concurrent use. Outside EC2, its methods
@@ -153,7 +152,7 @@ const maxAgentAnswer = 64 << 10
 
 // ECSTask is the ECS task of this process. It is safe for concurrent use.
 type ECSTask struct {
-	state  string // URL of the protection endpoint
+	state  string // of the protection endpoint
 	client *http.Client
 }
 
@@ -206,7 +205,7 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	return readProtection(resp.StatusCode, text, on)
 }
 
-// readProtection decodes the agent's response. Even a response with status 200 may report a failure.
+// Even a response with status 200 may report a failure.
 func readProtection(status int, text []byte, on bool) error {
 	var answer struct {
 		Protection *struct{ ProtectionEnabled bool }

@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// longestFunction is the maximum run time of a function plus some overhead.
+// Maximum run time of a function plus some overhead.
 const longestFunction = 905 * time.Second
 
 // Lambda invokes an AWS Lambda function. It is safe for concurrent use.
@@ -42,7 +42,7 @@ type LambdaOptions struct {
 	Connections int
 	// Function is a name, partial ARN or ARN, optionally with an alias or version.
 	Function string
-	// Timeout is the timeout of one call; 0 means 905 s, slightly more than the maximum run time of a function.
+	// Timeout of one call; 0 means 905 s, slightly more than the maximum run time of a function.
 	Timeout time.Duration
 }
 
@@ -105,7 +105,7 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 	}
 }
 
-// call invokes the function. It also returns how much of the call was sent.
+// sending tells how much of the call was sent.
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (queue.Invocation, sending,
 	error) {
 	sent := sending{payload: payload}
@@ -193,14 +193,13 @@ type functionReference struct {
 	Name string
 	// Qualifier is an alias or version; "" means the latest version.
 	Qualifier string
-	// Region and Account are "" if the reference does not contain them.
+	// Both are "" if the reference does not contain them.
 	Region, Account string
 
-	// called is the FunctionName parameter of API calls.
+	// The FunctionName parameter of API calls.
 	called string
 }
 
-// String returns the name, followed by the qualifier if there is one.
 func (r functionReference) String() string {
 	if r.Qualifier == "" {
 		return r.Name

@@ -22,7 +22,7 @@ import (
 
 // invokeError is the error of a call without a complete response.
 type invokeError struct {
-	// Sent reports whether the call may have been sent, so that the function may have run.
+	// Sent means that the function may have run.
 	Sent bool
 	Err  error
 }
@@ -31,17 +31,16 @@ func (e *invokeError) Error() string { return e.Err.Error() }
 
 func (e *invokeError) Unwrap() error { return e.Err }
 
-// Unsent reports whether no byte of the call was sent, which means that the function has not run.
+// Unsent means that no byte was sent, so the function has not run.
 func (e *invokeError) Unsent() bool { return !e.Sent }
 
-// sending tracks how much of a call was sent.
 type sending struct {
-	// payload is the request's body. The SDK closes its own body when a response starts; net/http may still be
-	// reading it and would close the connection during the response.
+	// The SDK closes its own body when a response starts; net/http may still be reading it and would close the
+	// connection during the response.
 	payload []byte
-	// left is set if a byte may have been sent.
+	// A byte may have been sent.
 	left bool
-	// stale is set if nothing was sent because the reused connection was dead.
+	// Nothing was sent because the reused connection was dead.
 	stale bool
 }
 
@@ -50,7 +49,7 @@ type sendingKey struct{}
 // onceTransport records how much of each request was sent, and limits the size of responses.
 type onceTransport struct{ next http.RoundTripper }
 
-// maxReply is the maximum size of a response. It exceeds Lambda's limit of 6 MiB.
+// Above Lambda's limit of 6 MiB.
 const maxReply = 7 << 20
 
 func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -115,7 +114,7 @@ func (c *tappedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// seal blocks further writes and returns the number of writes that have started.
+// seal returns the number of writes that have started.
 func (c *tappedConn) seal() int64 {
 	c.sealed.Store(true)
 	return c.writes.Load()
@@ -163,7 +162,7 @@ func refusedInvocation(err error) (queue.Invocation, bool) {
 	}
 
 	a := queue.Invocation{Status: refused.status, Code: refused.shape, Message: refused.message}
-	if a.Code == "UnknownError" { // the SDK's code for a response without an error code
+	if a.Code == "UnknownError" { // the SDK's code for a response without one
 		a.Code, a.Message = "", ""
 	}
 
@@ -182,7 +181,7 @@ func refusedInvocation(err error) (queue.Invocation, bool) {
 	return a, true
 }
 
-// retryAfter parses a Retry-After header. It returns 0 if the value is invalid, and at most 12 h.
+// retryAfter is 0 if the header is invalid, and at most 12 h.
 func retryAfter(value string, now time.Time) time.Duration {
 	var after time.Duration
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32); err == nil {

@@ -29,9 +29,9 @@ type MoveTask struct {
 type MoveProgress struct {
 	// Status is RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED.
 	Status string
-	// Moved and ToMove are approximate; ToMove is 0 if unknown.
+	// Both are approximate; ToMove is 0 if unknown.
 	Moved, ToMove int64
-	// FailureReason is the error code of a failed task.
+	// FailureReason is an error code.
 	FailureReason string
 }
 
@@ -57,8 +57,8 @@ func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error)
 	return &MoveTask{queue: q, source: source, handle: sdk.ToString(out.TaskHandle)}, nil
 }
 
-// hasNoMoveTasks reports whether the server does not support move tasks. The error code alone does not tell: SQS
-// documents the same code for a queue with a running task.
+// The error code alone does not tell that the server has no move tasks: SQS documents the same code for a queue with
+// a running task.
 func hasNoMoveTasks(err error) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) {

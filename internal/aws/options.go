@@ -11,10 +11,9 @@ import (
 
 // Options configure a client. A nil *Options is valid. Credentials always come from the standard AWS configuration.
 type Options struct {
-	// Region is the service's region; "" means the region of the environment or the profile. A region in a URL or ARN
-	// takes precedence.
+	// Region defaults to that of the environment or the profile. A region in a URL or ARN takes precedence.
 	Region string
-	// Profile is a profile of the shared AWS configuration files; "" means AWS_PROFILE or "default".
+	// Profile is one of the shared AWS configuration files; "" means AWS_PROFILE or "default".
 	Profile string
 	// Endpoint is the URL of a compatible server; "" means the service's variable, such as AWS_ENDPOINT_URL_SQS, then
 	// AWS_ENDPOINT_URL, then the AWS endpoint. For SQS, it can also be unix:PATH. With an endpoint, S3 bucket names
@@ -39,7 +38,7 @@ type Corruption struct {
 	Queue, MessageID string
 	// Part is "body" or "attributes".
 	Part string
-	// Sent is true for a sent message, false for a received one.
+	// Sent is false for a received message.
 	Sent bool
 }
 
@@ -55,8 +54,8 @@ func (f LogFunc) Logf(kind logging.Classification, format string, values ...any)
 	f(level, firstLine(fmt.Sprintf(format, values...)))
 }
 
-// firstLine returns the first line of an error's text. The rest is the SDK's chain of causes or, for a rejected
-// signature, the canonical request, which contains the session token.
+// The rest of an error's text is the SDK's chain of causes or, for a rejected signature, the canonical request, which
+// contains the session token.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line

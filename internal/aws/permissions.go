@@ -35,7 +35,7 @@ const (
 	TerminateRegistry Feature = "TerminateRegistry" // the environment's DynamoDB table
 )
 
-// permissions lists the API calls of each feature. Together they are all the calls that this package makes.
+// Together these are all the calls that this package makes.
 //
 // Source: AWS Service Authorization Reference.
 var permissions = map[Feature]string{
@@ -68,7 +68,7 @@ var permissions = map[Feature]string{
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",
 }
 
-// callActions lists the API calls whose IAM actions have other names.
+// These API calls have IAM actions of other names.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",

@@ -67,9 +67,9 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 }
 
 const (
-	// callTimeout limits one attempt of a call that does not wait for messages.
+	// Of one attempt, without a wait for messages.
 	callTimeout = 10 * time.Second
-	// longestWait is the longest wait time that SQS allows.
+	// The longest wait time that SQS allows.
 	longestWait = 20 * time.Second
 )
 
@@ -110,7 +110,7 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	})
 }
 
-// Expire is the same as Delete, because SQS does not record why messages are deleted.
+// Expire is Delete, because SQS does not record why messages are deleted.
 func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 	return q.Delete(ctx, receipts)
 }
@@ -125,7 +125,7 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	})
 }
 
-// inBatches calls do with batches of items. It returns nil if all succeeded, otherwise one error per item.
+// inBatches returns nil if all items succeeded, otherwise one error per item.
 func inBatches[T any](items []T, do func(part []T) ([]entryResult, error)) []error {
 	var errs []error
 	done := 0
@@ -200,7 +200,7 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	return sent, nil
 }
 
-// checkOutgoing rejects strings that JSON would change.
+// JSON would change some strings.
 func checkOutgoing(m *queue.Outgoing) error {
 	valid := utf8.ValidString(m.Body) && utf8.ValidString(m.GroupID) && utf8.ValidString(m.DedupID) &&
 		utf8.ValidString(m.TraceHeader)
@@ -214,7 +214,7 @@ func checkOutgoing(m *queue.Outgoing) error {
 	return nil
 }
 
-// batch makes a batch call with n entries. Entries that are missing from the response have failed.
+// Entries that are missing from the response have failed.
 func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult
@@ -241,10 +241,10 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	return results, nil
 }
 
-// operatorTimeout is the timeout of an infrequent call, including its retries.
+// Of an infrequent call, including its retries.
 const operatorTimeout = 30 * time.Second
 
-// operate makes an infrequent call with the SDK's client.
+// Infrequent calls use the SDK's client.
 func operate[In, Out any](ctx context.Context, q *Queue,
 	do func(context.Context, *In, ...func(*sqs.Options)) (*Out, error), in *In) (*Out, error) {
 	if err := q.sqs.Check(ctx); err != nil {
@@ -279,8 +279,7 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 	return q, nil
 }
 
-// List returns all queues whose names start with prefix, in the order that SQS returns. Queues with invalid URLs are
-// left out.
+// List returns all queues whose names start with prefix, in the order of SQS. Queues with invalid URLs are left out.
 func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	where, err := s.site(ctx, Reference{Name: prefix + "*"})
 	if err != nil {

@@ -34,7 +34,7 @@ func (r *refusal) Error() string {
 		fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status)))
 }
 
-// foreign reports whether the response comes from a proxy, or from a server that uses another protocol.
+// A foreign response comes from a proxy, or from a server that uses another protocol.
 func (r *refusal) foreign() bool {
 	switch r.ErrorCode() {
 	case "":
@@ -45,8 +45,7 @@ func (r *refusal) foreign() bool {
 	return false
 }
 
-// mayBeClockSkew reports whether a wrong request time may have caused the error. The same codes also have other
-// causes.
+// The same codes also have other causes than a wrong request time.
 func (r *refusal) mayBeClockSkew() bool {
 	about := []string{"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed",
 		"RequestExpired", "AccessDeniedException"}
@@ -61,10 +60,10 @@ func (r *refusal) foreignAnswer(host, name, variable string) string {
 // ErrorCode returns the name of the error shape, or else the query code.
 func (r *refusal) ErrorCode() string { return cmp.Or(r.shape, r.query) }
 
-// HTTPStatusCode returns the status that the SDK's retry rules check.
+// The SDK's retry rules check the status.
 func (r *refusal) HTTPStatusCode() int { return r.status }
 
-// queueCode returns package queue's code for the shape, otherwise for the query code, otherwise for the HTTP status.
+// The shape takes precedence over the query code, and that over the HTTP status.
 func (r *refusal) queueCode() string {
 	for _, name := range []string{r.shape, r.query} {
 		if code, ok := knownCode(name); ok {
@@ -84,7 +83,6 @@ func (r *refusal) queueCode() string {
 	return queue.CodeUnreachable
 }
 
-// knownCode returns package queue's code for an SQS error code, or false if there is none.
 func knownCode(code string) (string, bool) {
 	switch short := strings.TrimPrefix(code, "AWS.SimpleQueueService."); short {
 	case "NonExistentQueue", queue.CodeQueueDoesNotExist:
@@ -118,7 +116,7 @@ func knownCode(code string) (string, bool) {
 	return "", false
 }
 
-// entryError returns the error of a batch entry. theirs reports whether the service is at fault.
+// theirs means that the service is at fault.
 func entryError(code, message string, theirs bool) error {
 	known, ok := knownCode(code)
 	switch {
@@ -131,7 +129,7 @@ func entryError(code, message string, theirs bool) error {
 	return &queue.Error{Code: known, Message: cmp.Or(message, code)}
 }
 
-// refusalIn returns the service's error response in err, or nil if there was no response.
+// refusalIn returns nil if there was no response.
 func refusalIn(err error) *refusal {
 	var own *refusal
 	if errors.As(err, &own) {
@@ -158,11 +156,11 @@ func refusalIn(err error) *refusal {
 	return own
 }
 
-// withoutNamespace shortens com.amazonaws.sqs#OverLimit to OverLimit. ElasticMQ sends the long name in the header for
-// query codes, where the SDK does not shorten it.
+// ElasticMQ sends the long name, com.amazonaws.sqs#OverLimit, in the header for query codes, where the SDK does not
+// shorten it.
 func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
-// isPlaceholder reports whether the code and message come from the SDK because it could not decode the response.
+// A placeholder comes from the SDK if it could not decode the response.
 func (r *refusal) isPlaceholder() bool {
 	text := http.StatusText(r.status)
 	return r.shape == "UnknownError" && (r.message == "" || r.message == r.shape) ||
@@ -186,7 +184,7 @@ func plain(err error) error {
 	return err
 }
 
-// undelivered converts a transport error to a type that the SDK's retry rules recognize.
+// The SDK's retry rules recognize this type.
 func undelivered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &sdk.RequestCanceledError{Err: ctx.Err()}

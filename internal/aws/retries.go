@@ -14,7 +14,7 @@ import (
 // retries applies the SDK's retry policy to calls that bypass its client.
 type retries struct {
 	retryer sdk.RetryerV2
-	// clock is the number of nanoseconds that the service's clock is ahead.
+	// How far the service's clock is ahead, in nanoseconds.
 	clock    atomic.Int64
 	adjusted func(offset time.Duration) // may be nil
 }
@@ -60,7 +60,7 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 	}
 }
 
-// pause waits before the next attempt. If there is no retry token or ctx ends, it returns the call's error.
+// If there is no retry token or ctx ends, pause returns the call's error.
 func (r *retries) pause(ctx context.Context, tried int, cause error) (release func(error) error, err error) {
 	release, noToken := r.retryer.GetRetryToken(ctx, cause)
 	delay, noDelay := r.retryer.RetryDelay(tried, cause)
@@ -75,12 +75,12 @@ func (r *retries) pause(ctx context.Context, tried int, cause error) (release fu
 	}
 }
 
-// maxClockSkew is the largest clock difference for which a rejected signature is not attributed to the clock.
+// A rejected signature is attributed to the clock only above this difference.
 const maxClockSkew = 4 * time.Minute
 
-// learnClock adjusts the clock if a request signed with offset failed because of a wrong clock, and reports whether
-// it did. Otherwise, a machine with a wrong clock could not call AWS at all. As in the SDK, the error must be one
-// that a wrong time can cause, and the response's Date must be far from the signed time.
+// A machine with a wrong clock could not call AWS at all, so learnClock adjusts the clock if that made a request
+// signed with offset fail. As in the SDK, the error must be one that a wrong time can cause, and the response's Date
+// must be far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeClockSkew() || (refused.skew-offset).Abs() <= maxClockSkew {
@@ -90,8 +90,7 @@ func (r *retries) learnClock(err error, offset time.Duration) bool {
 	return true
 }
 
-// refusalOf returns the error of a response. The clock skew comes from the Date header, unless the response has an
-// Age header and so comes from a cache.
+// The clock skew comes from the Date header, unless an Age header shows that the response comes from a cache.
 func refusalOf(resp *http.Response, shape, message string) *refusal {
 	r := &refusal{status: resp.StatusCode, shape: shape, message: firstLine(message)}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {

@@ -26,8 +26,9 @@ import (
 
 const codeObjectTooLarge = "ObjectTooLarge"
 
-// S3 fetches, stores and deletes objects. It is safe for concurrent use. It bypasses the SDK's client, which would add all 112 operations
-// to the binary (decision 0066). It still uses the SDK's endpoint rules, credentials, signatures and retry policy.
+// S3 fetches, stores and deletes objects. It is safe for concurrent use. It bypasses the SDK's client, which would
+// add all 112 operations to the binary (decision 0066), but uses the SDK's endpoint rules, credentials, signatures
+// and retry policy.
 type S3 struct {
 	service     service
 	credentials sdk.CredentialsProvider
@@ -71,7 +72,7 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 	}, nil
 }
 
-// These are interfaces of the SDK's configuration sources that the SDK does not export.
+// The SDK does not export these interfaces of its configuration sources.
 type (
 	endpointIgnorer interface {
 		GetIgnoreConfiguredEndpoints(context.Context) (ignore, found bool, err error)
@@ -81,7 +82,7 @@ type (
 	}
 )
 
-// configuredEndpoint returns the endpoint configured for a service, or nil.
+// configuredEndpoint returns nil if none is configured.
 func configuredEndpoint(ctx context.Context, cfg *sdk.Config, service string) *string {
 	if ignoresEndpoints(ctx, cfg) {
 		return nil
@@ -99,7 +100,7 @@ func configuredEndpoint(ctx context.Context, cfg *sdk.Config, service string) *s
 	return cfg.BaseEndpoint
 }
 
-// ignoresEndpoints reports whether AWS_IGNORE_CONFIGURED_ENDPOINT_URLS or the profile disables configured endpoints.
+// AWS_IGNORE_CONFIGURED_ENDPOINT_URLS or the profile disables configured endpoints.
 func ignoresEndpoints(ctx context.Context, cfg *sdk.Config) bool {
 	for _, source := range cfg.ConfigSources {
 		s, ok := source.(endpointIgnorer)
@@ -148,7 +149,7 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 	return nil, s.explain(ctx, &call, broken)
 }
 
-// downloads is how often an object is requested if its body ends early.
+// Requests for one object if its body ends early.
 const downloads = 3
 
 var errObjectTooLarge = errors.New("larger than the limit")
@@ -183,13 +184,12 @@ type destination struct {
 	err error
 }
 
-// Write implements [io.Writer].
 func (d *destination) Write(p []byte) (n int, err error) {
 	n, d.err = d.Writer.Write(p)
 	return n, d.err
 }
 
-// copyObject copies the contents from the given byte on, also if the server has ignored the requested range.
+// The server may ignore the requested range.
 func copyObject(w io.Writer, resp *http.Response, from int64) (int64, error) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusPartialContent {
@@ -221,7 +221,6 @@ func (s *S3) CheckBucket(ctx context.Context, bucket string) error {
 	return s.act(ctx, &objectCall{operation: "HeadBucket", method: http.MethodHead, bucket: bucket})
 }
 
-// act performs an operation without a result.
 func (s *S3) act(ctx context.Context, call *objectCall) error {
 	resp, err := s.do(ctx, call)
 	if err == nil {
@@ -230,20 +229,18 @@ func (s *S3) act(ctx context.Context, call *objectCall) error {
 	return s.explain(ctx, call, err)
 }
 
-// objectCall is an operation on an object, or on a bucket if key is "".
 type objectCall struct {
 	operation, method, bucket, key string
 	from                           int64       // first byte to get
-	body                           io.ReaderAt // nil for none
+	body                           io.ReaderAt // may be nil
 	size                           int64
-	digest                         string // SHA-256 digest of the body in hexadecimal; "" for an empty one
+	digest                         string // SHA-256 of the body in hexadecimal; "" for an empty one
 }
 
 func (c *objectCall) action() string {
 	return "s3:" + cmp.Or(callActions["s3:"+c.operation], c.operation)
 }
 
-// String describes the operation.
 func (c *objectCall) String() string {
 	switch c.method {
 	case http.MethodGet:
@@ -256,7 +253,7 @@ func (c *objectCall) String() string {
 	return "checking bucket " + c.bucket
 }
 
-// do performs an operation, with retries. The caller closes the response's body.
+// The caller closes the response's body.
 func (s *S3) do(ctx context.Context, call *objectCall) (resp *http.Response, err error) {
 	err = s.retries.do(ctx, false, func(offset time.Duration) error {
 		req, err := s.request(ctx, call, time.Now().Add(offset))
@@ -275,7 +272,7 @@ func (s *S3) do(ctx context.Context, call *objectCall) (resp *http.Response, err
 	return resp, err
 }
 
-// emptyDigest is the SHA-256 digest of an empty body.
+// SHA-256 of an empty body.
 const emptyDigest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http.Request, error) {
@@ -310,7 +307,7 @@ func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http
 
 	options, _ := auth.GetAuthOptions(&resolved.Properties)
 	for _, option := range options {
-		if option.SchemeID != "sigv4" { // the name of Signature Version 4 in the SDK's endpoint rules
+		if option.SchemeID != "sigv4" { // Signature Version 4 in the SDK's endpoint rules
 			continue
 		}
 		service, _ := smithyhttp.GetSigV4SigningName(&option.SignerProperties)
@@ -366,7 +363,7 @@ func (s *S3) explain(ctx context.Context, call *objectCall, err error) error {
 	})
 }
 
-// advice names the missing permission.
+// The advice names the missing permission.
 func (c *objectCall) advice() string {
 	switch {
 	case c.key == "":
@@ -377,7 +374,6 @@ func (c *objectCall) advice() string {
 	return c.action() + " on the object"
 }
 
-// objectCode maps S3's error codes to this module's.
 func objectCode(refused *refusal) string {
 	switch refused.shape {
 	case "NoSuchKey", "NoSuchBucket", "NotFound", "NoSuchVersion":

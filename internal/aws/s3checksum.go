@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// objectChecksums lists the checksums that S3 may return. Source: Amazon S3 User Guide, "Checking object integrity".
+// Source: Amazon S3 User Guide, "Checking object integrity".
 var objectChecksums = []struct {
 	header string
 	make   func() hash.Hash
@@ -24,8 +24,8 @@ var objectChecksums = []struct {
 	{"X-Amz-Checksum-Sha1", sha1.New},
 }
 
-// checkObject verifies an object against the first checksum in the response. It skips the composite checksums of
-// multipart uploads, which end with the number of parts: verifying them would require each part's checksum.
+// checkObject verifies the first checksum in the response. It skips the composite checksums of multipart uploads,
+// which end with the number of parts: verifying them would require each part's checksum.
 func checkObject(header http.Header, contents []byte) error {
 	for _, checksum := range objectChecksums {
 		want := header.Get(checksum.header)

@@ -19,10 +19,10 @@ import (
 	"tendril/queue"
 )
 
-// localRegion is the region in the signatures for servers outside AWS, which ignore it.
+// Servers outside AWS ignore the region in signatures.
 const localRegion = "us-east-1"
 
-// chooseEndpoint sets the endpoint if it is not empty, and the region if it is missing and the server is not AWS.
+// A missing region is set only if the server is not AWS.
 func chooseEndpoint(endpoint string, base **string, region *string) {
 	if endpoint != "" {
 		*base = &endpoint
@@ -33,16 +33,16 @@ func chooseEndpoint(endpoint string, base **string, region *string) {
 }
 
 type service struct {
-	name      string // for error messages, such as "S3"
-	variable  string // environment variable that sets the endpoint
-	host      string // for error messages: the endpoint, or the service and region
+	name      string // such as "S3", for error messages
+	variable  string // environment variable with the endpoint
+	host      string // endpoint, or service and region, for error messages
 	transport *http.Transport
 	terse     bool // error responses may have only a status
 }
 
 func (s *service) close() { s.transport.CloseIdleConnections() }
 
-// connect reads the AWS configuration for a service. connections is the number of idle connections to keep.
+// connections is the number of idle connections to keep.
 func connect(ctx context.Context, opts *Options, name, variable string, connections int) (sdk.Config, service, error) {
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{}), config.WithRegion(opts.Region),
 		config.WithSharedConfigProfile(opts.Profile)}
@@ -59,7 +59,7 @@ func connect(ctx context.Context, opts *Options, name, variable string, connecti
 	return cfg, s, nil
 }
 
-// locate records where calls go. It returns an error if the region is unknown.
+// locate returns an error if the region is unknown.
 func (s *service) locate(region string, base *string, use string) error {
 	s.host = s.name + " in " + region
 	if base != nil {
@@ -72,8 +72,7 @@ func (s *service) locate(region string, base *string, use string) error {
 	return nil
 }
 
-// checkCredentials verifies that there are credentials. The error code tells missing credentials
-// (queue.CodeAccessDenied) from a network failure.
+// The error code tells missing credentials (queue.CodeAccessDenied) from a network failure.
 func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) error {
 	if provider == nil {
 		return noCredentials(errors.New("none are configured"))
@@ -112,7 +111,7 @@ func (s *service) explain(ctx context.Context, doing string, err error,
 	return &queue.Error{Code: code, Message: doing + ": " + message, Err: refused}
 }
 
-// unanswered returns the error of a call that received no complete response.
+// The call received no complete response.
 func (s *service) unanswered(ctx context.Context, doing string, err error) error {
 	var known *queue.Error
 	switch {
@@ -129,7 +128,7 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		firstLine(plain(err).Error()), s.variable)}
 }
 
-// newTransport adapts the SDK's transport to the frequent calls: it uses HTTP/1.1 and keeps enough idle connections.
+// The frequent calls use HTTP/1.1 and need enough idle connections.
 func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	buildable, ok := client.(*awshttp.BuildableClient)
 	if !ok {
@@ -139,8 +138,8 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	t := buildable.GetTransport()
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = connections
-	// The timeout is longer than the interval between two calls, but short enough that the client closes idle
-	// connections before the server does.
+	// Longer than the interval between two calls, but short enough that the client closes idle connections before the
+	// server does.
 	t.IdleConnTimeout = 15 * time.Second
 	t.DisableCompression = true
 	// Ten messages of 1 KB, or ten receipt handles, fit into one read or write.
@@ -168,7 +167,7 @@ func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(&whole)
 }
 
-// dialSocket makes all connections use a Unix socket and returns the endpoint URL to use.
+// All connections use the Unix socket.
 func (s *service) dialSocket(path string) (endpoint string) {
 	s.transport.Proxy = nil
 	s.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -177,5 +176,5 @@ func (s *service) dialSocket(path string) (endpoint string) {
 	return "http://localhost"
 }
 
-// keepRedirect returns redirects to the caller, because a signature is valid for one host only.
+// Redirects go back to the caller, because a signature is valid for one host only.
 func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -21,7 +21,7 @@ func newServiceScaling(cfg sdk.Config, shared service, endpoint string) serviceS
 	return serviceScaling{shared, newClient(api)}
 }
 
-// isRegistered reports whether Application Auto Scaling controls the service's number of tasks.
+// A registered service's number of tasks is controlled by Application Auto Scaling.
 func (s *serviceScaling) isRegistered(ctx context.Context, cluster, name string) (bool, error) {
 	resource := "service/" + cluster + "/" + name
 	out, err := s.api.get().DescribeScalableTargets(ctx, &applicationautoscaling.DescribeScalableTargetsInput{

@@ -39,8 +39,7 @@ type SQS struct {
 // Close closes idle connections.
 func (s *SQS) Close() { s.service.close() }
 
-// sqsConnections is the number of idle connections to keep. A worker makes at most 64 concurrent receives and about
-// as many deletes.
+// A worker makes at most 64 concurrent receives and about as many deletes.
 const sqsConnections = 128
 
 // OpenSQS creates a client from the AWS configuration. The endpoint can be unix:PATH.
@@ -75,8 +74,7 @@ func (s *SQS) corrupted(c Corruption) {
 	}
 }
 
-// site returns the endpoint of a queue. The region in a URL or ARN takes precedence; a configured endpoint replaces
-// only the address.
+// The region in a URL or ARN takes precedence; a configured endpoint replaces only the address.
 func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	o := s.api.Options()
 	base := o.BaseEndpoint
@@ -131,7 +129,7 @@ func (w site) setEndpoint(o *sqs.Options) {
 	o.Region, o.BaseEndpoint = w.region, &base
 }
 
-// maxAnswer is the maximum size of a response: ten messages of the maximum size with every character escaped.
+// Ten messages of the maximum size with every character escaped.
 const maxAnswer = 10 * 6 << 20
 
 type site struct {
@@ -144,13 +142,13 @@ type call struct {
 	site   *site
 	action string
 	body   []byte
-	// timeout applies to each attempt.
+	// Of each attempt.
 	timeout time.Duration
 	// once prevents a retry if the first attempt may have had an effect.
 	once bool
 }
 
-// perform makes the call and passes the response's body to read, which must not retain it.
+// read must not retain the response's body.
 func (s *SQS) perform(ctx context.Context, call call, read func(body []byte) error) error {
 	err := s.retries.do(ctx, call.once, func(offset time.Duration) error { return s.attempt(ctx, call, offset, read) })
 	return explain(ctx, call.site.queue, call.site.endpoint.Host, err)
@@ -175,7 +173,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 		buffer = new([]byte)
 	}
 	defer func() {
-		if cap(*buffer) <= 1<<20 { // do not reuse exceptionally large buffers
+		if cap(*buffer) <= 1<<20 { // not exceptionally large buffers
 			s.buffers.Put(buffer)
 		}
 	}()
@@ -195,7 +193,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	return nil
 }
 
-// request builds a request whose body no lower layer can rewind and send again.
+// No lower layer can rewind the request's body and send it again.
 func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Request, error) {
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
@@ -267,7 +265,7 @@ func newRefusal(resp *http.Response, body []byte) *refusal {
 	return r
 }
 
-// readRefusal decodes an error response. It returns empty strings if the format is unknown.
+// readRefusal returns empty strings if the format is unknown.
 func readRefusal(buf []byte) (shape, message string) {
 	r := sqswire.NewReader(string(buf), answerLimits)
 	r.Object(func(name string) {

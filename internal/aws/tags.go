@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// environmentTag is the tag with the environment's name on every AWS resource that tendril creates.
+// Every AWS resource that tendril creates has this tag with the environment's name.
 const environmentTag = "tendril:environment"
 
 // Tags returns the tags of a resource that belongs to environment.
@@ -38,7 +38,7 @@ func (q *Queue) Tags(ctx context.Context) (map[string]string, error) {
 // TableInfo describes a DynamoDB table.
 type TableInfo struct {
 	ARN string
-	// Items is updated by DynamoDB about every six hours.
+	// DynamoDB updates Items about every six hours.
 	Items int64
 	Tags  map[string]string
 }
