@@ -19,10 +19,8 @@ import (
 
 // Options configure an [App]. All fields except Bundle, Command and Shared are required.
 type Options struct {
-	// Settings returns the current settings.
 	Settings func() *config.Settings
-	// Bundle is the folder of the first version, or nil. Command is the app's program and arguments. It is empty if
-	// the bundle's Procfile defines the command.
+	// Bundle is the folder of the first version, or nil. Command is empty if the bundle's Procfile defines it.
 	Bundle  *bundle.Bundle
 	Command []string
 	// Shared identifies the first version if it is deployed to all instances.
@@ -37,21 +35,20 @@ type Options struct {
 	Hurry    context.Context // once done, every stop is immediate
 	Draining <-chan struct{} // closed when shutdown begins
 	Ready    chan struct{}   // closed when the app first becomes ready
-	// Changing holds one token. Only the token's holder may change versions, settings and tasks.
+	// Only the holder of Changing's one token may change versions, settings and tasks.
 	Changing chan struct{}
 	// Gate opens or closes the gates of the workers that deliver to the app.
 	Gate func(open bool, reason string)
 	// Failed reports that the app failed too often or was not ready in time.
 	Failed func(error)
-	// DrainTimeout returns how long a retired replica may take to finish its deliveries.
+	// DrainTimeout is how long a retired replica may take to finish its deliveries.
 	DrainTimeout func() time.Duration
-	// Check validates the bundle of a new version.
-	Check func(*bundle.Bundle) error
+	Check        func(*bundle.Bundle) error
 	// Change compares the settings of a new version's bundle with the current ones. Apply puts a change into effect;
 	// with newReplicas, only for new replicas.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
-	// Facts stores the values that get-config prints for each version. It may be nil.
+	// Facts may be nil.
 	Facts Facts
 	// ClaimCommands claims the right to run a version's leader_only commands. It blocks while another instance runs
 	// them, and returns nil if another instance has run them. All instances pass the same version text.
@@ -62,7 +59,7 @@ type Options struct {
 
 // Facts stores the values that get-config prints, by version number. Only Environ is safe for concurrent use.
 type Facts interface {
-	// Publish writes or replaces a version's values. A nil s means the current settings.
+	// A nil s means the current settings.
 	Publish(version int, b *bundle.Bundle, s *config.Settings) error
 	// Serve selects the version whose values get-config prints outside of steps and processes.
 	Serve(version int) error
@@ -100,7 +97,7 @@ type App struct {
 	run        context.Context // done once the app is stopped for good
 	endRun     context.CancelFunc
 	background sync.WaitGroup
-	first      int           // number of the version at startup
+	first      int           // version at startup
 	startHooks chan struct{} // closed once the hooks after the first start have run
 }
 
@@ -204,7 +201,7 @@ func (a *App) Stop(context.Context) error {
 	return err
 }
 
-// awaitSteps waits for running hooks, which could leave more processes behind.
+// Running hooks could leave more processes behind.
 func (a *App) awaitSteps() {
 	done := make(chan struct{})
 	go func() { a.background.Wait(); close(done) }()
@@ -232,8 +229,7 @@ func (a *App) watchReadiness() {
 	}
 }
 
-// afterFirstReady runs the hooks after the first start. It skips them if a later version was the first to become
-// ready.
+// The hooks are skipped if a later version was the first to become ready.
 func (a *App) afterFirstReady(v version) {
 	defer close(a.startHooks)
 	select {
@@ -323,7 +319,7 @@ func (a *App) Serving() []supervisor.Status {
 	return append(replicas, helpers...)
 }
 
-// Draining is the state of a process that finishes its deliveries and gets no new ones.
+// Draining processes finish their deliveries and get no new ones.
 const Draining supervisor.State = "draining"
 
 // Processes describes all processes: replicas, draining replicas, the replica for quarantined messages, and helpers.

@@ -11,9 +11,9 @@ import (
 
 var errNoReplica = errors.New("no replica of the app is ready")
 
-// balancer tracks all replicas and selects one for each delivery.
+// balancer selects a replica for each delivery.
 type balancer struct {
-	// port is the first replica's port; 0 means any free port. freePort finds ports for the other replicas.
+	// The first replica's port may be 0 for any free one; freePort finds those of the others.
 	port     int
 	freePort func() (int, error)
 	// changed is called, in order, each time deliveries become possible or impossible. It may be nil and must not
@@ -31,7 +31,7 @@ func newBalancer(port int, freePort func() (int, error)) *balancer {
 	return &balancer{port: port, freePort: freePort, updated: make(chan struct{})}
 }
 
-// add creates a replica with a free port and the lowest free number. The replica is neither ready nor admitted.
+// The new replica is neither ready nor admitted.
 func (b *balancer) add(v version) (*replica, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *replica) isReady() (ready bool, reason string) {
 	return r.ready, r.reason
 }
 
-// replace admits and retires replicas in one step, so that deliveries are always possible.
+// Replicas are admitted and retired in one step, so that deliveries are always possible.
 func (b *balancer) replace(retired, admitted []*replica) {
 	b.change(func() {
 		for _, r := range admitted {
@@ -76,7 +76,7 @@ func (b *balancer) replace(retired, admitted []*replica) {
 	})
 }
 
-// retire marks a replica as retired. The caller holds the balancer's lock.
+// The caller holds the balancer's lock.
 func (r *replica) retire() {
 	if r.retired {
 		return
@@ -118,8 +118,8 @@ func (b *balancer) remove(r *replica) {
 	})
 }
 
-// acquire assigns a delivery to the ready replica with the fewest deliveries, until release is called. If no replica
-// is ready, it waits up to limit and then returns [errNoReplica].
+// acquire takes the ready replica with the fewest deliveries, until release is called. If no replica is ready, it
+// waits up to limit and then returns [errNoReplica].
 func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, error) {
 	var timeout <-chan time.Time
 	for {
@@ -140,8 +140,7 @@ func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, 
 	}
 }
 
-// leastBusy assigns a delivery to the ready replica with the fewest deliveries. If no replica is ready, it returns a
-// channel that is closed at the next change.
+// If no replica is ready, updated is closed at the next change.
 func (b *balancer) leastBusy() (best *replica, updated <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +184,6 @@ func (b *balancer) state() (open bool, reason string) {
 	return false, reason
 }
 
-// change calls do, then calls changed if deliveries became possible or impossible.
 func (b *balancer) change(do func()) {
 	b.calls.Lock()
 	defer b.calls.Unlock()

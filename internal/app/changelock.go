@@ -22,8 +22,7 @@ func isAborted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), 
 // changeLock allows one change at a time. A deployment cancels a change of size or a restart in progress; other
 // concurrent changes are rejected.
 type changeLock struct {
-	token chan struct{} // only the token's holder may make a change
-	// stopping is done once the app is stopping.
+	token    chan struct{} // its holder may make a change
 	stopping context.Context
 	endNow   context.CancelFunc
 
@@ -47,9 +46,9 @@ const (
 	toDeploy
 )
 
-// begin starts a change; the caller must call end when it is finished. A deployment waits for a start and cancels a
-// change of size. Otherwise begin returns [ErrBusy] while another change is in progress. The cause of the returned
-// context is [ErrStopped] if the app stops, and [ErrBusy] if a deployment cancels the change.
+// The caller must call end. A deployment waits for a start and cancels a change of size. Otherwise begin returns
+// [ErrBusy] while another change is in progress. The cause of the returned context is [ErrStopped] if the app stops,
+// and [ErrBusy] if a deployment cancels the change.
 func (l *changeLock) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(l.stopping, func() { cancel(ErrStopped) })
@@ -76,7 +75,7 @@ func (l *changeLock) stop() (end func()) {
 	return func() { l.release(toDeploy) }
 }
 
-// acquire takes the token. A deployment cancels a lesser change and waits for it to end.
+// A deployment cancels a lesser change and waits for it to end.
 func (l *changeLock) acquire(ctx context.Context, kind changeKind, giveUp context.CancelCauseFunc) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +107,6 @@ func (l *changeLock) acquire(ctx context.Context, kind changeKind, giveUp contex
 	return err
 }
 
-// release returns the token.
 func (l *changeLock) release(kind changeKind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -74,8 +74,7 @@ func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool
 	return api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
 }
 
-// reopen opens the serving version again, with the changed files. If only settings changed, it keeps the build
-// results.
+// If only settings changed, reopen keeps the build results.
 func (a *App) reopen(v version, files []string) (next version, err error) {
 	settings := areSettings(files)
 	isSame := func() bool { return next.bundle.SameCommands(v.bundle) && a.opts.sameMachine(next.bundle, v.bundle) }
@@ -100,7 +99,7 @@ func (a *App) reopen(v version, files []string) (next version, err error) {
 	return a.importVersion(v.origin.source, nil)
 }
 
-// replaceFiles copies the named files from another folder. It deletes those that are missing there.
+// Files that are missing in from are deleted.
 func replaceFiles(dir, from string, names []string) error {
 	for _, name := range names {
 		path := filepath.Join(dir, name)
@@ -125,8 +124,8 @@ func replaceFiles(dir, from string, names []string) error {
 	return nil
 }
 
-// importVersion creates a version from an archive or a copy of a folder. A non-nil change function modifies the files
-// before they are read.
+// importVersion unpacks an archive or copies a folder. A non-nil change function modifies the files before they are
+// read.
 func (a *App) importVersion(source string, change func(dir string) error) (v version, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
@@ -137,7 +136,7 @@ func (a *App) importVersion(source string, change func(dir string) error) (v ver
 		copied = fileStamps(source)
 		b, err := bundle.Open(source)
 		if err == nil {
-			err = a.opts.Check(b) // includes a check for files that other users can write, which a copy would hide
+			err = a.opts.Check(b) // also rejects files that other users can write, which a copy would hide
 		}
 		if err != nil {
 			return version{}, Refused(err)
@@ -174,8 +173,7 @@ func (a *App) openCopy(dir, source string, isArchive bool, change func(dir strin
 	return a.open(dir, source)
 }
 
-// SourceFolder returns the folder that the serving version runs in or was copied from. It returns "" if there isn't
-// any.
+// SourceFolder returns the folder that the serving version runs in or was copied from, or "".
 func (a *App) SourceFolder() string {
 	if v := a.replicas.current(); v.copied == nil || !isFolder(v.origin.source) {
 		return v.dir()
@@ -183,7 +181,7 @@ func (a *App) SourceFolder() string {
 	return a.replicas.current().origin.source
 }
 
-// open opens a version's folder and compares its settings with the current ones. archive may be "".
+// archive may be "".
 func (a *App) open(path, archive string) (v version, err error) {
 	err = errors.Join(Share(a.opts.Settings(), path, false), bundle.LetEverybodyPass(a.opts.Settings().DataDir, path))
 	if err != nil {
@@ -237,7 +235,7 @@ func (a *App) prune(v version) {
 	}
 	var inUse []string
 	for _, r := range a.replicas.balancer.find(func(*replica) bool { return true }) {
-		inUse = append(inUse, r.version.dir()) // includes draining versions, and copies replaced by one with other settings
+		inUse = append(inUse, r.version.dir()) // also draining versions, and copies replaced by one with other settings
 	}
 	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {
 		a.opts.Log.Warn("old versions not removed", "err", err)
@@ -260,8 +258,8 @@ func Refused(err error) error {
 	return refusal
 }
 
-// deploy runs a version's steps and starts its replicas. Once all are ready, deliveries switch to them, and the
-// previous replicas drain in the background. If anything fails before the switch, the previous version keeps serving.
+// Once all replicas of a version are ready, deliveries switch to them, and the previous replicas drain in the
+// background. If anything fails before the switch, the previous version keeps serving.
 func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, error) {
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
@@ -358,14 +356,13 @@ func (a *App) finish(ctx context.Context, v version) error {
 	return nil
 }
 
-// untilStop returns a context that is also canceled when the app stops, with the cause [ErrStopped].
+// If the app stops, the cause of the context is [ErrStopped].
 func (a *App) untilStop(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.run, func() { cancel(ErrStopped) })
 	return ctx, func(cause error) { stop(); cancel(cause) }
 }
 
-// fail ends the deployment in the given state and returns the error for the console.
 func (a *App) fail(ctx context.Context, state string, err error) error {
 	a.deployments.end(state, err)
 	failed := &api.DeployError{Switched: state == api.DeployFailed, Stopped: isStopped(ctx),

@@ -22,7 +22,7 @@ type deployments struct {
 	over  chan struct{}
 }
 
-// last returns the deployment in progress or else the last one, or nil. The caller holds the lock.
+// The caller holds the lock.
 func (d *deployments) last() *api.Deployment {
 	if len(d.all) == 0 {
 		return nil
@@ -74,7 +74,6 @@ func (d *deployments) end(state string, err error) {
 	})
 }
 
-// cancel implements [App.Abort].
 func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {
 	d.mu.Lock()
 	last := d.last()

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	brokenAfter    = 10     // different messages in a row that must crash the app for it to count as broken
-	maxQuarantined = 10_000 // maximum number of messages remembered
+	brokenAfter    = 10     // if so many different messages in a row crash the app, it is broken
+	maxQuarantined = 10_000 // messages remembered
 )
 
 // detector identifies messages that crash the app. Its methods are safe for concurrent use.
@@ -20,15 +20,15 @@ type detector struct {
 
 	mu          sync.Mutex
 	quarantined map[string]*crashRecord
-	streak      int // different messages that crashed the app since the last successful one
+	streak      int // different messages that crashed the app since the last success
 	broken      bool
-	// idle is true while nothing is quarantined and streak is 0. Most deliveries then need no lock.
+	// Most deliveries need no lock, because nothing is quarantined and streak is 0.
 	idle atomic.Bool
 }
 
 type crashRecord struct {
 	since   time.Time
-	crashes int // crashes with this message as the only one in flight
+	crashes int // with this message as the only one in flight
 }
 
 func newDetector(log *slog.Logger) *detector {
@@ -54,9 +54,9 @@ func (d *detector) isBroken() bool {
 
 // PoisonStatus reports how many messages crash the app.
 type PoisonStatus struct {
-	Quarantined int  // messages that are delivered alone
-	Poison      int  // of these, messages that crashed the app when delivered alone
-	Broken      bool // whether the app crashes on every message
+	Quarantined int  // delivered alone
+	Poison      int  // crashed the app when delivered alone
+	Broken      bool // every message crashes the app
 }
 
 func (d *detector) poison() PoisonStatus {
@@ -71,7 +71,7 @@ func (d *detector) poison() PoisonStatus {
 	return s
 }
 
-// crashed records a crash with these messages in flight. A message that was alone is poison; several are quarantined.
+// A message that was alone during the crash is poison; several are quarantined.
 func (d *detector) crashed(ids []string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,8 +94,7 @@ func (d *detector) crashed(ids []string, now time.Time) {
 	}
 }
 
-// survived records a delivery that did not crash the app. alone means that the replica had no other message, so this
-// message leaves the quarantine.
+// alone means that the replica had no other message, so this message leaves the quarantine.
 func (d *detector) survived(id string, alone bool) {
 	if d.idle.Load() {
 		return

@@ -10,12 +10,6 @@
 //	                                              '- yes -> admit 2, retire 1 (drain), stop 1
 //	scale:  out: start, ready, admit.  in: retire (drain), stop.
 //
-// [App] opens versions, runs their hooks and records deployments. The replica set starts and stops replicas, and tells the
-// balancer which ones take deliveries. A [Route] delivers a queue's messages to them. The gate opens the workers'
-// gates while a replica is ready.
-//
-// # Poison messages
-//
 // When a replica crashes, any message it had in flight may be the cause. To keep harmless messages from being
 // dead-lettered along with it, all of them are quarantined and delivered alone, to a replica of their own. A crash
 // then identifies exactly one message, and the other replicas keep working. A message that survives leaves the
@@ -26,7 +20,7 @@
 //
 //   - A replica is stopped only when it has no deliveries, or when draining exceeded its limit.
 //   - Only one change (start, scale, restart, deploy) runs at a time; another one fails with [ErrBusy]. But a deployment
-//     cancels a change of size. Retired replicas drain in the background.
+//     cancels a change of size.
 //   - Deliveries switch to a version only while all of its replicas are ready at the same time.
 //   - A failed deployment leaves the previous replicas serving and none of its own running.
 //   - Helpers, the processes without deliveries, run once per version. The previous ones exit before the next ones start.

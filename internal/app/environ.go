@@ -12,23 +12,24 @@ import (
 	"tendril/internal/supervisor/notify"
 )
 
-// localCredential is both access key and secret key for an embedded queue on loopback, which accepts any.
+// An embedded queue on loopback accepts any access key and secret key.
 const localCredential = "tendril"
 
 // Queue describes the queue that the app's variables refer to.
 type Queue struct {
-	// Endpoint is the URL of the embedded queue's endpoint. It is "" on Amazon SQS, where the app's SDK determines
-	// region and credentials.
+	// Endpoint is that of the embedded queue; "" on Amazon SQS, where the app's SDK determines region and
+	// credentials.
 	Endpoint, Region string
-	Name, URL        string // name and URL of the queue with the worker
-	// AccessKeyID and SecretAccessKey are credentials for the embedded queue. They are "" if it accepts any.
+	Name, URL        string // of the queue with the worker
+	// Credentials for the embedded queue; "" if it accepts any.
 	AccessKeyID, SecretAccessKey string
 }
 
 // Environ returns the complete environment of an app process. It removes tendril's own settings from base. It adds
-// the bundle's properties and links unless base sets them, and sets the variables for the port and the queue. Like its
-// script activate, it puts the bundle's Python virtual environment first unless one is already active. b may be nil. linked returns the URL of a link's queue, or "". Credentials in base remain, because the app may use them
-// for other services.
+// the bundle's properties and links unless base sets them, and sets the variables for the port and the queue. Like
+// its script activate, it puts the bundle's Python virtual environment first unless one is already active. b may be
+// nil. linked returns the URL of a link's queue, or "". Credentials in base remain, because the app may use them for
+// other services.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
 	env := notify.WithoutVariables(base)
 	set := func(name, value string) {

@@ -34,7 +34,7 @@ func (a *App) serveFacts(v version) {
 	}
 }
 
-// removeFacts removes a version's get-config values once it has no more processes.
+// A version's get-config values are needed until it has no more processes.
 func (a *App) removeFacts(number int) {
 	if a.opts.Facts == nil || a.replicas.current().facts == number {
 		return
@@ -50,7 +50,7 @@ func (a *App) removeFacts(number int) {
 	}
 }
 
-// environ returns the environment variables of a version's process. asApp is true for processes of the app's user.
+// asApp is true for processes of the app's user.
 func (o *Options) environ(v version, port int, asApp bool) []string {
 	env := o.Environ(v.bundle, port)
 	if o.Facts == nil {

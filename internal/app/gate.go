@@ -7,7 +7,6 @@ import (
 
 // gate reports the app's readiness to the workers. It stays open while an app that was ready is briefly unready.
 type gate struct {
-	// isOpen is the balancer's method.
 	pass   func(open bool, reason string)
 	isOpen func() (open bool, reason string)
 	ready  chan struct{} // closed when the app first becomes ready
@@ -16,8 +15,7 @@ type gate struct {
 	timer *time.Timer
 }
 
-// change opens or closes the gate. Once the app has been ready, the gate closes only if it stays unready for
-// notReadyWait.
+// Once the app has been ready, the gate closes only if it stays unready for notReadyWait.
 func (g *gate) change(open bool, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,7 +35,7 @@ func (g *gate) change(open bool, reason string) {
 	default:
 		var timer *time.Timer
 		timer = time.AfterFunc(notReadyWait, func() {
-			g.mu.Lock() // keeps the gate from opening between the check and the closing
+			g.mu.Lock() // the gate must not open between the check and the closing
 			defer g.mu.Unlock()
 			if open, reason := g.isOpen(); !open && g.timer == timer {
 				g.pass(false, reason)

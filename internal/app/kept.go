@@ -21,10 +21,10 @@ import (
 // VersionsFile is the file in the data directory that lists the deployed versions.
 const VersionsFile = "app-versions.json"
 
-// maxVersions is the maximum number of versions in the list. Fewer archives are kept; see package bundle.
+// Versions in the list. Fewer archives are kept; see package bundle.
 const maxVersions = 20
 
-// keptVersions lists the deployed versions in order. Each folder has one entry: the last version deployed from it.
+// Each folder has one entry: the last version deployed from it.
 type keptVersions struct {
 	path string // "" if nothing is stored on disk
 	log  *slog.Logger
@@ -37,7 +37,7 @@ type storedVersions struct {
 	Versions []api.AppVersion `json:"versions"`
 }
 
-// open reads the file. The next deployment replaces an unreadable file.
+// The next deployment replaces an unreadable file.
 func (k *keptVersions) open() {
 	if k.path == "" {
 		return
@@ -64,8 +64,8 @@ func (k *keptVersions) open() {
 	k.all = stored.Versions
 }
 
-// folderPath returns the path of a stored folder. Folders in the data directory are stored as relative paths, so that
-// the directory can be moved. Older files contain absolute paths.
+// Folders in the data directory are stored as relative paths, so that the directory can be moved. Older files contain
+// absolute paths.
 func (k *keptVersions) folderPath(folder string) string {
 	dir := k.dir()
 	if folder != "" && !filepath.IsAbs(folder) {
@@ -119,7 +119,7 @@ func (k *keptVersions) add(v api.AppVersion) {
 	}
 }
 
-// withVersion adds v to the list. It replaces an earlier version with the same folder or command.
+// An earlier version with the same folder or command is replaced.
 func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	all = slices.DeleteFunc(slices.Clone(all), func(old api.AppVersion) bool {
 		if old.Number == v.Number {
@@ -136,7 +136,7 @@ func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	return all[max(len(all)-maxVersions, 0):]
 }
 
-// list returns the versions, newest first, except those whose folder was deleted. live is the serving version's
+// The newest version comes first; versions whose folder was deleted are left out. live is the serving version's
 // number.
 func (k *keptVersions) list(live int) []api.AppVersion {
 	k.mu.Lock()
@@ -159,7 +159,7 @@ func folderSize(dir string) (size int64) {
 	files := 0
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // deleted in the meantime, or unreadable
+			return nil // deleted meanwhile, or unreadable
 		}
 		if info, err := d.Info(); err == nil {
 			size += info.Size()
@@ -178,7 +178,7 @@ type origin struct {
 	// folders.
 	source string
 	isCopy bool
-	// of is the number of the version that a rollback restored, or 0.
+	// The version that a rollback restored, or 0.
 	of int
 	by string
 }
@@ -203,7 +203,7 @@ func firstOrigin(o *Options) origin {
 	return from
 }
 
-// RollBack replaces the serving version with an earlier one by number. Number 0 means the previous version.
+// RollBack replaces the serving version with an earlier one. Number 0 means the previous version.
 func (a *App) RollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
@@ -237,7 +237,7 @@ func (a *App) recordServing(v version) {
 	a.versions.add(listEntry)
 }
 
-// recordFailed records a version that never served. It deletes the version's copy.
+// recordFailed records a version that never served, and deletes its copy.
 func (a *App) recordFailed(ctx context.Context, v version, cause error) {
 	if v.unpacked {
 		a.removeCopy(v.dir())

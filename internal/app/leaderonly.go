@@ -27,14 +27,13 @@ const finishLimit = 15 * time.Second
 
 type leaderCommands struct {
 	opts   *Options
-	digest string // hash that identifies the version
+	digest string // identifies the version
 	left   int    // commands not yet run
 	asked  bool
 	claim  CommandClaim // nil before the first command, and if another instance has run the commands
 }
 
-// leaderCommandsOf prepares a version's leader_only commands. The version is identified by a hash of its files before
-// the steps run.
+// A hash of the files before the steps run identifies the version.
 func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCommands, error) {
 	l := &leaderCommands{opts: s.opts}
 	for i := range steps {
@@ -50,7 +49,7 @@ func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCo
 	return l, err
 }
 
-// run runs a step. It skips a leader_only step that another instance has run.
+// A leader_only step that another instance has run is skipped.
 func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(context.Context) error) (err error) {
 	if !step.LeaderOnly {
 		return run(ctx)
@@ -83,7 +82,7 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 	return claim.Finish(ctx, true)
 }
 
-// giveUp lets another instance run the commands, unless all have run here.
+// Another instance may run the commands, unless all have run here.
 func (l *leaderCommands) giveUp() {
 	if l.claim == nil {
 		return
@@ -96,7 +95,7 @@ func (l *leaderCommands) giveUp() {
 	}
 }
 
-// contentDigest hashes a folder's files, ignoring folders that apps and steps write to.
+// contentDigest ignores folders that apps and steps write to.
 func contentDigest(dir string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

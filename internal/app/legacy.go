@@ -15,8 +15,8 @@ import (
 // active only if machine sections are applied and either this version has some or an earlier one left hooks.
 type legacyPlatform struct {
 	settings *config.Settings
-	hooks    string // folder of the hooks
-	apps     string // folder of the links "current" and "staging"
+	hooks    string
+	apps     string // of the links "current" and "staging"
 }
 
 func newLegacyPlatform(s *config.Settings) *legacyPlatform {
@@ -31,8 +31,7 @@ func (l *legacyPlatform) isOn(v version) bool {
 	return err == nil || v.bundle.Machine.Content != ""
 }
 
-// steps returns a version's hooks before or after its start. Before the start, it also links /var/app/staging to the
-// version.
+// Before the start, steps also links /var/app/staging to the version.
 func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 	if !l.isOn(v) {
 		return nil, nil
@@ -77,7 +76,7 @@ func (l *legacyPlatform) link(name string, v version) error {
 	return os.Rename(fresh, path)
 }
 
-// linkGetConfig installs this program as get-config if the bundle calls it and the machine does not have it.
+// This program is installed as get-config if the bundle calls it and the machine does not have it.
 func linkGetConfig(b *bundle.Bundle) error {
 	if os.Geteuid() != 0 || !b.NamesGetConfig() {
 		return nil

@@ -28,7 +28,7 @@ func (o *Options) sameMachine(b, other *bundle.Bundle) bool {
 	return o.Settings().MachineSections != config.MachineApply || b.Machine.Content == other.Machine.Content
 }
 
-// prepareMachine applies a version's machine sections and stops at the first failure. The error is a [*stepError].
+// The first failure ends the preparation. The error is a [*stepError].
 func (s *stepRunner) prepareMachine(ctx context.Context, v version, after bool) error {
 	if after || !s.opts.appliesMachine(v) {
 		return nil
@@ -76,7 +76,6 @@ type machineSystem struct {
 	detached bool
 }
 
-// Run implements [machine.System].
 func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error) {
 	p := supervisor.Process{Name: "step", Argv: c.Argv, Dir: cmp.Or(c.Dir, "/"), OneOutput: !c.Quiet,
 		OutputWait: outputWait, Detached: m.detached}
@@ -106,7 +105,6 @@ func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error
 	return answer.String(), err
 }
 
-// Has implements [machine.System].
 func (m *machineSystem) Has(program string) bool {
 	if filepath.IsAbs(program) {
 		_, err := os.Stat(program)

@@ -13,15 +13,15 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// pidFile maintains a file with the process ID of the serving version's first replica. The ID in the file is never used
-// to signal a process, because it may have been reused.
+// pidFile maintains a file with the process ID of the serving version's first replica. The ID in the file is never
+// used to signal a process, because it may have been reused.
 type pidFile struct {
-	path string // "" if there is no file
+	path string // "" without a file
 	log  *slog.Logger
 
 	mu      sync.Mutex
 	owner   *replica
-	pids    map[*replica]int // process IDs of running replicas
+	pids    map[*replica]int // of running replicas
 	written int
 }
 
@@ -29,7 +29,7 @@ func newPIDFile(path string, log *slog.Logger) *pidFile {
 	return &pidFile{path: path, log: log, pids: map[*replica]int{}}
 }
 
-// started records a process. The first replica to start owns the file.
+// The first replica to start owns the file.
 func (p *pidFile) started(r *replica, pid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *pidFile) setOwner(r *replica) {
 	p.update()
 }
 
-// update writes the owner's process ID to the file, or removes the file if the owner has none.
+// The file is removed if the owner has no process.
 func (p *pidFile) update() {
 	pid := p.pids[p.owner]
 	if p.path == "" || pid == p.written {
@@ -68,12 +68,11 @@ func (p *pidFile) update() {
 	p.written = pid
 }
 
-// remove removes the file if it still contains the process ID that was written. It does not block if the file is a
-// FIFO.
+// remove keeps a file with another process ID. It does not block if the file is a FIFO.
 func (p *pidFile) remove() {
 	file, err := os.OpenFile(p.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return // already removed, or owned by another user
+		return // already removed, or another user's
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {

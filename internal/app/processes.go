@@ -17,7 +17,7 @@ import (
 const RetryGivenUp = time.Minute
 
 const (
-	restartMin = 100 * time.Millisecond // delay before the first restart; doubled for each further restart
+	restartMin = 100 * time.Millisecond // doubled for each further restart
 	readyLate  = 10 * time.Second
 )
 
@@ -35,7 +35,7 @@ type supervised struct {
 	opts     *Options
 	detector *detector
 	pid      *pidFile
-	// gaveUp is called when a process has failed too often. The replica is nil for a helper.
+	// gaveUp gets a nil replica for a helper.
 	gaveUp func(*replica, *supervisor.FailedError)
 }
 
@@ -73,7 +73,7 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 	return s.start(ctx, list, nil)
 }
 
-// start starts a replica's processes, or the helpers if r is nil.
+// start starts the helpers if r is nil.
 func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *replica) (processes, error) {
 	set := s.opts.Settings()
 	opts := &supervisor.Options{
@@ -103,12 +103,12 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 	return all, nil
 }
 
-// excused reports whether a message probably caused the exit, which then does not count as a failure.
+// An exit that a message probably caused is not a failure.
 func (s *supervised) excused(r *replica) bool {
 	return r.causedByMessage.Load() && !s.detector.isBroken()
 }
 
-// checkOf returns a replica's readiness check. The replica's port replaces the one in the configured health check.
+// The replica's port replaces the one in the configured health check.
 func checkOf(healthcheck string, port int) (supervisor.Check, error) {
 	if healthcheck == "" {
 		return supervisor.Check{Port: port}, nil

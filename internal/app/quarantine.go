@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	quarantineIdle  = time.Minute            // how long the replica keeps running after its last message
-	quarantinePause = 200 * time.Millisecond // delay before an undelivered message is retried
+	quarantineIdle  = time.Minute            // after the last message
+	quarantinePause = 200 * time.Millisecond // before an undelivered message is retried
 )
 
 // quarantine delivers messages one at a time to a separate replica.
@@ -26,7 +26,7 @@ type quarantine struct {
 	used    time.Time
 }
 
-// deliver delivers one message, or postpones it if the replica is busy.
+// If the replica is busy, the message is postponed.
 func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result) queue.Result {
 	if !q.using.TryLock() {
 		return queue.Result{Outcome: queue.Postponed, Reason: "waiting to be delivered alone",
@@ -81,7 +81,7 @@ func (q *quarantine) running() *replica {
 	return q.replica
 }
 
-// stop stops the replica within its grace period. Its supervisor reports processes that survive SIGKILL.
+// The replica's supervisor reports processes that survive SIGKILL.
 func (q *quarantine) stop() {
 	q.mu.Lock()
 	r := q.replica
@@ -92,7 +92,7 @@ func (q *quarantine) stop() {
 	}
 }
 
-// stopUnused stops the replica unless it is in use. Otherwise the delivery in progress notices the new version.
+// A delivery in progress notices the new version itself.
 func (q *quarantine) stopUnused() {
 	if q.using.TryLock() {
 		q.stop()
@@ -100,8 +100,8 @@ func (q *quarantine) stopUnused() {
 	}
 }
 
-// restart stops the named replica; the next message starts a new one. It returns an error during a delivery, because
-// the exit would look like a crash.
+// The next message starts a new replica. restart returns an error during a delivery, because the exit would look like
+// a crash.
 func (q *quarantine) restart(name string) (found bool, err error) {
 	if r := q.running(); r == nil || r.name() != name {
 		return false, nil

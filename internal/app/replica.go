@@ -14,12 +14,11 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// processes are running processes of the app: those of a replica, or a version's helpers.
+// processes are those of a replica, or a version's helpers.
 type processes interface {
 	Status() []supervisor.Status
-	// Restart stops the named process and starts it again.
 	Restart(ctx context.Context, name string) error
-	// Stop stops all processes. ctx limits their grace period.
+	// ctx limits the grace period.
 	Stop(ctx context.Context) error
 }
 
@@ -30,19 +29,19 @@ type replica struct {
 	processes    processes
 	output       lastLines
 
-	// The fields below are guarded by the balancer's lock.
+	// The balancer's lock guards the fields below.
 	admitted, ready, retired bool
-	reason                   string // why the replica is not ready
+	reason                   string // why it is not ready
 	inWork                   int
 	idle                     chan struct{} // closed once the replica is retired and has no deliveries
 
-	stopping atomic.Bool // Stop was called
+	stopping atomic.Bool
 	// wasReady means that the replica may have received messages. causedByMessage means that a message probably
 	// caused its last exit.
 	wasReady, causedByMessage atomic.Bool
 
 	mu          sync.Mutex
-	exits       int            // number of unexpected exits
+	exits       int            // unexpected ones
 	failure     error          // why restarts were given up
 	messages    map[string]int // deliveries in flight by message ID
 	exited      chan struct{}  // closed on an unexpected exit, then replaced
@@ -64,7 +63,7 @@ func (r *replica) name() string {
 	return fmt.Sprintf("%s-%d", bundle.MainProcess, r.number)
 }
 
-// notReadyReason returns the result of the last failed check. Without one, it returns known.
+// Without a failed check, known is returned.
 func (r *replica) notReadyReason(known string) string {
 	for _, st := range r.processes.Status() {
 		if !st.Ready && st.Reason != "" {
@@ -74,7 +73,7 @@ func (r *replica) notReadyReason(known string) string {
 	return known
 }
 
-// giveUp records the reason for giving up, if it is the first. The process is still restarted from time to time.
+// giveUp records the first reason. The process is still restarted from time to time.
 func (r *replica) giveUp(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +88,6 @@ func (r *replica) err() error {
 	return r.failure
 }
 
-// Stop stops the replica's processes and removes it from the balancer.
 func (r *replica) Stop(ctx context.Context) error {
 	r.stopping.Store(true)
 	err := r.processes.Stop(ctx)
@@ -115,7 +113,7 @@ func (r *replica) connection(route *Route) (*deliver.Client, error) {
 	return r.connections[route], nil
 }
 
-// disconnect closes a route's connections to the replica. The caller holds the lock.
+// The caller holds the lock.
 func (r *replica) disconnect(route *Route) {
 	if connection := r.connections[route]; connection != nil {
 		connection.Close()
@@ -123,7 +121,7 @@ func (r *replica) disconnect(route *Route) {
 	}
 }
 
-// begin records a message in flight. The returned channel is closed on an unexpected exit.
+// exited is closed on an unexpected exit.
 func (r *replica) begin(id string) (exited <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +140,7 @@ func (r *replica) end(id string) {
 
 const maxExits = 3
 
-// recordExit records an unexpected exit. It calls crashed with the messages in flight and wakes their deliveries.
+// On an unexpected exit, crashed gets the messages in flight, and their deliveries wake.
 func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 	if r.stopping.Load() {
 		return
@@ -162,27 +160,23 @@ func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 }
 
 const (
-	maxLastLines = 20   // lines kept per process
-	maxLastLine  = 1000 // bytes kept per line
+	maxLastLines = 20   // per process
+	maxLastLine  = 1000 // bytes
 )
 
 func (r *replica) failedStep(err error) error { return &stepError{r.name(), r.output.lines, err} }
 
-// stepError reports that a hook, build command or replica failed during a deployment.
 type stepError struct {
 	name   string
-	output func() []string // last lines of the step's output
+	output func() []string // last lines
 	err    error
 }
 
-// Error omits the step's output, which may contain secrets, because everyone with access to the console can see this
-// text.
+// Everyone with access to the console can see the text, so it omits the step's output, which may contain secrets.
 func (s *stepError) Error() string { return s.err.Error() }
 
-// Unwrap returns the cause of the failure.
 func (s *stepError) Unwrap() error { return s.err }
 
-// lastLines keeps the last lines of a process's output. The zero value is empty.
 type lastLines struct {
 	mu   sync.Mutex
 	kept []string

@@ -13,27 +13,24 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// errRolledBack means that the new version failed and the previous one is still serving.
 var errRolledBack = errors.New("the deployment was rolled back")
 
 type launcher interface {
-	// launch starts a replica's process. ctx limits only the start.
+	// launch's ctx limits only the start.
 	launch(ctx context.Context, v version, r *replica) (processes, error)
 	// helpers starts the processes that receive no deliveries. The result may be nil.
 	helpers(ctx context.Context, v version) (processes, error)
 }
 
-// replicaOptions configure a [replicaSet].
 type replicaOptions struct {
-	readyTimeout func() time.Duration // how long new replicas may take to become ready
-	// drainTimeout returns how long retired replicas may drain. The value can change.
+	readyTimeout func() time.Duration // for new replicas
+	// drainTimeout is for retired replicas and can change.
 	drainTimeout func() time.Duration
-	stopTimeout  func() time.Duration // maximum time to stop one replica
+	stopTimeout  func() time.Duration // of one replica
 	// Once hurry is done, every stop is immediate.
 	hurry context.Context
 	log   *slog.Logger
-	// starting, switching and switched report the progress of a deployment. They are not called concurrently and must
-	// not change the set.
+	// The progress of a deployment. The functions are not called concurrently and must not change the set.
 	starting, switching, switched func()
 	retired                       func(version)
 }
@@ -55,7 +52,7 @@ type replicaSet struct {
 // serving is an immutable snapshot. Only the holder of the change lock replaces it.
 type serving struct {
 	version  version
-	replicas []*replica // in the order in which they were started
+	replicas []*replica // in the order of their start
 	helpers  processes  // may be nil
 }
 
@@ -106,7 +103,7 @@ func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 	return replicas, helpers
 }
 
-// launchAll starts n replicas of v. After an error, it returns those that are running.
+// After an error, launchAll returns the replicas that are running.
 func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas []*replica, err error) {
 	for len(replicas) < n && ctx.Err() == nil {
 		// Starting a replica may take its full grace period to give up, so stop the others at the same time.
@@ -170,7 +167,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	}
 
 	s.now.Store(&serving{v, replicas, helpers})
-	limit := s.opts.drainTimeout() // the previous version's limit, before the new settings apply
+	limit := s.opts.drainTimeout() // before the new settings apply
 	s.opts.switching()
 	s.balancer.replace(old, replicas)
 	s.opts.switched()
@@ -195,8 +192,7 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	return nil
 }
 
-// replaceHelpers stops the helpers and starts those of v. It restarts the previous helpers if that fails or if a new
-// replica became unready in the meantime.
+// replaceHelpers restarts the previous helpers if that fails or if a new replica became unready in the meantime.
 func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
 	old := s.now.Load()
 	s.stopOne(old.helpers)
@@ -252,7 +248,7 @@ func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration)
 	}
 }
 
-// unready returns the first replica that is not ready, or nil. It returns an error if any replica was given up.
+// The error is for a replica that was given up.
 func unready(replicas []*replica) (late *replica, reason string, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
@@ -268,8 +264,8 @@ func unready(replicas []*replica) (late *replica, reason string, err error) {
 	return late, reason, nil
 }
 
-// scale changes the number of replicas to n, which is at least 1. It returns once new replicas are ready. Surplus
-// replicas drain in the background. The error is [ErrBusy] if a deployment canceled the change.
+// n is at least 1. scale returns once new replicas are ready; surplus ones drain in the background. The error is
+// [ErrBusy] if a deployment canceled the change.
 func (s *replicaSet) scale(ctx context.Context, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {
@@ -306,8 +302,8 @@ func (s *replicaSet) scale(ctx context.Context, n int) error {
 	return nil
 }
 
-// stop cancels a change in progress and stops all replicas and helpers, immediately once ctx is done. All deliveries
-// must have ended.
+// stop cancels a change in progress and stops everything, immediately once ctx is done. All deliveries must have
+// ended.
 func (s *replicaSet) stop(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.hurry)()
 	ctx, cancel := context.WithCancel(ctx)
@@ -331,7 +327,7 @@ func (s *replicaSet) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// retireAll drains replicas for at most limit. It stops each one as soon as it is idle.
+// Each replica drains for at most limit, and stops as soon as it is idle.
 func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(s.changes.stopping, limit)
 	defer cancel()
@@ -360,8 +356,7 @@ func (s *replicaSet) draining() []*replica {
 	return s.balancer.find(func(r *replica) bool { return r.retired })
 }
 
-// discard stops replicas that never received deliveries. It stops them concurrently, because each may take its full
-// grace period.
+// The replicas never received deliveries. They stop concurrently, because each may take its full grace period.
 func (s *replicaSet) discard(replicas []*replica) {
 	var all sync.WaitGroup
 	for _, r := range replicas {

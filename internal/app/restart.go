@@ -38,8 +38,8 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 	return now, err
 }
 
-// RestartAll restarts all processes of the serving version, one after the other. If one does not become ready, it is
-// still served by its predecessor, and RestartAll returns with the number of restarted processes.
+// RestartAll restarts all processes of the serving version, one after the other. If one does not become ready, its
+// predecessor still serves, and RestartAll returns with the number of restarted processes.
 func (a *App) RestartAll(ctx context.Context) (restarted int, err error) {
 	replicas, helpers := a.replicas.status()
 	for _, p := range slices.Concat(replicas, helpers) {

@@ -9,11 +9,11 @@ import (
 	"tendril/queue"
 )
 
-// exitWait is how long a failed delivery waits for a process exit that would explain it.
+// A failed delivery waits this long for a process exit that would explain it.
 const exitWait = 250 * time.Millisecond
 
-// notReadyWait is how long messages wait for an unready app before receiving pauses. Returning a message uses up one
-// of its receives, and an app that exited because of one message is usually ready again shortly.
+// Messages wait this long for an unready app before receiving pauses. Returning a message uses up one of its
+// receives, and an app that exited because of one message is usually ready again shortly.
 const notReadyWait = 3 * time.Second
 
 const badAddress = "invalid address of the app"
@@ -24,7 +24,7 @@ type Route struct {
 	detector   *detector
 	quarantine *quarantine
 	open       func(address string) (*deliver.Client, error)
-	fifo       bool // messages of a group stay in order
+	fifo       bool
 }
 
 // Deliver delivers one message.
@@ -42,7 +42,7 @@ func (t *Route) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.R
 	})
 }
 
-// deliver selects a replica and posts the messages to it. A quarantined message must be the only one.
+// A quarantined message must be the only one.
 func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*deliver.Client) []queue.Result,
 ) []queue.Result {
 	if t.detector.isQuarantined(ms[0].ID) {

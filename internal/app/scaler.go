@@ -24,9 +24,9 @@ type Scaler struct {
 	run         context.Context // once done, changes are canceled
 
 	mu sync.Mutex
-	// wanted is the target size of the change in progress, or 0.
+	// Target of the change in progress, or 0.
 	wanted int
-	// pause is how long scale-out is blocked after the last failure. The pause ends at notBefore.
+	// Scale-out is blocked for pause after the last failure, until notBefore.
 	pause     time.Duration
 	notBefore time.Time
 	changes   sync.WaitGroup
@@ -69,8 +69,7 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 	return nil
 }
 
-// change changes the number of replicas to the wanted one, which may change meanwhile. After a failure, it pauses
-// further changes.
+// The wanted number may change meanwhile. A failure pauses further changes.
 func (s *Scaler) change() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

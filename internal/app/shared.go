@@ -6,17 +6,17 @@ import (
 	"tendril/api"
 )
 
-// SharedVersion identifies a version that is deployed to all instances of the environment. The zero value is a version
-// of this instance only.
+// SharedVersion identifies a version that is deployed to all instances of the environment. The zero value is a
+// version of this instance only.
 type SharedVersion struct {
-	// Number and Name are the same on all instances. Of is the number of the version that a rollback restores, or 0.
+	// Number and Name are the same on all instances. Of is the version that a rollback restores, or 0.
 	Number int
 	Name   string
 	Of     int
 	By     string
 }
 
-// DeployShared replaces the serving version with the one in an archive, which is deployed to all instances.
+// DeployShared is [App.Deploy] for an archive that is deployed to all instances.
 func (a *App) DeployShared(ctx context.Context, archive string, shared SharedVersion) (api.DeployResult, error) {
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped

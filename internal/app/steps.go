@@ -16,9 +16,9 @@ import (
 
 const (
 	stepLimit = time.Hour
-	// outputWait is how long to wait for the end of output that processes left behind by a step hold open.
+	// Processes left behind by a step may hold its output open.
 	outputWait = 5 * time.Second
-	// stepLines is the output limit of a step in lines per second. It is high enough to have no effect.
+	// Lines per second, high enough to have no effect.
 	stepLines = 1_000_000
 )
 
@@ -26,14 +26,14 @@ const beforeStart, afterStart = false, true
 
 type stepRunner struct {
 	opts   *Options
-	begins func(step string) // called with the name of each step before it runs
+	begins func(step string) // called before each step
 	legacy *legacyPlatform   // may be nil
 
 	mu       sync.Mutex
 	commands *supervisor.Runner // nil before the first step
 }
 
-// run runs a version's steps before or after its start. It stops at the first failure. The error is a [*stepError].
+// The first failure ends the run. The error is a [*stepError].
 func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil
@@ -71,7 +71,7 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	return nil
 }
 
-// runOne runs one step with a time limit. A failure is an error unless the step ignores errors.
+// A failure is an error unless the step ignores errors.
 func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) error {
 	s.logStarted(string(step.Phase), step.Name, step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
@@ -105,7 +105,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 		step.Name, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
 }
 
-// logStarted omits the file of a step that is named after it.
+// The file of a step that is named after it is omitted.
 func (s *stepRunner) logStarted(phase, name, file string) {
 	attrs := []any{"phase", phase, "step", name}
 	if file != name {
@@ -126,7 +126,7 @@ func (s *stepRunner) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// runCommand runs a step's command. It skips the command if the step's test fails.
+// The command is skipped if the step's test fails.
 func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.Step, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
@@ -147,8 +147,7 @@ func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.S
 	return s.runStep(ctx, version, p, output)
 }
 
-// shellOf returns the arguments that run a shell command. It prefers bash, because sh is bash on Elastic Beanstalk's
-// platforms.
+// bash is preferred, because sh is bash on Elastic Beanstalk's platforms.
 func shellOf(text string) []string {
 	const bash = "/bin/bash"
 	if info, err := os.Stat(bash); err == nil && info.Mode().IsRegular() {
@@ -165,8 +164,8 @@ func withVariables(env, own []string) []string {
 	return env
 }
 
-// runStep runs a command in its own process group. When ctx is done, the command and its child processes get SIGTERM,
-// and SIGKILL after the grace period. Processes that it leaves behind run until [stepRunner.endLeftBehind].
+// The command leads its own process group. When ctx is done, the group gets SIGTERM, and SIGKILL after the grace
+// period. Processes that it leaves behind run until [stepRunner.endLeftBehind].
 func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
@@ -206,7 +205,7 @@ func (s *stepRunner) runner() (*supervisor.Runner, error) {
 	return s.commands, nil
 }
 
-// endLeftBehind stops processes left behind by the steps of versions for which owned returns true.
+// owned selects the versions whose steps left processes behind.
 func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	s.mu.Lock()
 	runner := s.commands
@@ -216,7 +215,7 @@ func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	}
 }
 
-// stop stops the processes that any version's steps left behind. No step may be running.
+// No step may be running.
 func (s *stepRunner) stop() {
 	s.endLeftBehind(func(int) bool { return true })
 	s.mu.Lock()

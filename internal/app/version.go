@@ -20,27 +20,26 @@ import (
 
 type version struct {
 	number int
-	// bundle may be nil. command is empty if the bundle's Procfile defines the command.
+	// bundle may be nil. command is empty if the bundle's Procfile defines it.
 	bundle  *bundle.Bundle
 	command []string
 	origin  origin
-	// files are the folder's files after the steps ran. read are the files from which the version was read.
+	// files are the folder's files after the steps ran, read those from which the version was read.
 	files, read map[string]string
 	// copied are the source folder's files at the time of the copy, or nil.
 	copied map[string]string
-	// facts is the number under which the version's get-config values are stored: that of the version for which its
-	// processes were started.
+	// The version's get-config values are stored under the number of the version for which its processes were
+	// started.
 	facts int
-	// configOnly means that only settings changed.
+	// Only settings changed.
 	configOnly bool
-	// unpacked means that the version's folder was created for this deployment.
+	// The version's folder was created for this deployment.
 	unpacked bool
 	restart  bool
 	change   config.Change
 	shared   SharedVersion
 }
 
-// String returns a version's name for display.
 func (v version) String() string {
 	if v.shared.Number != 0 {
 		return fmt.Sprintf("version %d (%s)", v.shared.Number, v.shared.Name)
@@ -60,7 +59,7 @@ func (v version) dir() string {
 	return v.bundle.Dir
 }
 
-// recordFiles records the folder's files after the steps ran, so that later changes are detected.
+// Later changes are detected by comparison with the files after the steps ran.
 func (v *version) recordFiles() {
 	if v.bundle == nil {
 		return
@@ -114,7 +113,7 @@ func isRead(name string) bool {
 
 const maxFolderFiles = 50_000
 
-// writtenFolders lists folders that apps and builds write to.
+// Apps and builds write to these folders.
 func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }
@@ -126,7 +125,7 @@ func fileStamps(dir string) map[string]string {
 	files := map[string]string{}
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // deleted in the meantime, or unreadable
+		case err != nil: // deleted meanwhile, or unreadable
 		case d.IsDir() && slices.Contains(written, d.Name()):
 			return fs.SkipDir
 		case d.Type().IsRegular():
@@ -145,9 +144,9 @@ func fileStamps(dir string) map[string]string {
 
 const versionFile = "app.version"
 
-// versionNumbers assigns version numbers. If they are stored in a file, numbers stay unique across restarts.
+// If version numbers are stored in a file, they stay unique across restarts.
 type versionNumbers struct {
-	path string // "" if numbers are not stored
+	path string // "" if not stored
 	log  *slog.Logger
 	last int
 }

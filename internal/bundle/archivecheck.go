@@ -22,7 +22,7 @@ const (
 	// bytesPerEntry limits the size of the list of entries, because the count in the header may be wrong. An archive
 	// whose names are longer than average may hold fewer entries.
 	bytesPerEntry = 320
-	maxElement    = 255 // bytes in a path element, the limit of file systems
+	maxElement    = 255 // of a path element, the limit of file systems
 	maxShown      = 10  // problems reported for an archive
 )
 
@@ -93,7 +93,6 @@ func (l *listing) ReadAt(p []byte, at int64) (int, error) {
 	return l.from.ReadAt(p, at)
 }
 
-// admit checks an entry of the archive. It reports a problem and returns false if the entry is not allowed.
 func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
 	e = entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
 	refuse := func(hint, text string) (entry, bool) {
@@ -130,7 +129,7 @@ func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
 	return e, true
 }
 
-// harmful returns why an entry with this name must not be unpacked; "" if it may be.
+// harmful returns "" if an entry with this name may be unpacked.
 func harmful(name string, depth int) (text, hint string) {
 	const relative = "zip the bundle from inside its folder, so that all names are relative to it"
 	switch {
@@ -171,12 +170,11 @@ type names struct {
 type place struct {
 	path string
 	kind entryKind
-	// named is true if the archive has an entry for the path itself, not only for paths below it.
+	// The archive has an entry for the path itself, not only for paths below it.
 	named bool
 }
 
-// add records the name of an entry and its parent folders. It returns how the name conflicts with an earlier one, or
-// "".
+// add also records parent folders. It returns how the name conflicts with an earlier one, or "".
 func (n *names) add(name string, kind entryKind) string {
 	key := fold(name)
 	before, taken := n.places[key]
@@ -206,7 +204,7 @@ func (n *names) add(name string, kind entryKind) string {
 	return ""
 }
 
-// fold maps names that differ only in case to the same string, as case-insensitive file systems do.
+// Case-insensitive file systems treat names with the same fold as one.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -217,7 +215,7 @@ func fold(name string) string {
 	}, name)
 }
 
-// refuseOverlap rejects entries that share bytes, with which a small archive could expand without limit.
+// If entries share bytes, a small archive could expand without limit.
 func (u *unpacking) refuseOverlap() {
 	type span struct {
 		begin, end int64
@@ -248,8 +246,8 @@ func (u *unpacking) refuseOverlap() {
 
 const maxLink = 4096
 
-// link creates the links after all other entries. A link may pass through other links, so that its text alone does
-// not show whether it leaves the folder; therefore each link is also resolved within root.
+// Links come after all other entries. A link may pass through other links, so that its text alone does not show
+// whether it leaves the folder; therefore each link is also resolved within root.
 func (u *unpacking) link(root *os.Root) error {
 	for _, e := range u.entries {
 		if e.kind != linkEntry {
@@ -284,7 +282,7 @@ func (u *unpacking) link(root *os.Root) error {
 	return nil
 }
 
-// target returns a link's target. It rejects absolute paths and paths that leave the folder.
+// Absolute targets and those that leave the folder are rejected.
 func (u *unpacking) target(e entry) (string, error) {
 	from, err := e.file.Open()
 	if err != nil {
@@ -312,8 +310,7 @@ func (u *unpacking) target(e entry) (string, error) {
 
 const maxFixed = 1 << 20
 
-// fixHooks makes hooks from Windows archives executable and, in scripts, converts CR LF to LF, as Elastic Beanstalk
-// does.
+// As on Elastic Beanstalk, hooks from Windows archives become executable, and CR LF in scripts becomes LF.
 func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {
@@ -375,7 +372,6 @@ func (u *unpacking) refuse(hint, format string, args ...any) {
 	u.problems = append(u.problems, u.problem(hint, format, args...))
 }
 
-// errorf returns an error that consists of one problem.
 func (u *unpacking) errorf(hint, format string, args ...any) error {
 	return &invalidError{Problems: []Problem{u.problem(hint, format, args...)}}
 }
@@ -390,15 +386,15 @@ func (u *unpacking) damaged(e entry, err error) error {
 
 // limits are enforced while unpacking, whatever an archive's headers say.
 type limits struct {
-	archive   int64 // size of the archive in bytes
-	entries   int   // number of files, folders and links
-	bytes     int64 // size of all files in bytes
-	fileBytes int64 // size of one file in bytes
+	archive   int64 // bytes
+	entries   int   // files, folders and links
+	bytes     int64 // of all files
+	fileBytes int64 // of one file
 	ratio     int64 // unpacked bytes per archive byte, beyond the first 16 MiB
-	depth     int   // levels of nested folders
+	depth     int   // nested folders
 }
 
-// usualLimits returns the limits for source bundles. Elastic Beanstalk has the same limit for the archive's size.
+// Elastic Beanstalk has the same limit for the archive's size.
 func usualLimits() limits {
 	return limits{archive: 512 << 20, entries: 50_000, bytes: 2 << 30, fileBytes: 1 << 30, ratio: 100, depth: 64}
 }

@@ -16,7 +16,7 @@ const MainProcess = "web"
 
 // Bundle describes a source bundle, except for the app's own files.
 type Bundle struct {
-	// Dir is the absolute path of the bundle's folder.
+	// Dir is absolute.
 	Dir string
 	// Called replaces the folder's name in [Bundle.Name]; may be "". Open does not set it.
 	Called string
@@ -24,30 +24,29 @@ type Bundle struct {
 	Archive string
 	// Processes are the lines of the Procfile: web first, then the others in file order.
 	Processes []Process
-	// Build holds the commands that run to completion before the app starts.
+	// Build commands run to completion before the app starts.
 	Build []Process
 	// Default is the command that an Elastic Beanstalk platform would run without a Procfile; may be nil.
 	Default *Default
 	Cron    string
 	// ContainerCommands are sorted by file, then by name.
 	ContainerCommands []Command
-	// Machine holds the changes to the machine, which are applied only on request.
+	// Machine changes are applied only on request.
 	Machine Machine
 	// Settings are ordered from weakest to strongest: the last setting of an option applies. An empty value unsets
 	// the option, unless the setting is Computed.
 	Settings []Setting
-	// Resources are the CloudFormation resources. Tendril creates none of them, except alarms on request.
+	// Resources are those of CloudFormation. Tendril creates none of them, except alarms on request.
 	Resources []Resource
 	Manifest  Manifest
 	// Links are the environment variables that refer to other environments.
 	Links []Link
 	Hooks []Hook
-	// ConfigHooks are the hooks that run if only settings change.
+	// ConfigHooks run if only settings change.
 	ConfigHooks []Hook
-	// Warnings are problems that do not prevent a deployment.
+	// Warnings do not prevent a deployment.
 	Warnings []Problem
-	// Unsupported lists all parts of the bundle that Elastic Beanstalk uses and tendril ignores, sorted by file and
-	// line.
+	// Unsupported lists all parts that Elastic Beanstalk uses and tendril ignores, sorted by file and line.
 	Unsupported []Finding
 	// Advice explains why no app was found; may be "".
 	Advice string
@@ -56,8 +55,8 @@ type Bundle struct {
 // Process is one line of a Procfile or a Buildfile.
 type Process struct {
 	Name    string // 1 to 64 letters, digits, "_" and "-", unique in its file
-	Command string // run by a shell; never empty
-	Line    int    // line number, from 1; 0 if the command is not from a file
+	Command string // for a shell; never empty
+	Line    int    // from 1; 0 if the command is not from a file
 }
 
 // Name returns the environment's name: the one in env.yaml, else Called, else the folder's. Characters other than
@@ -81,9 +80,9 @@ func dashed(name, also string) string {
 // Default is the command that an Elastic Beanstalk platform runs if a bundle has no Procfile.
 type Default struct {
 	Platform string    // "Node.js", "Python", "Go", "Java" or "Ruby"
-	File     string    // file that identified the platform, relative to the bundle's folder, with slashes
-	Process  Process   // the app, named web, with Line 0
-	Build    []Process // commands to run before the app starts, with Line 0
+	File     string    // that identified the platform, relative to the bundle's folder, with slashes
+	Process  Process   // named web, with Line 0
+	Build    []Process // before the app starts, with Line 0
 }
 
 // Setting is an option setting of the bundle.
@@ -92,9 +91,9 @@ type Setting struct {
 	// Value is the text as written, regardless of its YAML type; a map or list is JSON. It may be secret: print Shown
 	// instead.
 	Value    string
-	Computed bool   // true if CloudFormation computes the value; Value is then ""
+	Computed bool   // by CloudFormation; Value is then ""
 	File     string // starts with the path passed to Open
-	Line     int    // line number, from 1
+	Line     int    // from 1
 }
 
 // TypeAlarm is the type of a CloudWatch alarm.
@@ -103,16 +102,16 @@ const TypeAlarm = "AWS::CloudWatch::Alarm"
 // Resource is an entry of the section Resources in a configuration file.
 type Resource struct {
 	Name       string         // may occur more than once
-	Type       string         // for example [TypeAlarm]; may be ""
+	Type       string         // such as [TypeAlarm]; may be ""
 	Properties *yamlfile.Node // may contain CloudFormation functions; may be nil
 	File       string         // starts with the path passed to Open
-	Line       int            // line number, from 1
+	Line       int            // from 1
 }
 
 // Manifest holds the environment's description from env.yaml; zero if there is no such file.
 type Manifest struct {
 	Name     string // without the "+" that stands for a group; may be ""
-	NameLine int    // line number, from 1; 0 if there is no name
+	NameLine int    // from 1; 0 if there is no name
 }
 
 // Link is an environment variable that refers to another environment.
@@ -120,7 +119,7 @@ type Link struct {
 	Variable    string
 	Environment string // without the "+" that stands for a group; a worker's link provides its queue
 	File        string // starts with the path passed to Open
-	Line        int    // line number, from 1
+	Line        int    // from 1
 }
 
 // Stage is a point in a deployment at which hooks run.
@@ -129,7 +128,7 @@ type Stage string
 // The stages, in order.
 const (
 	stagePrebuild   Stage = "prebuild"   // before the Buildfile's commands
-	stagePredeploy  Stage = "predeploy"  // after the Buildfile's commands and before the app starts
+	stagePredeploy  Stage = "predeploy"  // after them and before the app starts
 	stagePostdeploy Stage = "postdeploy" // once the app has started
 )
 
@@ -137,7 +136,7 @@ const (
 type Hook struct {
 	Stage Stage
 	File  string // relative to the bundle's folder, with slashes: ".platform/hooks/prebuild/10-migrate.sh"
-	// Interpreter is the program that runs a file without execute permission or without a shebang line; may be empty.
+	// Interpreter runs a file without execute permission or without a shebang line; may be empty.
 	Interpreter []string
 }
 
@@ -146,7 +145,7 @@ type invalidError struct {
 	Problems []Problem
 }
 
-// Error returns one line per problem, each followed by its hint on an indented line.
+// Each problem is one line, followed by its hint on an indented line.
 func (e *invalidError) Error() string { return yamlfile.Join(e.Problems) }
 
 // Problem is an error or a warning about a place in the bundle. Paths start with the path passed to Open.
@@ -155,11 +154,11 @@ type Problem = yamlfile.Problem
 // Finding is a part of the bundle that Elastic Beanstalk uses and tendril ignores.
 type Finding struct {
 	File string // relative to the bundle's folder, with slashes
-	Line int    // line number, from 1; 0 means the whole file
-	What string // why the part has no effect, and an alternative
+	Line int    // from 1; 0 means the whole file
+	What string // why it has no effect, and an alternative
 }
 
-// String returns the finding as "file:line: what", or "file: what" for line 0.
+// String returns "file:line: what", or "file: what" for line 0.
 func (f Finding) String() string {
 	if f.Line == 0 {
 		return f.File + ": " + f.What

@@ -15,8 +15,7 @@ const maxCommands = 200
 // Command is an entry of the section container_commands or commands. Exactly one of Argv and Shell is set. Source:
 // AWS Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
 type Command struct {
-	Name string
-	// Argv is a program and its arguments; Shell is a command line.
+	Name  string
 	Argv  []string
 	Shell string
 	// Dir is an absolute path, a path relative to the default directory, or a path that starts with "~"; "" means the
@@ -35,8 +34,8 @@ type CommandRules struct {
 	Env []string
 	// Test is a command line that must exit with status 0 for the command to run; may be "".
 	Test string
-	// LeaderOnly is true if only one instance of a fleet runs the command for each version. Elastic Beanstalk then
-	// ignores the test, so Test is "".
+	// LeaderOnly commands run on one instance of a fleet for each version. Elastic Beanstalk then ignores the test,
+	// so Test is "".
 	LeaderOnly   bool
 	IgnoreErrors bool
 }
@@ -72,7 +71,7 @@ func (c *Command) FolderOf(usual string) string {
 	return filepath.Join(usual, c.Dir)
 }
 
-// readCommands returns the commands in byte order of their names, the order in which they run.
+// Commands run in byte order of their names.
 func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	for _, p := range d.entries(section) {
 		if c, ok := d.command(section.Key, p); ok {
@@ -83,7 +82,7 @@ func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	return commands
 }
 
-// entries returns the entries of a section. It rejects a section that is not a map or has too many entries.
+// A section must be a map without too many entries.
 func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	n := section.Value
 	switch {
@@ -129,7 +128,7 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 			} else {
 				e.unknown(key, commandKeys)
 			}
-		case "waitAfterCompletion": // has an effect on Windows only
+		case "waitAfterCompletion": // for Windows only
 		default:
 			e.unknown(key, commandKeys)
 		}
@@ -153,15 +152,14 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 
 var commandKeys = []string{"command", "env", "cwd", "test", "ignoreErrors", "leader_only"}
 
-// entryReader reads an entry of a section.
 type entryReader struct {
 	document      *document
 	section, name string
-	// refused is true if the entry is invalid, and computed if CloudFormation computes part of it.
+	// computed means that CloudFormation computes part of the entry.
 	refused, computed bool
 }
 
-// wrong reports a problem with a key. It ignores computed entries, because their values are read as empty.
+// Computed entries are ignored, because their values are read as empty.
 func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 	if e.computed {
 		return
@@ -171,7 +169,7 @@ func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 		what)
 }
 
-// unknown reports a key without effect, and rejects a misspelled key.
+// A key without effect is reported, a misspelled one rejected.
 func (e *entryReader) unknown(p yamlfile.Pair, known []string) {
 	for _, name := range known {
 		if plainName(name) == plainName(p.Key) {
@@ -183,7 +181,7 @@ func (e *entryReader) unknown(p yamlfile.Pair, known []string) {
 		yamlfile.Printable(e.name))
 }
 
-// isComputed reports whether CloudFormation computes the value, in which case it leaves out the entry.
+// An entry whose value CloudFormation computes is left out.
 func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 	if !fromCloudFormation(n) {
 		return false
@@ -200,7 +198,6 @@ func (e *entryReader) leaveComputedOut(p yamlfile.Pair) {
 	e.computed = true
 }
 
-// text returns a value without surrounding blanks; "" for null.
 func (e *entryReader) text(p yamlfile.Pair) string {
 	switch {
 	case e.isComputed(p, p.Value):
@@ -225,7 +222,7 @@ func (e *entryReader) flag(p yamlfile.Pair) bool {
 	return false
 }
 
-// list returns a list of texts. A single text is a list with one item.
+// A single text is a list with one item.
 func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
 	if p.Value.Kind != yamlfile.Sequence {
 		if text := e.text(p); text != "" {
@@ -277,7 +274,7 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 	return env
 }
 
-// value returns a text with its surrounding blanks.
+// Surrounding blanks are kept.
 func (e *entryReader) value(p yamlfile.Pair) string {
 	e.text(p)
 	if p.Value.Kind == yamlfile.Scalar {

@@ -35,12 +35,12 @@ type copiedFolder struct {
 // root, owners, but makes all folders writable for their owner. It skips version control folders, the data directory
 // and special files. Files share blocks with the originals if possible, but are never hard links.
 func copyFolder(folder, dir, dataDir string) error {
-	from, err := filepath.EvalSymlinks(folder) // the folder may be a link to a release
+	from, err := filepath.EvalSymlinks(folder) // it may be a link to a release
 	if err != nil {
 		return err
 	}
 
-	without, _ := os.Stat(dataDir) // nil if there is no data directory
+	without, _ := os.Stat(dataDir) // nil without a data directory
 
 	err = makeWhole(dir, "copying", func(staging string) error {
 		f := &folderCopy{from: from, to: staging, without: without}
@@ -53,7 +53,7 @@ func copyFolder(folder, dir, dataDir string) error {
 	return nil
 }
 
-// run copies the folder. It sets the times of folders last, because creating files changes them.
+// Creating files changes the times of folders, so these are set last.
 func (f *folderCopy) run() error {
 	err := filepath.WalkDir(f.from, f.add)
 	for _, folder := range slices.Backward(f.folders) {
@@ -108,7 +108,7 @@ func (f *folderCopy) add(path string, d fs.DirEntry, err error) error {
 		}
 		err = copyFile(path, to, info)
 	default:
-		return nil // skip sockets, pipes and devices
+		return nil // sockets, pipes and devices
 	}
 
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && err == nil && os.Geteuid() == 0 {

@@ -4,5 +4,5 @@ package bundle
 
 import "os"
 
-// sharesBlocks always returns false, so that the caller copies the bytes.
+// The caller copies the bytes instead.
 func sharesBlocks(_, _ *os.File) bool { return false }

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// detectDefault determines how an Elastic Beanstalk platform would start the app.
+// The default is the way an Elastic Beanstalk platform would start the app.
 func (r *reader) detectDefault() {
 	if r.has("Dockerfile") || r.has("docker-compose.yml") || r.has("Dockerrun.aws.json") {
 		r.bundle.Advice = "it is built for Docker: specify how to start the app without a container"
@@ -48,7 +48,7 @@ func (r *reader) goApp() *Default {
 	return nil
 }
 
-// nodeApp runs npm start if package.json defines a start script, else app.js, else server.js.
+// npm start runs if package.json defines a start script, else app.js, else server.js.
 func (r *reader) nodeApp() *Default {
 	if r.has("package.json") {
 		if manifest := r.packageJSON(); manifest.Scripts["start"] != "" || r.has("server.js") && !r.has("app.js") {
@@ -63,7 +63,7 @@ func (r *reader) nodeApp() *Default {
 	return nil
 }
 
-// pythonApp runs gunicorn with the module named in WSGIPath, by default application.
+// gunicorn runs the module named in WSGIPath, by default application.
 func (r *reader) pythonApp() *Default {
 	option := func(name, otherwise string) string {
 		if s, ok := r.bundle.Setting(namespacePython, name); ok && s.Value != "" {
@@ -94,7 +94,7 @@ func (r *reader) pythonApp() *Default {
 		"" + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " + module + ":" + callable)}
 }
 
-// isModule reports whether s is a dotted module name, which needs no quotes in a shell.
+// A dotted module name needs no quotes in a shell.
 func isModule(s string) bool {
 	for _, part := range strings.Split(s, ".") {
 		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return r == '-' || !isNameByte(r) }) {
@@ -126,7 +126,7 @@ func (r *reader) rubyApp() *Default {
 	return &Default{Platform: "Ruby", File: "config.ru", Process: web("bundle exec puma --bind tcp://127.0.0.1:$PORT")}
 }
 
-// wrapped returns advice if the app is in a subfolder; else "".
+// wrapped returns advice if the app is in a subfolder.
 func (r *reader) wrapped() string {
 	visible := slices.DeleteFunc(slices.Clone(r.entries), func(e fs.DirEntry) bool {
 		return strings.HasPrefix(e.Name(), ".")
@@ -154,7 +154,7 @@ func (r *reader) refusePythonNumbers() {
 	}
 }
 
-// reportPythonSettings reports Python settings that have no effect because there is a Procfile.
+// With a Procfile, Python settings have no effect.
 func (r *reader) reportPythonSettings() {
 	for _, s := range r.bundle.InForce() {
 		if s.Namespace != namespacePython || s.Computed {

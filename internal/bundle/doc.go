@@ -23,30 +23,19 @@
 //
 //	Plan: prebuild hooks, Buildfile, container commands, predeploy hooks, start, postdeploy hooks
 //
-// [Open] reads all of it at once and starts nothing. The resulting [Bundle] is a snapshot: Open must be called again to see
-// changes on disk.
+// [Open] reads all of it at once and starts nothing; the resulting [Bundle] is a snapshot.
 //
-// # Invariants
+// Setting values keep their spelling, regardless of their YAML type. The last setting of an option is in force:
+// configuration files are read in byte order of their names, then env.yaml. Everything that Elastic Beanstalk would use
+// and this package does not is listed in Unsupported. Errors, findings and String methods never contain values that
+// look secret.
 //
-// Processes starts with web, if it exists, followed by the others in file order. Every process, setting and link has
-// a line number for error messages. Setting values keep their spelling, regardless of their YAML type. The last
-// setting of an option is in force: configuration files are read in byte order of their names, then env.yaml.
-// Everything that Elastic Beanstalk would use and this package does not is listed in Unsupported. Errors, findings
-// and String methods never contain values that look secret.
-//
-// # Problems
-//
-// An error contains the [Problem] of every bad file, with its line and a fix. Files have a size limit, and input that
-// could overload a parser is refused before parsing: too many tokens, deep nesting, expanding aliases. A folder
-// without a Procfile is valid, because the command may come from elsewhere. [Bundle.Web] returns advice if there is
-// no app, and
-// [Bundle.WithDefault] uses the command that an Elastic Beanstalk platform would run.
+// An error contains the [Problem] of every bad file, with its line and a fix. Input that could overload a parser is
+// refused before parsing: too many tokens, deep nesting, expanding aliases. A folder without a Procfile is valid,
+// because the command may come from elsewhere.
 //
 // Before unpacking an archive, its list of entries is checked. Written bytes are counted during unpacking, because
 // headers may lie. Links are created last and resolved once, inside an [os.Root] that they cannot leave.
 //
-// # Limits
-//
-// The package runs no commands, expands no variables and does not validate option values. It ignores .ebignore:
-// folders and archives are used as they are.
+// The package runs no commands, expands no variables and does not validate option values. It ignores .ebignore.
 package bundle

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readExtensions reads configuration files in name order, in which later settings override earlier ones.
+// In name order, later settings override earlier ones.
 func (r *reader) readExtensions() error {
 	entries, err := readDir(filepath.Join(r.dir, extensionsName))
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *reader) readExtension(name string) error {
 	return nil
 }
 
-// resources returns the resources that tendril uses, and leaves the other entries in p.
+// The resources that tendril does not use stay in p.
 func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
 	if p.Value.Kind != yamlfile.Mapping {
 		return nil
@@ -145,7 +145,7 @@ func (d *document) section(p yamlfile.Pair) {
 	}
 }
 
-// sections lists the known sections, with an explanation for those that are not always applied.
+// why is for sections that are not always applied.
 var sections = []struct{ name, why string }{
 	{"option_settings", ""},
 	{"packages", "packages are not installed: install them on this machine, or in a script in .platform/hooks/prebuild" +
@@ -169,7 +169,6 @@ const orApply = "; or give --machine-sections=apply"
 
 const noStack = "nothing is created by CloudFormation"
 
-// section explains why a known section is not applied; may be "".
 func section(name string) string {
 	for _, s := range sections {
 		if s.name == name {
@@ -179,7 +178,7 @@ func section(name string) string {
 	return ""
 }
 
-// meant returns the section that a misspelled name probably means, ignoring case, separators and plural; may be "".
+// meant ignores case, separators and plural.
 func meant(name string) string {
 	for _, s := range sections {
 		if plainName(s.name) == plainName(name) && s.why != noStack {

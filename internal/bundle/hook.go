@@ -49,7 +49,7 @@ func (r *reader) reportInPlatform() error {
 	return nil
 }
 
-// reportStrayStages reports folders with misspelled stage names, such as "pre-build".
+// Misspelled stage names, such as "pre-build", would go unnoticed.
 func (r *reader) reportStrayStages(below string) {
 	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below))) // a missing folder has no hooks
 	for _, e := range entries {
@@ -78,7 +78,7 @@ func (r *reader) readStage(below string, stage Stage, into *[]Hook) error {
 			if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 				r.notUsed(file, "hidden files are not run: rename it without the dot if it is a hook")
 			}
-			continue // hidden files such as .gitkeep
+			continue // such as .gitkeep
 		}
 		if err := r.readHook(file, stage, into); err != nil {
 			return err
@@ -150,7 +150,7 @@ func shebang(begin []byte) (line string, script bool) {
 	return string(first), script
 }
 
-// interpreter splits a shebang line as the kernel does: into a program and at most one argument.
+// Like the kernel, interpreter splits a shebang line into a program and at most one argument.
 func interpreter(line string) []string {
 	line = strings.Trim(line, " \t")
 	end := strings.IndexAny(line, " \t")
@@ -160,7 +160,7 @@ func interpreter(line string) []string {
 	return []string{line[:end], strings.Trim(line[end:], " \t")}
 }
 
-// isText reports whether the start of a file is text. The last character may be incomplete.
+// The last character may be incomplete.
 func isText(begin []byte) bool {
 	for range utf8.UTFMax {
 		if utf8.Valid(begin) {

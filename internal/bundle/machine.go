@@ -21,7 +21,7 @@ import (
 // Machine holds the sections of .ebextensions that change the machine. On AWS, cfn-init applies them. Source: AWS
 // Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
 type Machine struct {
-	// Configs holds the configuration files in name order.
+	// Configs are the configuration files in name order.
 	Configs []MachineConfig
 	// Sections lists all sections, to report them if they are not applied.
 	Sections []Finding
@@ -43,12 +43,12 @@ func (m *Machine) Err() error {
 
 // MachineConfig holds the sections of one file. They are applied in field order, as by cfn-init.
 type MachineConfig struct {
-	Packages []Package // sorted by manager: rpm, yum and apt, rubygems, python
+	Packages []Package // by manager: rpm, yum and apt, rubygems, python
 	Groups   []Group
 	Users    []User
 	Sources  []Source
-	Files    []MachineFile // sorted by path
-	Commands []Command     // sorted by name
+	Files    []MachineFile // by path
+	Commands []Command     // by name
 	Services []Service
 }
 
@@ -65,8 +65,8 @@ type Package struct {
 	// Manager is "rpm", "yum", "apt", "rubygems" or "python".
 	Manager string
 	Name    string
-	// Versions are version numbers or, for rpm, URLs or file paths. If empty, the newest version is installed unless
-	// any version already is.
+	// Versions are version numbers or, for rpm, URLs or file paths. Without any, the newest version is installed
+	// unless one already is.
 	Versions []string
 }
 
@@ -82,29 +82,29 @@ type User struct {
 	Place
 	Name   string
 	UID    string   // numeric; may be ""
-	Groups []string // supplementary groups
-	Home   string   // absolute path, which is not created; "" means the system's default
+	Groups []string // supplementary
+	Home   string   // absolute, not created; "" means the system's default
 }
 
 // Source is an archive to unpack into a folder.
 type Source struct {
 	Place
-	Dir string // absolute path
-	URL string // https URL, http URL on this machine, or file path
+	Dir string // absolute
+	URL string // https, http on this machine, or a file path
 }
 
 // MachineFile is a file or a symbolic link to create.
 type MachineFile struct {
 	Place
-	Path string // absolute path
+	Path string // absolute
 	// Source is a URL (https, or http on this machine) or a file path; "" if Content is set. The Content of a link is
 	// its target.
 	Source, Content string
 	IsLink          bool
-	// Mode is the file's mode or, for a link, its target's. HasMode is false if no mode is given.
+	// Mode of the file or of the link's target, if HasMode.
 	Mode    fs.FileMode
 	HasMode bool
-	// Owner and Group are names or IDs; "" keeps the current ones, or means root for a new file.
+	// Names or IDs; "" keeps the current ones, or means root for a new file.
 	Owner, Group string
 }
 
@@ -114,7 +114,7 @@ type Service struct {
 	Name string
 	// IsSystemd is false for a sysvinit script.
 	IsSystemd bool
-	// Enabled is the desired state at boot, and Running the desired current state; nil leaves it unchanged.
+	// Enabled is the desired state at boot, Running the desired current state; nil leaves it unchanged.
 	Enabled, Running *bool
 	// RestartFor lists the steps that cause a restart of the service if they change something: "files /path",
 	// "sources /folder", "commands NAME" and "packages MANAGER NAME".
@@ -129,8 +129,7 @@ func isMachineSection(name string) bool {
 	return false
 }
 
-// read reads the machine sections of a file. It collects their problems separately, because they matter only if the
-// sections are applied.
+// Problems of the machine sections are collected separately, because they matter only if the sections are applied.
 func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	named := document{path: from.path, name: from.name}
 	d := &document{path: from.path, name: from.name}
@@ -168,7 +167,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	m.Problems, m.NotUsed = append(m.Problems, d.problems...), append(m.NotUsed, d.findings...)
 }
 
-// packageManagers lists the package managers in installation order.
+// Read-only, in installation order.
 var packageManagers = []string{"rpm", "yum", "apt", "rubygems", "python"}
 
 func (d *document) packages(section yamlfile.Pair) (all []Package) {
@@ -384,8 +383,7 @@ func (e *entryReader) path(p yamlfile.Pair, path string) string {
 	return filepath.Clean(path)
 }
 
-// source returns a source's URL or path. It rejects plain HTTP to other machines, because such a download could be
-// replaced in transit.
+// A plain HTTP download from another machine could be replaced in transit, so it is rejected.
 func (e *entryReader) source(p yamlfile.Pair) string {
 	text := e.text(p)
 	u, err := url.Parse(text)
@@ -418,7 +416,7 @@ func (e *entryReader) content(p yamlfile.Pair) string {
 
 var modePattern = regexp.MustCompile(`^[0-7]{3,6}$`)
 
-// mode parses a file mode. A mode that starts with 120 is a symbolic link.
+// A mode that starts with 120 is a symbolic link.
 func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink bool) {
 	text := e.text(p)
 	if !modePattern.MatchString(text) {
@@ -427,7 +425,7 @@ func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink boo
 	}
 
 	const kind, link = 0o170000, 0o120000
-	bits, _ := strconv.ParseUint(text, 8, 32) // the pattern guarantees valid octal digits
+	bits, _ := strconv.ParseUint(text, 8, 32) // the pattern guarantees octal digits
 	if bits&kind != 0 && bits&kind != link && bits&kind != 0o100000 {
 		e.wrong(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not the mode of a file or link")
 	}
@@ -442,5 +440,5 @@ func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink boo
 	return permissions, bits&kind == link
 }
 
-// String returns the place as "file:line".
+// String returns "file:line".
 func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }

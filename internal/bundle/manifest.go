@@ -8,7 +8,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readManifest reads env.yaml, which overrides .ebextensions as a saved configuration does.
+// env.yaml overrides .ebextensions as a saved configuration does.
 func (r *reader) readManifest() error {
 	file := filepath.Join(r.dir, manifestName)
 	data, err := readFile(file, maxDocument)
@@ -31,7 +31,7 @@ type manifestReader struct {
 	links    []Link
 }
 
-// readKey reads a key of env.yaml. It ignores the metadata of saved configurations, such as DateCreated.
+// The metadata of saved configurations, such as DateCreated, is ignored.
 func (m *manifestReader) readKey(p yamlfile.Pair) {
 	switch p.Key {
 	case "EnvironmentName":
@@ -69,7 +69,6 @@ func (m *manifestReader) readKey(p yamlfile.Pair) {
 	}
 }
 
-// misspelled returns the key of env.yaml that an unknown key probably means, or "".
 func misspelled(key string) string {
 	for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
 		if plainName(known) == plainName(key) {

@@ -93,8 +93,7 @@ func MarksFolder(dir string) bool {
 	})
 }
 
-// read reads all parts of the bundle. It returns an error only if a file cannot be read; other problems are
-// collected.
+// The error is for files that cannot be read; other problems are collected.
 func (r *reader) read() error {
 	for _, part := range []struct {
 		name string

@@ -16,7 +16,7 @@ func Pack(w io.Writer, folder, dataDir string) error {
 	if err != nil {
 		return err
 	}
-	without, _ := os.Stat(dataDir) // nil if there is no data directory
+	without, _ := os.Stat(dataDir) // nil without a data directory
 	z := zip.NewWriter(w)
 	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == from {

@@ -28,31 +28,30 @@ type Phase string
 // The phases, in order. Three of them are hook stages.
 const (
 	phasePrebuild         = Phase(stagePrebuild)
-	phaseBuild      Phase = "build"   // runs the Buildfile's commands
-	PhaseCommand    Phase = "command" // runs the container commands of .ebextensions
+	phaseBuild      Phase = "build"   // of the Buildfile
+	PhaseCommand    Phase = "command" // of .ebextensions
 	phasePredeploy        = Phase(stagePredeploy)
-	PhaseStart      Phase = "start" // starts all processes and waits for the app to be ready
+	PhaseStart      Phase = "start" // all processes start, and the app becomes ready
 	PhasePostdeploy       = Phase(stagePostdeploy)
 )
 
 // Step is one action of a deployment. Exactly one of Argv and Shell is set.
 type Step struct {
-	// Phase is the step's phase. Processes of PhaseStart keep running. Other steps run one after another, and a
-	// failure aborts the deployment.
+	// Processes of PhaseStart keep running. Other steps run one after another, and a failure aborts the deployment.
 	Phase Phase
-	// Name is the name of the process or command, or the hook's file.
+	// Name of the process or command, or the hook's file.
 	Name string
-	// Argv is a program and its arguments. Paths of bundle files are absolute.
+	// Paths of bundle files are absolute in Argv.
 	Argv  []string
 	Shell string
-	// Dir is the absolute working directory.
+	// Dir is absolute.
 	Dir string
 	// File is relative to the bundle's folder, with slashes. Line counts from 1; it is 0 if the step is from Default.
 	File string
 	Line int
-	// CommandRules are set only in PhaseCommand.
+	// Only in PhaseCommand.
 	CommandRules
-	// Shown is the command for display, set only in PhaseCommand.
+	// Shown is the command for display, only in PhaseCommand.
 	Shown string
 }
 

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// parseProcfile returns the processes: web first, then the others in file order. It ignores blank lines and lines
-// that start with "#". The error is an [*invalidError].
+// web comes first, then the others in file order. Blank lines and lines that start with "#" are ignored. The error is
+// an [*invalidError].
 func parseProcfile(file string, data []byte) ([]Process, error) {
 	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
 		example: MainProcess}, data)
@@ -27,7 +27,7 @@ func parseProcfile(file string, data []byte) ([]Process, error) {
 	return processes, err
 }
 
-// parseBuildfile parses a Buildfile, which has the syntax of a Procfile.
+// A Buildfile has the syntax of a Procfile.
 func parseBuildfile(file string, data []byte) ([]Process, error) {
 	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands",
 		example: "build"}, data)
@@ -104,7 +104,7 @@ func (l *lines) line(number int, line string) {
 	}
 }
 
-// isReplica reports whether name is reserved for a replica of the app: web-2, web-3 and so on.
+// web-2, web-3 and so on are reserved for replicas of the app.
 func isReplica(name string) bool {
 	number, found := strings.CutPrefix(name, MainProcess+"-")
 	return found && strings.Trim(number, "0123456789") == ""

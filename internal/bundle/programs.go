@@ -51,7 +51,7 @@ func (b *Bundle) checkPrograms(path string) *missingPrograms {
 		switch {
 		case s.Phase == PhaseCommand:
 			m.containerCommand(file, &s)
-		case s.Phase == PhaseStart: // processes start together, so none can prepare files for another
+		case s.Phase == PhaseStart: // they start together, so none can prepare files for another
 			beside := *m
 			beside.seen = maps.Clone(m.seen)
 			beside.script(file, s.Line, s.Shell)
@@ -89,16 +89,16 @@ type missingPrograms struct {
 	dir   string
 	path  []string
 	found []Problem
-	// refused are scripts that are not executable and that no earlier step could have changed.
+	// Scripts that are not executable and that no earlier step could have changed.
 	refused []Problem
-	// getConfig lists the places that contain [GetConfig].
+	// Places that contain [GetConfig].
 	getConfig []string
-	// after is true once a step has run that may create files, and installs once one has run that may install
-	// programs. seen holds the words of earlier steps, with paths reduced to their last element.
+	// after means that an earlier step may have created files, installs that one may have installed programs. seen
+	// holds the words of earlier steps, with paths reduced to their last element.
 	after, installs bool
 	seen            map[string]bool
-	// The following fields describe the current container command: its working directory, the line reported for its
-	// text, and whether it may be skipped or may fail.
+	// About the current container command: its working directory, the line reported for its text, and whether it may
+	// be skipped or may fail.
 	folder   string
 	line     int
 	optional bool
@@ -128,7 +128,7 @@ func (m *missingPrograms) see(words []string) {
 	}
 }
 
-// hook checks a hook's interpreter and, for a shell script, the programs that it runs.
+// hook checks the interpreter and, for a shell script, the programs that it runs.
 func (m *missingPrograms) hook(file string, argv []string) {
 	data, err := readFile(file, maxDocument)
 	m.findGetConfig(file, 1, string(data))
@@ -297,7 +297,7 @@ func (m *missingPrograms) report(file string, line int, text, hint string) {
 	}
 }
 
-// prepared reports whether an earlier step may have made the file executable.
+// An earlier step may have made the file executable.
 func (m *missingPrograms) prepared(name string) bool {
 	return m.seen[path.Base(name)] || m.seen["chmod"] || m.seen["dos2unix"]
 }
@@ -334,7 +334,6 @@ func (m *missingPrograms) shellScript(file string, line int, arguments []string)
 	}
 }
 
-// begin returns the first bytes of a script.
 func (m *missingPrograms) begin(name string) []byte {
 	data, _ := readFile(m.at(name), maxDocument) // an unreadable script fails at run time
 	script := *m
@@ -344,7 +343,7 @@ func (m *missingPrograms) begin(name string) []byte {
 	return data
 }
 
-// toType returns a command for the user to type, for use in hints.
+// The command is for hints.
 func (m *missingPrograms) toType(command, name string) string {
 	below, err := filepath.Rel(m.dir, m.at(name))
 	if err != nil || !filepath.IsLocal(below) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// VirtualEnv returns the absolute path of the folder's Python virtual environment, .venv or venv; "" if absent.
+// VirtualEnv returns the absolute path of the folder's Python virtual environment, .venv or venv, or "".
 func (b *Bundle) VirtualEnv() string {
 	for _, name := range []string{".venv", "venv"} {
 		dir := filepath.Join(b.Dir, name)
@@ -21,8 +21,7 @@ func (b *Bundle) VirtualEnv() string {
 // RequirementsFile is the name of the file that lists an app's Python packages.
 const RequirementsFile = "requirements.txt"
 
-// packagesInstalled are the folders of packages relative to a folder in PATH: of a Python installation, and of those
-// that pyenv selects from.
+// Relative to a folder in PATH: packages of a Python installation, and of those that pyenv selects from.
 var packagesInstalled = []string{"../lib/python3*/*-packages", "../versions/*/lib/python3*/*-packages"}
 
 var (
@@ -61,7 +60,7 @@ func pythonPackages(paths string) (names []string) {
 	return names
 }
 
-// normalPackage returns a package's name as the Python Package Index compares it.
+// The Python Package Index compares names in this form.
 func normalPackage(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }

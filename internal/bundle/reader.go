@@ -15,22 +15,21 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// reader reads a bundle and collects the problems of all files.
+// reader collects the problems of all files.
 type reader struct {
-	// dir is the folder as passed to Open; messages contain it.
+	// Messages contain dir as passed to Open.
 	dir      string
 	entries  []fs.DirEntry
 	bundle   *Bundle
 	problems []Problem
 }
 
-// has reports whether the folder has an entry with this name. It is case-sensitive, as on Elastic Beanstalk, even if
-// the file system is not.
+// has is case-sensitive, as on Elastic Beanstalk, even if the file system is not.
 func (r *reader) has(name string) bool {
 	return slices.ContainsFunc(r.entries, func(e fs.DirEntry) bool { return e.Name() == name })
 }
 
-// keep records the problems if err is about an invalid file, and returns any other error.
+// Problems of an invalid file are recorded; any other error is returned.
 func (r *reader) keep(err error) error {
 	var wrong *invalidError
 	if err == nil || !errors.As(err, &wrong) {
@@ -91,13 +90,12 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isProgram reports whether path is an executable file.
 func isProgram(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// readDir lists a folder, without the files that macOS adds to archives and to other file systems.
+// macOS adds files to archives and to other file systems, which are left out.
 func readDir(path string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(path)
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
@@ -120,12 +118,12 @@ const (
 	manifestName   = "env.yaml"
 	platformName   = ".platform"
 
-	maxProcfile   = 64 << 10 // bytes in a Procfile or Buildfile
-	maxProcesses  = 100      // lines in a Procfile or Buildfile
-	maxName       = 64       // bytes in the name of a line
-	maxExtensions = 200      // number of configuration files
-	maxHooks      = 200      // files per stage
-	maxShebang    = 256      // bytes in a shebang line, the limit of operating systems
+	maxProcfile   = 64 << 10 // bytes
+	maxProcesses  = 100      // lines
+	maxName       = 64       // bytes
+	maxExtensions = 200      // files
+	maxHooks      = 200      // per stage
+	maxShebang    = 256      // bytes, the limit of operating systems
 )
 
 func isName(s string) bool {
@@ -136,7 +134,7 @@ func isNameByte(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// packageJSON reads package.json. It ignores errors, because npm reports them.
+// npm reports errors in package.json.
 func (r *reader) packageJSON() packageManifest {
 	var m packageManifest
 	data, err := readFile(filepath.Join(r.dir, "package.json"), maxDocument)

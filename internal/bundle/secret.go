@@ -11,8 +11,8 @@ import (
 
 const (
 	hidden = "(hidden)"
-	// maxSearched limits the search for passwords. Longer values are hidden. Elastic Beanstalk allows 4096 bytes for
-	// all variables together.
+	// Longer values are hidden without a search for passwords. Elastic Beanstalk allows 4096 bytes for all variables
+	// together.
 	maxSearched = 4 << 10
 )
 
@@ -29,13 +29,12 @@ var (
 		"passover passport")
 	notKeys = strings.Fields("monkey surveymonkey donkey turkey hockey jockey whiskey lackey mickey hotkey turnkey " +
 		"valkey")
-	// passwordServers are kinds of servers whose URLs usually contain a password, as in DATABASE_URL and REDIS_URL.
+	// URLs of these kinds of servers usually contain a password, as in DATABASE_URL and REDIS_URL.
 	passwordServers = strings.Fields("database db redis mongo mongodb postgres postgresql mysql amqp rabbitmq cloudamqp " +
 		"jdbc smtp broker sentry")
 )
 
-// isSecret reports whether a name probably belongs to a secret. In case of doubt it returns true, because hiding a
-// value does less harm than leaking it.
+// In case of doubt, isSecret returns true, because hiding a value does less harm than leaking it.
 func isSecret(name string) bool {
 	words := words(name)
 	joined := strings.Join(words, "")
@@ -55,8 +54,7 @@ func isSecret(name string) bool {
 	return false
 }
 
-// isSecretWord reports whether a word indicates a secret. It also recognizes compounds such as DBPASS, PASSPHRASE1,
-// LICENSEKEY and sshkeys.
+// isSecretWord also recognizes compounds such as DBPASS, PASSPHRASE1, LICENSEKEY and sshkeys.
 func isSecretWord(word string) bool {
 	starts := func(start string) bool { return strings.HasPrefix(word, start) }
 	password := strings.HasPrefix(word, "pass") && !slices.ContainsFunc(notPasswordStarts, starts) ||
@@ -91,7 +89,7 @@ var (
 	bareLogin = regexp.MustCompile(`:[^\s@]*[^\s@:]@`)
 )
 
-// holdsPassword reports whether a value contains a private key or a password, or is too long to search.
+// A value that is too long to search counts as a password.
 func holdsPassword(value string) bool {
 	if len(value) > maxSearched || strings.Contains(value, "-----BEGIN ") || login.MatchString(value) {
 		return true
@@ -116,8 +114,8 @@ func holdsPassword(value string) bool {
 	return bareLogin.MatchString(address.ReplaceAllString(value, " "))
 }
 
-// secretPart reports whether a name within a value indicates a secret. It judges by the end of the name: api_key=x,
-// but not key-store=/etc/x. A colon without quotes can follow any word, so there only unambiguous names count.
+// secretPart judges by the end of a name within a value: api_key=x, but not key-store=/etc/x. A colon without quotes
+// can follow any word, so there only unambiguous names count.
 func secretPart(name string, bareColon bool) bool {
 	words := words(name)
 	if len(words) == 0 {
@@ -156,9 +154,8 @@ func words(name string) []string {
 	return all
 }
 
-// unnumbered removes trailing digits.
 func unnumbered(word string) string {
-	if word == "auth0" { // the company Auth0, whose domain is public
+	if word == "auth0" { // the company, whose domain is public
 		return word
 	}
 	return strings.TrimRight(word, "0123456789")

@@ -15,7 +15,7 @@ import (
 const (
 	NamespaceWorker      = "aws:elasticbeanstalk:sqsd"                    // worker daemon
 	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment" // the app's variables; the default namespace
-	NamespaceGroup       = "aws:autoscaling:asg"                          // scaling limits: MinSize, MaxSize, Cooldown
+	NamespaceGroup       = "aws:autoscaling:asg"                          // MinSize, MaxSize, Cooldown
 	NamespaceTrigger     = "aws:autoscaling:trigger"                      // scaling measure and thresholds
 	NamespaceCommand     = "aws:elasticbeanstalk:command"                 // deployments to all instances
 	NamespaceHealth      = "aws:elasticbeanstalk:healthreporting:system"  // health reporting
@@ -23,8 +23,8 @@ const (
 )
 
 const (
-	maxSettings = 2000 // settings per file
-	maxOption   = 256  // bytes in a namespace or an option name
+	maxSettings = 2000 // per file
+	maxOption   = 256  // bytes, of a namespace or an option name
 )
 
 // Shown returns the value for display, hidden if it is probably secret.
@@ -203,16 +203,15 @@ func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: d.path, Line: p.Line})
 }
 
-// structured reports whether option values in a namespace may be maps and lists.
+// In some namespaces option values may be maps and lists.
 func structured(namespace string) bool {
 	return namespace == NamespaceHealth || NoEffect(namespace) != ""
 }
 
-// embeddedFunction matches JSON in backquotes, which a shell would run as a command.
+// A shell would run JSON in backquotes as a command.
 var embeddedFunction = regexp.MustCompile("(?s)`\\s*\\{\\s*[\"']?(Ref|Fn::[A-Za-z:]+)[\"']?\\s*:.*?\\}\\s*`")
 
-// fromCloudFormation reports whether a value is or contains a CloudFormation function: a tag such as !Ref, a map
-// whose only key is a function name, or JSON in backquotes.
+// A CloudFormation function is a tag such as !Ref, a map whose only key is a function name, or JSON in backquotes.
 func fromCloudFormation(n *yamlfile.Node) bool {
 	if n.Tag != "" && !strings.HasPrefix(n.Tag, "!!") {
 		return true
@@ -223,7 +222,7 @@ func fromCloudFormation(n *yamlfile.Node) bool {
 	return embeddedFunction.MatchString(n.Text)
 }
 
-// holdsFunction searches a node for CloudFormation functions. seen prevents searching shared aliases twice.
+// seen prevents searching shared aliases twice.
 func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return false

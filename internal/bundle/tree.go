@@ -15,7 +15,7 @@ import (
 const (
 	maxDocument = 128 << 10
 	maxTokens   = 20000
-	// maxDepth allows for CloudFormation resources, which have about 15 levels.
+	// CloudFormation resources have about 15 levels.
 	maxDepth = 32
 )
 
@@ -60,8 +60,7 @@ func (d *document) keys(data []byte) []yamlfile.Pair {
 	return nil
 }
 
-// parse parses YAML or JSON, distinguished by the first characters. It returns nil if the document is empty or
-// invalid.
+// The first characters tell YAML from JSON. parse returns nil if the document is empty or invalid.
 func (d *document) parse(data []byte) *yamlfile.Node {
 	root, fault := readMap(data)
 	if fault != nil {
@@ -90,7 +89,7 @@ func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	return yamlfile.Map(text, form)
 }
 
-// admitKeys rejects duplicate keys, because parsers disagree about which one applies.
+// Parsers disagree about which of two duplicate keys applies, so these are rejected.
 func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return true
@@ -123,7 +122,7 @@ func position(text []byte, offset int) (line, column int) {
 	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-// maxValue limits JSON values, because aliases can make them far larger than their file.
+// Aliases can make JSON values far larger than their file.
 const maxValue = 64 << 10
 
 var errValue = errors.New("is longer than 64 KiB")
@@ -139,8 +138,7 @@ func valueOf(n *yamlfile.Node) (string, error) {
 	return b.String(), nil
 }
 
-// writeJSON writes a node as JSON, with booleans, numbers and nulls unquoted. It returns false if the result is too
-// long.
+// Booleans, numbers and nulls are unquoted. writeJSON returns false if the result is too long.
 func writeJSON(b *strings.Builder, n *yamlfile.Node) bool {
 	switch n.Kind {
 	case yamlfile.Scalar:
@@ -225,12 +223,11 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 type jsonReader struct {
 	data    []byte
 	decoder *json.Decoder
-	// offset is the offset of the last token; line and column are its position.
+	// Position of the last token.
 	offset       int
 	line, column int
 }
 
-// next returns the next token and records its position.
 func (j *jsonReader) next() (json.Token, error) {
 	begin := int(j.decoder.InputOffset())
 	for begin < len(j.data) && bytes.IndexByte([]byte(" \t\r\n,:"), j.data[begin]) >= 0 {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// freeBytes is the size up to which the ratio is not checked, because small archives of empty files are harmless.
+// Small archives of empty files are harmless, so up to this size the ratio is not checked.
 const freeBytes = 16 << 20
 
 // Unpack unpacks a zip archive into the new folder dir, all or nothing. The parent of dir must exist. If dir exists,
@@ -44,7 +44,7 @@ func (u *unpacking) into(dir string) error {
 	return makeWhole(dir, "unpacking", u.fill)
 }
 
-// makeWhole calls fill with a new hidden folder, whose name contains what, and then renames that folder to dir.
+// fill gets a new hidden folder, whose name contains what; it is then renamed to dir.
 func makeWhole(dir, what string, fill func(folder string) error) error {
 	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+what+"-*")
 	if err != nil {
@@ -83,7 +83,7 @@ func (u *unpacking) open() (*os.File, error) {
 	return file, nil
 }
 
-// fill unpacks all entries. Links come last, so that nothing is written through them.
+// Links come last, so that nothing is written through them.
 func (u *unpacking) fill(folder string) error {
 	if err := os.Chmod(folder, 0o750); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	if err := to.Chmod(permission); err != nil { // sets the mode regardless of the umask
+	if err := to.Chmod(permission); err != nil { // regardless of the umask
 		return err
 	}
 
@@ -163,7 +163,7 @@ func (u *unpacking) tooMuch(e entry, count int64) error {
 		"the files have more than %d times the bytes of the archive", u.limits.ratio)
 }
 
-// blaming marks read errors, to distinguish them from write errors.
+// blaming tells read errors from write errors.
 type blaming struct {
 	u    *unpacking
 	e    entry

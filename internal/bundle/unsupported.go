@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// reportUnread reports files that only Elastic Beanstalk reads, and files with misspelled names.
+// Files that only Elastic Beanstalk reads are reported, and files with misspelled names.
 func (r *reader) reportUnread() {
 	for _, e := range r.entries {
 		name := e.Name()
@@ -23,7 +23,7 @@ func (r *reader) reportUnread() {
 	r.reportPackages()
 }
 
-// nestedExtensions reports configuration files in a subfolder. Elastic Beanstalk reads them; tendril does not.
+// Elastic Beanstalk reads configuration files in a subfolder; tendril does not.
 func (r *reader) nestedExtensions(folder string) {
 	if r.hasConfiguration(path.Join(folder, extensionsName)) {
 		r.notUsed(path.Join(folder, extensionsName),
@@ -31,7 +31,7 @@ func (r *reader) nestedExtensions(folder string) {
 	}
 }
 
-// meaning explains an ignored file; "" if the name has no special meaning.
+// meaning is "" if the name has no special meaning.
 func meaning(name string) string {
 	switch name {
 	case "Dockerfile", "docker-compose.yml", "Dockerrun.aws.json":
@@ -53,7 +53,7 @@ func meaning(name string) string {
 	return ""
 }
 
-// similar reports whether names are equal, ignoring case, a leading dot, a plural and the suffix .txt.
+// similar ignores case, a leading dot, a plural and the suffix .txt.
 func similar(a, b string) bool {
 	plain := func(s string) string {
 		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(s), ".txt"), "."), "s")
@@ -61,10 +61,10 @@ func similar(a, b string) bool {
 	return plain(a) == plain(b) && (strings.HasPrefix(a, ".") || !strings.HasPrefix(b, ".") || b == extensionsName)
 }
 
-// packageList is a file with a list of packages that Elastic Beanstalk's platforms install automatically.
+// Elastic Beanstalk's platforms install the packages in such a list automatically.
 type packageList struct {
 	file string
-	// tools are the programs that can install the list, and folder is where they install into the app's folder.
+	// tools can install the list, into folder of the app's folder.
 	tools  []string
 	folder string
 	line   string
@@ -80,8 +80,8 @@ func packageLists() []packageList {
 	}
 }
 
-// reportPackages reports package lists that neither the Buildfile nor a hook installs, and that are not installed in the
-// folder.
+// A package list is reported if neither the Buildfile nor a hook installs it, and the folder does not have the
+// packages.
 func (r *reader) reportPackages() {
 	lines := r.buildLines()
 	for _, l := range packageLists() {
@@ -96,8 +96,8 @@ func (r *reader) reportPackages() {
 	}
 }
 
-// installedBy reports whether a line contains the list's name, or one of its tools either with a word such as install
-// or without arguments.
+// A line installs a list if it contains its name, or one of its tools either with a word such as install or without
+// arguments.
 func (l packageList) installedBy(line []string) bool {
 	if slices.Contains(line, l.file) {
 		return true
@@ -133,7 +133,7 @@ func (r *reader) buildLines() (lines [][]string) {
 		if !filepath.IsLocal(file) {
 			return
 		}
-		if data, err := readFile(path, maxDocument); err == nil { // skips anything but regular files
+		if data, err := readFile(path, maxDocument); err == nil { // only regular files
 			add(string(data))
 		}
 	}

@@ -87,7 +87,7 @@ func RemoveVersion(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }
 // versions of the same age. The error lists versions that could not be deleted.
 func PruneVersions(dir string, inUse ...string) error {
 	versions := filepath.Dir(filepath.Dir(dir))
-	entries, err := os.ReadDir(versions) // sorted by name, and therefore oldest first
+	entries, err := os.ReadDir(versions) // by name, and therefore oldest first
 	if err != nil {
 		return fmt.Errorf("deleting old versions of the app: %w", err)
 	}
@@ -117,7 +117,7 @@ func PruneVersions(dir string, inUse ...string) error {
 	return errors.Join(kept...)
 }
 
-// isUnpacked reports whether the folder contains a complete version. Incomplete versions are hidden folders.
+// Incomplete versions are hidden folders.
 func isUnpacked(folder string) bool {
 	inside, err := os.ReadDir(folder)
 	return err == nil && slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") })
