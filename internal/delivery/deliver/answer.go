@@ -12,30 +12,30 @@ import (
 
 type protocol struct {
 	idle    time.Duration // maximum time without activity
-	success StatusSet     // statuses that mean success; their bodies must be complete
-	maxBody int           // maximum bytes of a success body to read
+	success StatusSet     // bodies of these statuses must be complete
+	maxBody int           // bytes of a success body to read
 	keep    int           // bytes to keep of any body
-	headers bool          // preserve all response headers
+	headers bool          // keep all response headers
 }
 
 type answer struct {
 	head     *http.Response // nil if no response headers were read
 	first    []byte         // start of the body; valid until the next exchange
 	sent     bool           // at least one byte of the request may have reached the app
-	started  bool           // at least one byte of the response was read
-	success  bool           // head has a success status
-	broken   bool           // the response is a success with an incomplete body
-	whole    bool           // the body was read to its end
-	wanted   steering       // the app's instruction
-	problem  string         // why an instruction was ignored; may be empty
-	extended time.Duration  // inactivity timeout chosen by the app
-	err      error          // why head is nil or the body incomplete
-	keep     bool           // the connection is reusable
-	conn     *conn          // connection of this exchange
-	pool     *pool          // pool to return conn to
+	started  bool           // at least one byte was read
+	success  bool
+	broken   bool // a success with an incomplete body
+	whole    bool // the body was read to its end
+	wanted   steering
+	problem  string        // why an instruction was ignored; may be ""
+	extended time.Duration // inactivity timeout chosen by the app
+	err      error         // why head is nil or the body incomplete
+	keep     bool          // reusable
+	conn     *conn
+	pool     *pool // to return conn to
 }
 
-// readAnswer reads the final response. If there is none, the caller must finish w.
+// Without a final response, the caller must finish w.
 func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	head, err := c.readHead(p)
 	if err != nil {
@@ -70,8 +70,7 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	return a
 }
 
-// readHead reads the headers of the final response. Informational responses count as activity and may carry
-// instructions.
+// Informational responses count as activity and may carry instructions.
 func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	for {
 		c.limit = maxAnswerHead
@@ -125,8 +124,7 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err erro
 	return false, nil
 }
 
-// takePlainHead consumes the headers of a simple success response, and returns nil for any other. Most responses are
-// simple, so they skip the slower parser.
+// Most responses are simple and skip the slower parser. takePlainHead returns nil for any other.
 func (c *conn) takePlainHead(p *protocol) *http.Response {
 	if p.headers {
 		return nil
@@ -148,8 +146,7 @@ func (c *conn) takePlainHead(p *protocol) *http.Response {
 
 const maxPlainHeaders = 16
 
-// parsePlainHead parses the head of a common success response whose headers are all known to be irrelevant. For any
-// other head, size is 0.
+// The headers of a plain head are all known to be irrelevant. For any other head, size is 0.
 func parsePlainHead(text []byte) (status int, length int64, size int) {
 	line, rest, ok := bytes.Cut(text, crlf)
 	if !ok {
@@ -196,7 +193,7 @@ func parsePlainHead(text []byte) (status int, length int64, size int) {
 	return 0, 0, 0
 }
 
-// parsePlainStatus returns the code of a status line if it is a common success, otherwise 0.
+// The status is 0 unless it is a common success.
 func parsePlainStatus(line []byte) int {
 	const version = "HTTP/1.1 "
 	if len(line) < len(version)+4 || string(line[:len(version)]) != version || line[len(version)+3] != ' ' ||
@@ -217,7 +214,6 @@ func parsePlainStatus(line []byte) int {
 
 var crlf, colonSpace = []byte("\r\n"), []byte(": ")
 
-// isPlainValue reports whether text is non-empty printable ASCII without a trailing space.
 func isPlainValue(text []byte) bool {
 	for _, b := range text {
 		if b < ' ' || b > '~' {
@@ -245,5 +241,5 @@ func (b *exactBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close does nothing, because the connection may be reused.
+// The connection may be reused.
 func (b *exactBody) Close() error { return nil }

@@ -23,7 +23,7 @@ func (h *requestHead) appendBatch(b []byte, p *content, trace *TraceContext) []b
 	return append(appendNumber(b, "Content-Length", len(p.body)), "\r\n"...)
 }
 
-// batchID returns the message ID with which a batch is signed. The same messages always get the same ID.
+// The same messages always get the same ID, with which the batch is signed.
 func batchID(batch []*queue.Message) string {
 	sum := sha256.New()
 	for _, m := range batch {
@@ -32,8 +32,7 @@ func batchID(batch []*queue.Message) string {
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// readFailures reads the failed messages from a success response. Any other body is ignored, because many apps just
-// return "OK".
+// A body that reports no failures is ignored, because many apps just return "OK".
 func (p *content) readFailures(a *answer) (problem string) {
 	if !a.whole {
 		return "answer to a batch longer than 64 KiB"
@@ -59,7 +58,7 @@ const behindReason = "an earlier message of its group is not done"
 func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,
 	deliver func(part []*queue.Message) []queue.Result) []queue.Result {
 	results := make([]queue.Result, len(ms))
-	stopped := map[string]queue.Result{} // by group, the result for the messages behind an unfinished one
+	stopped := map[string]queue.Result{} // by group, for messages behind an unfinished one
 	for next := 0; next < len(ms); {
 		var part []*queue.Message
 		var places []int

@@ -18,7 +18,7 @@ type Client struct {
 	head      *requestHead
 	transport transport
 	single    protocol
-	batches   protocol // used for batches
+	batches   protocol // for batches
 	record    string   // constant end of each batch record; "" disables batches
 	fifo      bool
 	deadline  time.Duration
@@ -28,7 +28,7 @@ type Client struct {
 	events    Events
 }
 
-// NewClient checks the options and returns a client. It does not connect yet.
+// NewClient checks the options. It does not connect yet.
 func NewClient(opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -79,7 +79,7 @@ func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	}
 	p := content{message: m, run: run, body: m.Body}
 	if run != nil {
-		p.body = "" // A scheduled run has no body.
+		p.body = "" // a scheduled run has no body
 	}
 	return c.deliver(ctx, &p)
 }
@@ -107,13 +107,12 @@ func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// content is the content of one POST request.
 type content struct {
 	message *queue.Message
 	run     *scheduledRun    // nil for ordinary messages
 	batch   []*queue.Message // nil for a single message
 	body    string
-	failed  map[string]bool // IDs of the failed messages in a batch
+	failed  map[string]bool // IDs, in a batch
 }
 
 type scheduledRun struct {
@@ -121,8 +120,7 @@ type scheduledRun struct {
 	target string
 }
 
-// runOf returns the scheduled run in m, or nil if m is an ordinary message. It returns an error if the run's path is
-// invalid.
+// runOf returns nil for an ordinary message, and an error if the run's path is invalid.
 func runOf(m *queue.Message) (*scheduledRun, error) {
 	if m.Run == nil {
 		return nil, nil
@@ -134,7 +132,6 @@ func runOf(m *queue.Message) (*scheduledRun, error) {
 	return &scheduledRun{m.Run, target}, nil
 }
 
-// deliver makes one POST request.
 func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 	start := time.Now()
 	var end time.Time
@@ -220,7 +217,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	return nil
 }
 
-// TLSConfig returns the TLS configuration for the next connection, or nil without TLS. Callers must not modify it.
+// TLSConfig returns the configuration for the next connection, or nil without TLS. Callers must not modify it.
 func (c *Client) TLSConfig() *tls.Config { return c.transport.tlsConfig() }
 
 // Close closes unused connections immediately and the others when their deliveries end.

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// writeGrace is how long writing a request may continue after its response has arrived.
+	// Writing may continue after the response has arrived for writeGrace.
 	writeGrace = 50 * time.Millisecond
-	// writeChunk is the maximum size of one write. Longer requests are written in a separate goroutine while the
-	// response is read, so that the app can respond early.
+	// Longer requests are written in a separate goroutine while the response is read, so that the app can respond
+	// early.
 	writeChunk    = 32 << 10
 	maxAnswerHead = 64 << 10
 	readBuffer    = 4 << 10
-	// maxAnswerBody is how much of a response body is read. If the body is longer, its connection is closed.
+	// If a response body is longer, its connection is closed.
 	maxAnswerBody = 64 << 10
-	// answerRead is how much of an unsuccessful response is kept.
+	// Kept part of an unsuccessful response.
 	answerRead = 2 << 10
-	// drainTime limits how long the body of an unsuccessful response is read, because it cannot change the result.
+	// The body of an unsuccessful response cannot change the result, so reading it is limited.
 	drainTime = time.Second
 )
 
@@ -39,50 +39,47 @@ var (
 // isLate reports whether a deadline of the exchange has passed, as opposed to a network timeout.
 func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// isTimeout reports whether err is a timeout of any kind.
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isClosed reports whether the peer closed or reset the connection. It resets the connection if it has not read all
-// data.
+// A peer that has not read all data resets the connection when it closes it.
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// conn is a connection to the app. It carries one exchange at a time and monitors its activity.
+// conn carries one exchange at a time and monitors its activity.
 type conn struct {
-	stream io.ReadWriteCloser // TLS connection over raw, or raw itself
+	stream io.ReadWriteCloser // TLS over raw, or raw itself
 	raw    net.Conn
 	buf    *bufio.Reader // reads through conn.Read
-	peek   *peeker       // nil if the connection does not support non-blocking reads
-	out    []byte        // request headers, followed by chunks of the body
+	peek   *peeker       // nil if not supported
+	out    []byte        // request headers, then chunks of the body
 
-	// The following buffers are reused by the next exchange.
-	scrap    []byte        // buffer for reading the body
+	// The next exchange reuses the following buffers.
+	scrap    []byte        // for reading the body
 	first    []byte        // kept part of the body
-	response http.Response // used for simple responses
-	body     exactBody     // body of a simple response
+	response http.Response // for simple responses
+	body     exactBody     // of a simple response
 
-	idleSince time.Time // when the last exchange ended
+	idleSince time.Time // since the last exchange
 
-	// The following fields describe the current exchange.
 	idle    time.Duration // maximum time without activity
-	end     time.Time     // deadline; zero if none
-	written int64         // request bytes passed to the kernel
-	read    int64         // response bytes read
+	end     time.Time     // zero if none
+	written int64         // bytes passed to the kernel
+	read    int64         // bytes of the response
 	limit   int64         // response bytes that may still be read
 	resting bool          // the next read restarts the idle timeout
 	readErr error
 	stopped atomic.Bool // reads and writes fail from now on
 	closing atomic.Bool // the response has arrived, so writing must end
-	abort   func()      // c.stop as a value, allocated once
+	abort   func()      // c.stop, allocated once
 
-	// The following fields result from the app's instructions.
+	// Results of the app's instructions.
 	extended bool   // the app chose the idle timeout
-	problem  string // why an instruction was ignored; may be empty
+	problem  string // why an instruction was ignored; may be ""
 }
 
 func newConn(raw net.Conn) *conn {
@@ -108,7 +105,7 @@ func (c *conn) begin(idle time.Duration, end time.Time) {
 	c.extend()
 }
 
-// extend restarts the idle timeout without exceeding the deadline.
+// The idle timeout never exceeds the deadline.
 func (c *conn) extend() {
 	now := time.Now()
 	deadline := now.Add(c.idle)
@@ -124,13 +121,13 @@ func (c *conn) extend() {
 	}
 }
 
-// stop makes all further reads and writes fail. It is safe for concurrent use.
+// All further reads and writes fail. stop is safe for concurrent use.
 func (c *conn) stop() {
 	c.stopped.Store(true)
-	c.raw.SetDeadline(time.Unix(1, 0)) // a time in the past on any clock
+	c.raw.SetDeadline(time.Unix(1, 0)) // in the past on any clock
 }
 
-// Read reads from the connection. It restarts the idle timeout if the previous read returned data.
+// Read restarts the idle timeout if the previous read returned data.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.limit <= 0 {
 		c.readErr = errHeadTooLong
@@ -155,7 +152,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// send writes c.out followed by body. Each chunk counts as activity.
+// Each chunk counts as activity.
 func (c *conn) send(body string) error {
 	for {
 		n := min(max(writeChunk-len(c.out), 0), len(body))
@@ -171,12 +168,11 @@ func (c *conn) send(body string) error {
 	}
 }
 
-// alive reports whether an idle connection is still open and has no data to read.
+// An idle connection with data to read cannot be reused.
 func (c *conn) alive() bool { return c.peek == nil || c.peek.isQuiet() }
 
 func (c *conn) close() { c.raw.Close() }
 
-// peeker checks without blocking whether a connection has data to read.
 type peeker struct {
 	raw  syscall.RawConn
 	look func(fd uintptr) bool
@@ -199,14 +195,12 @@ func newPeeker(c syscall.Conn) *peeker {
 	return p
 }
 
-// isQuiet reports whether the connection is open without data to read. If there is data, a byte is lost, so the
-// connection must be closed.
+// If there is data, isQuiet loses a byte, so the connection must be closed.
 func (p *peeker) isQuiet() bool {
 	return p.raw.Read(p.look) == nil && p.n <= 0 &&
 		(errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK))
 }
 
-// exchange sends the request once and reads the response, until ctx is done or the request's deadline passes.
 func (c *conn) exchange(ctx context.Context, r *request) answer {
 	p := r.protocol
 	c.begin(p.idle, r.end)
@@ -252,7 +246,7 @@ func (c *conn) exchangeLong(body string, p *protocol) answer {
 
 type writer struct {
 	conn *conn
-	done chan struct{} // closed when writing has ended
+	done chan struct{} // closed after writing
 	err  error         // set before done is closed
 }
 
@@ -262,13 +256,13 @@ func (w *writer) run(body string) {
 	case w.err == nil:
 		w.conn.extend()
 	case w.conn.written == 0:
-		w.conn.stop() // No response will arrive.
+		w.conn.stop() // no response will arrive
 	}
 	close(w.done)
 }
 
-// finish waits for writing to end, and reports whether the whole request was written. With wait, writing gets a short
-// grace period; otherwise it is aborted.
+// finish reports whether the whole request was written. With wait, writing gets a short grace period; otherwise it is
+// aborted.
 func (w *writer) finish(wait bool) bool {
 	if w == nil {
 		return true

@@ -39,7 +39,7 @@ func newDialer(t *target, opts *Options) (d *dialer, err error) {
 	return d, err
 }
 
-// refuseAtConnect rejects forbidden addresses after name resolution.
+// Forbidden addresses are rejected after name resolution.
 func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) error {
 	if a, err := netip.ParseAddrPort(address); err == nil {
 		return refuseAddress(a.Addr())
@@ -47,7 +47,7 @@ func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) er
 	return nil // a Unix socket
 }
 
-// dial opens a connection. It gives up at end unless end is zero.
+// end may be zero.
 func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -74,7 +74,7 @@ func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	return c, nil
 }
 
-// config returns the TLS configuration for the next connection, or nil without TLS.
+// config returns nil without TLS.
 func (d *dialer) config() *tls.Config {
 	if d.files == nil {
 		return d.tls
@@ -82,7 +82,7 @@ func (d *dialer) config() *tls.Config {
 	return d.files.config(time.Now())
 }
 
-// connect tries the target's addresses in order. If all fail, it returns the first address's error.
+// If all addresses fail, connect returns the first one's error.
 func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	var first error
 	for _, address := range d.target.dials {

@@ -20,8 +20,6 @@
 //	   v                                                           |
 //	answer.go    read the response ------------------------> outcome.go
 //
-// # Why not http.Transport
-//
 // http.Transport is made for requests that may be repeated, which deliveries may not. It resends requests in some
 // cases; it reads ahead, so that unsolicited bytes can become the next response; and it reports neither how much of a
 // request was written nor progress that could extend a deadline. It also needs two more goroutines and 50 % more CPU

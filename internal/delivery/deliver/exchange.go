@@ -8,21 +8,19 @@ import (
 	"time"
 )
 
-// exchangeBody limits the response body in an [Exchange].
 const exchangeBody = 16 << 10
 
 // Exchange is one POST request and its response. Header values that may be secret are masked.
 type Exchange struct {
-	// Head contains the request line and the headers, without line breaks.
+	// Head is the request line and the headers, without line breaks.
 	Head []string
 	Body string
-	// Answer contains the status line and the sorted headers; nil without a response. AnswerBody is truncated to 16
-	// KiB.
+	// Answer is the status line and the sorted headers; nil without a response. AnswerBody is truncated to 16 KiB.
 	Answer     []string
 	AnswerBody string
 	Began      time.Time
 	Duration   time.Duration
-	// Err is why there is no complete response; nil if there is one.
+	// Err is nil after a complete response.
 	Err error
 }
 
@@ -37,7 +35,7 @@ func newExchange(r *request, a *answer) *Exchange {
 	return x
 }
 
-// answerHeaders returns the response headers, including those that the HTTP parser removes.
+// The HTTP parser removes some headers.
 func answerHeaders(head *http.Response) (lines []string) {
 	all := head.Header.Clone()
 	if head.Close {

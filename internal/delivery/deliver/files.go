@@ -21,12 +21,12 @@ type TLSFiles struct {
 	Cert, Key string
 }
 
-// expiryWarning is how long before its expiry a certificate is first reported as expiring.
+// A certificate is first reported this long before its expiry.
 const expiryWarning = 14 * 24 * time.Hour
 
 const expiryAgain = 24 * time.Hour
 
-// identity is a TLS configuration whose certificates are loaded from files.
+// The certificates of an identity are loaded from files.
 type identity struct {
 	files TLSFiles
 	base  *tls.Config
@@ -34,8 +34,8 @@ type identity struct {
 
 	mu       sync.Mutex
 	current  *tls.Config
-	expires  time.Time // earliest expiry of the certificates
-	reported time.Time // when the expiry was last reported
+	expires  time.Time // of the certificate that expires first
+	reported time.Time // last report of the expiry
 	seen     [3]string // file contents when last read
 }
 
@@ -55,7 +55,7 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 	return i, nil
 }
 
-// config returns the current configuration. If the files are unreadable or invalid, it keeps the previous one.
+// config keeps the previous configuration while the files are unreadable or invalid.
 func (i *identity) config(now time.Time) *tls.Config {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -64,7 +64,7 @@ func (i *identity) config(now time.Time) *tls.Config {
 			i.event(e)
 		}
 	}
-	if seen, err := i.read(); err == nil && seen != i.seen { // An unreadable file is probably being replaced.
+	if seen, err := i.read(); err == nil && seen != i.seen { // an unreadable file is probably being replaced
 		i.seen = seen
 		fresh, expires, err := i.parse()
 		report(CertificateRead{Changed: err == nil, Err: err, Expires: expires})
@@ -89,7 +89,7 @@ func (i *identity) read() (seen [3]string, err error) {
 			continue
 		}
 		info, err := os.Stat(path)
-		if err == nil && !info.Mode().IsRegular() { // Opening a FIFO would block the delivery.
+		if err == nil && !info.Mode().IsRegular() { // opening a FIFO would block the delivery
 			err = errors.New("not a regular file")
 		}
 

@@ -13,17 +13,17 @@ import (
 
 const (
 	attributePrefix = "X-Aws-Sqsd-Attr-"
-	// droppedName is the suffix of the header that counts dropped attributes.
+	// The header with this suffix counts dropped attributes.
 	droppedName = "Dropped"
 )
 
-// requestHead renders request headers. The constant parts are rendered only once.
+// The constant parts of request headers are rendered only once.
 type requestHead struct {
 	ordinary string          // request line to X-Aws-Sqsd-Path, for ordinary messages
-	fixed    string          // constant text after the request target
+	fixed    string          // text after the request target
 	batch    string          // like ordinary, for batches
-	budget   int             // maximum bytes of attribute and trace headers
-	signer   *webhook.Signer // nil if requests are not signed
+	budget   int             // bytes of attribute and trace headers
+	signer   *webhook.Signer // nil for unsigned requests
 }
 
 func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
@@ -42,7 +42,7 @@ func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
-// append appends the request headers for m to b and returns the number of dropped attributes. run may be nil.
+// run may be nil.
 func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
 	out []byte, dropped int) {
 	if run == nil {
@@ -106,13 +106,13 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 	return b, dropped
 }
 
-// isForwarded reports whether a is a text attribute that the daemon does not use itself.
+// isForwarded excludes attributes that the daemon uses itself.
 func isForwarded(a *queue.Attribute) bool {
 	n := len(queue.RunPrefix)
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
 }
 
-// isRepeated reports whether an earlier forwarded attribute has this name, ignoring case.
+// Header names ignore case.
 func isRepeated(earlier []queue.Attribute, name string) bool {
 	for i := range earlier {
 		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
@@ -122,7 +122,6 @@ func isRepeated(earlier []queue.Attribute, name string) bool {
 	return false
 }
 
-// appendCanonical appends token in canonical header case.
 func appendCanonical(b []byte, token string) []byte {
 	first := true
 	for i := range len(token) {
@@ -139,7 +138,7 @@ func appendCanonical(b []byte, token string) []byte {
 	return b
 }
 
-// appendField appends a header that must not be dropped. Invalid bytes are escaped and long values truncated.
+// A field must not be dropped: invalid bytes are escaped and long values truncated.
 func appendField(b []byte, name, value string) []byte {
 	b = append(append(append(b, name...), ": "...), fieldValue(value)...)
 	return append(b, "\r\n"...)
@@ -170,7 +169,7 @@ func appendNumber(b []byte, name string, n int) []byte {
 	return append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
 }
 
-// appendTime appends a header with a time in UTC, or nothing if the time is zero.
+// A zero time is left out.
 func appendTime(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxEvent is Lambda's limit for synchronous invocations: less than 6 MiB.
+	// Lambda's limit for synchronous invocations: less than 6 MiB.
 	maxEvent  = 6<<20 - 1
 	probeTime = 10 * time.Second
 )
@@ -31,11 +31,11 @@ type Lambda struct {
 	invoker  Invoker
 	source   string // constant end of each record
 	fifo     bool
-	maxEvent int // maximum size of an event in bytes
+	maxEvent int // bytes
 }
 
-// NewLambda returns a Lambda that makes no calls yet. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs, is
-// the event source. If it ends in .fifo, message groups keep their order.
+// NewLambda makes no calls yet. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs, is the event source. If it
+// ends in .fifo, message groups keep their order.
 func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	from, err := recordEnd(queueARN)
 	if err != nil {
@@ -60,8 +60,7 @@ func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// invoke sends one event with no more than most messages. If the function rejects it as too large, invoke reduces
-// most and tries again.
+// If the function rejects an event as too large, invoke reduces most and tries again.
 func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) []queue.Result {
 	event, n := renderEvent(part[:min(len(part), *most)], l.source, l.maxEvent)
 	if n == 0 {

@@ -18,7 +18,7 @@ const (
 	eventEnd   = `]}`
 )
 
-// recordEnd renders the constant end of each record, which contains the event source.
+// The constant end of each record contains the event source.
 func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)
@@ -33,8 +33,7 @@ func recordEnd(arn string) (string, error) {
 	return string(append(b, '}')), nil
 }
 
-// renderEvent renders as many messages of part as fit in most bytes, and returns their number n. If n is 0, even the
-// first message is too large.
+// renderEvent renders as many messages of part as fit in most bytes. If n is 0, even the first message is too large.
 func renderEvent(part []*queue.Message, end string, most int) (event []byte, n int) {
 	size := len(eventStart) + len(eventEnd)
 	for _, m := range part {
@@ -53,7 +52,7 @@ func renderEvent(part []*queue.Message, end string, most int) (event []byte, n i
 			continue
 		}
 		if n > 0 {
-			event = event[:before] // The message starts the next event.
+			event = event[:before] // the message starts the next event
 		}
 		return append(event, eventEnd...), n
 	}
@@ -85,7 +84,7 @@ func appendMember(b []byte, name, value string) []byte {
 	return sqswire.AppendString(append(b, name...), value)
 }
 
-// appendSystemAttributes renders the system attributes present in m, all as strings.
+// System attributes are all strings.
 func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 	b = append(b, `,"attributes":{"ApproximateReceiveCount":"`...)
 	b = strconv.AppendInt(b, int64(m.ReceiveCount), 10)
@@ -108,7 +107,7 @@ func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 	return append(b, '}')
 }
 
-// appendMillis renders a time in milliseconds since 1970, or nothing if it is zero.
+// A zero time is left out.
 func appendMillis(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b
@@ -118,8 +117,7 @@ func appendMillis(b []byte, name string, at time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendMessageAttributes renders the message attributes. SQS does not use the two list values, so they are always
-// empty.
+// SQS does not use the two list values, so they are always empty.
 func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 	b = append(b, `,"messageAttributes":{`...)
 	for i := range attributes {

@@ -50,7 +50,7 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 	return results
 }
 
-// lost returns the result of a call without a complete response. If nothing was sent, it uses the Invoker's reason.
+// If nothing was sent, the Invoker's reason is used.
 func lost(ctx context.Context, err error) queue.Result {
 	r := queue.Result{Err: err}
 	var unsent interface{ Unsent() bool }
@@ -80,7 +80,6 @@ func tooLarge(a *queue.Invocation) bool {
 		a.Code == "SerializedRequestEntityTooLargeException"
 }
 
-// refused returns the result of a call with a status other than 200.
 func refused(a *queue.Invocation) queue.Result {
 	r := queue.Result{Status: a.Status, Reason: "HTTP " + strconv.Itoa(a.Status)}
 	if isPlainName(a.Code) {
@@ -98,7 +97,7 @@ func refused(a *queue.Invocation) queue.Result {
 		if advice == takesNoMore && isPlainName(a.Reason) {
 			r.Reason += " " + a.Reason
 		}
-	case queue.Failed: // The service rejected the event itself.
+	case queue.Failed: // the service rejected the event itself
 		r.Unsent = tooLarge(a) || a.Status >= 400 && a.Status <= 499
 	}
 
@@ -114,8 +113,7 @@ const (
 	cannotRun   = "the service cannot run the function for now"
 )
 
-// advise returns the outcome of a rejected call and a hint, which may be empty. After a gateway timeout, the outcome
-// is Failed, because the function may have run.
+// After a gateway timeout the function may have run, so the outcome is Failed. advice may be "".
 func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	if tooLarge(a) {
 		return queue.Failed, "the event is too large for the function (store large bodies elsewhere and send a reference)"
@@ -158,14 +156,13 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	return queue.Failed, ""
 }
 
-// functionError describes a function error by its type only, because its message may contain anything; see
-// [functionAnswer].
+// A function error's message may contain anything, so only its type is shown; see [functionAnswer].
 func functionError(a *queue.Invocation) string {
 	var body struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
 	}
-	_ = json.Unmarshal(a.Payload, &body) // Fields that cannot be read stay empty.
+	_ = json.Unmarshal(a.Payload, &body) // unreadable fields stay empty
 	words := "the function failed"
 	switch {
 	case body.Type == "Sandbox.Timedout", strings.Contains(body.Message, "Task timed out after"):
@@ -179,13 +176,12 @@ func functionError(a *queue.Invocation) string {
 	return words
 }
 
-// functionAnswer returns the function's error message or, without one, the start of its payload, and an excerpt of
-// the payload.
+// Without an error message, line is the start of the payload.
 func functionAnswer(payload []byte) (line, excerpt string) {
 	var body struct {
 		Message string `json:"errorMessage"`
 	}
-	_ = json.Unmarshal(payload, &body) // Fields that cannot be read stay empty.
+	_ = json.Unmarshal(payload, &body) // unreadable fields stay empty
 	line = cmp.Or(printable(firstBytes(body.Message)), printable(strings.TrimSpace(firstBytes(string(payload)))))
 	return line, excerptBelow(line, string(payload))
 }

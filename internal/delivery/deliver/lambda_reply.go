@@ -59,8 +59,7 @@ func readReply(reply []byte, ids []string) (failed map[string]bool, problem, not
 	return nil, "", ""
 }
 
-// reportsInBody reports whether the reply is an API Gateway response whose body contains failures, as text, base64 or
-// an object.
+// An API Gateway response may contain failures in its body, as text, base64 or an object.
 func reportsInBody(object []byte, ids []string) bool {
 	var gateway struct {
 		Body     json.RawMessage `json:"body"`
@@ -75,7 +74,7 @@ func reportsInBody(object []byte, ids []string) bool {
 		body = []byte(text)
 	}
 	if gateway.IsBase64 {
-		body, _ = base64.StdEncoding.DecodeString(string(body)) // what is decoded is not valid JSON after an error
+		body, _ = base64.StdEncoding.DecodeString(string(body)) // after an error, the decoded part is not valid JSON
 	}
 
 	if !bytes.HasPrefix(body, []byte("{")) || !json.Valid(body) {
@@ -126,7 +125,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 	return failed, ""
 }
 
-// identifier returns the item identifier of an entry. ok is false if it is missing, empty or repeated.
+// ok is false if the identifier is missing, empty or repeated.
 func identifier(entry json.RawMessage) (string, bool) {
 	if entry[0] != '{' {
 		return "", false
@@ -145,7 +144,7 @@ func identifier(entry json.RawMessage) (string, bool) {
 	return id, err == nil && found == 1 && id != ""
 }
 
-// eachMember calls visit for each member in order, including repeated names, until visit returns an error.
+// Members are visited in order, including repeated names, until visit returns an error.
 func eachMember(object []byte, visit func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -170,12 +169,11 @@ func eachMember(object []byte, visit func(name string, value json.RawMessage) er
 	return nil
 }
 
-// looksLikeFailures reports whether name is a different spelling of failuresMember, such as snake case.
+// A different spelling of failuresMember may be snake case.
 func looksLikeFailures(name string) bool {
 	return strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), failuresMember)
 }
 
-// saysNothing reports whether value is null or an empty list.
 func saysNothing(value json.RawMessage) bool {
 	if string(value) == "null" {
 		return true

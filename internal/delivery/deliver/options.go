@@ -16,7 +16,7 @@ type Options struct {
 	// Target is an http or https URL, or a Unix socket written as unix:///run/app.sock, http+unix:///run/app.sock or
 	// http+unix://%2Frun%2Fapp.sock/path. A path in the URL replaces Path.
 	Target string
-	// Path is the path that ordinary messages are posted to, optionally with a query; default "/".
+	// Path is for ordinary messages, optionally with a query; default "/".
 	Path string
 	// MimeType is the Content-Type of each request except batches; default application/json.
 	MimeType string
@@ -24,7 +24,7 @@ type Options struct {
 	QueueName string
 	// QueueARN enables batches. It is included in each of their records.
 	QueueARN string
-	// ConnectTimeout limits connecting, including name resolution and the TLS handshake; default 5 s.
+	// ConnectTimeout includes name resolution and the TLS handshake; default 5 s.
 	ConnectTimeout time.Duration
 	// InactivityTimeout is how long an exchange may go without activity; default 180 s. Every byte received from the
 	// app restarts it, and so does every chunk of a long message that the app accepts.
@@ -38,20 +38,18 @@ type Options struct {
 	SuccessCodes StatusSet
 	// TerminalCodes are statuses whose messages are not retried. SuccessCodes take precedence.
 	TerminalCodes StatusSet
-	// HeaderBudget limits the total size of attribute and trace headers in bytes; default 8 KiB, the limit of common
-	// servers.
+	// HeaderBudget limits attribute and trace headers in bytes; default 8 KiB, the limit of common servers.
 	HeaderBudget int
 	TLS          TLSFiles
-	// SigningKeys are the keys that sign every request, see package webhook.
+	// SigningKeys sign every request, see package webhook.
 	SigningKeys []string
 	// Trace returns the trace context of a request; may be nil.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
-	// Version is the end of the User-Agent "aws-sqsd/3.0 tendril/VERSION". Receivers may check the beginning.
+	// Version ends the User-Agent "aws-sqsd/3.0 tendril/VERSION". Receivers may check the beginning.
 	Version string
-	// Events are the client's listeners. The zero value has none.
-	Events Events
+	Events  Events
 
-	// The following fields are set by tests.
+	// For tests.
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config
 	maxBody int
@@ -59,7 +57,7 @@ type Options struct {
 
 // TraceContext contains trace headers. Empty and invalid values are omitted.
 type TraceContext struct {
-	// Traceparent, Tracestate and Baggage are W3C headers; XRay is the X-Amzn-Trace-Id header.
+	// XRay is the X-Amzn-Trace-Id header, the others are W3C headers.
 	Traceparent, Tracestate, Baggage, XRay string
 }
 
@@ -72,7 +70,7 @@ type Events struct {
 	AttributesDropped func(AttributesDropped)
 	// CertificateRead is called if certificate files have changed or a certificate expires soon.
 	CertificateRead func(CertificateRead)
-	// Record returns the function to call with the exchange of m, or nil if the exchange is not recorded.
+	// Record returns the function to call with the exchange of m, or nil to record none.
 	Record func(m *queue.Message) func(*Exchange)
 	// OutcomeIgnored is called for an invalid Tendril-Outcome header. problem does not quote the header.
 	OutcomeIgnored func(problem string)
@@ -89,7 +87,7 @@ type Connected struct {
 
 // CertificateRead reports a change or the approaching expiry of the certificates in [TLSFiles].
 type CertificateRead struct {
-	// Changed is true if changed files are now in use; otherwise Err is why they are not.
+	// Changed files are now in use; otherwise Err is why they are not.
 	Changed bool
 	Err     error
 	// Expires is the earliest expiry. Soon is set once a day if it is near or past.

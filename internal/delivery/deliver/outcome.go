@@ -21,13 +21,13 @@ import (
 
 const maxLocation = 80
 
-// reasons contains texts that depend on settings.
+// Some texts depend on settings.
 type reasons struct {
-	silent  string // there was no response
-	stalled string // the response is incomplete
+	silent  string // no response
+	stalled string // incomplete response
 	expired string
 	dialing time.Duration // connect timeout
-	path    string        // path of ordinary messages
+	path    string        // of ordinary messages
 }
 
 func newReasons(opts *Options) reasons {
@@ -198,7 +198,7 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	}
 }
 
-// redirectedTo describes the target of a redirect without the parts that may be secret.
+// The parts of a redirect's target that may be secret are left out.
 func redirectedTo(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -206,7 +206,7 @@ func redirectedTo(location string) string {
 	}
 	to := u.EscapedPath()
 	if u.Host != "" && isHostName(u.Hostname()) {
-		to = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + to // Often only the scheme or port differs.
+		to = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + to // often only the scheme or port differs
 	}
 	if to == "" || !isFieldValue(to) {
 		return ""
@@ -217,8 +217,7 @@ func redirectedTo(location string) string {
 	return " to " + to
 }
 
-// retryAfter parses a Retry-After value, in seconds or as a date. The result is at most [queue.MaxVisibility], or 0
-// if the value is invalid.
+// Retry-After is in seconds or a date. The result is at most [queue.MaxVisibility], or 0 if the value is invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	const most = queue.MaxVisibility
@@ -232,7 +231,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-// answerShown limits a displayed line in characters, answerExcerpt an excerpt in bytes.
+// Limits of a displayed line in characters, and of an excerpt in bytes.
 const (
 	answerShown   = 160
 	answerExcerpt = 1 << 10
@@ -268,8 +267,7 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow returns the start of a response, preceded by line unless the excerpt already begins with it. It
-// returns "" if the excerpt would add nothing to line.
+// line precedes the excerpt, unless that begins with it. An excerpt that would add nothing to line is "".
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	begin := strings.TrimSpace(firstBytes(text))
@@ -282,7 +280,7 @@ func excerptBelow(line, text string) string {
 	return firstBytes(line + "\n" + begin)
 }
 
-// firstLine returns the first line that does more than name a status, or the first non-empty line if there is none.
+// A line that does more than name a status takes precedence over the first non-empty one.
 func firstLine(text string) (first string) {
 	for line := range strings.Lines(text) {
 		line = printable(line)

@@ -15,19 +15,17 @@ const refusedReason = "TLS certificate refused by the target"
 
 const refusalWait = 250 * time.Millisecond
 
-// refusals are the alerts about client certificates in RFC 8446: bad, unsupported, revoked, expired or unknown
-// certificate, unknown CA, access denied and certificate required.
+// Alerts about client certificates in RFC 8446: bad, unsupported, revoked, expired or unknown certificate, unknown
+// CA, access denied and certificate required.
 var refusals = []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}
 
-// isRefusal reports whether the peer refused the client certificate. Servers do not read a request before accepting
-// the certificate.
+// Servers do not read a request before accepting the client certificate.
 func isRefusal(err error) bool {
 	var remote *net.OpError
 	return errors.As(err, &remote) && remote.Op == "remote error" &&
 		slices.ContainsFunc(refusals, func(a tls.AlertError) bool { return a.Error() == remote.Err.Error() })
 }
 
-// awaitRefusal waits briefly for the server to refuse the client certificate. It returns the refusal, or nil.
 func awaitRefusal(c *tls.Conn) error {
 	if c.ConnectionState().Version < tls.VersionTLS13 {
 		return nil

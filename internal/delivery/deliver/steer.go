@@ -18,7 +18,6 @@ import (
 // headers are ignored, and the problem is reported.
 const outcomeHeader = "Tendril-Outcome"
 
-// wish is the instruction at the start of the header.
 type wish uint8
 
 const (
@@ -32,7 +31,7 @@ const (
 type steering struct {
 	wish   wish
 	timed  bool
-	time   time.Duration // value of the after or for parameter
+	time   time.Duration // of the after or for parameter
 	reason string        // printable, truncated
 }
 
@@ -49,7 +48,7 @@ const (
 	maxSteeringTime = queue.MaxVisibility
 )
 
-// readSteering parses the values of the header. If there is a problem, the header must be ignored.
+// If there is a problem, the header must be ignored.
 func readSteering(values []string) (s steering, problem string) {
 	if len(values) != 1 {
 		return s, problemTwice
@@ -95,7 +94,7 @@ func readSteering(values []string) (s steering, problem string) {
 	return s, ""
 }
 
-// nextParameter parses one name=token or name="text" parameter.
+// A parameter is name=token or name="text".
 func nextParameter(text string) (name, value, rest string, more bool, problem string) {
 	name, text, found := strings.Cut(strings.TrimLeft(text, " \t"), "=")
 	if !found || name != "after" && name != "reason" && name != "for" {
@@ -128,7 +127,7 @@ func nextParameter(text string) (name, value, rest string, more bool, problem st
 	return "", "", "", false, problemForm
 }
 
-// steeringTime parses a number of seconds or a duration with units.
+// A time is a number of seconds or a duration with units.
 func steeringTime(text string) (time.Duration, bool) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return 0, false
@@ -140,7 +139,7 @@ func steeringTime(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0 && d <= maxSteeringTime
 }
 
-// applyOutcome parses the header of a final or informational response, and applies extend immediately.
+// extend applies immediately.
 func (c *conn) applyOutcome(values []string, final, success bool) steering {
 	s, problem := readSteering(values)
 	switch {
@@ -164,7 +163,6 @@ func (c *conn) applyOutcome(values []string, final, success bool) steering {
 	return s
 }
 
-// result applies the app's instruction to a result.
 func (s *steering) result(status string, result queue.Result) queue.Result {
 	if s.reason != "" {
 		result.Answer, result.Excerpt = s.reason, ""

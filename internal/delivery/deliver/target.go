@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// maxSocketPath is the longest socket path that works on all systems.
+// The longest socket path that works on all systems.
 const maxSocketPath = 103
 
 // target is the only destination that a client connects to.
 type target struct {
 	network string   // "tcp" or "unix"
-	dials   []string // addresses to try, in order
-	host    string   // value of the Host header
-	name    string   // server name for TLS; "" without TLS
-	path    string   // path of the URL; may be ""
+	dials   []string // to try, in order
+	host    string   // the Host header
+	name    string   // for TLS; "" without TLS
+	path    string   // of the URL; may be ""
 }
 
 func parseTarget(raw string) (*target, error) {
@@ -79,7 +79,6 @@ func socketTarget(raw, rest string) (*target, error) {
 	return &target{network: "unix", dials: []string{socket}, host: "localhost", path: path}, nil
 }
 
-// hostTarget returns the target of an http or https URL.
 func hostTarget(raw string, u *url.URL) (*target, error) {
 	host, standard := u.Hostname(), "80"
 	t := &target{network: "tcp", path: u.EscapedPath()}
@@ -122,7 +121,7 @@ func checkHost(host string, address netip.Addr, port string) error {
 	return refuseAddress(address)
 }
 
-// localHost returns the Host header that apps usually allow for local requests.
+// Apps usually allow this Host header for local requests.
 func localHost(port, standard string) string {
 	if port == standard {
 		return "localhost"
@@ -132,7 +131,7 @@ func localHost(port, standard string) string {
 
 var errRefusedAddress = errors.New("link-local, multicast and cloud metadata addresses are never posted to")
 
-// refuseAddress rejects addresses that may serve machine credentials or reach more than one host.
+// Some addresses may serve machine credentials or reach more than one host.
 func refuseAddress(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	metadata := netip.AddrFrom16([16]byte{0xfd, 0x00, 0x0e, 0xc2, 14: 0x02, 15: 0x54})

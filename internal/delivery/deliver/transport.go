@@ -8,25 +8,23 @@ import (
 	"time"
 )
 
-// transport sends requests to one server and manages the connections.
 type transport interface {
 	// exchange sends a request at most once. An error means that nothing was sent. The caller must release the
 	// answer.
 	exchange(ctx context.Context, r *request) (answer, error)
 	// probe returns nil if the server accepts connections.
 	probe(ctx context.Context) error
-	// tlsConfig returns the TLS configuration for the next connection, or nil without TLS.
+	// tlsConfig is for the next connection, or nil without TLS.
 	tlsConfig() *tls.Config
 	// close closes unused connections immediately and the others when their exchanges end.
 	close()
 }
 
-// request is a request and the protocol for reading its response.
 type request struct {
 	head     []byte
 	body     string
 	protocol *protocol
-	end      time.Time // deadline; zero means none
+	end      time.Time // zero means none
 	began    time.Time // set by transport.exchange
 }
 
@@ -77,7 +75,7 @@ func (t *onceTransport) exchange(ctx context.Context, r *request) (answer, error
 	return a, nil
 }
 
-// release returns the connection to the pool, or closes it.
+// The connection returns to the pool or is closed.
 func (a *answer) release(now time.Time) {
 	if a.keep {
 		a.pool.put(a.conn, now)
@@ -86,7 +84,7 @@ func (a *answer) release(now time.Time) {
 	}
 }
 
-// probeWait limits a probe. It is long enough for two retransmissions of the SYN packet.
+// probeWait is long enough for two retransmissions of the SYN packet.
 const probeWait = 4 * time.Second
 
 func (t *onceTransport) probe(ctx context.Context) error {
@@ -107,8 +105,7 @@ func (t *onceTransport) tlsConfig() *tls.Config { return t.dialer.config() }
 
 func (t *onceTransport) close() { t.pool.close() }
 
-// pool keeps unused connections for a short time. It reuses the most recently used one first, so that surplus
-// connections expire.
+// pool reuses the most recently used connection first, so that surplus connections expire.
 type pool struct {
 	keep time.Duration // a negative value disables reuse
 
@@ -118,7 +115,7 @@ type pool struct {
 	closed bool
 }
 
-// get returns a reusable connection, or nil.
+// get may return nil.
 func (p *pool) get(now time.Time) *conn {
 	for {
 		p.mu.Lock()
@@ -152,7 +149,6 @@ func (p *pool) put(c *conn, now time.Time) {
 	}
 }
 
-// closeOld closes expired connections.
 func (p *pool) closeOld() {
 	now := time.Now()
 	p.mu.Lock()
