@@ -63,7 +63,7 @@ func (r *reader) nodeApp() *Default {
 	return nil
 }
 
-// gunicorn runs the module named in WSGIPath, by default application.
+// Without WSGIPath, gunicorn runs the module application.
 func (r *reader) pythonApp() *Default {
 	option := func(name, otherwise string) string {
 		if s, ok := r.bundle.Setting(namespacePython, name); ok && s.Value != "" {

@@ -8,7 +8,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// env.yaml overrides .ebextensions as a saved configuration does.
+// Like a saved configuration, env.yaml overrides .ebextensions.
 func (r *reader) readManifest() error {
 	file := filepath.Join(r.dir, manifestName)
 	data, err := readFile(file, maxDocument)

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// web comes first, then the others in file order. Blank lines and lines that start with "#" are ignored. The error is
-// an [*invalidError].
+// parseProcfile puts web first, then the others in file order, and ignores blank lines and lines that start with "#".
+// The error is an [*invalidError].
 func parseProcfile(file string, data []byte) ([]Process, error) {
 	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
 		example: MainProcess}, data)
@@ -104,7 +104,7 @@ func (l *lines) line(number int, line string) {
 	}
 }
 
-// web-2, web-3 and so on are reserved for replicas of the app.
+// Replicas of the app are called web-2, web-3 and so on.
 func isReplica(name string) bool {
 	number, found := strings.CutPrefix(name, MainProcess+"-")
 	return found && strings.Trim(number, "0123456789") == ""

@@ -95,7 +95,7 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// macOS adds files to archives and to other file systems, which are left out.
+// readDir leaves out the files that macOS adds to archives and to other file systems.
 func readDir(path string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(path)
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
@@ -134,7 +134,7 @@ func isNameByte(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// npm reports errors in package.json.
+// Errors in package.json are left to npm.
 func (r *reader) packageJSON() packageManifest {
 	var m packageManifest
 	data, err := readFile(filepath.Join(r.dir, "package.json"), maxDocument)

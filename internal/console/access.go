@@ -27,17 +27,17 @@ type Access struct {
 	Anyone bool
 	// TokenDir is the data directory with additional tokens, see [tokens.Create]; "" means none.
 	TokenDir string
-	// DrainToken is a token that permits only the hooks /-/drain and /-/quiet; "" means none.
+	// DrainToken permits only the hooks /-/drain and /-/quiet; "" means none.
 	DrainToken string
 	// ReadOnly refuses every action, even the owner's.
 	ReadOnly bool
 	// HideBodies omits message bodies and attributes unless a request has ?body=1.
 	HideBodies bool
-	// TrustedProxies are proxies with trusted X-Forwarded-Proto and X-Forwarded-For headers. If set, plain-text
-	// requests from elsewhere are refused if they need a scope, unless ClearText is set.
+	// TrustedProxies may send X-Forwarded-Proto and X-Forwarded-For. If set, plain-text requests from elsewhere are
+	// refused if they need a scope, unless ClearText is set.
 	TrustedProxies []netip.Prefix
 	ClearText      bool
-	// Audit, if set, is called for every action, including refused ones. It must not block.
+	// Audit is called for every action, including refused ones. It must not block; may be nil.
 	Audit func(Act)
 }
 
@@ -59,20 +59,20 @@ func (k kind) scope() string {
 
 func (k kind) acts() bool { return k != open && k != private && k != bodies }
 
-// isHook reports whether routes of this kind accept requests without a body and actions by GET.
+// Hooks accept requests without a body and actions by GET.
 func (k kind) isHook() bool { return k == hook || k == deployHook }
 
 type caller struct {
 	// who is formatted as in [api.Caller].
 	who    string
 	scopes []string
-	// bearer is true if the caller was identified by a header that browsers do not send on their own.
+	// bearer callers were identified by a header that browsers do not send on their own.
 	bearer bool
-	// keyless is true if a request has a session's cookie but not its key; see [api.SessionKeyHeader].
+	// A keyless request has a session's cookie but not its key; see [api.SessionKeyHeader].
 	keyless bool
-	// peer is true if the caller is another instance of the environment.
+	// peer is another instance of the environment.
 	peer bool
-	// exposed is true if others on the network could have read the request.
+	// Others on the network could have read an exposed request.
 	exposed           bool
 	remote, requestID string
 }
@@ -89,7 +89,7 @@ func (s *Server) identify(r *http.Request) caller {
 	return c
 }
 
-// authenticate determines the sender of a request. An Authorization header takes precedence over everything else.
+// An Authorization header takes precedence over everything else.
 func (s *Server) authenticate(r *http.Request) caller {
 	if r.Header.Get("Authorization") != "" {
 		given := bearer(r)
@@ -181,7 +181,7 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(given)
 }
 
-// isToken compares tokens in constant time. An empty token matches nothing.
+// Tokens are compared in constant time. An empty token matches nothing.
 func isToken(given, token string) bool {
 	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(given))
 	return token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
@@ -189,7 +189,7 @@ func isToken(given, token string) bool {
 
 func (c *call) searchesBodies() bool { return c.query.Has("match") || c.query.Has("attribute") }
 
-// withoutBodies returns an answer without message content; ok is false if it had none.
+// ok is false if the answer has no message content.
 func withoutBodies(answer any) (any, bool) {
 	switch a := answer.(type) {
 	case api.Message:
@@ -238,14 +238,13 @@ func (s *Server) isSecure(r *http.Request) bool {
 	return r.TLS != nil || s.byProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// isExposed reports whether others on the network could have read the request.
 func (s *Server) isExposed(r *http.Request) bool {
 	// Local programs do not send this header; a proxy on this machine does.
 	isLocal := remoteOf(r).IsLoopback() && r.Header.Get("X-Forwarded-Proto") == ""
 	return len(s.opts.Access.TrustedProxies) > 0 && !s.opts.Access.ClearText && !isLocal && !s.isSecure(r)
 }
 
-// senderOf returns the sender's address for display, as reported by a trusted proxy if there is one.
+// A trusted proxy reports the sender's address.
 func (s *Server) senderOf(r *http.Request) string {
 	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 && s.byProxy(r) {
 		last := all[len(all)-1]

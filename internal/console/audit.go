@@ -14,23 +14,22 @@ import (
 // Act is an action that a caller attempted or completed.
 type Act struct {
 	At time.Time
-	// Who is the caller as in [api.Caller], Remote its address.
+	// Who is as in [api.Caller], Remote an address.
 	Who, Remote string
-	// Method and Path come from the request. Text describes the action, such as "queue paused", or is "".
+	// Text describes the action, such as "queue paused", or is "".
 	Method, Path, Text string
 	// Subject is the affected queue, task or message; "" for the environment.
 	Subject   string
 	RequestID string
-	// Read is true if message bodies were read, and nothing was changed.
+	// Read means that message bodies were read and nothing was changed.
 	Read bool
 	// Count is the number of messages sent, moved or removed.
 	Count int
-	// Status is the HTTP status of the answer, and Refused the reason of a failure or "".
+	// Refused is the reason of a failure or "".
 	Status  int
 	Refused string
 }
 
-// touched returns the number of messages that an action affected, taken from its answer.
 func touched(answer any) (n int) {
 	switch a := answer.(type) {
 	case api.Count:
@@ -63,17 +62,17 @@ func touched(answer any) (n int) {
 	return n
 }
 
-// maxRefused limits the refused actions recorded per minute. Anyone who reaches the listener can cause them, and they
-// must not displace the rest of the log.
+// Anyone who reaches the listener can cause refused actions, and they must not displace the rest of the log; per
+// minute.
 const maxRefused = 60
 
 const maxReads = 1000
 
 type auditor struct {
 	mu      sync.Mutex
-	minute  time.Time // start of the current minute
+	minute  time.Time // of the current minute
 	refused int
-	read    map[string]bool // keyed by caller and request
+	read    map[string]bool // by caller and request
 }
 
 func (a *auditor) admits(now time.Time) bool {
@@ -84,7 +83,7 @@ func (a *auditor) admits(now time.Time) bool {
 	return a.refused <= maxRefused
 }
 
-// admitsRead reports whether a read should be recorded, because an open page repeats the same read.
+// An open page repeats the same read, which is recorded once.
 func (a *auditor) admitsRead(now time.Time, what string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,7 +105,7 @@ func (a *auditor) turn(now time.Time) {
 	}
 }
 
-// record logs an action and calls [Access].Audit. refusal is nil if the action succeeded.
+// refusal is nil if the action succeeded.
 func (s *service) record(c *call, refusal *api.Error, answer any) {
 	act := newAct(c, answer)
 	if refusal == nil {
@@ -122,7 +121,7 @@ func (s *service) record(c *call, refusal *api.Error, answer any) {
 	s.audit(act)
 }
 
-// recordRead logs who read message bodies, once a minute per page.
+// A read is recorded once a minute per page.
 func (s *service) recordRead(c *call, answer any) {
 	act := newAct(c, answer)
 	act.Read = true

@@ -23,7 +23,7 @@ type Certificate struct {
 // CertificateEvents are the callbacks of a [Certificate]; any may be nil. They are called during a handshake, one at
 // a time.
 type CertificateEvents struct {
-	// Changed receives the fingerprint of a new certificate before any client sees the certificate.
+	// Changed receives the fingerprint of a new certificate before any client sees it.
 	Changed func(fingerprint string)
 	// Rejected receives the reason why changed files were rejected. The current certificate stays in use.
 	Rejected func(error)
@@ -58,8 +58,7 @@ func (c *Certificate) Fingerprint() string {
 	return api.CertificateFingerprint(c.current.Certificate[0])
 }
 
-// refresh reloads the certificate if a file has changed. If certificate and key do not match, as between writing the
-// two files, it tries again after the next change.
+// Between writing the two files, certificate and key do not match; refresh tries again after the next change.
 func (c *Certificate) refresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,8 +26,8 @@ func checkChange(c *api.SettingsChange) error {
 	return nil
 }
 
-// SettingsScope returns the scope that a change needs. code is true if it affects which programs run, and access if
-// it affects who has access.
+// SettingsScope returns the scope that a change needs. code means that it affects which programs run, access who has
+// access.
 func SettingsScope(code, access bool) string {
 	switch {
 	case access:
@@ -44,7 +44,7 @@ func (e *environmentRoutes) configuration(*call) (api.Configuration, error) {
 	return e.opts.Settings.Configuration(), nil
 }
 
-// previewChange checks the scope first, because checking a value reads the files it names.
+// Checking a value reads the files it names, so the scope is checked first.
 func (e *environmentRoutes) previewChange(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
 	if err := e.mayChange(c, change); err != nil {
 		return api.SettingsPreview{}, err

@@ -17,17 +17,16 @@ type Deliveries struct {
 	mu      sync.Mutex
 	size    int
 	ring    []remembered
-	next    int           // next index to overwrite once the ring is full
-	total   int           // deliveries ever recorded
+	next    int           // to overwrite once the ring is full
+	total   int           // ever recorded
 	arrived chan struct{} // closed at the next delivery; nil if no caller waits
-	// problems caches the grouped failures of the ring. It is stale once a failure is added or removed.
+	// The grouped failures of the ring, stale once a failure is added or removed.
 	problems  []api.Problem
 	stale     bool
 	exchanges exchanges
 }
 
-// remembered is a delivery in compact form. There are thousands, most of them successful, so fields of failures are
-// stored separately.
+// There are thousands of remembered deliveries, most of them successful, so fields of failures are stored separately.
 type remembered struct {
 	messageID, queue, outcome     string
 	at                            time.Time
@@ -63,8 +62,7 @@ func (r *remembered) delivery() api.Delivery {
 	return d
 }
 
-// NewDeliveries returns a Deliveries that remembers the latest size deliveries, or [api.DefaultDeliveries] if size is
-// less than 1.
+// NewDeliveries returns a Deliveries of that size, or [api.DefaultDeliveries] if it is less than 1.
 func NewDeliveries(size int) *Deliveries { return &Deliveries{size: size} }
 
 // Record adds a delivery, evicts the oldest if the memory is full, and wakes waiters. It never blocks.
@@ -127,7 +125,6 @@ func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error)
 	}
 }
 
-// before returns the i-th most recent delivery, starting at 0.
 func (ds *Deliveries) before(i int) *remembered {
 	return &ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)]
 }
@@ -167,8 +164,7 @@ func (ds *Deliveries) Problems() []api.Problem {
 	return slices.Clone(ds.problems)
 }
 
-// group returns the failures grouped by queue and [queue.FailureGroup]. It does not copy the ring, because deliveries wait while it
-// holds the lock.
+// Deliveries wait while group holds the lock, so it does not copy the ring.
 func (ds *Deliveries) group() []api.Problem {
 	type key struct{ queue, reason string }
 	groups := map[key]*api.Problem{}

@@ -16,8 +16,6 @@
 // Guarantees:
 //
 //   - Browsing messages does not change them or their receive counts.
-//   - A page has exactly the permissions of its request's sender.
-//   - Every route is in one table; any other method and path returns 404.
 //   - Changing something, or reading message bodies, requires a scope. The owner's token has all scopes. Health and counts
 //     are public, but text from an app, hook or other server needs the scope read.
 //   - Other instances of the environment may read the routes about one instance, after both ends have proved that they
@@ -25,7 +23,6 @@
 //   - Every action, even if refused, and every read of message bodies is audited.
 //   - Requests with a foreign Host, or sent by a browser for another site's page, are refused first, because listening on
 //     loopback does not prevent them.
-//   - A refusal is JSON with the fields error, hint and code.
 //   - No request waits longer than 25 s, except deployments, drain hooks and streams (at most 64). [Server.Close] ends all
 //     waits, so the console never delays shutdown.
 //   - Irreversible actions require confirmation: a purge the queue's name, deleting several messages their number.
@@ -33,7 +30,4 @@
 //
 // Without a broker (on Amazon SQS) the queue routes return 409. Without a token in [Options], protected routes are
 // closed.
-//
-// The package opens no listener and stores no history on disk: [Deliveries] is in memory, and package eventlog stores
-// events.
 package console

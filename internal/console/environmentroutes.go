@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	maxHookWait   = 15 * time.Minute // maximum wait for a drain: the longest shutdown time of any platform
+	maxHookWait   = 15 * time.Minute // the longest shutdown time of any platform
 	shownProblems = 20
 	describeWait  = 10 * time.Second
 	examineWait   = 20 * time.Second
@@ -31,10 +31,10 @@ const (
 
 type environmentRoutes struct {
 	opts   *Options
-	closed context.Context // done when the server closes, which ends all waits
+	closed context.Context // ends all waits
 }
 
-// getStatus also works after the queues have been closed; it then omits them.
+// After the queues have been closed, getStatus omits them.
 func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	st := e.environment()
 	st.Environment = e.opts.Environment
@@ -82,7 +82,7 @@ func (e *environmentRoutes) health() health.Report {
 	return r
 }
 
-// getHealth always answers 200, because it is a report and not a probe.
+// Health is a report and not a probe, so the status is always 200.
 func (e *environmentRoutes) getHealth(*call) (health.Report, error) {
 	return e.health(), nil
 }
@@ -140,7 +140,7 @@ func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) 
 	}
 }
 
-// all returns the checks and whether all of them are OK. If ask is nil, there are none.
+// A nil ask has no checks.
 func all(ask func() []health.Check) (checks []health.Check, passed bool) {
 	if ask != nil {
 		checks = slices.Clone(ask())
@@ -210,7 +210,7 @@ func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, 
 	return e.drainFor(c, wait)
 }
 
-// hookDrain is for platform hooks, which can only send a path. It returns after the drain or ?wait.
+// Platform hooks can only send a path, so ?wait limits the wait.
 func (e *environmentRoutes) hookDrain(c *call) (any, error) {
 	wait, err := waitTime(c.query.Get("wait"), maxHookWait, api.MaxWait)
 	if err != nil {
@@ -268,7 +268,7 @@ func deployRefusal(err error) error {
 	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows the last deployment")
 }
 
-// reload applies changes, or refuses with all problems. Like a deployment, it continues if the caller disconnects.
+// Like a deployment, a reload continues if the caller disconnects.
 func (e *environmentRoutes) reload(c *call) (api.ReloadResult, error) {
 	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
 	defer cancel()

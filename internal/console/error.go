@@ -26,7 +26,7 @@ func asRefusal(err error) *api.Error {
 	return api.NewError(http.StatusInternalServerError, err.Error(), "")
 }
 
-// statuses maps queue error codes to HTTP statuses; other codes are 400.
+// Other codes are 400.
 var statuses = map[string]int{
 	queue.CodeQueueDoesNotExist:    http.StatusNotFound,
 	queue.CodeResourceNotFound:     http.StatusNotFound,
@@ -48,7 +48,7 @@ var hints = map[string]string{
 	queue.CodePurgeQueueInProgress: "wait a minute after a purge before the next one",
 }
 
-// conflict converts an error of the environment to status 409, because it is not a fault of the console.
+// An error of the environment is not a fault of the console, so the status is 409.
 func conflict(err error) error {
 	var own *api.Error
 	var refused *queue.Error

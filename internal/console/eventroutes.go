@@ -24,8 +24,8 @@ type History struct {
 	Lines  *eventlog.Lines
 }
 
-// events returns the newest events first, or with ?after those following an ID, oldest first. A stream continues
-// after Last-Event-ID or ?after, or starts with the next event.
+// The newest events come first, or with ?after the following ones, oldest first. A stream continues after
+// Last-Event-ID or ?after, or starts with the next event.
 func (h *History) events(c *call) (any, error) {
 	values := c.query
 	q := eventlog.Query{Match: values.Get("match")}
@@ -93,7 +93,7 @@ func (h *History) logs(c *call) (any, error) {
 	return api.LineList{Lines: append([]eventlog.Line{}, h.Lines.Read(q)...)}, nil
 }
 
-// timeOf parses a time; zero if the parameter is missing.
+// A missing time is zero.
 func timeOf(c *call, name string) (at time.Time, err error) {
 	text := c.query.Get(name)
 	if text == "" {

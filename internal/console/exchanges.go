@@ -13,12 +13,12 @@ import (
 const (
 	keptExchanges = 256
 	keptBytes     = 8 << 20
-	// maxExchangeBody limits the stored part of a request body.
+	// Stored part of a request body.
 	maxExchangeBody = 64 << 10
 )
 
 type exchanges struct {
-	until atomic.Int64 // end of recording in Unix nanoseconds; 0 before the first
+	until atomic.Int64 // Unix nanoseconds; 0 before the first recording
 	mu    sync.Mutex
 	kept  []api.Exchange
 	bytes int

@@ -9,15 +9,14 @@ import (
 
 // VersionOptions manage the versions of the app. If no app runs all are nil, and their routes answer 409.
 type VersionOptions struct {
-	// Versions returns the deployed versions, newest first.
 	Versions func() []api.AppVersion
 	// Rollback redeploys an earlier version by its number; 0 means the previous one. Context and errors are as for
 	// [Options].Deploy, with status 404 for an unknown version.
 	Rollback func(ctx context.Context, number int) (api.DeployResult, error)
 	// AbortDeploy aborts a deployment whose new version is not serving yet, and returns it once it has ended.
 	AbortDeploy func(ctx context.Context) (api.Deployment, error)
-	// RestartProcess restarts a process of the app and returns the name of its replacement. Errors are as for
-	// [Options].Deploy, with status 404 for an unknown process.
+	// RestartProcess returns the name of the replacement. Errors are as for [Options].Deploy, with status 404 for an
+	// unknown process.
 	RestartProcess func(ctx context.Context, name string) (now string, err error)
 }
 
@@ -36,7 +35,7 @@ func (e *environmentRoutes) versions(*call) (api.VersionList, error) {
 	return api.VersionList{Versions: all}, nil
 }
 
-// abortDeploy answers once the deployment has ended, or 409 if none is in progress or the new version already serves.
+// abortDeploy answers once the deployment has ended, or 409 if it is too late or there is none.
 func (e *environmentRoutes) abortDeploy(c *call) (api.Deployment, error) {
 	ctx, cancel := bounded(c.ctx, e.closed, api.MaxDeploy)
 	defer cancel()

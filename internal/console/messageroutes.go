@@ -12,8 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// selectionOf parses a selection from the query parameters match, attribute (NAME or NAME=VALUE), reason, dead_since,
-// dead_until and through.
+// The parameters are match, attribute (NAME or NAME=VALUE), reason, dead_since, dead_until and through.
 func selectionOf(c *call) (sel api.Selection, err error) {
 	query := c.query
 	sel.Match = query.Get("match")

@@ -104,11 +104,11 @@ func content(schema object) object {
 
 type schemas struct {
 	named map[string]object
-	// optional is true if all fields may be missing, as in a request.
+	// All fields may be missing, as in a request.
 	optional bool
 }
 
-// of returns the schema of a type as encoded by encoding/json, or a reference to it.
+// The schema follows encoding/json.
 func (s schemas) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -142,7 +142,7 @@ func (s schemas) of(t reflect.Type) object {
 	return object{}
 }
 
-// componentNames lists schemas named differently from their types. Generated clients depend on these names.
+// Generated clients depend on these names, which differ from their types.
 var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[api.Selection]():   "BrokerFilter",
 	reflect.TypeFor[api.Ledger]():      "BrokerLedger",
@@ -164,7 +164,7 @@ func (s schemas) ofStruct(t reflect.Type) object {
 	}
 
 	schema := object{"type": "object"}
-	s.named[name] = schema // registered before its fields, because types may be recursive
+	s.named[name] = schema // before its fields, because types may be recursive
 	properties, required := object{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
 		field, rest, tagged := strings.Cut(f.Tag.Get("json"), ",")

@@ -15,8 +15,8 @@ import (
 
 // Options configure a [Server]. The zero value only serves health.
 type Options struct {
-	Environment, Version string // name of the environment, version of tendril
-	// Status returns state known only to the environment, such as workers and app. It may be nil.
+	Environment, Version string // of tendril
+	// Status returns state known only to the environment, such as workers and app; may be nil.
 	Status   func() api.Status
 	Settings Settings
 	Probes   Probes
@@ -27,8 +27,7 @@ type Options struct {
 	// passed to the caller; any other error means that nothing was started. Nil means that the process runs no app.
 	Deploy func(ctx context.Context, path string) (api.DeployResult, error)
 	// Reload applies changed tasks and settings, or deploys a changed version. Context and errors are as for Deploy,
-	// and
-	// [*periodic.Error] for an invalid task file. It may be nil.
+	// and [*periodic.Error] for an invalid task file; may be nil.
 	Reload    func(ctx context.Context) (api.ReloadResult, error)
 	Versions  VersionOptions
 	Handlers  Handlers
@@ -37,14 +36,14 @@ type Options struct {
 	// ctx is done. It returns nil when drained and ctx.Err() if the drain is still in progress. An [api.Error] with
 	// Late set reports that work was cut off. Drain must return before the environment stops the console.
 	Drain func(ctx context.Context) error
-	// Broker holds the embedded queues. The routes of a nil Broker or nil Tasks answer 409.
+	// The routes of a nil Broker or nil Tasks answer 409.
 	Broker     *broker.Broker
 	Tasks      *TaskOptions
 	Deliveries *Deliveries // may be nil
 	History    History
-	// Peers are the other instances of the environment. It may be nil.
+	// Peers are the other instances of the environment; may be nil.
 	Peers Peers
-	// InWork returns the delivery of a message in progress, if any. It may be nil.
+	// InWork returns the delivery of a message in progress; may be nil.
 	InWork func(id string) (api.Delivery, bool)
 	// Token is the owner's bearer token, see [api.NewToken]. If it is "", protected routes answer 401.
 	Token  string
@@ -52,22 +51,22 @@ type Options struct {
 	Logger *slog.Logger // logs every action; may be nil
 }
 
-// Peers are the other instances of the environment. Requests with their ID are passed on to them, and they may read from
-// this one.
+// Peers are the other instances of the environment. Requests with their ID are passed on to them, and they may read
+// from this one.
 type Peers interface {
-	// ID returns this instance's ID; "" if there are no others.
+	// ID is this instance's; "" if there are no others.
 	ID() string
-	// Secrets returns the secrets with which others prove themselves to this instance.
+	// Secrets are those with which others prove themselves to this instance.
 	Secrets() []string
-	// Answer sends a request to an instance and stores the answer in into. Follow calls each for every line of a stream.
+	// Answer stores the answer of an instance in into. Follow calls each for every line of a stream.
 	Answer(ctx context.Context, id string, r *api.Request, into any) error
 	Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error
 }
 
 // Receiving pauses and resumes queues. Its errors are passed to the caller.
 type Receiving struct {
-	// Pause stops receiving from a queue, or from all for "". The pause survives a restart. Resume undoes it.
-	// Both change all instances if there is a fleet key, unless the caller asks for this one. by names the caller.
+	// Pause stops receiving from a queue, or from all for "", even after a restart. Resume undoes it. Both change all
+	// instances if there is a fleet key, unless the caller asks for this one. by names the caller.
 	Pause  func(ctx context.Context, queue string, why api.Reason, by string) (api.Paused, error)
 	Resume func(ctx context.Context, queue string, this bool) (api.Paused, error)
 	// Quiet stops receiving from all queues until Resume is called or the process exits; nil means that Pause is
@@ -77,7 +76,7 @@ type Receiving struct {
 
 // Handlers serve requests outside the route table; each may be nil.
 type Handlers struct {
-	Metrics http.Handler // GET /metrics, for Prometheus
+	Metrics http.Handler // GET /metrics
 	// Pages handles every other GET, HEAD and POST after the checks of host and origin. It sets its own
 	// Content-Security-Policy and limits the bodies it reads.
 	Pages http.Handler
@@ -85,12 +84,10 @@ type Handlers struct {
 
 // Views return state of the environment. The route of a nil field answers 409.
 type Views struct {
-	// Scale returns the backlog and the desired size.
 	Health func() health.Report
 	Scale  func() autoscale.Scale
 	// Series returns the curves of a range, the shortest for ""; false if the range is unknown.
-	Series func(name string) (series.Curves, bool)
-	// ScaleDecisions returns the latest scaling decisions, Instances the known instances.
+	Series         func(name string) (series.Curves, bool)
 	ScaleDecisions func() api.ScaleDecisions
 	Instances      func() api.Instances
 }
@@ -98,27 +95,24 @@ type Views struct {
 // Settings describe and change the settings. If the environment only serves queues all are nil, and their routes
 // answer 409.
 type Settings struct {
-	// Describe returns the components of the environment. It may call AWS until ctx is done.
+	// Describe may call AWS until ctx is done.
 	Describe func(ctx context.Context) api.Description
 	// Examine diagnoses the environment, machine, queues and app until ctx is done.
-	Examine func(ctx context.Context) doctor.Examination
-	// Configuration returns all options in force and where they can be changed.
+	Examine       func(ctx context.Context) doctor.Examination
 	Configuration func() api.Configuration
-	// PreviewChange returns the effect of a change to the settings file. ChangeSettings makes it and applies it if
-	// possible without a restart. After an error nothing has changed.
+	// PreviewChange returns the effect of a change, which ChangeSettings makes and applies if possible without a
+	// restart. After an error nothing has changed.
 	PreviewChange func(change api.SettingsChange) (api.SettingsPreview, error)
 	// ChangeScope returns the scope needed for a change, based on the names of its options alone.
 	ChangeScope    func(change api.SettingsChange) string
 	ChangeSettings func(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error)
 }
 
-// Probes return the checks of each probe, all of which must be OK. A nil field means that there are no checks.
+// Probes return the checks of each probe, all of which must be OK. A nil field has no checks.
 type Probes struct {
-	// Ready returns the checks for /readyz.
 	Ready func() []health.Check
-	// Live returns the checks for /livez: only those that a restart would fix.
+	// Live checks, for /livez, are only those that a restart would fix.
 	Live func() []health.Check
-	// Started returns the checks for /startupz: those that stay OK once they have passed, such as whether the app has
-	// ever been ready.
+	// Started checks, for /startupz, stay OK once they have passed, such as whether the app has ever been ready.
 	Started func() []health.Check
 }

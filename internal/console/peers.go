@@ -14,10 +14,10 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// instanceQuery is the query parameter with the ID of the instance to read from.
+// The query parameter with the ID of the instance to read from.
 const instanceQuery = "instance"
 
-// perInstance marks routes that describe one instance: they can be read from other instances, and by them.
+// Routes that describe one instance can be read from other instances, and by them.
 func perInstance(routes ...route) []route {
 	for i := range routes {
 		routes[i].perInstance = true
@@ -26,7 +26,7 @@ func perInstance(routes ...route) []route {
 	return routes
 }
 
-// readPeer passes a call on to another instance. The answer is the caller's as if this instance had answered.
+// The answer is the caller's as if this instance had answered.
 func (s *service) readPeer(c *call, id string) (any, error) {
 	switch {
 	case s.opts.Peers == nil:
@@ -57,7 +57,7 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 	return answer.Elem().Interface(), nil
 }
 
-// peerConnection is the key of a connection's flag: whether its client has proved that it is another instance.
+// The flag of this key in a connection tells whether its client has proved that it is another instance.
 type peerConnection struct{}
 
 func markable(ctx context.Context, _ net.Conn) context.Context {
@@ -77,8 +77,7 @@ func (s *Server) answerProof(w http.ResponseWriter, r *http.Request) bool {
 	return proof.Answer(w, r, secret)
 }
 
-// peerSecret returns the secret with which another instance challenges this one; "" if the request is not a challenge of
-// an instance.
+// peerSecret is "" if the request is not a challenge of an instance.
 func (s *Server) peerSecret(r *http.Request) string {
 	if s.opts.Peers == nil || r.TLS == nil && !remoteOf(r).IsLoopback() {
 		return ""
@@ -91,7 +90,6 @@ func (s *Server) peerSecret(r *http.Request) string {
 	return ""
 }
 
-// fromPeer reports whether another instance sent a request.
 func fromPeer(r *http.Request) bool {
 	flag, ok := r.Context().Value(peerConnection{}).(*atomic.Bool)
 	return ok && flag.Load()

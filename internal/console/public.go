@@ -10,8 +10,8 @@ import (
 
 const withheld = "hidden: sign in, or send the console's token"
 
-// public returns an answer as seen by callers without the token. Text from the app, a hook or another server may
-// contain secrets and personal data; states, counts and times do not.
+// Callers without the token get no text from the app, a hook or another server, which may contain secrets and
+// personal data; they get states, counts and times.
 func public(answer any) any {
 	switch a := answer.(type) {
 	case api.Status:
@@ -96,15 +96,14 @@ func publicStatus(st api.Status) api.Status {
 	return st
 }
 
-// withholdError removes the text of a server's answer.
 func withholdError(p *api.Progress) {
 	if p.State == api.QueueFailing {
 		withhold(&p.Why)
 	}
 }
 
-// publicHealth keeps only the first sentence of each cause, without the names of instances. The rest may quote a hook, a
-// command or a server.
+// publicHealth keeps only the first sentence of each cause, without the names of instances. The rest may quote a
+// hook, a command or a server.
 func publicHealth(r health.Report) health.Report {
 	r.Causes, r.Details = slices.Clone(r.Causes), slices.Clone(r.Details)
 	for i := range r.Causes {
@@ -134,7 +133,7 @@ func firstSentence(text string) string {
 	return text
 }
 
-// publicDelivery copies fields one by one, so that new fields are not published by accident.
+// Fields are copied one by one, so that new fields are not published by accident.
 func publicDelivery(d api.Delivery) api.Delivery {
 	shown := api.Delivery{
 		MessageID: d.MessageID, Queue: d.Queue, Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
@@ -151,7 +150,7 @@ func publicTasks(st api.TasksStatus) api.TasksStatus {
 	st.Tasks = slices.Clone(st.Tasks)
 	for i := range st.Tasks {
 		t := &st.Tasks[i]
-		t.URL, _, _ = strings.Cut(t.URL, "?") // a query may contain a secret
+		t.URL, _, _ = strings.Cut(t.URL, "?") // may contain a secret
 		withhold(&t.LastFailure)
 		if t.Last != nil {
 			last := *t.Last

@@ -78,7 +78,7 @@ const (
 	pageBytes  = 4 << 20
 	firstChunk = 8
 	nextChunk  = 32
-	// pageWait ends a page early if few messages match.
+	// A page ends early if few messages match.
 	pageWait = 80 * time.Millisecond
 )
 
@@ -159,12 +159,12 @@ func (q *queueRoutes) reasons(c *call) (api.ReasonList, error) {
 func (q *queueRoutes) create(c *call, body api.Creation) (api.Created, error) {
 	err := q.broker.CreateQueue(c.ctx, body.Name, body.Attributes, nil)
 	if err == nil {
-		c.name = body.Name // for the record of actions
+		c.name = body.Name // for the audit
 	}
 	return api.Created{Name: body.Name, ARN: q.broker.ARN(body.Name)}, err
 }
 
-// deleteQueue deletes a queue with its messages, unless the environment needs it.
+// The environment's own queues stay.
 func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	name := c.name
 	ledger, err := q.broker.Ledger(name)
@@ -195,7 +195,7 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	return api.Count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(c.ctx, name)
 }
 
-// send sends up to ten messages. It answers 200 if the queue accepted the call, even if it rejected some messages.
+// The status is 200 if the queue accepted the call, even if it rejected some messages.
 func (q *queueRoutes) send(c *call, body api.SendRequest) (api.SendAnswer, error) {
 	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
 		return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
@@ -243,7 +243,7 @@ func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 	return api.Count{"moved": n}, err
 }
 
-// confirmWait limits how long it may take to count the messages that an action must confirm.
+// For counting the messages that an action must confirm.
 const confirmWait = 20 * time.Second
 
 func (q *queueRoutes) matching(c *call, filter *api.Selection) (int64, error) {
@@ -281,7 +281,7 @@ func (q *queueRoutes) delete(c *call, body api.Deletion) (api.Deleted, error) {
 	return api.Deleted{Task: &task}, err
 }
 
-// mayAsk refuses a selection by message content if the caller may not read messages.
+// A selection by message content needs the scope to read messages.
 func mayAsk(c *call, sel *api.Selection) error {
 	if !asksBodies(sel) || c.caller.may(api.ScopeRead) {
 		return nil

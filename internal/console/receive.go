@@ -25,7 +25,7 @@ func checkReceive(q *api.ReceiveRequest) error {
 	return nil
 }
 
-// receive receives messages, which increments their receive counts. It requires the scope read in addition to act.
+// receive increments the receive counts. It requires the scope read in addition to act.
 func (q *queueRoutes) receive(c *call, body api.ReceiveRequest) (api.ReceivedList, error) {
 	if !c.caller.may(api.ScopeRead) {
 		return api.ReceivedList{}, api.NewError(http.StatusForbidden, "receiving shows messages: it needs the scope "+api.ScopeRead,

@@ -19,8 +19,8 @@ import (
 const (
 	maxIDs    = 1000
 	maxReason = 200
-	// maxValues limits the JSON values of a request. The largest send (ten messages with ten attributes each) has
-	// fewer than a thousand, the largest selection has a thousand IDs.
+	// The largest send (ten messages with ten attributes each) has fewer than a thousand JSON values, the largest
+	// selection has a thousand IDs.
 	maxValues = 10_000
 )
 
@@ -45,7 +45,7 @@ func (b httpBody) accept(rt *route) error {
 		}
 	}
 
-	if rt.limit > 0 { // extend the read deadline too: exceeding it would cancel the handler
+	if rt.limit > 0 { // exceeding the read deadline would cancel the handler
 		until := time.Now().Add(rt.limit + api.MaxWait)
 		rc := http.NewResponseController(b.w)
 		// Test writers have no deadlines.
@@ -54,7 +54,7 @@ func (b httpBody) accept(rt *route) error {
 	return nil
 }
 
-// read decodes a JSON object with exactly the fields of into; an empty body means {}.
+// An empty body means {}.
 func (b httpBody) read(into any) error { return readBody(b.r, into) }
 
 func check(body any) error {
@@ -118,7 +118,7 @@ func readBody(r *http.Request, into any) error {
 	return nil
 }
 
-// countValues returns an upper bound on the number of values in a JSON text.
+// countValues returns an upper bound.
 func countValues(text []byte) (n int) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -187,7 +187,7 @@ func checkSelection(sel *api.Selection) error {
 	return checkIDs(sel.IDs)
 }
 
-// limitOf parses ?limit, from 1 to most; the default is standard.
+// limitOf accepts 1 to most; the default is standard.
 func limitOf(c *call, most, standard int) (int, error) {
 	text := c.query.Get("limit")
 	if text == "" {
@@ -201,7 +201,7 @@ func limitOf(c *call, most, standard int) (int, error) {
 	return n, nil
 }
 
-// waitTime parses a duration from 0 to most; the default is standard.
+// waitTime accepts 0 to most; the default is standard.
 func waitTime(text string, most, standard time.Duration) (time.Duration, error) {
 	if text == "" {
 		return standard, nil

@@ -35,13 +35,12 @@ const (
 	own
 )
 
-// route is a row of the route table: a route of package api with its handler.
 type route struct {
 	pattern string
 	kind    kind
 	act     string        // as in [api.Route].Act
-	limit   time.Duration // maximum duration of a request if more than 25 s, else 0
-	// perInstance is true if the route can be read from other instances.
+	limit   time.Duration // 0 means 25 s
+	// perInstance routes can be read from other instances.
 	perInstance bool
 	need        *need
 	handle      func(*call) (any, error)
@@ -74,7 +73,7 @@ func bind[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*ca
 		query: row.Query, takes: reflect.TypeFor[Body](), gives: reflect.TypeFor[Answer]()}
 }
 
-// do returns a route whose request has a body, which the handler gets decoded.
+// The handler gets the decoded body.
 func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call, Body) (Answer, error)) route {
 	return bind(k, row, func(c *call) (any, error) {
 		var body Body
@@ -88,7 +87,7 @@ func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call
 	})
 }
 
-// show returns a route whose handler takes no body. The body of a POST must be {}.
+// The body of a POST must be {}.
 func show[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*call) (Answer, error)) route {
 	if strings.HasPrefix(row.Pattern, http.MethodPost) {
 		return do(k, row, func(c *call, _ api.NoBody) (Answer, error) { return handle(c) })
@@ -96,7 +95,7 @@ func show[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*ca
 	return bind(k, row, func(c *call) (any, error) { return handle(c) })
 }
 
-// where makes routes answer 409 while the environment lacks a component that they need.
+// Routes answer 409 while the environment lacks a component that they need.
 func where(has func() bool, message, hint string, routes ...route) []route {
 	for i := range routes {
 		routes[i].need = &need{has, message, hint}
@@ -104,10 +103,9 @@ func where(has func() bool, message, hint string, routes ...route) []route {
 	return routes
 }
 
-// set returns a condition for [where] that does not change after startup.
+// set is a condition for [where] that does not change after startup.
 func set(is bool) func() bool { return func() bool { return is } }
 
-// Routes outside the API: probes, and hooks for platforms.
 var (
 	getLive    = api.Route[api.NoBody, probed]{Pattern: "GET /livez"}
 	getHealthz = api.Route[api.NoBody, probed]{Pattern: "GET /healthz"}
@@ -119,7 +117,6 @@ var (
 	reloadHook = api.Route[api.NoBody, api.ReloadResult]{Pattern: "POST /-/reload", Act: "settings reloaded", Limit: api.MaxDeploy}
 )
 
-// routes returns the complete route table; everything else is 404.
 func routes(opts *Options, closed context.Context) []route {
 	e := &environmentRoutes{opts, closed}
 	h := &opts.History

@@ -27,7 +27,7 @@ type Server struct {
 	sessions    sessions
 	tokens      tokens.File
 
-	closed context.Context // done when the server closes, which ends all waits
+	closed context.Context // ends all waits
 	close  context.CancelFunc
 }
 
@@ -99,8 +99,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// ofPages reports whether a request outside the route table may be for a page. Paths that look like API routes or
-// probes are not, so that programs get JSON.
+// Paths that look like API routes or probes are no pages, so that programs get JSON.
 func ofPages(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost:
@@ -171,7 +170,7 @@ func HTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// secure sets headers that restrict browsers. No Access-Control header is ever set.
+// No Access-Control header is ever set.
 func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -179,8 +178,7 @@ func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 }
 
-// admit refuses requests for other hosts and from other sites' pages. The host is checked first, because after DNS
-// rebinding the cross-origin check passes.
+// The host is checked first, because after DNS rebinding the cross-origin check passes.
 func (s *Server) admit(r *http.Request) *api.Error {
 	if !allowedHost(r.Host, s.opts.Access.Hosts) && !isOwnAddress(r) {
 		return api.NewError(http.StatusForbidden, "this listener does not answer for the host that the request names",
@@ -193,8 +191,7 @@ func (s *Server) admit(r *http.Request) *api.Error {
 	return nil
 }
 
-// isForeign reports whether a browser sent the request for another site's page. A followed link does not count,
-// because that page cannot see the answer.
+// A followed link does not count as foreign, because the other site's page cannot see the answer.
 func isForeign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
@@ -207,8 +204,7 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// isOwnAddress reports whether the Host is the IP address of the connection, as in a cluster's probes. After DNS
-// rebinding it is a name.
+// A cluster's probes use the IP address of the connection as Host. After DNS rebinding it is a name.
 func isOwnAddress(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
@@ -225,7 +221,7 @@ func hostOf(hostport string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
 }
 
-// allowedHost reports whether a Host header is localhost, a loopback address or an allowed name, ignoring ports.
+// Ports are ignored.
 func allowedHost(hostport string, allowed []string) bool {
 	host := hostOf(hostport)
 	if ip, err := netip.ParseAddr(host); err == nil {

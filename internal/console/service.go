@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// service handles all API calls. HTTP requests and pages both use answer, so the same permissions apply.
+// HTTP requests and pages both use service.answer, so the same permissions apply.
 type service struct {
 	opts    *Options
 	log     *slog.Logger
@@ -31,7 +31,7 @@ type call struct {
 	method, path string
 	name, id     string // path parameters; may be ""
 	query        url.Values
-	// follows is true if the caller requests a stream, which starts after lastEventID if that is set.
+	// follows requests a stream, which starts after lastEventID if that is set.
 	follows     bool
 	lastEventID string
 }
@@ -42,7 +42,7 @@ type body interface {
 	read(into any) error
 }
 
-// answer returns a value of the route's answer type, a [*stream] or a refusal.
+// The answer is a value of the route's answer type or a [*stream].
 func (s *service) answer(c *call) (any, *api.Error) {
 	answer, err := s.handle(c)
 	if _, ok := answer.(*stream); ok && err == nil {
@@ -61,7 +61,7 @@ func (s *service) answer(c *call) (any, *api.Error) {
 			s.recordRead(c, answer)
 		}
 	}
-	// Do not log produce calls of programs: there are too many.
+	// Programs send too many messages for the log.
 	if c.route.kind.acts() && (c.route.kind != produce || !c.caller.bearer) {
 		s.record(c, refusal, answer)
 	}
@@ -113,7 +113,7 @@ type inProcess struct {
 	from   *http.Request
 }
 
-// Answer calls the service. It authenticates the sender every time, since a session may end while its page is open.
+// A session may end while its page is open, so Answer authenticates the sender every time.
 func (p inProcess) Answer(ctx context.Context, r *api.Request, into any) error {
 	if refusal := p.server.admit(p.from); refusal != nil {
 		return refusal

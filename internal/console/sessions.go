@@ -17,7 +17,7 @@ import (
 
 const (
 	codeLifetime    = 10 * time.Minute
-	sessionLifetime = 12 * time.Hour // counted from the last request
+	sessionLifetime = 12 * time.Hour // since the last request
 	maxCodes        = 16
 	maxSessions     = 64
 )
@@ -35,7 +35,7 @@ type grant struct {
 	who    string
 	scopes []string
 	until  time.Time
-	key    digest // digest of the session key required for actions
+	key    digest // of the session key, which actions need
 }
 
 type sessionKeyKey struct{}
@@ -54,7 +54,7 @@ func (s *sessions) newCode(scopes []string) string {
 	return code
 }
 
-// exchange opens a session for a code and returns the secret for its cookie and the key for its actions.
+// exchange returns the secret for the session's cookie and the key for its actions.
 func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) 
 	return secret, key, g, true
 }
 
-// put adds a grant. If the map is full, the grant that expires first is removed.
+// If the map is full, the grant that expires first is removed.
 func put(m map[digest]grant, most int, secret string, g grant) map[digest]grant {
 	if m == nil {
 		m = map[digest]grant{}
@@ -110,7 +110,7 @@ func (s *sessions) end(secret string) {
 	delete(s.open, sha256.Sum256([]byte(secret)))
 }
 
-// cookieName includes the port, because ports share cookies. Over TLS, its prefix ties the cookie to this host.
+// Ports share cookies, so the name includes the port. Over TLS, its prefix ties the cookie to this host.
 func (s *Server) cookieName(r *http.Request) string {
 	name := "tendril"
 	if u := (url.URL{Host: r.Host}); u.Port() != "" {
@@ -127,11 +127,11 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, secret string
 		HttpOnly: true, Secure: s.isSecure(r), SameSite: http.SameSiteStrictMode})
 }
 
-// usedLink stands for the page of a login link, which is no route of the API.
+// The page of a login link is no route of the API.
 var usedLink = &route{act: "login link used"}
 
-// login exchanges a link's code for a session. If the code has been used, an existing session stays valid, because
-// browsers repeat the request when they are reopened.
+// If the code has been used, an existing session stays valid, because browsers repeat the request when they are
+// reopened.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	early := strings.HasPrefix(r.Header.Get("Sec-Purpose"), "prefetch") // the user has not followed the link
 	if r.Method == http.MethodHead || early {

@@ -5,8 +5,7 @@ import (
 	"tendril/broker"
 )
 
-// account combines the total ledger, which includes deleted queues, with the number of messages in dead-letter
-// queues.
+// The total ledger includes deleted queues.
 func account(total broker.Ledger, queues []api.Queue) *api.Account {
 	target := map[string]bool{}
 	for _, q := range queues {

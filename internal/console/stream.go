@@ -30,7 +30,6 @@ type entry struct {
 	body any
 }
 
-// errStreamClosed means that the reader of a stream is gone.
 var errStreamClosed = errors.New("the stream is closed")
 
 // stream is an endless answer: entries after an ID, as server-sent events.
@@ -51,8 +50,7 @@ func isStream(r *http.Request) bool {
 	return false
 }
 
-// newStream returns a stream of the entries selected by read. It starts after the caller's last seen ID, or after
-// newest.
+// The stream starts after the caller's last seen ID, or after newest.
 func newStream(c *call, newest int64, changed func() <-chan struct{}, read func(eventlog.Range) ([]entry, error)) (any,
 	error) {
 	s := &stream{after: newest, changed: changed, read: read}

@@ -19,11 +19,11 @@ func (t *taskRoutes) present() bool { return t.tasks != nil && (t.tasks.Any == n
 
 func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
 	st := t.tasks.Status()
-	st.Tasks = append([]api.Task{}, st.Tasks...) // encode an empty list as []
+	st.Tasks = append([]api.Task{}, st.Tasks...) // an empty list is []
 	return st, nil
 }
 
-// history returns the runs of all tasks or of a single one, which may have been removed from the file.
+// A task with runs may have been removed from the file.
 func (t *taskRoutes) history(c *call) (api.RunList, error) {
 	limit, err := limitOf(c, 1000, 100)
 	if err != nil {
@@ -55,9 +55,9 @@ func (t *taskRoutes) resume(c *call) (api.TaskPaused, error) {
 	return api.TaskPaused{Task: name, Paused: false}, t.refusal(c, t.tasks.Resume(c.ctx, name))
 }
 
-// refusal converts the error of an action on a task: 404 if the task does not exist, 503 if there was no answer in
-// time and the action may have happened, 409 if the environment cannot do it. Other missing things, such as the
-// registry's table, are not the caller's mistake.
+// The status is 404 if the task does not exist, 503 if there was no answer in time and the action may have happened,
+// 409 if the environment cannot do it. Other missing things, such as the registry's table, are not the caller's
+// mistake.
 func (t *taskRoutes) refusal(c *call, err error) error {
 	var refused *queue.Error
 	switch {

@@ -9,14 +9,13 @@ import (
 // TaskOptions provide access to periodic tasks. All functions except Any are required.
 type TaskOptions struct {
 	// Any reports whether there are periodic tasks, which depends on the app's version. If it returns false, their
-	// routes answer 409. If Any is nil, there are.
+	// routes answer 409. A nil Any means true.
 	Any func() bool
 	// Status returns the tasks in the order of the file.
 	Status func() api.TasksStatus
 	// Run enqueues one run of a task immediately. For an unknown task, Run, Pause and Resume return a [queue.Error]
 	// with CodeResourceNotFound.
-	Run func(ctx context.Context, name string) (api.TaskRun, error)
-	// Pause skips all runs of a task until Resume.
+	Run    func(ctx context.Context, name string) (api.TaskRun, error)
 	Pause  func(ctx context.Context, name, reason, by string) error
 	Resume func(ctx context.Context, name string) error
 	// History returns the remembered runs of a task, or of all tasks for "", newest first.

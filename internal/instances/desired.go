@@ -21,13 +21,12 @@ import (
 // Desired is the state that operators want on every instance of an environment. The zero value wants nothing.
 type Desired struct {
 	Environment string `json:"environment"`
-	// Revision rises by one with every change. It is 0 before the first one.
+	// Revision rises by one with every change, from 0.
 	Revision int64 `json:"revision"`
 	// Pauses are the paused queues by name.
-	Pauses map[string]Pause `json:"pauses,omitempty"`
-	// Settings are options for all instances.
-	Settings Settings `json:"settings,omitzero"`
-	// App is the version of the app, nil before the first one. It is replaced, never modified.
+	Pauses   map[string]Pause `json:"pauses,omitempty"`
+	Settings Settings         `json:"settings,omitzero"`
+	// App is nil before the first version. It is replaced, never modified.
 	App *App `json:"app,omitempty"`
 
 	unknown unknownFields
@@ -55,8 +54,8 @@ type Pause struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON also accepts a text, the reason, which is all that earlier versions kept of a pause. It keeps the fields of
-// later versions.
+// UnmarshalJSON also accepts a text, the reason, which is all that earlier versions kept of a pause. It keeps the
+// fields of later versions.
 func (p *Pause) UnmarshalJSON(text []byte) (err error) {
 	if json.Unmarshal(text, &p.Reason) == nil {
 		return nil
@@ -74,14 +73,14 @@ func (p Pause) MarshalJSON() ([]byte, error) {
 
 // Settings are options for all instances. The zero value sets none.
 type Settings struct {
-	// Revision is the revision of the state that set them.
+	// Revision of the state that set them.
 	Revision int64     `json:"revision"`
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at"`
 	// Text has the form of a settings file. Previous is the text before the change, to which it is rolled back.
 	Text     string `json:"text,omitempty"`
 	Previous string `json:"previous,omitempty"`
-	// RolledBack says which instance rejected the change before this one, and why. It is "" if this is no rollback.
+	// RolledBack is the instance that rejected the previous change, and why; "" if this is no rollback.
 	RolledBack string `json:"rolled_back,omitempty"`
 
 	unknown unknownFields
@@ -126,7 +125,7 @@ func (d *Desired) RollBackSettings(why, by string) {
 
 // SettingsProgress is what an instance has done with the settings for all instances.
 type SettingsProgress struct {
-	// Applied and Rejected are revisions of the settings. Reason is why the latter was rejected.
+	// Applied and Rejected are revisions. Reason is why the latter was rejected.
 	Applied, Rejected int64
 	Reason            string
 }
@@ -168,7 +167,6 @@ var (
 	ErrUnsigned = errors.New("it is not signed: give all instances this version and the same fleet key")
 )
 
-// signed is a stored [Desired] with its signature.
 type signed struct {
 	State     json.RawMessage `json:"state"`
 	Signature string          `json:"signature"`
@@ -178,7 +176,7 @@ type signed struct {
 // Parts are separated by commas, so that a key can be replaced while instances still use the previous one.
 type FleetKey string
 
-// The kinds of signed texts. A signature of one kind is not valid for another.
+// A signature of one kind is not valid for another.
 const (
 	desiredState   = "desired state"
 	instanceRecord = "instance record"
@@ -190,7 +188,6 @@ func (k FleetKey) sign(kind, text string) string {
 	return signature(first, kind, text)
 }
 
-// signed reports whether a part of the key made the signature.
 func (k FleetKey) signed(kind, text, by string) (genuine bool) {
 	for key := range strings.SplitSeq(string(k), ",") {
 		genuine = genuine || hmac.Equal([]byte(signature(key, kind, text)), []byte(by))
@@ -198,8 +195,8 @@ func (k FleetKey) signed(kind, text, by string) (genuine bool) {
 	return genuine
 }
 
-// PeerSecrets returns the secrets with which the other instances prove to an instance that they have a fleet key, and it
-// to them. The first is the one to use, and all are accepted.
+// PeerSecrets returns the secrets with which the other instances prove to an instance that they have a fleet key, and
+// it to them. The first is the one to use, and all are accepted.
 func (k FleetKey) PeerSecrets(environment, id string) (secrets []string) {
 	for key := range strings.SplitSeq(string(k), ",") {
 		if key != "" {
@@ -215,14 +212,12 @@ func signature(key, kind, text string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// seal returns the text to store.
 func (k FleetKey) seal(d Desired) string {
-	state, _ := json.Marshal(d) // has no values that cannot be written
+	state, _ := json.Marshal(d) // cannot fail
 	text, _ := json.Marshal(signed{state, k.sign(desiredState, string(state))})
 	return string(text)
 }
 
-// open verifies a stored text.
 func (k FleetKey) open(text, environment string) (d Desired, err error) {
 	var s signed
 	if err := json.Unmarshal([]byte(text), &s); err != nil || !k.signed(desiredState, string(s.State), s.Signature) {
@@ -249,9 +244,9 @@ type DesiredState struct {
 	err    error  // of the last read
 }
 
-// NewDesired starts with the text that keep received last, or with no desired state if kept is "". keep stores the text
-// of each new state before it takes effect, so that a restart cannot go back to an older one; nil keeps it in memory. A
-// kept text that was changed by something else is an error, and has no effect.
+// NewDesired starts with the text that keep received last, or with no desired state if kept is "". keep stores the
+// text of each new state before it takes effect, so that a restart cannot go back to an older one; nil keeps it in
+// memory. A kept text that was changed by something else is an error, and has no effect.
 func NewDesired(environment string, key FleetKey, kept string, keep func(text string) error) (*DesiredState, error) {
 	d := &DesiredState{environment: environment, key: key, keep: keep, latest: Desired{Environment: environment}}
 	if kept == "" {
@@ -294,7 +289,6 @@ func (d *DesiredState) refresh(ctx context.Context, store Store) (queue.Lease, e
 	return stored, d.accept(stored)
 }
 
-// accept makes a stored state the latest one.
 func (d *DesiredState) accept(stored queue.Lease) error {
 	next := Desired{Environment: d.environment}
 	if stored.Version != "" {
@@ -325,19 +319,17 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 }
 
 const (
-	// followInterval is how often an instance looks for a new revision: the leader in the registry, the others in the
-	// leader's lease, which they read anyway.
+	// The leader looks for a new revision in the registry, the others in the leader's lease, which they read anyway.
 	followInterval = 2 * time.Second
-	// rereadAfter is how often the registry is read although the leader's lease has no new revision.
+	// The registry is read this often although the leader's lease has no new revision.
 	rereadAfter = 5 * time.Minute
-	// retryAfter is the time between reads after one failed.
-	retryAfter = 10 * time.Second
+	retryAfter  = 10 * time.Second
 )
 
 // Following configures [DesiredState.Follow]. All fields are required.
 type Following struct {
 	Store Store
-	// Leads reports whether this instance is the leader. Revision returns the revision in the leader's lease.
+	// Revision returns the revision in the leader's lease.
 	Leads    func() bool
 	Revision func() int64
 	// Apply is called after each change of the state. Failed receives the first of several errors.
@@ -372,7 +364,7 @@ func (d *DesiredState) Follow(ctx context.Context, f Following) {
 	}
 }
 
-// due reports whether to read the registry, given the age and the error of the last read and the applied revision.
+// due reports whether to read the registry, given the last read and the applied revision.
 func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 	if lastErr != nil {
 		return age >= retryAfter
@@ -381,8 +373,8 @@ func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 }
 
 // Change alters the stored state and returns the new one. It replaces a stored state that is older than the latest
-// known one, or differs from it. A stored state that is not genuine is an error. alter may be called several times, with the new revision;
-// its error changes nothing.
+// known one, or differs from it. A stored state that is not genuine is an error. alter may be called several times,
+// with the new revision; its error changes nothing.
 func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired) error) (Desired, error) {
 	for ctx.Err() == nil {
 		stored, err := d.refresh(ctx, store)

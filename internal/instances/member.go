@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// pollInterval is how often a member compares its status with the written one.
+	// How often a member compares its status with the written one.
 	pollInterval = 5 * time.Second
-	// statusInterval is the minimum time between two writes because of a changed status.
+	// Minimum time between two writes because of a changed status.
 	statusInterval = 10 * time.Second
-	// retryInterval and maxRetryInterval are the first and the longest wait after a failed call or a conflict.
+	// The first and the longest wait after a failed call or a conflict.
 	retryInterval    = 2 * time.Second
 	maxRetryInterval = time.Minute
 	callTimeout      = 5 * time.Second
 )
 
-// errContended means that another instance changed the slot or the roster first.
+// Another instance changed the slot or the roster first.
 var errContended = errors.New("another instance changed the list at the same time")
 
 // Options configure a [Member] and a [Watcher]. All fields but Key, ID and Random are required.
 type Options struct {
 	Store Store
-	// Environment is the name of the environment. All of its instances use the same name.
+	// All instances of an Environment use the same name.
 	Environment string
 	// Key signs and authenticates the records; "" accepts all.
 	Key FleetKey
 	Log *slog.Logger
-	// ID is a new ID for each time tendril starts; "" draws one.
+	// ID is new each time tendril starts; "" draws one.
 	ID string
 	// Random returns numbers in [0,1) that spread writes; nil means math/rand/v2.
 	Random func() float64
@@ -54,11 +54,11 @@ type Member struct {
 
 	slot    int    // -1 before joining
 	version string // of the stored record; "" if this instance has stored nothing
-	status  Record // as last written; the zero value after joining
+	status  Record // as last written; zero after joining
 	written time.Time
-	next    time.Time // time of the next heartbeat
-	calls   int       // number of calls, for unique versions
-	retries int       // consecutive failed calls
+	next    time.Time // heartbeat
+	calls   int       // calls, for unique versions
+	retries int       // failed calls in a row
 
 	announcement atomic.Pointer[string]
 }
@@ -77,8 +77,8 @@ func NewMember(opts Options, report func() Record, load func() Load) *Member {
 // ID returns an ID that is new each time tendril starts.
 func (m *Member) ID() string { return m.id }
 
-// Announcement returns where the latest status of this instance is stored, for [Watcher.Announced]; "" before the first
-// write. It is safe for concurrent use.
+// Announcement returns where the latest status of this instance is stored, for [Watcher.Announced]; "" before the
+// first write. It is safe for concurrent use.
 func (m *Member) Announcement() string {
 	if text := m.announcement.Load(); text != nil {
 		return *text
@@ -102,9 +102,8 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// backoff returns a random wait that grows with the number of consecutive failures, so that a thousand instances that
-// start at the same time do not contend indefinitely. It logs the first of several consecutive failures, unless that
-// is a conflict.
+// The random wait grows with the failures in a row, so that a thousand instances that start at the same time do not
+// contend indefinitely. The first failure is logged, unless it is a conflict.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)
@@ -114,7 +113,6 @@ func (m *Member) backoff(err error) time.Duration {
 	return time.Duration((0.1 + 0.9*m.random()) * float64(most))
 }
 
-// step joins if necessary, and writes the record if a write is due.
 func (m *Member) step(ctx context.Context) error {
 	if m.slot < 0 {
 		if err := m.join(ctx); err != nil {
@@ -143,7 +141,6 @@ func (m *Member) step(ctx context.Context) error {
 	return nil
 }
 
-// join takes a free slot of the roster, or a new one.
 func (m *Member) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -169,7 +166,7 @@ func (m *Member) join(ctx context.Context) error {
 	return nil
 }
 
-// write replaces the record in the slot. If another instance owns the slot, the next step joins again.
+// If another instance owns the slot, the next step joins again.
 func (m *Member) write(ctx context.Context, r Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -217,7 +214,6 @@ func (m *Member) Leave(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// lease completes a record and returns it as the new content of the slot.
 func (m *Member) lease(r Record) queue.Lease {
 	r.ID, r.Load, r.WrittenAt = m.id, m.load(), time.Now().UTC().Truncate(time.Second)
 	return r.clip().lease(m.slotName(m.slot), m.newVersion(), m.key)

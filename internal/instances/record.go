@@ -38,18 +38,18 @@ const (
 
 // Record describes an instance. Readers ignore fields that they do not know.
 type Record struct {
-	// ID is new each time tendril starts. Name consists of the host and the process ID, for display. Member is the
+	// ID is new each time tendril starts. Name, for display, has the host and the process ID. Member is the
 	// instance's ID in its Auto Scaling group, or "".
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Member string `json:"member,omitempty"`
-	// Console is the console's address as host:port, for other machines if they can reach it; "" if the console is off.
+	// Console is host:port, for other machines if they can reach it; "" if the console is off.
 	Console string `json:"console,omitempty"`
 	// Certificate is the fingerprint of the console's certificate; "" for plain HTTP. Host identifies the machine and
-	// its loopback address. It is "" if the instance does not answer others.
+	// its loopback address; "" if the instance does not answer others.
 	Certificate string `json:"certificate,omitempty"`
 	Host        string `json:"host,omitempty"`
-	// Version is the version of tendril, AppVersion the version of the app.
+	// Version is tendril's, AppVersion the app's.
 	Version    string    `json:"version"`
 	AppVersion string    `json:"app_version,omitempty"`
 	StartedAt  time.Time `json:"started_at"`
@@ -58,46 +58,41 @@ type Record struct {
 	State  string         `json:"state"`
 	Health health.Status  `json:"health,omitempty"`
 	Causes []health.Cause `json:"details,omitempty"`
-	// PausedQueues contains the names of up to fifty queues whose receiving is paused.
+	// PausedQueues names up to fifty queues.
 	PausedQueues []string `json:"paused_queues,omitempty"`
 	Deploying    bool     `json:"deploying,omitempty"`
-	// Follows is true if the instance applies the desired state. Revision is the one that it has applied.
+	// Follows means that the instance applies the desired state, up to Revision.
 	Follows  bool  `json:"follows,omitempty"`
 	Revision int64 `json:"revision,omitempty"`
 	// Applies lists the parts of the desired state that it applies, besides pauses, such as [PartSettings].
 	Applies []string `json:"applies,omitempty"`
 	// SettingsRevision is the revision of the settings that it has applied, or rejected for the reason in Rejected.
-	SettingsRevision int64  `json:"settings_revision,omitempty"`
-	Rejected         string `json:"rejected,omitempty"`
-	// App is about the desired version of the app.
-	App AppReport `json:"app,omitzero"`
+	SettingsRevision int64     `json:"settings_revision,omitempty"`
+	Rejected         string    `json:"rejected,omitempty"`
+	App              AppReport `json:"app,omitzero"`
 
-	// Environment is the health of all instances, and Unreachable has the IDs of up to fifty that the leader cannot see.
-	// Both are empty unless this instance is the leader.
+	// Only the leader has these: the health of all instances, and the IDs of up to fifty that it cannot see.
 	Environment *health.Environment `json:"environment,omitempty"`
 	Unreachable []string            `json:"unreachable,omitempty"`
 
 	Load Load `json:"load"`
-	// WrittenAt is the time on the writer's clock, which may be wrong.
+	// WrittenAt is from the writer's clock, which may be wrong.
 	WrittenAt time.Time `json:"written_at"`
 }
 
 // The parts of the desired state that an instance applies besides pauses.
 const (
-	// PartSettings sets options.
 	PartSettings = "settings"
-	// PartApp is the version of the app.
-	PartApp = "app"
+	PartApp      = "app"
 )
 
 // Load is the part of a record that changes constantly. It is written with each heartbeat.
 type Load struct {
 	autoscale.Sample
-	// OldestDelivery is the age of the oldest delivery in flight, in seconds; 0 if there is none.
+	// OldestDelivery is the age of the oldest delivery in flight, in seconds, or 0.
 	OldestDelivery int `json:"oldest_delivery_seconds,omitempty"`
 }
 
-// clip limits the lengths of a record's texts and lists.
 func (r Record) clip() Record {
 	r.Causes = r.Causes[:min(len(r.Causes), maxCauses)]
 	r.PausedQueues = r.PausedQueues[:min(len(r.PausedQueues), maxQueues)]
@@ -124,8 +119,7 @@ func clipText(s string, most int) string {
 	return s[:most]
 }
 
-// sameStatus reports whether two records differ at most in what is not written promptly: the load, and the texts of
-// causes, which contain constantly changing numbers.
+// sameStatus ignores the load, and the texts of causes, which contain constantly changing numbers.
 func (r Record) sameStatus(other Record) bool {
 	status := func(r Record) string {
 		r.Causes, r.Environment = nil, nil
@@ -135,12 +129,10 @@ func (r Record) sameStatus(other Record) bool {
 	return status(r) == status(other) && r.Environment.Same(other.Environment)
 }
 
-// signatureMark separates a record from its signature. The signature is a field of the record, so that earlier versions
-// and instances without a key can read it.
+// The signature is a field of the record, so that earlier versions and instances without a key can read it.
 const signatureMark = `,"signature":"`
 
-// lease returns the record as the content of its slot, signed if there is a key. The signature covers the name of the
-// slot, which contains the environment's, and the version.
+// The signature covers the name of the slot, which contains the environment's, and the version.
 func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
 	data, _ := json.Marshal(r) // cannot fail
 	text := string(data)
@@ -153,8 +145,7 @@ func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
 
 func signedText(slot, version, record string) string { return slot + "\n" + version + "\n" + record }
 
-// authenticate returns an error if the content of a slot is not signed with the key. Without a key, it accepts
-// everything.
+// Without a key, authenticate accepts everything.
 func (k FleetKey) authenticate(slot string, l queue.Lease) error {
 	if k == "" {
 		return nil
@@ -175,7 +166,6 @@ func (r *Record) HealthStatus() health.InstanceHealth {
 	return health.InstanceHealth{Name: r.Name, Status: r.Health, Causes: r.Causes}
 }
 
-// recordOf decodes the content of a slot.
 func recordOf(slot int, l queue.Lease) (r Record, err error) {
 	if err := json.Unmarshal([]byte(l.Data), &r); err != nil {
 		return r, fmt.Errorf("reading the record of instance %d: %w", slot, err)

@@ -12,8 +12,8 @@ import (
 // App is the desired version of the app. All instances run Current, except those to which Next has been rolled out.
 type App struct {
 	Current AppVersion `json:"current"`
-	// Next is the version that is being rolled out, in batches: to the instances with an ID up to Until, none if it is
-	// "". Next is nil if no rollout is in progress.
+	// Next is being rolled out, in batches: to the instances with an ID up to Until, "" for none. Next is nil if no
+	// rollout is in progress.
 	Next    *AppVersion `json:"next,omitempty"`
 	Until   string      `json:"until,omitempty"`
 	Rollout Rollout     `json:"rollout,omitzero"`
@@ -38,18 +38,17 @@ func (a App) MarshalJSON() ([]byte, error) {
 
 // AppVersion is a deployed version of the app.
 type AppVersion struct {
-	// Number rises with each deployment. Of is the number of the version that a rollback restores; 0 for a deployment.
+	// Number rises with each deployment. Of is the version that a rollback restores; 0 for a deployment.
 	Number int `json:"number"`
 	Of     int `json:"of,omitempty"`
-	// Digest is the SHA-256 digest of the archive in hexadecimal, Size the archive's size in bytes, and Name its file
-	// name.
+	// Digest is the archive's SHA-256 in hexadecimal, Size its size in bytes, and Name its file name.
 	Digest string    `json:"digest"`
 	Size   int64     `json:"size"`
 	Name   string    `json:"name,omitempty"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"`
 	// Withdrawn means that an instance starts no delivery on this version once it knows. Error says why the version's
-	// rollout failed; "" if it did not.
+	// rollout failed.
 	Withdrawn bool   `json:"withdrawn,omitempty"`
 	Error     string `json:"error,omitempty"`
 
@@ -74,12 +73,11 @@ func (v AppVersion) String() string { return fmt.Sprintf("version %d (%s)", v.Nu
 
 // Rollout says how a version is rolled out.
 type Rollout struct {
-	// BatchPercent and BatchSize limit a batch, by the share or the number of the instances. Without a limit, all
-	// instances are one batch.
+	// A batch is limited by the share or the number of the instances. Without a limit, all instances are one batch.
 	BatchPercent int `json:"batch_percent,omitempty"`
 	BatchSize    int `json:"batch_size,omitempty"`
-	// Timeout is the maximum time until all instances of a batch run the version and are healthy. IgnoreHealth continues
-	// with unhealthy ones.
+	// Timeout is the maximum time until all instances of a batch run the version and are healthy. IgnoreHealth
+	// continues with unhealthy ones.
 	Timeout      time.Duration `json:"timeout"`
 	IgnoreHealth bool          `json:"ignore_health,omitempty"`
 
@@ -102,11 +100,11 @@ func (r Rollout) MarshalJSON() ([]byte, error) {
 const (
 	// KeptVersions is the number of earlier versions whose archives are kept for a rollback.
 	KeptVersions = 5
-	// listedVersions limits the earlier versions, so that the desired state stays below the registry's 16 KiB.
+	// The desired state must stay below the registry's 16 KiB.
 	listedVersions   = 10
 	maxVersionText   = 120
 	maxVersionReason = 300
-	// settleTime is how long all instances of a batch must stay healthy. It covers two reports.
+	// All instances of a batch must stay healthy for settleTime, which covers two reports.
 	settleTime = 20 * time.Second
 )
 
@@ -141,8 +139,7 @@ func (a *App) Restorable() (kept []AppVersion) {
 	return kept
 }
 
-// begin starts the rollout of a version and returns it with its number. Without a current version it becomes the
-// current one. A rollback withdraws the current version.
+// Without a current version, v becomes the current one. A rollback withdraws the current version.
 func (a App) begin(v AppVersion, how Rollout) App {
 	v.Name, v.By = clipText(v.Name, maxVersionText), clipText(v.By, maxVersionText)
 	v.Number = a.Current.Number + 1
@@ -157,14 +154,13 @@ func (a App) begin(v AppVersion, how Rollout) App {
 	return a
 }
 
-// finish makes the next version the current one.
 func (a App) finish() App {
 	a.Earlier = listed(a.Current, a.Earlier)
 	a.Current, a.Next, a.Until, a.Rollout = *a.Next, nil, "", Rollout{}
 	return a
 }
 
-// fail withdraws the next version, so that all instances return to the current one.
+// After fail, all instances return to the current version.
 func (a App) fail(reason string) App {
 	failed := *a.Next
 	failed.Withdrawn, failed.Error = true, clipText(reason, maxVersionReason)
@@ -216,22 +212,22 @@ func (d *Desired) AbortRollout(reason string) error {
 
 // AppReport is the part of a record about the app's version.
 type AppReport struct {
-	// Takes is true while the instance takes part in rollouts. Number is the version it runs; 0 for one that was not
-	// deployed to all instances.
+	// Takes is true while the instance takes part in rollouts. Number is the version it runs; 0 for one of this
+	// instance only.
 	Takes  bool `json:"takes,omitempty"`
 	Number int  `json:"number,omitempty"`
-	// Failed is the version that could not be started here, and Error says why.
+	// Failed is the version that could not be started here.
 	Failed int    `json:"failed,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
-// Conductor advances a rollout on the leader. It keeps only times, on the leader's monotonic clock: everything else is
-// in the desired state and in the records, so that any successor continues. The zero value is ready to use.
+// Conductor advances a rollout on the leader. It keeps only times, on the leader's monotonic clock: everything else
+// is in the desired state and in the records, so that any successor continues. The zero value is ready to use.
 type Conductor struct {
 	number  int
 	until   string
 	since   time.Time // when this leader first saw the batch
-	healthy time.Time // since when the whole batch is healthy; zero if it is not
+	healthy time.Time // the whole batch; zero if it is not
 }
 
 // Next returns the next state of a rollout. changed is false if there is nothing to change yet. healthy decides about
@@ -285,8 +281,8 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	return app, true
 }
 
-// members returns the reachable instances that take part in a rollout, with authenticated records: those with an ID up to
-// until, and the others ordered by ID.
+// Members are reachable instances that take part in a rollout, with authenticated records: switched have an ID up to
+// until, rest is ordered by ID.
 func members(until string, all []Instance) (switched, rest []Instance) {
 	for i := range all {
 		switch one := &all[i]; {
@@ -301,7 +297,6 @@ func members(until string, all []Instance) (switched, rest []Instance) {
 	return switched, rest
 }
 
-// batch returns the size of a batch of so many instances.
 func (r Rollout) batch(all int) int {
 	switch {
 	case r.BatchSize > 0:

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// rolloutTick is how often an instance compares its version with the desired one, and the leader looks at a rollout.
+	// Interval of an instance's comparison with the desired version, and of the leader's looks at a rollout.
 	rolloutTick = 2 * time.Second
-	// rolloutRecords is the maximum age of the records that the leader looks at.
+	// Maximum age of the records that the leader looks at.
 	rolloutRecords = 5 * time.Second
-	// rolloutRetry is the time between two attempts to return to the current version.
+	// Time between two attempts to return to the current version.
 	rolloutRetry = 30 * time.Second
 )
 
@@ -29,11 +29,11 @@ var (
 
 // RolloutApp is the app of an instance.
 type RolloutApp interface {
-	// Running returns the number of the running version; 0 if it was not deployed to all instances.
+	// Running returns the number of the running version; 0 if it is of this instance only.
 	Running() int
 	// Deploy replaces the running version without a gap. After an error, the previous version is still running.
 	Deploy(ctx context.Context, v *AppVersion) error
-	// Abort ends a deployment in progress. It has no effect if the deployment can no longer be aborted.
+	// Abort has no effect if the deployment can no longer be aborted.
 	Abort(ctx context.Context)
 	// Hold starts no more deliveries for a reason, or continues if it is "".
 	Hold(reason string)
@@ -52,11 +52,11 @@ type Rollouts struct {
 	holding sync.Mutex // an older decision about receiving is never applied after a newer one
 
 	mu        sync.Mutex
-	unknown   bool      // the current version is not known, because the registry has not answered
-	switching int       // the version that is being deployed here, or 0
-	failed    int       // the version whose last deployment here failed, or 0
-	reason    string    // why it failed
-	failedAt  time.Time // when it failed
+	unknown   bool // the registry has not told the current version
+	switching int  // the version that is being deployed here, or 0
+	failed    int  // the version whose last deployment here failed, or 0
+	reason    string
+	failedAt  time.Time
 }
 
 // NewRollouts returns the rollouts of an instance's app.
@@ -67,17 +67,16 @@ func NewRollouts(state *DesiredState, app RolloutApp) *Rollouts {
 // RolloutOptions configure [Rollouts.Run]. All fields are required.
 type RolloutOptions struct {
 	Store Store
-	// ID is this instance's, and Self returns its current record. Others has the records of the others.
+	// Self returns the current record of this instance. Others has the records of the others.
 	ID     string
 	Self   func() Record
 	Others *Watcher
 	// Active reports whether this instance takes part now, and Leads whether it is the leader.
-	Active func() bool
-	Leads  func() bool
-	// Healthy decides about the health of an instance.
+	Active  func() bool
+	Leads   func() bool
 	Healthy func(*Record) bool
-	// Changed is called after this instance has changed the desired state. Finished is called if that ended the rollout
-	// of a version.
+	// Changed is called after this instance has changed the desired state. Finished is called if that ended the
+	// rollout of a version.
 	Changed  func()
 	Finished func(ctx context.Context, now *App, v *AppVersion)
 	// Tried is called after each deployment on this instance, with its error.
@@ -106,7 +105,6 @@ func (r *Rollouts) Run(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// lead advances the rollout in progress.
 func (r *Rollouts) lead(ctx context.Context, o *RolloutOptions) {
 	now, _ := r.state.Current()
 	if now.App == nil || now.App.Next == nil {
@@ -164,7 +162,6 @@ func (r *Rollouts) notify() {
 	}
 }
 
-// hold stops deliveries while this instance must not start them on its version.
 func (r *Rollouts) hold() {
 	r.holding.Lock()
 	defer r.holding.Unlock()
@@ -184,7 +181,7 @@ func (r *Rollouts) hold() {
 	r.app.Hold(reason)
 }
 
-// follow starts the deployment of the desired version on this instance, or aborts one that is no longer desired.
+// A deployment in progress is aborted if it is no longer desired.
 func (r *Rollouts) follow(ctx context.Context, o *RolloutOptions) {
 	r.find(ctx, o)
 	r.hold()
@@ -210,7 +207,7 @@ func (r *Rollouts) follow(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// find reads the registry until it has answered.
+// find repeats the read until the registry has answered.
 func (r *Rollouts) find(ctx context.Context, o *RolloutOptions) {
 	r.mu.Lock()
 	unknown := r.unknown
@@ -225,7 +222,6 @@ func (r *Rollouts) find(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// deploy deploys a version on this instance.
 func (r *Rollouts) deploy(ctx context.Context, v *AppVersion, o *RolloutOptions) {
 	err := r.app.Deploy(ctx, v)
 	later, aborted := errors.Is(err, ErrDeployLater), errors.Is(err, ErrDeployAborted)

@@ -11,20 +11,20 @@ import (
 
 // Store stores the slots and the roster as leases of a registry.
 type Store interface {
-	// Read returns the lease with this name, or the zero value if there is none.
+	// Read returns the zero value for a missing lease.
 	Read(ctx context.Context, name string) (queue.Lease, error)
 	// Swap stores next if the stored version is old's, and returns the stored lease. won is also true if next was
 	// already stored.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// roster is the list of an environment's slots. The slots from 0 to Slots-1 exist, and Free lists the unused ones.
+// The slots from 0 to Slots-1 exist, and Free lists the unused ones.
 type roster struct {
 	Slots int   `json:"slots"`
 	Free  []int `json:"free,omitempty"`
 }
 
-// take takes the lowest free slot, or adds a slot. It returns the new roster and the slot.
+// take prefers the lowest free slot to a new one.
 func (r roster) take() (roster, int) {
 	if len(r.Free) > 0 {
 		return roster{r.Slots, slices.Clone(r.Free[1:])}, r.Free[0]
@@ -32,7 +32,7 @@ func (r roster) take() (roster, int) {
 	return roster{r.Slots + 1, nil}, r.Slots
 }
 
-// free returns the roster with additional free slots. Free slots at the end are removed.
+// Free slots at the end are removed.
 func (r roster) free(slots ...int) roster {
 	all := append(slices.Clone(r.Free), slots...)
 	slices.Sort(all)
@@ -45,7 +45,6 @@ func (r roster) free(slots ...int) roster {
 	return r
 }
 
-// used returns the slots in use.
 func (r roster) used() (slots []int) {
 	for slot := range r.Slots {
 		if _, free := slices.BinarySearch(r.Free, slot); !free {
@@ -65,7 +64,7 @@ func rosterOf(l queue.Lease) (r roster, err error) {
 	return r, nil
 }
 
-// change makes one attempt to replace the roster. done is false if another instance replaced it first.
+// done is false if another instance replaced the roster first.
 func (d directory) change(ctx context.Context, version string, edit func(roster) roster) (done bool, err error) {
 	stored, err := d.store.Read(ctx, d.rosterName())
 	if err != nil {
@@ -80,7 +79,7 @@ func (d directory) change(ctx context.Context, version string, edit func(roster)
 	return done, err
 }
 
-// directory contains the names of the leases that an environment's instances use.
+// directory names the leases that an environment's instances use.
 type directory struct {
 	store       Store
 	environment string

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// settingsRetry is the time between attempts to apply settings, and to roll back rejected ones.
+// Time between attempts to apply settings, and to roll back rejected ones.
 const settingsRetry = 10 * time.Second
 
 // ErrNotApplied is the error of [SettingsFollower].Apply if the settings were neither applied nor rejected.
@@ -18,9 +18,8 @@ var ErrNotApplied = errors.New("not applied")
 // fields are required.
 type SettingsFollower struct {
 	State *DesiredState
-	// Name is this instance's, for display.
-	Name string
-	// Apply applies settings. After an error, the previous ones are in force.
+	Name  string
+	// After an error of Apply, the previous settings are in force.
 	Apply func(context.Context, *Settings) error
 	// Changed is called after the settings were rolled back, Failed if that was impossible.
 	Changed func()
@@ -88,7 +87,7 @@ func (f *SettingsFollower) apply(ctx context.Context, s *Settings) {
 	f.progress.Store(&progress)
 }
 
-// rollBack restores the settings before a revision that this instance rejected, unless they have changed since.
+// Settings that have changed since are not rolled back.
 func (f *SettingsFollower) rollBack(ctx context.Context, store Store, rejected int64) {
 	why := fmt.Sprintf("%s rejected revision %d: %s", f.Name, rejected, f.Progress().Reason)
 	_, err := f.State.Change(ctx, store, func(now *Desired) error {

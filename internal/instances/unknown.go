@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// unknownFields are fields of later versions in the desired state, as a JSON object; "" if there are none. They belong to
-// the value in which they were read: a change keeps them wherever the value goes.
+// unknownFields are fields of later versions in the desired state, as a JSON object or "". They belong to the value
+// in which they were read: a change keeps them wherever the value goes.
 type unknownFields string
 
-// decodeKeeping decodes a JSON object into a struct, and returns the fields that the struct does not have.
 func decodeKeeping(text []byte, to any) (unknownFields, error) {
 	if err := json.Unmarshal(text, to); err != nil {
 		return "", err
@@ -31,7 +30,6 @@ func decodeKeeping(text []byte, to any) (unknownFields, error) {
 	return unknownFields(kept), err
 }
 
-// encodeKeeping encodes a struct together with the fields that it does not have.
 func encodeKeeping(from any, unknown unknownFields) ([]byte, error) {
 	text, err := json.Marshal(from)
 	if err != nil || unknown == "" {

@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	// parallelReads is the number of slots that are read concurrently.
 	parallelReads = 16
-	// announcedTimeout limits reading the leader's record, for which health checks wait.
+	// Health checks wait for the leader's record.
 	announcedTimeout = time.Second
 )
 
@@ -57,16 +56,15 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	seen    map[int]observation
-	highest map[string]int // highest version seen, by instance ID
+	highest map[string]int // version seen, by instance ID
 	all     []Instance
-	readAt  time.Time // time of the last complete read; zero before the first one
-	err     error     // error of the last read
+	readAt  time.Time // last complete read; zero before the first one
+	err     error     // of the last read
 	leading time.Time // when this instance started reading as the leader; zero if it does not lead
 
 	leader announced
 }
 
-// announced is the last result of [Watcher.Announced].
 type announced struct {
 	sync.Mutex
 	text   string
@@ -82,7 +80,6 @@ type observation struct {
 	refused error
 }
 
-// errUnread is the error before the first read.
 var errUnread = errors.New("they have not been read yet")
 
 // NewWatcher returns a watcher that has read nothing yet.
@@ -91,8 +88,8 @@ func NewWatcher(opts Options) *Watcher {
 		seen: map[int]observation{}, highest: map[string]int{}, err: errUnread}
 }
 
-// Run reads the records and frees the slots of lost instances, whenever this instance leads, until ctx ends. A new
-// leader starts at once.
+// Run reads the records and frees the slots of lost instances, whenever this instance leads. A new leader starts at
+// once.
 func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	ticks := time.NewTicker(followInterval)
 	defer ticks.Stop()
@@ -214,8 +211,8 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	return slices.Clone(w.all), nil
 }
 
-// refuse returns why the new content of a slot is not authenticated, or nil. Each instance numbers its versions, so that
-// an earlier content is recognized, also after another instance took the slot.
+// Each instance numbers its versions, so that an earlier content is recognized, also after another instance took the
+// slot.
 func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error {
 	if w.key == "" {
 		return nil
@@ -234,7 +231,7 @@ func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error
 	return nil
 }
 
-// parseVersion splits the version of a record into the instance's ID and the number of the write.
+// A version has the instance's ID and the number of the write.
 func parseVersion(version string) (id string, number int) {
 	id, text, _ := strings.Cut(version, "/")
 	number, _ = strconv.Atoi(text)

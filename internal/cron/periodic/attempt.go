@@ -11,8 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// call runs f with CallTimeout. Because the outcome of an interrupted call would be unknown, f continues if ctx ends.
-// The caller must hold mu.
+// The outcome of an interrupted call would be unknown, so f continues if ctx ends. The caller must hold mu.
 func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	s.work.Go(func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.CallTimeout)
@@ -21,10 +20,10 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	})
 }
 
-// maxSkipped is the maximum number of slots per registry call.
+// Slots in one registry call.
 const maxSkipped = 1000
 
-// begin enqueues the slot or, if reason is not "", skips all slots. The caller must hold mu.
+// If reason is not "", all slots are skipped. The caller must hold mu.
 func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++
@@ -50,9 +49,9 @@ func (s *Scheduler) queueOf(t *Task) string { return cmp.Or(t.Queue, s.opts.Queu
 
 // attempt is one try to enqueue a run or to skip runs.
 type attempt struct {
-	run    registry.Run // the run to enqueue, or the last skipped run
+	run    registry.Run // to enqueue, or the last one to skip
 	term   int64
-	out    []registry.Run // skipped runs; nil to enqueue the run
+	out    []registry.Run // to skip; nil to enqueue
 	reason Reason
 	alone  bool // skip the run if another instance is running the task
 	start  time.Time
@@ -62,7 +61,7 @@ type attempt struct {
 	err    error
 }
 
-// effect makes the registry call after verifying that this instance still leads.
+// effect first verifies that this instance still leads.
 func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
@@ -86,7 +85,6 @@ func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	return err
 }
 
-// settle records and reports the outcome of an attempt to enqueue a run.
 func (s *Scheduler) settle(e *entry, a attempt) {
 	var retry time.Duration
 	s.mu.Lock()
@@ -105,7 +103,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	}
 	s.mu.Unlock()
 
-	s.report(a, retry) // reports before the task's next attempt, so that events stay in order
+	s.report(a, retry) // before the task's next attempt, so that events stay in order
 	s.mu.Lock()
 	e.busy = false
 	s.busy--
@@ -113,7 +111,6 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	s.wake()
 }
 
-// report informs the listeners and updates the history.
 func (s *Scheduler) report(a attempt, retry time.Duration) {
 	one := Skipped{Task: a.run.Task, From: a.run.ScheduledAt, To: a.run.ScheduledAt, Count: 1}
 
@@ -132,7 +129,7 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 	case a.out != nil:
 		s.leftOut(a)
 	case a.answer.Already:
-		if id := a.answer.Sent.ID; id != "" { // "" means that the run was skipped before
+		if id := a.answer.Sent.ID; id != "" { // "" means skipped before
 			s.history.already(one.Task, one.To, id)
 		}
 		one.Reason = ReasonAlready
@@ -150,8 +147,7 @@ func (s *Scheduler) enqueued(a attempt) {
 		ScheduledAt: f.ScheduledAt, Lateness: late, Manual: f.Manual, Resent: a.answer.Resent})
 }
 
-// leftOut reports skipped runs, merging adjacent ones with the same reason. Runs with a record may have been
-// enqueued.
+// leftOut merges adjacent runs with the same reason. Runs with a record may have been enqueued.
 func (s *Scheduler) leftOut(a attempt) {
 	var all []Skipped
 	for _, f := range a.out {
@@ -181,7 +177,7 @@ func (s *Scheduler) leftOut(a attempt) {
 	}
 }
 
-// skipped calls the listener. It also adds the latest time to the history, unless that run was enqueued.
+// The latest time goes into the history, unless that run was enqueued.
 func (s *Scheduler) skipped(out Skipped) {
 	if out.Reason != ReasonAlready {
 		s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: runID(out.Task, out.To), Skipped: out.Reason})

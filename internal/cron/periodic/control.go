@@ -21,7 +21,7 @@ func (s *Scheduler) Reload(file *File) {
 	call(s.opts.Events.Reloaded, r)
 }
 
-// swap replaces the tasks. If changed is not zero, it is the start of new tasks, regardless of the registry.
+// If changed is not zero, it is the start of new tasks, regardless of the registry.
 func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}
@@ -45,7 +45,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 			if !sameSchedule(e.task.Schedule, t.Schedule) {
 				e.from = now
 				e.changed = now
-				e.known = false // the new schedule must be recorded in the registry
+				e.known = false // the registry must record the new schedule
 			}
 		}
 		e.task, e.next = t, Slot{}
@@ -56,7 +56,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	return r
 }
 
-// entry returns a task's entry, or nil if the task is unknown. The caller must hold mu.
+// The caller must hold mu.
 func (s *Scheduler) entry(name string) *entry {
 	i := slices.IndexFunc(s.entries, func(e *entry) bool { return e.task.Name == name })
 	if i < 0 {
@@ -102,7 +102,7 @@ func (s *Scheduler) hold(name string, paused bool) error {
 	return nil
 }
 
-// noTask returns the error for an unknown task. The caller must hold mu.
+// The caller must hold mu.
 func (s *Scheduler) noTask(name string) error {
 	var names []string
 	for _, e := range s.entries {
@@ -147,7 +147,7 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queu
 // Outcome records the result of a run's delivery. Another instance may have enqueued the run.
 func (s *Scheduler) Outcome(o Outcome) { s.history.outcome(o) }
 
-// History returns the known runs of a task, newest first. If task is "", it returns those of all tasks.
+// History returns the known runs of a task, or of all tasks for "", newest first.
 func (s *Scheduler) History(task string) []Run { return s.history.runs(task) }
 
 // Recorded returns how often the history has changed.
@@ -157,9 +157,9 @@ func (s *Scheduler) Recorded() int64 { return s.history.count() }
 type TaskStatus struct {
 	Task    Task
 	Paused  bool
-	Next    time.Time // next scheduled time without jitter, in the task's time zone
-	Failing int       // consecutive failures
-	Problem string    // the last failure; "" after a success
+	Next    time.Time // scheduled time without jitter, in the task's time zone
+	Failing int       // in a row
+	Problem string    // last failure; "" after a success
 }
 
 // Status returns the tasks in the order of the file.

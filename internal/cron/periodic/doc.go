@@ -28,9 +28,8 @@
 //
 // A failed try is repeated with delays of up to 30 s until the run is older than its grace. A send without a response
 // is repeated once on a standard queue, and during the deduplication interval on a FIFO queue; then the run is
-// reported as
-// [ReasonUncertain]. Two such failures, or two leaders dying during the same run, can lose it. FIFO queues need clocks that
-// agree within 30 s.
+// reported as [ReasonUncertain]. Two such failures, or two leaders dying during the same run, can lose it. FIFO queues
+// need clocks that agree within 30 s.
 //
 // If the clock is set back, times occur again, and the registry recognizes runs already enqueued. Times skipped by
 // setting the clock forward count as missed. Clock changes and suspensions are detected within a second.

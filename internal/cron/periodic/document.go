@@ -13,7 +13,7 @@ const MaxFile = 512 << 10
 
 type reader struct {
 	file     string
-	at       string // the current task, as in [Problem]; "" outside of tasks
+	at       string // the task, as in [Problem]; "" outside of tasks
 	problems []Problem
 	warnings []Problem
 }
@@ -32,7 +32,7 @@ func (r *reader) problem(line int, option, text, hint string) Problem {
 
 const skeleton = `start it with "version: 1" and "cron:", then one "- name: ..., url: ..., schedule: ..." per task`
 
-// parse returns the top-level mapping, or nil if the file is empty or invalid.
+// parse returns nil if the file is empty or invalid.
 func (r *reader) parse(data []byte) *yamlfile.Node {
 	form := &yamlfile.Options{
 		// A file with 1000 tasks that use every key has about 50,000 tokens.
@@ -65,7 +65,7 @@ var (
 	starLine = regexp.MustCompile(`^[\s-]*schedule:\s+(\*.*?)\s*(?:\s#.*)?$`)
 )
 
-// refuseLine reports a syntax error. It determines the task from the lines before the error.
+// The lines before a syntax error tell the task.
 func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 	number, name := 0, ""
 	for _, line := range lines[:min(fault.Line, len(lines))] {

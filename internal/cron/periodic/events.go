@@ -7,21 +7,18 @@ import "time"
 type Events struct {
 	// Led is called when a term of this instance starts.
 	Led func(Led)
-	// Enqueued is called after this instance has enqueued a run.
+	// Enqueued is called for runs that this instance has enqueued.
 	Enqueued func(Enqueued)
 	// Skipped is called for scheduled times at which nothing was enqueued.
 	Skipped func(Skipped)
 	// Failed is called when a try is not confirmed or, without a task, when reading the registry fails.
-	Failed func(Failed)
-	// Reloaded is called when the tasks have changed.
+	Failed   func(Failed)
 	Reloaded func(Reloaded)
 	// ClockStepped is called when the clock was set, or the machine was suspended, for more than a second.
 	ClockStepped func(ClockStepped)
-	// Refused is called if the registry considers a term ended that this instance still holds. It is called at most
-	// once per term.
+	// Refused is called at most once per term, if the registry considers a term ended that this instance still holds.
 	Refused func(Refused)
-	// Held is called when a task is paused or resumed.
-	Held func(Held)
+	Held    func(Held)
 }
 
 // Led reports that a term has started.
@@ -49,11 +46,11 @@ type Reason string
 
 // The reasons for skipping a run.
 const (
-	ReasonMissed  Reason = "missed"                  // too late for the task's policy and grace
-	ReasonOverlap Reason = "previous run unfinished" // the task's previous run is unfinished
+	ReasonMissed  Reason = "missed" // for the task's policy and grace
+	ReasonOverlap Reason = "previous run unfinished"
 	ReasonPaused  Reason = "paused"
 	// ReasonUncertain means that the run may have been enqueued: a response was lost, or a leader stopped between
-	// sending and recording the run.
+	// sending and recording it.
 	ReasonUncertain Reason = "perhaps enqueued"
 	// ReasonAlready means that the run was enqueued by another instance, or before the clock was set back.
 	ReasonAlready Reason = "enqueued before"

@@ -12,7 +12,7 @@ import (
 type field struct {
 	name     string
 	low, top int
-	names    []string // names of the values from low upwards
+	names    []string // from the lowest value upwards
 	example  string
 }
 
@@ -28,7 +28,7 @@ func fields() [5]field {
 
 const maxExpression = 512
 
-// splitExpression validates an expression and returns its five fields, each * or a list of numbers.
+// Each of the five fields is * or a list of numbers.
 func splitExpression(expression string) ([]string, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("the expression is longer than %d bytes: write five fields, such as 0 23 * * *", maxExpression)
@@ -78,7 +78,7 @@ func macro(words []string) ([]string, error) {
 	return strings.Fields(five), nil
 }
 
-// check returns an error unless the field is a list of *, */n, a, a-b and a-b/n.
+// A field is a list of *, */n, a, a-b and a-b/n.
 func (f field) check(text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		if problem := f.problem(item); problem != "" {
@@ -89,7 +89,6 @@ func (f field) check(text string) error {
 	return nil
 }
 
-// problem describes the mistake in an item of a field, or returns "".
 func (f field) problem(item string) string {
 	base, step, stepped := strings.Cut(item, "/")
 	if stepped {
@@ -158,8 +157,7 @@ func (f field) forwards(item, from, to string) string {
 	return strings.Join(list, ",")
 }
 
-// numbers returns a valid field as * or as a list of numbers. A * in a list also becomes numbers: only a lone *
-// leaves the choice of days to the other field.
+// A * in a list becomes numbers: only a lone * leaves the choice of days to the other field.
 func (f field) numbers(text string) string {
 	if text == "*" {
 		return text

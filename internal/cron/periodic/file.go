@@ -54,7 +54,6 @@ func tasksWithoutKey(data []byte) int {
 	return 1 + bytes.Count(data[:at[1]], []byte("\n"))
 }
 
-// walk reads the top level of the file.
 func (r *reader) walk(root *yamlfile.Node) []Task {
 	seen := map[string]int{}
 	var list *yamlfile.Pair
@@ -84,7 +83,6 @@ func (r *reader) walk(root *yamlfile.Node) []Task {
 	return r.tasks(list)
 }
 
-// once reports a duplicate key as a problem.
 func (r *reader) once(seen map[string]int, key string, line int) bool {
 	if first := seen[key]; first > 0 {
 		r.refuse(line, key, fmt.Sprintf("%s is set twice, first on line %d", yamlfile.Shown(key), first),
@@ -104,7 +102,7 @@ func (r *reader) version(pair *yamlfile.Pair) {
 	}
 }
 
-// tasks reads the list of tasks. It may be empty.
+// The list may be empty.
 func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	list := pair.Value
 	if list.Kind == yamlfile.Null {
@@ -145,7 +143,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	return tasks
 }
 
-// taskLabel returns a task's name, or its number if the name is not valid.
+// A task without a valid name is known by its number.
 func taskLabel(node *yamlfile.Node, number int) string {
 	for _, pair := range node.Pairs {
 		if name, ok := scalar(pair.Value); ok && pair.Key == "name" && strings.TrimSpace(name) != "" &&
@@ -156,7 +154,7 @@ func taskLabel(node *yamlfile.Node, number int) string {
 	return fmt.Sprintf("number %d", number)
 }
 
-// task reads a task. ok is false if the item is not a task.
+// ok is false if the item is not a task.
 func (r *reader) task(node *yamlfile.Node) (t Task, ok bool) {
 	if node.Kind != yamlfile.Mapping {
 		r.refuse(node.Line, "cron", "this item is not a task",

@@ -11,10 +11,10 @@ import (
 type Run struct {
 	Task        string
 	ScheduledAt time.Time
-	// ID is "" if the run was enqueued by another instance, or by a try that got no response.
+	// ID is "" if another instance enqueued the run, or a try that got no response.
 	ID     string
 	Manual bool
-	// Skipped is the reason if the run was skipped, otherwise "".
+	// Skipped is why the run was skipped, or "".
 	Skipped Reason
 	// EnqueuedAt is zero if another instance enqueued the run. Lateness is the time since the run was due, including
 	// jitter.
@@ -23,7 +23,7 @@ type Run struct {
 	MessageID  string
 	// Resent means that there may be two messages.
 	Resent bool
-	// Attempts is the number of deliveries. Result and FinishedAt belong to the last one.
+	// Attempts counts deliveries. Result and FinishedAt belong to the last one.
 	Attempts   int
 	Result     queue.Result
 	FinishedAt time.Time
@@ -31,26 +31,24 @@ type Run struct {
 
 // Outcome is the result of a delivery of a run.
 type Outcome struct {
-	// Task and ScheduledAt come from [queue.ParseRun].
+	// Both come from [queue.ParseRun].
 	Task        string
 	ScheduledAt time.Time
 	MessageID   string
-	Attempt     int // the message's receive count
+	Attempt     int // receive count
 	At          time.Time
 	Result      queue.Result
 }
 
-// history is a ring buffer of runs.
 type history struct {
-	mu   sync.Mutex
-	ring []Run
-	next int
-	most int
-	// recorded is the number of changes.
+	mu       sync.Mutex
+	ring     []Run
+	next     int
+	most     int
 	recorded int64
 }
 
-// add adds a run. If a delivery was reported before the run was known, it keeps that outcome.
+// A delivery may be reported before its run is known.
 func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,7 +63,7 @@ func (h *history) add(r Run) {
 	h.push(r)
 }
 
-// already records a run that was enqueued by another instance, or by an earlier try that got no response.
+// The run was enqueued by another instance, or by an earlier try that got no response.
 func (h *history) already(task string, at time.Time, messageID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +71,7 @@ func (h *history) already(task string, at time.Time, messageID string) {
 	h.seen(task, at, messageID)
 }
 
-// seen returns the entry of a run, after adding it if it is missing. The caller must hold mu.
+// seen adds a missing entry. The caller must hold mu.
 func (h *history) seen(task string, at time.Time, messageID string) *Run {
 	if r := h.find(task, at, messageID); r != nil {
 		return r
@@ -101,7 +99,7 @@ func (h *history) find(task string, at time.Time, messageID string) *Run {
 	return nil
 }
 
-// messageOf returns the message ID of a scheduled run, or "" if unknown.
+// messageOf returns "" if the message is unknown.
 func (h *history) messageOf(task string, at time.Time) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +127,7 @@ func (h *history) count() int64 {
 	return h.recorded
 }
 
-// runs returns a task's runs, newest first.
+// The newest run comes first.
 func (h *history) runs(task string) []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// punctual is the maximum delay at which a run does not count as missed.
+	// A run up to this late does not count as missed.
 	punctual = 10 * time.Second
-	// maxCounted is the maximum number of missed times in a plan.
+	// Missed times in a plan.
 	maxCounted = 10000
 )
 
@@ -24,10 +24,10 @@ type Slot struct {
 // Plan is the result of [Task.Plan].
 type Plan struct {
 	Enqueue []Slot // in order
-	// Passed contains the slots that the task's policy skips, in order. If there are more than 10,000, the oldest are
-	// left out.
+	// The task's policy skips Passed slots; they are in order. If there are more than 10,000, the oldest are left
+	// out.
 	Passed []Slot
-	Next   Slot // the first future slot
+	Next   Slot // first future slot
 }
 
 // Plan determines which slots after since are due at now, according to the task's policy for missed runs. It is a
@@ -43,7 +43,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	var p Plan
 	due := t.dueSlots(since, now, &p.Next)
 
-	first := len(due) // index of the first slot to enqueue
+	first := len(due) // to enqueue
 	for first > 0 && now.Sub(due[first-1].DueAt) <= punctual {
 		first--
 	}
@@ -66,7 +66,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 
 // dueSlots returns the due slots after since, in order, and sets next to the first future slot.
 //
-// A slot may have to wait for the jitter of an earlier slot, even one that is accounted for, so that all instances
+// A slot may have to wait for the jitter of an earlier slot, even if that is accounted for, so that all instances
 // agree on the due time. Only slots that are less than the maximum jitter earlier matter.
 func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 	oldest := now.Add(-t.grace() - t.Jitter - punctual)
@@ -76,7 +76,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 		since = oldest.Add(-time.Nanosecond)
 	}
 
-	var latest time.Time // the latest DueAt so far
+	var latest time.Time // DueAt so far
 	for at := t.Schedule.Next(since.Add(-t.Jitter)); !at.IsZero(); at = t.Schedule.Next(at) {
 		s := t.slot(at)
 		if s.DueAt.Before(latest) {
@@ -95,8 +95,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 	return due
 }
 
-// longMissed returns the slots between since and oldest, at most the latest maxCounted. They exceed any grace, even
-// with jitter.
+// These slots exceed any grace, even with jitter; at most the latest maxCounted are returned.
 func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	for at := t.Schedule.Prev(oldest); at.After(since) && len(missed) < maxCounted; at = t.Schedule.Prev(at) {
 		missed = append(missed, t.slot(at))
@@ -105,10 +104,10 @@ func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	return missed
 }
 
-// slot returns the slot for a scheduled time, without regard to earlier slots.
+// Earlier slots are not taken into account.
 func (t *Task) slot(at time.Time) Slot { return Slot{at, at.Add(t.jitter(at))} }
 
-// jitter returns a delay from 0 to Jitter in milliseconds, derived from the task's name and the time.
+// jitter, in milliseconds, is derived from the task's name and the time.
 func (t *Task) jitter(at time.Time) time.Duration {
 	if t.Jitter < time.Millisecond {
 		return 0

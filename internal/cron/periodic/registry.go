@@ -27,7 +27,7 @@ func OwnsLease(queueName, lease string) bool {
 
 // Leadership reports whether this instance is the leader, which enqueues the runs.
 type Leadership interface {
-	// Term returns the term in which this instance leads. ok is false if it may not be the leader.
+	// ok is false if this instance may not be the leader.
 	Term() (term int64, ok bool)
 	// Changed returns a channel that is closed when Term next changes.
 	Changed() <-chan struct{}

@@ -10,8 +10,7 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// searchYears is long enough for February 29, which recurs within eight years even across a century without a leap
-// day.
+// February 29 recurs within eight years even across a century without a leap day.
 const searchYears = 12
 
 // Schedule determines when a task is due. It is immutable. The zero value is never due.
@@ -24,7 +23,7 @@ const searchYears = 12
 type Schedule struct {
 	expression string
 	zone       *time.Location
-	// bits is the parsed expression in UTC; nil for a fixed interval.
+	// nil for a fixed interval
 	bits  *cron.SpecSchedule
 	every time.Duration
 }
@@ -80,7 +79,7 @@ func (s Schedule) String() string {
 // Zone returns the expression's time zone, or UTC for the zero value.
 func (s Schedule) Zone() *time.Location { return cmp.Or(s.zone, time.UTC) }
 
-// Next returns the first due time after the given time. The result is zero only for the zero Schedule.
+// Next returns the first due time after the given time. It is zero only for the zero Schedule.
 func (s Schedule) Next(after time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -99,7 +98,7 @@ func (s Schedule) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// Prev returns the last due time before the given time. The result is zero only for the zero Schedule.
+// Prev returns the last due time before the given time. It is zero only for the zero Schedule.
 func (s Schedule) Prev(before time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -142,8 +141,7 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 
 func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
-// nextShown returns the next time at which the clocks show a scheduled time. Between two clock changes, local time is
-// uniform.
+// Between two clock changes, local time is uniform.
 func (s Schedule) nextShown(after time.Time) time.Time {
 	after = after.In(s.zone)
 	for limit := after.AddDate(searchYears, 0, 0); after.Before(limit); {
@@ -183,7 +181,6 @@ func (s Schedule) prevShown(before time.Time) time.Time {
 	return time.Time{}
 }
 
-// prevSlot returns the last scheduled time before the given time.
 func (s Schedule) prevSlot(before time.Time) time.Time {
 	if whole := before.Truncate(time.Second); whole.Before(before) {
 		before = whole.Add(time.Second)
@@ -191,14 +188,12 @@ func (s Schedule) prevSlot(before time.Time) time.Time {
 	return s.bits.Prev(before)
 }
 
-// shown reports whether t is a scheduled time on the zone's clocks.
 func (s Schedule) shown(t time.Time) bool {
 	r := reading(t)
 	return s.bits.Next(r.Add(-time.Second)).Equal(r)
 }
 
-// instant returns the first time at which the zone's clocks show slot. If a gap skips slot, it returns the end of the
-// gap.
+// If a gap skips slot, instant returns the end of the gap.
 func (s Schedule) instant(slot time.Time) time.Time {
 	near := time.Date(slot.Year(), slot.Month(), slot.Day(), slot.Hour(), slot.Minute(), 0, 0, s.zone)
 	start, end := near.ZoneBounds()
@@ -218,19 +213,19 @@ func (s Schedule) instant(slot time.Time) time.Time {
 	return near
 }
 
-// shownAs converts slot to a time, using the UTC offset at near.
+// shownAs uses the UTC offset at near.
 func (s Schedule) shownAs(slot, near time.Time) time.Time {
 	_, offset := near.Zone()
 	return slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
 }
 
-// reading returns the local time of t as a time in UTC, for calculations without clock changes.
+// A reading is the local time as a time in UTC, for calculations without clock changes.
 func reading(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// multiple returns the latest multiple of the interval that is not after second. Both count from 1970.
+// Both results count from 1970.
 func (s Schedule) multiple(second int64) time.Time {
 	every := int64(s.every / time.Second)
 	return time.Unix(second-(second%every+every)%every, 0).UTC()

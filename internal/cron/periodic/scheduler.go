@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// checkInterval is the interval for checking the wall clock.
 	checkInterval = time.Second
-	// firstRetry and longestRetry are the shortest and the longest delay after a failure.
+	// Delays after a failure.
 	firstRetry   = time.Second
 	longestRetry = 30 * time.Second
 )
@@ -24,16 +23,16 @@ const (
 type Options struct {
 	// Queue is the name, URL or ARN of the default queue.
 	Queue       string
-	CallTimeout time.Duration // timeout per registry call; 0 means 10 s
-	Concurrency int           // maximum concurrent registry calls; 0 means 16
-	History     int           // number of runs to remember; 0 means 1000
+	CallTimeout time.Duration // of a registry call; 0 means 10 s
+	Concurrency int           // registry calls; 0 means 16
+	History     int           // runs to remember; 0 means 1000
 	// Running reports whether the previous run of a task is unfinished; nil means never. It must neither block nor
 	// call the scheduler.
 	Running func(Task) bool
-	// RunningElsewhere reports whether another instance is running a task with "overlap: skip"; nil means never. If
-	// it returns an error, the run is tried again later.
+	// RunningElsewhere reports whether another instance is running a task with "overlap: skip"; nil means never.
+	// After an error, the run is tried again later.
 	RunningElsewhere func(ctx context.Context, task string) (bool, error)
-	// Paused contains the names of the tasks that are paused at the start.
+	// Paused names the tasks that are paused at the start.
 	Paused []string
 	// Past is the history of an earlier scheduler, oldest first.
 	Past   []Run
@@ -60,40 +59,39 @@ type Scheduler struct {
 	registry Registry
 	opts     Options
 	history  history
-	// wakeup wakes the loop. Its capacity is 1.
+	// wakeup has a capacity of 1.
 	wakeup chan struct{}
 	work   sync.WaitGroup
-	// refusedTerm is the last term that the registry refused while this instance held it.
+	// The last term that the registry refused while this instance held it.
 	refusedTerm atomic.Int64
 
 	mu      sync.Mutex
 	entries []*entry // in the order of the file
 	held    map[string]bool
-	// term is the term for which the entries are loaded; 0 while this instance does not lead.
+	// The entries are loaded for term; 0 while this instance does not lead.
 	term    int64
 	asking  bool
 	askNext time.Time // on the monotonic clock
-	asked   int       // consecutive failures
+	asked   int       // failures in a row
 	busy    int
-	// wall and mono are the clocks at the last check; zero before the first check.
+	// The clocks at the last check; zero before the first.
 	wall, mono time.Time
 }
 
-// entry is the state of a task.
 type entry struct {
 	task Task
 	// from is when this instance first saw the task with its schedule. changed is when a reload added or changed the
 	// task, or zero. Earlier times are not due. Both are adjusted when the clock is set back.
 	from, changed time.Time
-	// since is the time up to which the task is accounted for. It is valid if known is set.
+	// since is the time up to which the task is accounted for, if known.
 	since time.Time
 	known bool
 	next  Slot
 	busy  bool
-	// failures is the number of consecutive failures. Nothing is tried before retryAt, on the monotonic clock.
+	// Nothing is tried before retryAt, on the monotonic clock.
 	failures int
 	retryAt  time.Time
-	problem  string // the last failure; "" after a success
+	problem  string // last failure; "" after a success
 }
 
 // New returns a scheduler for [Scheduler.Run]. file may be nil.
@@ -109,7 +107,7 @@ func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	for _, name := range opts.Paused {
 		s.held[name] = true
 	}
-	s.swap(file, time.Time{}) // a zero time, so that runs missed while no process was running are caught up
+	s.swap(file, time.Time{}) // zero, so that runs missed while no process was running are caught up
 	return s
 }
 
@@ -139,7 +137,7 @@ func (s *Scheduler) wake() {
 	}
 }
 
-// round starts all steps that are possible now and returns the time until the next round.
+// round returns the time until the next one.
 func (s *Scheduler) round(ctx context.Context) time.Duration {
 	now, mono := s.opts.Wall().Round(0), time.Now()
 	if by := now.Sub(s.wall) - mono.Sub(s.mono); !s.wall.IsZero() && by.Abs() > time.Second {
@@ -192,8 +190,8 @@ func (e *entry) pause(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// replan discards the plans that were made before the clock was set. Tasks exist from the earliest time that the
-// clock has shown, so that runs missed after setting back a fast clock are caught up.
+// Plans made before the clock was set are discarded. Tasks exist from the earliest time that the clock has shown, so
+// that runs missed after setting back a fast clock are caught up.
 func (s *Scheduler) replan(earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +206,7 @@ func (s *Scheduler) replan(earliest time.Time) {
 	}
 }
 
-// ask reads the times of tasks that are not loaded in this term. The caller must hold mu.
+// The caller must hold mu.
 func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
 	starts := map[string]registry.Start{}
 	for _, e := range s.entries {
@@ -227,7 +225,6 @@ func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
 	})
 }
 
-// answered processes the registry's answer to the question up to which time each task was enqueued.
 func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known map[string]queue.TaskTimes, err error) {
 	var failed *Failed
 	s.mu.Lock()
@@ -263,9 +260,8 @@ func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// learn stores the times that the registry has for a task. A time in the future was recorded by a fast clock and may
-// hide missed runs. The longest period that can be caught up is then checked again. The registry recognizes runs that
-// are already enqueued.
+// A time in the future was recorded by a fast clock and may hide missed runs. The longest period that can be caught
+// up is then checked again. The registry recognizes runs that are already enqueued.
 func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	e.known = true
 	e.since = times.UpTo
@@ -281,8 +277,7 @@ func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	}
 }
 
-// advance starts the first step of a task's plan: it skips missed runs or, if there are none, enqueues the first due
-// run. The caller must hold mu.
+// advance skips missed runs or, without any, enqueues the first due run. The caller must hold mu.
 func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) {
 	if !e.known || e.busy {
 		return

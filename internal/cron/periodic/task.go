@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	defaultGrace  = 5 * time.Minute // default maximum age of a missed run
+	defaultGrace  = 5 * time.Minute // of a missed run
 	maxGrace      = 24 * time.Hour
 	maxJitter     = time.Hour
-	maxName       = 128 // in bytes
+	maxName       = 128 // bytes
 	maxAttributes = 6   // SQS allows ten, including tendril's
 )
 
@@ -40,12 +40,11 @@ type Task struct {
 	Grace time.Duration
 	// Payload is the message body; "" means Elastic Beanstalk's.
 	Payload string
-	// Attributes are additional message attributes, sorted by name. There are at most 6.
+	// Attributes are up to 6 additional message attributes, sorted by name.
 	Attributes []queue.Attribute
 	// Queue is a name, URL or ARN; "" means the environment's queue.
 	Queue string
-	// Line is the task's line in the file, or 0.
-	Line int
+	Line  int
 }
 
 func (t *Task) grace() time.Duration { return cmp.Or(t.Grace, defaultGrace) }
@@ -96,7 +95,7 @@ func (r *taskReader) take(key string, pair *yamlfile.Pair) {
 	r.refuseFor(line, key, r.set(key, text))
 }
 
-// refuseFor reports err as a problem, unless it is nil. The text after its first colon is the hint.
+// The text after the error's first colon is the hint.
 func (r *reader) refuseFor(line int, key string, err error) {
 	if err != nil {
 		what, hint, _ := strings.Cut(err.Error(), ": ")
@@ -104,7 +103,6 @@ func (r *reader) refuseFor(line int, key string, err error) {
 	}
 }
 
-// writeLine starts the hint about an invalid value.
 const writeLine = "write a line such as "
 
 var examples = map[string]string{
@@ -113,7 +111,7 @@ var examples = map[string]string{
 	"grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
 }
 
-// set sets a key. The text after the first colon of its error is the hint.
+// The text after the first colon of the error is the hint.
 func (r *taskReader) set(key, text string) (err error) {
 	t := r.task
 	switch key {
@@ -148,7 +146,7 @@ func (r *taskReader) set(key, text string) (err error) {
 
 var queueForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)
 
-// checkQueue accepts a name that is valid in SQS, a URL or an ARN.
+// A queue is a name that is valid in SQS, a URL or an ARN.
 func checkQueue(text string) error {
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
@@ -165,7 +163,6 @@ func checkQueue(text string) error {
 	return nil
 }
 
-// finish validates the combination of keys.
 func (r *taskReader) finish() {
 	for _, key := range []string{"name", "url", "schedule"} {
 		if r.lines[key] == 0 {
@@ -194,8 +191,7 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// isUnencrypted reports whether a URL refers to another machine without encryption. A file that is part of the app
-// must not be able to redirect signed calls.
+// A file that is part of the app must not be able to redirect signed calls to another machine without encryption.
 func isUnencrypted(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !strings.EqualFold(u.Scheme, "http") {
@@ -216,7 +212,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkText returns an error for characters that queues do not accept.
+// Queues do not accept all characters.
 func checkText(what, text string) error {
 	for _, c := range text {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == utf8.RuneError || c == 0xFFFE || c == 0xFFFF {
@@ -226,7 +222,7 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// duration parses "30s", "5m" or a number of seconds.
+// A duration is "30s", "5m" or a number of seconds.
 func duration(key, text string, low, top time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil {
@@ -284,7 +280,7 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 	slices.SortFunc(r.task.Attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// attributeName reports whether SQS allows the name and it is not reserved.
+// Some names are reserved.
 func attributeName(name string) bool {
 	lower := strings.ToLower(name)
 	taken := slices.ContainsFunc([]string{"aws.", "amazon.", queue.RunPrefix},

@@ -125,7 +125,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 	return failed, ""
 }
 
-// ok is false if the identifier is missing, empty or repeated.
+// identifier fails if the entry's identifier is missing, empty or repeated.
 func identifier(entry json.RawMessage) (string, bool) {
 	if entry[0] != '{' {
 		return "", false

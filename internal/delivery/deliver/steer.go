@@ -139,7 +139,7 @@ func steeringTime(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0 && d <= maxSteeringTime
 }
 
-// extend applies immediately.
+// An extension takes effect immediately.
 func (c *conn) applyOutcome(values []string, final, success bool) steering {
 	s, problem := readSteering(values)
 	switch {

@@ -95,7 +95,7 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 	t.dials = []string{net.JoinHostPort(host, port)}
 	t.host = strings.TrimSuffix(net.JoinHostPort(host, port), ":"+standard)
 	if strings.EqualFold(host, "localhost") {
-		// localhost may reach different processes over IPv4 and IPv6; prefer IPv4.
+		// The name localhost may reach different processes over IPv4 and IPv6; prefer IPv4.
 		t.dials = []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
 		t.host = localHost(port, standard)
 	} else if address.IsLoopback() {
