@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -112,5 +113,77 @@ func TestTagKeysHaveTheCharactersOfAmazon(t *testing.T) {
 				t.Errorf("TagQueue %v, CreateQueue %v, want valid %t", err, created, c.valid)
 			}
 		})
+	}
+}
+
+// No value that differs from its canonical form is stored and returned.
+func TestG10OtherMembersAndValuesOfPoliciesAreRefused(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, nil)
+	create(t, b, "dead", nil)
+	create(t, b, "work", nil)
+	redrive := func(rest string) string { return `{"deadLetterTargetArn":"` + b.ARN("dead") + `"` + rest + `}` }
+	for _, c := range []struct{ name, attribute, value, reason string }{
+		{"null", "RedrivePolicy", redrive(`,"maxReceiveCount":null`), "Invalid value for maxReceiveCount: null."},
+		{"float", "RedrivePolicy", redrive(`,"maxReceiveCount":5.0`), "Invalid value for maxReceiveCount: 5.0, valid"},
+		{"exponent", "RedrivePolicy", redrive(`,"maxReceiveCount":1e1`), "Invalid value for maxReceiveCount: 1e1, valid"},
+		{"text", "RedrivePolicy", redrive(`,"maxReceiveCount":"five"`), "Invalid value for maxReceiveCount: five, valid"},
+		{"empty text", "RedrivePolicy", redrive(`,"maxReceiveCount":""`), "Invalid value for maxReceiveCount: , valid"},
+		{"blank", "RedrivePolicy", redrive(`,"maxReceiveCount":" 5"`), "Invalid value for maxReceiveCount:  5, valid"},
+		{"boolean", "RedrivePolicy", redrive(`,"maxReceiveCount":true`), "Invalid value for maxReceiveCount: true, valid"},
+		{"list", "RedrivePolicy", redrive(`,"maxReceiveCount":[5]`), "Invalid value for maxReceiveCount: [5], valid"},
+		{"unknown member", "RedrivePolicy", redrive(`,"maxReceiveCount":5,"x":1`),
+			"Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount]."},
+		{"other case", "RedrivePolicy", redrive(`,"MaxReceiveCount":5`), "Only following attributes are supported"},
+		{"target null", "RedrivePolicy", `{"deadLetterTargetArn":null,"maxReceiveCount":5}`, "Invalid value for deadLetterTargetArn"},
+		{"target a number", "RedrivePolicy", `{"deadLetterTargetArn":5,"maxReceiveCount":5}`, "redrive policy, as it's in an unsupported"},
+		{"empty object", "RedrivePolicy", `{}`, "does not contain mandatory attribute"},
+		{"no object", "RedrivePolicy", `[]`, "redrive policy, as it's in an unsupported format"},
+		{"sources null", "RedriveAllowPolicy", `{"redrivePermission":"denyAll","sourceQueueArns":null}`,
+			"Invalid value for sourceQueueArns: null."},
+		{"source null", "RedriveAllowPolicy", `{"redrivePermission":"byQueue","sourceQueueArns":[null]}`, "byQueue needs 1 to 10"},
+		{"source empty", "RedriveAllowPolicy", `{"redrivePermission":"byQueue","sourceQueueArns":[""]}`, "byQueue needs 1 to 10"},
+		{"permission null", "RedriveAllowPolicy", `{"redrivePermission":null}`, "Invalid value for redrivePermission: null."},
+		{"unknown member of the other", "RedriveAllowPolicy", `{"redrivePermission":"denyAll","x":1}`,
+			"Only following attributes are supported: [redrivePermission, sourceQueueArns]."},
+		{"null instead of an object", "RedriveAllowPolicy", `null`, "redrivePermission must be"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := b.SetAttributes(t.Context(), "work", map[string]string{c.attribute: c.value})
+			if err == nil || !strings.Contains(err.Error(), " for parameter "+c.attribute+" is invalid. Reason: ") ||
+				!strings.Contains(err.Error(), c.reason) {
+				t.Errorf("%s: %v", c.value, err)
+			}
+			if got, err := b.Attributes("work"); err != nil || got[c.attribute] != "" {
+				t.Errorf("returned %q, %v", got[c.attribute], err)
+			}
+		})
+	}
+}
+
+// A data directory from before such members were refused can still be opened.
+func TestStoredPoliciesLoseOtherMembers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := openDir(t, dir, quiet())
+	create(t, b, "dead", nil)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	target := `{"deadLetterTargetArn":"` + b.ARN("dead") + `"`
+	c, err := openOther(filepath.Join(dir, databaseName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := rawJSON(map[string]string{"RedrivePolicy": target + `,"maxReceiveCount":null,"x":1}`,
+		"RedriveAllowPolicy": `{"redrivePermission":"denyAll","sourceQueueArns":null}`})
+	if n, err := c.exec(`UPDATE queues SET attributes = ?`, string(stored)); n != 1 || err != nil {
+		t.Fatalf("%d queues, %v", n, err)
+	}
+	c.close()
+
+	got, err := openDir(t, dir, quiet()).Attributes("dead")
+	if err != nil || got["RedrivePolicy"] != target+"}" || got["RedriveAllowPolicy"] != `{"redrivePermission":"denyAll"}` {
+		t.Errorf("read %v, %v", got, err)
 	}
 }

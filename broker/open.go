@@ -211,7 +211,7 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 	}
 
 	d.attributes = canonicalAttributes(d.attributes) // earlier versions did not store them in canonical form
-	b.opts.relocateRedrivePolicy(d.attributes)
+	b.opts.adoptPolicies(d.attributes)
 	var err error
 	if d.set, err = parseSettings(d.attributes["FifoQueue"] == "true", d.attributes); err != nil {
 		return nil, err

@@ -244,26 +244,32 @@ const (
 	maxSources         = 10
 )
 
+// redriveMembers and allowMembers are the members of the policies' JSON objects. Read-only.
+var (
+	redriveMembers = []string{"deadLetterTargetArn", "maxReceiveCount"}
+	allowMembers   = []string{"redrivePermission", "sourceQueueArns"}
+)
+
 // "" means no policy. The maximum receive count may be a number or a string.
 func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	if value == "" {
 		return nil, nil
 	}
 
+	refuse := func(reason string) (*redrivePolicy, error) { return nil, errParameter(name, value, reason) }
 	var p struct {
 		Target string          `json:"deadLetterTargetArn"`
 		Max    json.RawMessage `json:"maxReceiveCount"`
 	}
-	refuse := func(reason string) (*redrivePolicy, error) { return nil, errParameter(name, value, reason) }
-	if json.Unmarshal([]byte(value), &p) != nil {
-		return refuse("Amazon SQS can't create the redrive policy, as it's in an unsupported format.")
+	if reason := decodePolicy("redrive policy", value, &p, redriveMembers); reason != "" {
+		return refuse(reason)
 	}
 	if p.Target == "" {
 		return refuse("Redrive policy does not contain mandatory attribute: deadLetterTargetArn.")
 	}
 
 	most := defaultMaxReceives
-	if text := strings.Trim(string(p.Max), `"`); len(p.Max) > 0 && text != "null" {
+	if text := strings.Trim(string(p.Max), `"`); len(p.Max) > 0 {
 		var err error
 		if most, err = strconv.Atoi(text); err != nil || most < 1 || most > maxReceivesLimit {
 			return refuse(fmt.Sprintf("Invalid value for maxReceiveCount: %s, valid values are from 1 to %d both inclusive.",
@@ -271,6 +277,27 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 		}
 	}
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
+}
+
+// decodePolicy decodes the JSON object of a policy that may have the given members. It returns why SQS refuses it.
+func decodePolicy(kind, value string, policy any, members []string) (reason string) {
+	unsupported := "Amazon SQS can't create the " + kind + ", as it's in an unsupported format."
+	var given map[string]json.RawMessage
+	if json.Unmarshal([]byte(value), &given) != nil {
+		return unsupported
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(members, name) {
+			return fmt.Sprintf("Only following attributes are supported: [%s].", strings.Join(members, ", "))
+		}
+		if string(given[name]) == "null" {
+			return fmt.Sprintf("Invalid value for %s: null.", name)
+		}
+	}
+	if json.Unmarshal([]byte(value), policy) != nil {
+		return unsupported
+	}
+	return ""
 }
 
 // SQS turns the maximum receive count into a number, and does not add a missing one.
@@ -285,25 +312,41 @@ func canonicalRedrive(value string) string {
 	}{policy.target, policy.max}))
 }
 
+// knownMembers removes members that earlier versions accepted from a stored policy.
+func knownMembers(value string, members []string) string {
+	var stored map[string]json.RawMessage
+	if json.Unmarshal([]byte(value), &stored) != nil {
+		return value
+	}
+	all := len(stored)
+	maps.DeleteFunc(stored, func(name string, member json.RawMessage) bool {
+		return !slices.Contains(members, name) || string(member) == "null"
+	})
+	if len(stored) == all {
+		return value
+	}
+	return string(rawJSON(stored))
+}
+
 func parseAllowPolicy(name, value string) (*allowPolicy, error) {
 	if value == "" {
 		return nil, nil
 	}
 
+	refuse := func(reason string) (*allowPolicy, error) { return nil, errParameter(name, value, reason) }
 	var p struct {
 		Permission string   `json:"redrivePermission"`
 		Sources    []string `json:"sourceQueueArns"`
 	}
-	refuse := func(reason string) (*allowPolicy, error) { return nil, errParameter(name, value, reason) }
-	if json.Unmarshal([]byte(value), &p) != nil {
-		return refuse("Amazon SQS can't create the redrive allow policy, as it's in an unsupported format.")
+	if reason := decodePolicy("redrive allow policy", value, &p, allowMembers); reason != "" {
+		return refuse(reason)
 	}
 
 	byQueue := p.Permission == "byQueue"
 	switch {
 	case p.Permission != "allowAll" && p.Permission != "denyAll" && !byQueue:
 		return refuse("redrivePermission must be allowAll, denyAll or byQueue.")
-	case byQueue && (len(p.Sources) == 0 || len(p.Sources) > maxSources):
+	case byQueue && (len(p.Sources) == 0 || len(p.Sources) > maxSources || slices.Contains(p.Sources, "")):
 		return refuse(fmt.Sprintf("byQueue needs 1 to %d sourceQueueArns.", maxSources))
 	case !byQueue && len(p.Sources) > 0:
 		return refuse("sourceQueueArns goes with byQueue only.")
@@ -323,7 +366,13 @@ func (o *Options) own(stored string) string {
 	return o.arn(stored[strings.LastIndexByte(stored, ':')+1:])
 }
 
-func (o *Options) relocateRedrivePolicy(attributes map[string]string) {
+// adoptPolicies removes unknown members from stored policies and applies own to the target of the redrive policy.
+func (o *Options) adoptPolicies(attributes map[string]string) {
+	for name, members := range map[string][]string{"RedrivePolicy": redriveMembers, "RedriveAllowPolicy": allowMembers} {
+		if stored := attributes[name]; stored != "" {
+			attributes[name] = knownMembers(stored, members)
+		}
+	}
 	policy, err := parseRedrivePolicy("RedrivePolicy", attributes["RedrivePolicy"])
 	if err != nil || policy == nil {
 		return
