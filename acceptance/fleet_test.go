@@ -333,15 +333,7 @@ func TestDeploymentThroughS3ReachesAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()
 	moto := testpeer.Moto(t, "sqs", "dynamodb", "s3")
-	create, err := http.NewRequestWithContext(t.Context(), http.MethodPut, moto+"/archives", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(create)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
+	testpeer.CreateBucket(t, moto, "archives")
 
 	f, journal := newFleetQueue(t, moto), filepath.Join(t.TempDir(), "journal")
 	f.env = append(f.env, "AWS_ENDPOINT_URL="+moto, "AWS_ENDPOINT_URL_DYNAMODB="+oneAtATime(t, moto))

@@ -57,15 +57,7 @@ func TestBucketOnMotoStoresArchives(t *testing.T) {
 		t.Errorf("checking a missing bucket: %v", err)
 	}
 
-	create, err := http.NewRequestWithContext(t.Context(), http.MethodPut, endpoint+"/archives", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(create)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
+	testpeer.CreateBucket(t, endpoint, "archives")
 	if err := objects.CheckBucket(t.Context(), "archives"); err != nil {
 		t.Errorf("checking the bucket: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +34,23 @@ func Moto(t testing.TB, services ...string) (endpoint string) {
 	wantVersion(t, "moto", pythonVersion(python, "moto"), motoVersion)
 	port := FreePort(t)
 	return serve(t, exec.Command(python, "-m", "moto.server", "-H", "127.0.0.1", "-p", port), port)
+}
+
+// CreateBucket creates an S3 bucket on moto.
+func CreateBucket(t testing.TB, moto, name string) {
+	t.Helper()
+	create, err := http.NewRequestWithContext(t.Context(), http.MethodPut, moto+"/"+name, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("creating the bucket %s: %s", name, resp.Status)
+	}
 }
 
 // ElasticMQ starts ElasticMQ, an SQS server in Scala, until the end of the test.
