@@ -104,12 +104,21 @@ func TestImagesRunTendrilAsTheyShould(t *testing.T) {
 
 func TestTheBinaryNeedsNothingOfItsImage(t *testing.T) {
 	t.Parallel()
-	text, main := read(t, "docker/Dockerfile"), read(t, "../cmd/tendril/main.go")
-	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "-X main.version=$VERSION", "./cmd/tendril",
+	const script = "tools/release/build.sh"
+	text, main, build := read(t, "docker/Dockerfile"), read(t, "../cmd/tendril/main.go"), read(t, "../"+script)
+	for _, want := range []string{script + ` "$VERSION" /out/tendril`,
 		`org.opencontainers.image.version="$VERSION"`, `org.opencontainers.image.revision="$REVISION"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the image is built without %s", want)
 		}
+	}
+	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "-X main.version=$1", `-o "$2" ./cmd/tendril`} {
+		if !strings.Contains(build, want) {
+			t.Errorf("%s builds without %s", script, want)
+		}
+	}
+	if !strings.Contains(read(t, "docker/Dockerfile.dockerignore"), "\n!"+script+"\n") {
+		t.Errorf("the context of the image lacks %s", script)
 	}
 	for _, want := range []string{`_ "time/tzdata"`, "var version ="} {
 		if !strings.Contains(main, want) {

@@ -61,14 +61,10 @@ func (r *release) build(ctx context.Context) error {
 			continue
 		}
 		path := filepath.Join(r.work, t.String(), "tendril")
-		// Without cgo, the binary is static. Paths, the build ID and the VCS state would differ between machines. The
-		// processor levels are set because this machine may have other defaults.
-		environment := []string{"CGO_ENABLED=0", "GOOS=" + t.os, "GOARCH=" + t.arch, "GOAMD64=v1", "GOARM64=v8.0",
-			"GOFLAGS=-mod=readonly", "GOEXPERIMENT=", "GOWORK=off"}
-		if _, err := output(ctx, r.root, environment, "go", "build", "-trimpath", "-buildvcs=false",
-			"-gcflags", "github.com/aws/aws-sdk-go-v2/service/...=-l", // not inlined: 1 MB less
-			"-gcflags", "github.com/aws/aws-sdk-go-v2/service/sqs/...=",
-			"-ldflags", "-s -w -buildid= -X main.version="+r.version, "-o", path, "./cmd/tendril"); err != nil {
+		// The processor levels are set because this machine may have other defaults.
+		environment := []string{"GOOS=" + t.os, "GOARCH=" + t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-mod=readonly",
+			"GOEXPERIMENT=", "GOWORK=off"}
+		if _, err := output(ctx, r.root, environment, "tools/release/build.sh", r.version, path); err != nil {
 			return err
 		}
 		r.binary[t] = path
