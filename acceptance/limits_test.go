@@ -132,6 +132,26 @@ func TestBodiesWithoutCredentialsAreNotRead(t *testing.T) {
 	}
 }
 
+// Each listener refuses a request that can hide another one from a proxy.
+func TestBothContentLengthAndChunkedAreRefused(t *testing.T) {
+	t.Parallel()
+	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0")
+	for name, c := range map[string]struct{ base, path, header string }{
+		"the queue endpoint": {started.Endpoint, "/", "X-Amz-Target: AmazonSQS.ListQueues\r\n"},
+		"the registry":       {started.Endpoint, "/", "X-Amz-Target: Tendril_20261120.Paused\r\n"},
+		"the console":        {started.Console, "/api/v1/login", "Content-Type: application/json\r\n"},
+		"a probe":            {started.Console, "/livez", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := raw(t, c.base, "POST "+c.path+" HTTP/1.1\r\nHost: localhost\r\n"+c.header+
+				"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+			if got := statusOf(conn); got != http.StatusBadRequest {
+				t.Errorf("answered %d", got)
+			}
+		})
+	}
+}
+
 // Programs that know a key's id, which is not secret, begin 400 large uploads and never finish them. A signed message is
 // accepted at its first attempt.
 func TestUnfinishedUploadsLeaveMemoryToSignedSends(t *testing.T) {

@@ -57,12 +57,6 @@ func (x *exchange) readBody(in *bytes.Buffer) error {
 		return queue.Errorf(codeEncoding, "The request's body is encoded as %s. Send it without a Content-Encoding.",
 			quote(encoding))
 	}
-	if len(x.r.TransferEncoding) > 0 {
-		// net/http drops the Content-Length of a chunked request. Since the request may have been smuggled through a
-		// proxy, close the connection after it (RFC 9112, section 6.1).
-		x.w.Header().Set("Connection", "close")
-	}
-
 	if x.r.ContentLength > MaxBody {
 		x.w.Header().Set("Connection", "close")
 		return tooLarge()

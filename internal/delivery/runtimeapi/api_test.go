@@ -1,6 +1,7 @@
 package runtimeapi
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
@@ -100,6 +101,36 @@ func TestAnswers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A request of ambiguous length is refused without an effect.
+func TestResponseWithBothContentLengthAndChunkedIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, h := newFakePool(t, Options{}, func(f *function) Exit {
+			e, err := f.next()
+			if err != nil {
+				return Exit{}
+			}
+			conn, err := f.client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", f.address)
+			if err != nil {
+				t.Error(err)
+				return Exit{}
+			}
+			defer conn.Close()
+			go fmt.Fprintf(conn, "POST /2018-06-01/runtime/invocation/%s/response HTTP/1.1\r\nHost: %s\r\nContent-Length: 6\r\n"+
+				"Transfer-Encoding: chunked\r\n\r\n1\r\n1\r\n0\r\n\r\n", e.id, f.address)
+			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusBadRequest {
+				t.Errorf("answered %+v, %v", resp, err)
+			}
+			f.post("invocation/"+e.id+"/response", "2")
+			return echo(f)
+		})
+		defer stop(t, p, h)
+		if a := invoke(t, p, "x"); string(a.Payload) != "2" {
+			t.Errorf("the response is %q", a.Payload)
+		}
+	})
 }
 
 // aws-lambda-go uses a trailer to report that the function failed while writing its response.

@@ -11,4 +11,7 @@
 // A connection with a request in progress is never closed for a new one, and a closed connection does not start
 // another request. Idle clients never keep out a probe or a producer. Other slow requests are left to the
 // server's own timeouts.
+//
+// A request from which proxies may read different lengths is refused, and its connection closed, so that no client can
+// hide a request in the body of another.
 package httplimit

@@ -4,6 +4,9 @@ import (
 	"container/list"
 	"context"
 	"crypto/tls"
+	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -35,6 +38,7 @@ type listener struct {
 	net.Listener
 	limits   Limits
 	requests http.Handler
+	failed   *log.Logger
 
 	inProgress atomic.Int64 // number of requests in progress that are not probes
 	anonymous  atomic.Int64 // number of anonymous ones among them
@@ -45,24 +49,66 @@ type listener struct {
 	changed chan struct{} // receives a token when a connection becomes idle or ends
 
 	mu    sync.Mutex
-	conns map[net.Conn]*connection
+	conns map[*connection]bool
 	idle  list.List          // elements are *connection; longest idle first
 	peers map[netip.Addr]int // number of connections by remote address
 }
 
 type connection struct {
 	net.Conn
+	framing framing
+	served  int64                // number of requests, including the one in progress
+	state   *tls.ConnectionState // nil without TLS, and until the handshake is complete
+	failed  *log.Logger          // for failed handshakes; may be nil
+
 	element *list.Element // element in idle; nil while a request is in progress
 	since   time.Time     // when the connection became idle
 	givenUp atomic.Bool   // closed to make room for another connection; further requests get no response
 }
 
+// Read reads decrypted bytes, and follows them.
+func (c *connection) Read(p []byte) (int, error) {
+	if encrypted, ok := c.Conn.(*tls.Conn); ok && c.state == nil {
+		if err := c.handshake(encrypted); err != nil {
+			return 0, io.EOF // the server would respond to other errors
+		}
+	}
+	n, err := c.Conn.Read(p)
+	c.framing.follow(p[:n])
+	return n, err
+}
+
+// handshake does what the server does for connections of type *tls.Conn.
+func (c *connection) handshake(encrypted *tls.Conn) error {
+	if err := encrypted.Handshake(); err != nil {
+		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
+			_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nThis port takes HTTPS requests only.\n")
+		}
+		if c.failed != nil {
+			c.failed.Printf("http: TLS handshake error from %s: %v", c.RemoteAddr(), err)
+		}
+		return err
+	}
+	state := encrypted.ConnectionState()
+	c.state = &state
+	return nil
+}
+
+// CloseWrite lets the server wait until the client has read its last response.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
 type connectionKey struct{}
 
-// Listen wraps l with limits. It replaces the server's Handler, ConnState and ConnContext.
+// Listen wraps l with limits. It replaces the server's Handler, ConnState and ConnContext. Connections of l may be of
+// type *tls.Conn.
 func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
-	limited := &listener{Listener: l, limits: limits, changed: make(chan struct{}, 1),
-		conns: map[net.Conn]*connection{}, peers: map[netip.Addr]int{}}
+	limited := &listener{Listener: l, limits: limits, failed: server.ErrorLog, changed: make(chan struct{}, 1),
+		conns: map[*connection]bool{}, peers: map[netip.Addr]int{}}
 	limited.closed, limited.end = context.WithCancel(context.Background())
 	if limited.limits.Full == nil {
 		limited.limits.Full = func() {}
@@ -73,13 +119,15 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 		limited.requests = limits.Bodies.Handler(server.Handler)
 	}
 	server.Handler = limited
+	server.DisableGeneralOptionsHandler = true // the handler counts the requests of a connection
 
 	inner := server.ConnContext
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		if inner != nil {
 			ctx = inner(ctx, conn)
 		}
-		return context.WithValue(ctx, connectionKey{}, limited.add(conn))
+		limited.add(conn.(*connection))
+		return context.WithValue(ctx, connectionKey{}, conn)
 	}
 	server.ConnState = limited.track
 	return limited
@@ -100,7 +148,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		conn.Close()
 		return nil, net.ErrClosed
 	}
-	return conn, nil
+	return &connection{Conn: conn, failed: l.failed}, nil
 }
 
 // awaitRoom waits until a new connection may be served; wait is how long to wait at first. It returns false if the
@@ -193,8 +241,8 @@ func (l *listener) giveUp(idle *list.Element) net.Conn {
 }
 
 func (l *listener) forget(c *connection) {
-	delete(l.conns, c.Conn)
-	l.count(c.Conn, -1)
+	delete(l.conns, c)
+	l.count(c, -1)
 }
 
 func end(conn net.Conn) {
@@ -225,14 +273,13 @@ func peerOf(conn net.Conn) (peer netip.Addr, other bool) {
 	return peer, !peer.IsLoopback()
 }
 
-func (l *listener) add(conn net.Conn) *connection {
-	c := &connection{Conn: conn, since: time.Now()}
+func (l *listener) add(c *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.conns[conn] = c
-	l.count(conn, 1)
+	l.conns[c] = true
+	l.count(c, 1)
+	c.since = time.Now()
 	c.element = l.idle.PushBack(c)
-	return c
 }
 
 // track follows the state of connections. The server calls it before the handler, so that a connection is either in
@@ -240,8 +287,8 @@ func (l *listener) add(conn net.Conn) *connection {
 func (l *listener) track(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.conns[conn]
-	if c == nil || state == http.StateNew {
+	c := conn.(*connection)
+	if !l.conns[c] || state == http.StateNew {
 		return
 	}
 

@@ -37,10 +37,7 @@ func newLimited(t *testing.T, most int, encrypted bool) *limited {
 		fmt.Fprint(w, "ok")
 	}))
 	if encrypted {
-		donor := httptest.NewTLSServer(http.NotFoundHandler())
-		certificates := donor.TLS.Certificates
-		donor.Close()
-		s.Listener = tls.NewListener(s.Listener, &tls.Config{Certificates: certificates})
+		s.Listener = tls.NewListener(s.Listener, &tls.Config{Certificates: testCertificates()})
 	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	// The test server sets its own ConnState, which also calls the one set before.
@@ -49,6 +46,12 @@ func newLimited(t *testing.T, most int, encrypted bool) *limited {
 	s.Start()
 	t.Cleanup(s.Close)
 	return s
+}
+
+func testCertificates() []tls.Certificate {
+	donor := httptest.NewTLSServer(http.NotFoundHandler())
+	defer donor.Close()
+	return donor.TLS.Certificates
 }
 
 func (s *limited) dial(encrypted bool) net.Conn {
@@ -257,16 +260,17 @@ func TestConnectionHasAMomentForItsRequest(t *testing.T) {
 		defer l.end()
 		conn, client := net.Pipe()
 		defer client.Close()
-		c := l.add(conn)
+		c := &connection{Conn: conn}
+		l.add(c)
 		time.Sleep(grace - time.Millisecond)
 		if ok, wait := l.makeRoom(); ok || wait != time.Millisecond {
 			t.Errorf("a new connection gives way: %t, and stays for %s", ok, wait)
 		}
-		l.track(conn, http.StateActive)
+		l.track(c, http.StateActive)
 		if ok, wait := l.makeRoom(); ok || wait < time.Minute {
 			t.Errorf("a connection with a request gives way: %t, and stays for %s", ok, wait)
 		}
-		l.track(conn, http.StateIdle)
+		l.track(c, http.StateIdle)
 		time.Sleep(grace - time.Millisecond)
 		if ok, wait := l.makeRoom(); ok || wait != time.Millisecond {
 			t.Errorf("a connection that was just answered gives way: %t, and stays for %s", ok, wait)

@@ -11,12 +11,22 @@ const discardTime = time.Second
 
 // ServeHTTP drops requests on connections that were given up. Clients resend them on a new connection.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && c.givenUp.Load() {
+	c := r.Context().Value(connectionKey{}).(*connection)
+	if c.givenUp.Load() {
 		panic(http.ErrAbortHandler)
 	}
-	if l.waiting.Load() {
+	if l.waiting.Load() || len(r.TransferEncoding) > 0 {
 		w.Header().Set("Connection", "close")
 	}
+	c.served++
+	if c.framing.isAmbiguous(c.served, r) {
+		w.Header().Set("Connection", "close")
+		http.Error(w, "a request must not have both Content-Length and Transfer-Encoding, Transfer-Encoding in HTTP/1.0, "+
+			"or header lines that start with a blank", http.StatusBadRequest)
+		return
+	}
+
+	r.TLS = c.state
 	if l.limits.Probe != nil && !l.limits.Probe(r) {
 		defer l.inProgress.Add(-1)
 		if l.inProgress.Add(1) > int64(max(l.limits.Connections*3/4, 2)) {

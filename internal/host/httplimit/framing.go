@@ -1,0 +1,95 @@
+package httplimit
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+)
+
+// longestLine is the maximum number of bytes kept of a line that arrives in parts. A Content-Length is shorter.
+const longestLine = 64
+
+// framing reads the headers of a connection's requests, because net/http does not show handlers which of them have a
+// length that proxies may judge differently (RFC 9112, section 6.1): those with both Content-Length and
+// Transfer-Encoding, with Transfer-Encoding in HTTP/1.0, or with folded lines. It ends at the first request with
+// folded lines or Transfer-Encoding, which must be the connection's last.
+type framing struct {
+	last atomic.Int64 // number of the request at which it ended, counted from 1
+
+	requests int64  // number of complete headers
+	body     uint64 // number of bytes of the current body that have not arrived
+	line     []byte // the line that is incomplete, or its start
+	head     requestHead
+}
+
+type requestHead struct {
+	started                bool
+	folded, sized, encoded bool // folded is also true if the Content-Length is longer than longestLine
+	length                 uint64
+}
+
+// isAmbiguous reports whether different lengths can be read from the request r with the given number.
+func (f *framing) isAmbiguous(number int64, r *http.Request) bool {
+	return number == f.last.Load() && (f.head.folded || f.head.sized || !r.ProtoAtLeast(1, 1))
+}
+
+// follow reads the next bytes of the connection.
+func (f *framing) follow(p []byte) {
+	for len(p) > 0 && f.last.Load() == 0 {
+		if f.body > 0 {
+			arrived := min(f.body, uint64(len(p)))
+			f.body -= arrived
+			p = p[arrived:]
+			continue
+		}
+
+		line, rest, complete := bytes.Cut(p, []byte{'\n'})
+		if !complete || len(f.line) > 0 {
+			f.line = append(f.line, line[:min(len(line), longestLine-len(f.line))]...)
+			line = f.line
+		}
+		if complete {
+			f.readLine(bytes.TrimSuffix(line, []byte{'\r'}))
+			f.line = f.line[:0]
+		}
+		p = rest
+	}
+}
+
+func (f *framing) readLine(line []byte) {
+	head := &f.head
+	switch {
+	case len(line) == 0:
+		f.endHeader()
+	case !head.started:
+		head.started = true
+	case line[0] == ' ' || line[0] == '\t':
+		head.folded = true
+	case isField(line, "Content-Length:"):
+		head.sized = true
+		head.folded = head.folded || len(line) >= longestLine
+		value := bytes.TrimSpace(line[len("Content-Length:"):])
+		head.length, _ = strconv.ParseUint(string(value), 10, 63) // the server refuses invalid numbers
+	case isField(line, "Transfer-Encoding:"):
+		head.encoded = true
+	}
+}
+
+func isField(line []byte, name string) bool {
+	return len(line) >= len(name) && line[0]|0x20 == name[0]|0x20 && bytes.EqualFold(line[:len(name)], []byte(name))
+}
+
+func (f *framing) endHeader() {
+	head := f.head
+	if !head.started { // an empty line before a request
+		return
+	}
+	f.requests++
+	if head.folded || head.encoded {
+		f.last.Store(f.requests)
+		return
+	}
+	f.body = head.length
+	f.head = requestHead{}
+}
