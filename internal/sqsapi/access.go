@@ -10,8 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// authorize checks whether the caller may call an action on a queue; name is "" for actions without a queue. A caller
-// without permission does not learn whether the queue exists.
+// name is "" for actions without a queue. A caller without permission does not learn whether the queue exists.
 func (x *actionCall) authorize(name string) error {
 	arn := ""
 	if name != "" {
@@ -34,7 +33,7 @@ var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queu
 	"content of the file registry-token, in the data directory of the tendril that serves the queue, as "+
 	"--registry-token or TENDRIL_REGISTRY_TOKEN.")
 
-// admitted returns an action that requires the registry's token, unless requests must be signed.
+// An admitted action requires the registry's token, unless requests must be signed.
 func (h *Handler) admitted(a action) action {
 	run := a.run
 	a.run = func(x *actionCall, request any) (any, error) {
@@ -62,7 +61,7 @@ func (h *Handler) Anonymous(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), registryPrefix) && !h.isToken(r.Header.Get(registryToken))
 }
 
-// overSocket reports whether a request came over a Unix socket, which web pages cannot reach.
+// Web pages cannot reach a Unix socket.
 func overSocket(r *http.Request) bool {
 	_, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr)
 	return ok

@@ -12,15 +12,15 @@ import (
 	"tendril/queue"
 )
 
-// action is one action, independent of the protocol. The protocol decodes a request into the value that request
-// returns, passes it to run and encodes the response.
+// action is independent of the protocol, which decodes a request into the value that request returns, passes it to
+// run and encodes the response.
 type action struct {
 	request func() any
 	run     func(x *actionCall, request any) (response any, err error)
-	// ofAccount means that the action is not valid at a queue's URL.
+	// The action is not valid at a queue's URL.
 	ofAccount bool
 
-	// The remaining fields describe the request and response types for both protocols.
+	// The request and response types, for both protocols.
 	responseType reflect.Type
 	parameters   parameters
 	answer       elements
@@ -40,7 +40,7 @@ func ofAccount(a action) action {
 	return a
 }
 
-// actionCall is the context of an action call: everything but its parameters.
+// actionCall is the context of a call: everything but its parameters.
 type actionCall struct {
 	ctx    context.Context
 	broker *broker.Broker
@@ -48,11 +48,11 @@ type actionCall struct {
 	// base is the scheme and host that the client used ("http://HOST"). Queue URLs contain it because older SDKs send
 	// requests to the host in the queue URL.
 	base, account string
-	// trace is the value of the X-Amzn-Trace-Id header.
+	// X-Amzn-Trace-Id header
 	trace  string
 	caller *access.Caller
 	action string
-	// token is the value of the header for the registry's token.
+	// Header with the registry's token
 	token string
 	// stopped is closed when receives must stop waiting.
 	stopped <-chan struct{}
@@ -76,11 +76,9 @@ func (x *actionCall) exists(name string) error {
 	return err
 }
 
-// nothing is the response of an action without output.
 type nothing struct{}
 
-// typed turns a function into an action. If the request names a queue, the action sets x.queue and authorizes the
-// caller first.
+// If the request names a queue, the action sets x.queue and authorizes the caller first.
 func typed[Request, Response any](f func(*actionCall, *Request) (*Response, error)) action {
 	return action{
 		request: func() any { return new(Request) },
@@ -107,21 +105,19 @@ func typed[Request, Response any](f func(*actionCall, *Request) (*Response, erro
 	}
 }
 
-// queueRequest is embedded in requests for one queue.
 type queueRequest struct {
 	QueueURL string `json:"QueueUrl"`
 }
 
 func (r *queueRequest) setPath(path string) { r.QueueURL = cmp.Or(r.QueueURL, path) }
 
-// namedQueue is embedded in requests that name a queue instead of giving its URL. The queue need not exist.
+// namedQueue gives a queue's name instead of its URL. The queue need not exist.
 type namedQueue struct{ QueueName string }
 
 func (r *namedQueue) about() string { return r.QueueName }
 
-// queueName returns the queue name from the last two segments of QueueUrl, or QueueUrl itself if it is a bare name.
-// It ignores scheme, host, prefix, account and query, because clients keep URLs of other endpoints, and the name
-// alone identifies a queue.
+// The name is in the last two segments of QueueUrl, or QueueUrl is a bare name. Scheme, host, prefix, account and
+// query are ignored, because clients keep URLs of other endpoints, and the name alone identifies a queue.
 func (r *queueRequest) queueName() (string, error) {
 	if r.QueueURL == "" {
 		return "", missing("QueueUrl")

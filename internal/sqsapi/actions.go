@@ -120,14 +120,14 @@ type listQueuesResponse struct {
 	NextToken string   `json:",omitempty"`
 }
 
-// listDeadLetterSourceQueuesResponse differs from the response to ListQueues as in SQS: the name of its list starts
-// in lower case, and the list is present even if it is empty.
+// As in SQS, this response differs from the one to ListQueues: the name of its list starts in lower case, and the
+// list is present even if it is empty.
 type listDeadLetterSourceQueuesResponse struct {
 	QueueURLs []string `json:"queueUrls" query:"QueueUrl"`
 	NextToken string   `json:",omitempty"`
 }
 
-// maxListed is both the maximum and the default page size.
+// Both the maximum and the default page size.
 const maxListed = 1000
 
 type pageRequest struct {
@@ -178,12 +178,12 @@ type listQueueTagsResponse struct {
 	Tags map[string]string `json:",omitempty" query:"Tag,Key"`
 }
 
-// queueAttributes is a queue's attributes as sent: numbers as strings, times in seconds since 1970.
+// Numbers are strings, times are in seconds since 1970.
 type queueAttributes struct {
 	Attributes map[string]string `json:",omitempty" query:"Attribute,Name"`
 }
 
-// queueAttributeNames lists all valid attribute names. Read-only.
+// Read-only.
 var queueAttributeNames = []string{
 	"All", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible",
 	"ContentBasedDeduplication", "CreatedTimestamp", "DeduplicationScope", "DelaySeconds", "FifoQueue",
@@ -192,8 +192,7 @@ var queueAttributeNames = []string{
 	"SqsManagedSseEnabled", "VisibilityTimeout",
 }
 
-// getQueueAttributes returns the requested attributes that the queue has. As in SQS, a request without names gets
-// none.
+// As in SQS, a request without names gets no attributes.
 func getQueueAttributes(x *actionCall, in *struct {
 	queueRequest
 	AttributeNames []string `query:"AttributeName"`

@@ -24,10 +24,10 @@ type messageAttribute struct {
 	BinaryListValues [][]byte `query:"BinaryListValue"`
 }
 
-// attributeList holds message attributes, sorted by name. On the wire it is a JSON object.
+// attributeList is sorted by name. On the wire it is a JSON object.
 type attributeList []messageAttribute
 
-// sort sorts the attributes by name. If several have the same name, it keeps only the last.
+// Of several attributes with the same name, the last is kept.
 func (l *attributeList) sort() {
 	slices.SortStableFunc(*l, func(a, b messageAttribute) int { return strings.Compare(a.name, b.name) })
 	distinct := (*l)[:0]
@@ -39,7 +39,7 @@ func (l *attributeList) sort() {
 	*l = distinct
 }
 
-// MarshalJSONTo encodes the attributes as an object, for the registry's client.
+// MarshalJSONTo is for the registry's client.
 func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	object := make(map[string]*messageAttribute, len(l))
 	for i := range l {
@@ -48,8 +48,8 @@ func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	return json.MarshalEncode(to, object)
 }
 
-// toQueue converts the attributes of a message to send. It checks only whether the value is in the string or the
-// binary field, which is lost in the conversion; the broker validates the rest.
+// toQueue checks only whether the value is in the string or the binary field, which is lost in the conversion; the
+// broker validates the rest.
 func (l attributeList) toQueue() ([]queue.Attribute, error) {
 	if len(l) == 0 {
 		return nil, nil
@@ -86,14 +86,12 @@ func (v *messageAttribute) toQueue() (queue.Attribute, error) {
 	return a, nil
 }
 
-// traceAttribute is the only system attribute that a sender can set.
+// The only system attribute that a sender can set.
 const traceAttribute = "AWSTraceHeader"
 
-// maxTrace is the maximum length of the trace header in bytes. It counts towards no SQS limit; X-Ray's own headers
-// are below 500 bytes.
+// In bytes. The trace header counts towards no SQS limit; X-Ray's own headers are below 500 bytes.
 const maxTrace = 2048
 
-// checkTraceHeader rejects system attributes other than AWSTraceHeader.
 func checkTraceHeader(system []queue.Attribute) error {
 	for _, a := range system {
 		if a.Name != traceAttribute {
@@ -108,8 +106,7 @@ func checkTraceHeader(system []queue.Attribute) error {
 	return nil
 }
 
-// selectAttributes returns the attributes that a receive requested: by name, with "prefix.*", or all with "All", ".*"
-// or "*".
+// Attributes are requested by name, with "prefix.*", or all with "All", ".*" or "*".
 func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attribute {
 	if len(attributes) == 0 || len(names) == 0 {
 		return nil
@@ -130,14 +127,13 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 	return selected
 }
 
-// appendBodyMD5 appends the hexadecimal MD5 digest of a body, which clients verify. It detects corruption, not
-// attacks.
+// Clients verify the digest. It detects corruption, not attacks.
 func appendBodyMD5(dst []byte, body string) []byte {
 	sum := sqswire.BodyMD5(body)
 	return hex.AppendEncode(dst, sum[:])
 }
 
-// appendAttributesMD5 appends the hexadecimal MD5 digest of attributes, or nothing if there are no attributes.
+// Without attributes, nothing is appended.
 func appendAttributesMD5(dst []byte, attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return dst
@@ -151,8 +147,8 @@ func digestOf[T any](appendTo func(dst []byte, of T) []byte, of T) string {
 	return string(appendTo(text[:0], of))
 }
 
-// systemAttributes lists the system attributes that a receive may request, in output order. Numbers are sent as
-// strings, times in milliseconds since 1970, and empty attributes are omitted. Read-only.
+// In output order. Numbers are sent as strings, times in milliseconds since 1970, and empty attributes are omitted.
+// Read-only.
 var systemAttributes = [...]struct {
 	name string
 	of   func(m *queue.Message) string
@@ -170,8 +166,7 @@ var systemAttributes = [...]struct {
 
 type systemSet uint16
 
-// systemSetOf merges the requested names from the deprecated and the current request parameter. Unknown names are
-// ignored, as in SQS.
+// The names come from the deprecated and the current parameter. Unknown names are ignored, as in SQS.
 func systemSetOf(lists ...[]string) (set systemSet) {
 	for _, name := range slices.Concat(lists...) {
 		for i := range systemAttributes {

@@ -13,20 +13,19 @@ import (
 )
 
 const (
-	// maxMessage is the maximum size in bytes of a message or batch.
+	// Bytes of a message or batch.
 	maxMessage = 1 << 20
 	// MaxBody is the maximum size of a request body in bytes. JSON may need six bytes for one (\u003c), so every
 	// valid request fits into six times the largest batch plus space for names, handles and URLs.
 	MaxBody = 6*maxMessage + 256<<10
-	// maxDepth limits nesting. A valid request needs at most six levels.
+	// A valid request has at most six levels.
 	maxDepth = 16
-	// maxValues is the maximum number of JSON values. Without it, a small body could require a hundred times its size
-	// in memory. The largest valid batch has fewer than a thousand values.
+	// Without a limit, a small body could require a hundred times its size in memory. The largest valid batch has
+	// fewer than a thousand values.
 	maxValues = 10_000
 )
 
-// decodeJSON decodes a body into the struct that request points to. An empty body is a request without parameters.
-// Errors are [*queue.Error] and never quote the body.
+// An empty body is a request without parameters. Errors are [*queue.Error] and never quote the body.
 //
 // decodeJSON accepts the JSON of old SDKs: duplicate parameters (the last wins), names in any case, and base64 with
 // line breaks.
@@ -42,7 +41,7 @@ func (p parameters) decodeJSON(body []byte, request any) error {
 	return nil
 }
 
-// readJSON reads a JSON object into a struct. It ignores unknown members.
+// Unknown members are ignored.
 func (p parameters) readJSON(r *sqswire.Reader, to reflect.Value) {
 	r.Object(func(name string) {
 		if f := p.byJSONName(name); f != nil {
@@ -53,7 +52,7 @@ func (p parameters) readJSON(r *sqswire.Reader, to reflect.Value) {
 	})
 }
 
-// byJSONName returns the parameter with a JSON name, in any case, or nil.
+// byJSONName ignores case.
 func (p parameters) byJSONName(name string) *parameter {
 	if f := p[name]; f != nil && f.json == name {
 		return f
@@ -155,7 +154,7 @@ func jsonRefusal(err *sqswire.Error, body []byte) *queue.Error {
 	return malformed("it is not valid JSON from byte " + strconv.Itoa(min(err.At+1, len(body))) + " on")
 }
 
-// notBase64 follows the name of a Query parameter in the error text.
+// After the name of a Query parameter.
 const notBase64 = " must be base64"
 
 func malformed(why string) *queue.Error {

@@ -18,14 +18,9 @@
 //	   |
 //	replyForm    response, or error with the protocol's code and text
 //
-// # Actions
-//
 // The request and response types of an [action] describe it for both protocols: json tags give the JSON names, query
-// tags the Query names where they differ. parameters.go and xml.go build tables from them when the handler is
-// created.
-//
-// Actions validate a single request: required parameters, ranges, batch rules. The broker validates messages and
-// queues, so that the rules are the same for all its callers. errors.go maps error codes to their wire forms.
+// tags the Query names where they differ. Actions validate a single request: required parameters, ranges, batch rules.
+// The broker validates messages and queues, so that the rules are the same for all its callers.
 //
 // The most frequent messages have hand-written encoders and decoders, for speed and a smaller stack; tests compare
 // them with encoding/json. Since a waiting long poll keeps its stack, a test ensures that the calls from
@@ -49,15 +44,10 @@
 //   - The limits in decode.go bound the memory of a request before parsing.
 //   - Replies have a request ID. Error replies and [Events] contain no message bodies.
 //
-// # Failures
-//
 // If a reply cannot be written, its messages become visible again after their visibility timeout, as in SQS. A full
 // disk is status 507; a closing or recovering store is 503, which SDKs retry. The cause of an unexpected error (500)
 // goes to [Events], not to the client.
 //
-// There are no rate limits, no encryption at rest and no TLS, which is left to the server.
-//
-// # Size
-//
-// The package has more than 4,000 lines because it implements every action for two protocols.
+// There are no rate limits, no encryption at rest and no TLS, which is left to the server. The package has more than
+// 4,000 lines because it implements every action for two protocols.
 package sqsapi

@@ -6,7 +6,7 @@ import (
 	"tendril/queue"
 )
 
-// Error codes for requests that do not reach an action.
+// For requests that do not reach an action.
 const (
 	codeUnknownOperation = "UnknownOperationException"
 	codeSerialization    = "SerializationException"
@@ -16,29 +16,27 @@ const (
 	codeInternal         = "InternalFailure"
 )
 
-// fault is the wire form of an error code.
 type fault struct {
-	// query is the code in the Query protocol. JSON replies repeat it in the header x-amzn-query-error, batch entries
-	// in Code.
+	// JSON replies repeat the code of the Query protocol in the header x-amzn-query-error, batch entries in Code.
 	query string
-	// status is the HTTP status. 500 and above mean that the server is at fault.
+	// From status 500 on the server is at fault.
 	status int
-	// text replaces the error's message if clients match on a fixed text.
+	// Clients may match on a fixed text, which replaces the message.
 	text string
 }
 
 func (f fault) sender() bool { return f.status < 500 }
 
-// prefixed is the prefix of some query codes.
+// Of some query codes.
 const prefixed = "AWS.SimpleQueueService."
 
-// Error texts that clients match on.
+// Clients match on these texts.
 const (
 	noQueueText      = "The specified queue does not exist."
 	noQueueQueryText = "The specified queue does not exist for this wsdl version."
 )
 
-// faultOf returns the wire form of an error code. Unknown codes become internal failures.
+// Unknown codes become internal failures.
 func faultOf(code string) fault {
 	if f, ok := faults[code]; ok {
 		return f

@@ -17,7 +17,7 @@ type exchange struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	form   replyForm
-	id     string // request ID
+	id     string // of the request
 	action string
 	caller *access.Caller
 }
@@ -47,8 +47,8 @@ func (x *exchange) readJSON(target string) (act *action, request any, err error)
 	return act, request, act.parameters.decodeJSON(in.Bytes(), request)
 }
 
-// trusted is the number of bytes that must arrive before the server allocates a buffer for the whole Content-Length.
-// Package httplimit reserves memory for larger bodies.
+// Bytes that must arrive before the server allocates a buffer for the whole Content-Length. Package httplimit
+// reserves memory for larger bodies.
 const trusted = 64<<10 + bytes.MinRead
 
 func (x *exchange) readBody(in *bytes.Buffer) error {
@@ -87,7 +87,7 @@ func tooLarge() error {
 		"The request's body is larger than %d bytes, the most that a legal request can need.", MaxBody)
 }
 
-// authenticate determines the caller. If the handler has no keys, every caller is the owner.
+// Without keys, every caller is the owner.
 func (x *exchange) authenticate(body []byte) (err error) {
 	x.caller = access.OwnerOf(x.r)
 	if x.h.keys != nil {
@@ -96,8 +96,7 @@ func (x *exchange) authenticate(body []byte) (err error) {
 	return err
 }
 
-// run runs an action, which may wait, and replies. Its stack must be small, because thousands of long polls may wait
-// in it.
+// Thousands of long polls may wait in run, so its stack must be small.
 func (x *exchange) run(act *action, request any) {
 	call := x.call()
 	defer call.room.release()
@@ -125,7 +124,7 @@ func (x *exchange) succeed(act *action, response any) error {
 	return nil
 }
 
-// fail replies with an error. The client does not see the cause of an internal error.
+// The client does not see the cause of an internal error.
 func (x *exchange) fail(err error) {
 	refusal := asQueueError(err)
 	if refusal == nil {
@@ -144,8 +143,7 @@ func (x *exchange) answer(status int, contentType string, body []byte) {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
 	if len(body) > 0 {
-		// Ignore the error: the client has disconnected, and received messages become visible again after their
-		// visibility timeout.
+		// The client has disconnected, and received messages become visible again after their visibility timeout.
 		_, _ = x.w.Write(body)
 	}
 }

@@ -43,8 +43,7 @@ func (g guard) check(r *http.Request) error {
 	return nil
 }
 
-// isLoopback reports whether a Host header is localhost or a loopback address. Any port is accepted, since ports may
-// be forwarded.
+// Any port is accepted, since ports may be forwarded.
 func isLoopback(hostport string) bool {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -62,9 +61,8 @@ func isLoopback(hostport string) bool {
 	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
-// ofNodeFetch reports whether a request is from Node's fetch, which sends Sec-Fetch-Mode: cors and no other browser
-// header. Browsers always add Sec-Fetch-Site, and scripts cannot set or remove either
-// (https://www.w3.org/TR/fetch-metadata/).
+// Node's fetch sends Sec-Fetch-Mode: cors and no other browser header. Browsers always add Sec-Fetch-Site, and
+// scripts cannot set or remove either (https://www.w3.org/TR/fetch-metadata/).
 func ofNodeFetch(header http.Header) bool {
 	for name := range header {
 		if name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-") && name != "Sec-Fetch-Mode" {
@@ -76,7 +74,7 @@ func ofNodeFetch(header http.Header) bool {
 		(language == nil || slices.Equal(language, []string{"*"}))
 }
 
-// browserHeader returns the name of a header that only browsers send, or "". Scripts cannot set Sec- headers.
+// Only browsers send these headers. Scripts cannot set Sec- headers.
 func browserHeader(header http.Header) string {
 	for name := range header {
 		if name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-") {

@@ -22,11 +22,11 @@ import (
 type Options struct {
 	// Keys authenticate requests. If nil, every client is trusted.
 	Keys *access.Keyring
-	// RegistryToken is the token that registry requests must carry if Keys is nil; "" means that none is required.
+	// RegistryToken must be in registry requests if Keys is nil; "" means that none is required.
 	RegistryToken string
 	// Archives stores archives for the instances that share the registry; nil refuses them.
 	Archives Archives
-	// Memory limits the memory of receives; nil means no limit. The limit must be at least 4 MiB.
+	// Memory limits the memory of receives to at least 4 MiB; nil means no limit.
 	Memory Memory
 	// Failed is called with the cause of an internal error, which the client does not see; may be nil.
 	Failed func(action, requestID string, err error)
@@ -44,7 +44,7 @@ type Handler struct {
 	failed  func(action, requestID string, err error)
 	actions map[string]*action // by X-Amz-Target header
 
-	stopped context.Context // done once Stop is called
+	stopped context.Context
 	stop    context.CancelFunc
 
 	buffers sync.Pool
@@ -79,8 +79,8 @@ func New(b *broker.Broker, opts *Options) *Handler {
 // called more than once.
 func (h *Handler) Stop() { h.stop() }
 
-// ServeHTTP serves one request. It replies with status 403 if a web page could have caused the request, or if the
-// Host header is not accepted. Challenges of package proof are answered before these checks.
+// ServeHTTP replies with status 403 if a web page could have caused the request, or if the Host header is not
+// accepted. Challenges of package proof are answered before these checks.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A client asks for proof that this server knows the registry token. That is not an SQS request.
 	if proof.Answer(w, r, h.token) {
@@ -106,7 +106,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.run(act, request)
 }
 
-// keptBuffer is the size of the largest buffer kept for reuse; larger ones are rarely needed.
+// Larger buffers are rarely needed and not kept for reuse.
 const keptBuffer = 256 << 10
 
 func (h *Handler) buffer() *bytes.Buffer { return h.buffers.Get().(*bytes.Buffer) }
@@ -142,15 +142,13 @@ func asQueueError(err error) *queue.Error {
 // Shutdown calls h.Stop. The caller may set Addr, ErrorLog and other fields before use.
 func Server(h *Handler) *http.Server {
 	server := &http.Server{
-		Handler: h,
-		// ReadHeaderTimeout and ReadTimeout stop slow requests.
+		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		// WriteTimeout counts from the end of the header: 30 s for the body, 20 s for the longest poll, the rest for
-		// the reply.
+		// 30 s for the body, 20 s for the longest poll, the rest for the reply, counted from the end of the header.
 		WriteTimeout: 80 * time.Second,
-		// IdleTimeout exceeds the 90 s of Go's HTTP client, so that the client closes idle connections first and
-		// never uses one that the server is closing.
+		// Above the 90 s of Go's HTTP client, so that the client closes idle connections first and never uses one
+		// that the server is closing.
 		IdleTimeout:    120 * time.Second,
 		MaxHeaderBytes: 64 << 10, // a signed request has about 1 KiB
 	}

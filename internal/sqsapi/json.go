@@ -15,10 +15,10 @@ const (
 	sqsPrefix = "AmazonSQS."
 )
 
-// appender is a response with an encoder that is faster than the standard one.
+// An appender is faster than the standard encoder.
 type appender interface{ appendJSON(dst []byte) []byte }
 
-// appendMembers appends a send's result, which needs no escaping.
+// A send's result needs no escaping.
 func (a *accepted) appendMembers(dst []byte) []byte {
 	dst = append(append(dst, `"MD5OfMessageBody":"`...), a.MD5OfMessageBody...)
 	if a.MD5OfMessageAttributes != "" {
@@ -58,7 +58,7 @@ func (a *accepted) appendJSON(dst []byte) []byte {
 	return append(a.appendMembers(append(dst, '{')), '}')
 }
 
-// encodeJSON appends a response, or nothing if the action has no output.
+// Without output, nothing is appended.
 func encodeJSON(dst []byte, response any) ([]byte, error) {
 	switch r := response.(type) {
 	case nil:

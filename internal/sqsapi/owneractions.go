@@ -37,7 +37,7 @@ func removePermission(x *actionCall, in *removePermissionRequest) (*nothing, err
 	return nil, x.broker.RemovePermission(x.ctx, x.queue, in.Label)
 }
 
-// The requests of move tasks name queues by ARN.
+// Move tasks name queues by ARN.
 type startMoveRequest struct {
 	SourceARN                    string `json:"SourceArn"`
 	DestinationARN               string `json:"DestinationArn"`
@@ -65,7 +65,7 @@ func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveRespon
 	return &startMoveResponse{handle}, err
 }
 
-// given converts a parameter for the broker, where 0 means absent. An explicit 0 becomes an invalid value.
+// For the broker 0 means absent, so an explicit 0 becomes an invalid value.
 func given(n *int) int {
 	switch {
 	case n == nil:
@@ -101,7 +101,7 @@ type listMovesResponse struct {
 	Results []moveResult `json:",omitempty" query:"*ResultEntry"`
 }
 
-// moveResult describes a move task. Times are milliseconds since 1970.
+// Times are in milliseconds since 1970.
 type moveResult struct {
 	TaskHandle                        string `json:",omitempty"`
 	Status                            string

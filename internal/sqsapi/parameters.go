@@ -19,12 +19,12 @@ import (
 type parameters map[string]*parameter
 
 type parameter struct {
-	index []int // field index for FieldByIndex
+	index []int // for FieldByIndex
 	bit   uint64
 	json  string
 	key   string     // name of a map's keys
 	of    parameters // fields of a structure, or of the elements of a list or map
-	set   setter     // nil if the parameter is not a single value in the Query protocol
+	set   setter     // nil if not a single value in the Query protocol
 	// transient strings share the request's memory and must not be kept after it.
 	transient bool
 }
@@ -58,12 +58,12 @@ func parametersOf(t reflect.Type, action string) parameters {
 type wireField struct {
 	index            []int
 	typ              reflect.Type
-	name             string // name in Go
+	name             string // in Go
 	json, query, key string
-	omitted          bool // omitted if empty
+	omitted          bool // if empty
 }
 
-// aliases returns other names of a parameter: the SDK for Java writes Tags.1.Key although the JSON name is "tags".
+// The SDK for Java writes Tags.1.Key although the JSON name is "tags".
 func (f *wireField) aliases() []string {
 	if f.key == "" {
 		return []string{f.json}
@@ -132,11 +132,10 @@ func setterOf(t reflect.Type) setter {
 	return nil
 }
 
-// errScattered means that the parameters of a list or structure are not consecutive.
+// The parameters of a list or structure are not consecutive.
 var errScattered = errors.New("the parameters are scattered")
 
-// decode decodes values into the struct that request points to. As in SQS it ignores unknown parameters, and the last
-// duplicate wins. Errors are [*queue.Error].
+// As in SQS, decode ignores unknown parameters, and the last duplicate wins. Errors are [*queue.Error].
 func (p parameters) decode(values []formValue, request any) error {
 	v := reflect.ValueOf(request).Elem()
 	err := p.fill(v, values)
@@ -155,7 +154,7 @@ func (p parameters) decode(values []formValue, request any) error {
 	return err
 }
 
-// fill fills a struct from values whose position is at the names of the struct's fields.
+// The values are positioned at the names of the struct's fields.
 func (p parameters) fill(v reflect.Value, values []formValue) error {
 	var seen uint64
 	for len(values) > 0 {
@@ -192,7 +191,7 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 	return nil
 }
 
-// sameHead returns the number of leading values whose next name part is head.
+// sameHead counts the leading values whose next name part is head.
 func sameHead(values []formValue, head string) int {
 	n := 1
 	for n < len(values) && values[n].head() == head {
@@ -211,8 +210,8 @@ func (f *parameter) setTo(field reflect.Value, v *formValue) error {
 	return nil
 }
 
-// fillList fills a list or map from values whose position is at the element numbers. Old clients omit the number of a
-// single element: AttributeName=All, or Attribute.Name and Attribute.Value. Then an empty value means an empty list.
+// The values are positioned at the element numbers. Old clients omit the number of a single element:
+// AttributeName=All, or Attribute.Name and Attribute.Value. Then an empty value means an empty list.
 func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 	last := -1
 	for len(values) > 0 {

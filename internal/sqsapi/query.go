@@ -16,7 +16,7 @@ import (
 
 const formType = "application/x-www-form-urlencoded"
 
-// serveQuery serves a Query request. Its parameters are in the URL, a form or both, and its path may name a queue.
+// The parameters are in the URL, a form or both, and the path may name a queue.
 func (x *exchange) serveQuery() {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodPost {
 		x.w.Header().Set("Allow", "GET, POST")
@@ -75,7 +75,7 @@ func actionName(values []formValue) (name string) {
 	return name
 }
 
-// readForm returns the parameters of the URL, followed by those in the body. It also authenticates the request: the
+// readForm returns the parameters of the URL, then those of the body. It also authenticates the request: the
 // signature covers the body, so every body must be read first.
 func (x *exchange) readForm() ([]formValue, error) {
 	in := x.h.buffer()
@@ -93,7 +93,7 @@ func (x *exchange) readForm() ([]formValue, error) {
 	return values, err
 }
 
-// isForm reports whether a request with this content type ("" if absent) has parameters in its body.
+// contentType may be "".
 func isForm(contentType string) bool {
 	if contentType == "" {
 		return true
@@ -103,9 +103,9 @@ func isForm(contentType string) bool {
 }
 
 type formValue struct {
-	// name is a path such as SendMessageBatchRequestEntry.1.Id.
+	// The name is a path such as SendMessageBatchRequestEntry.1.Id.
 	name, value string
-	// at is the offset of the next name part to decode.
+	// Offset of the next name part to decode.
 	at int
 }
 
@@ -114,7 +114,7 @@ func (v *formValue) head() string {
 	return head
 }
 
-// parseForm appends the parameters of an encoded form. It copies values so that they do not keep the form in memory.
+// Values are copied so that they do not keep the form in memory.
 func parseForm(values []formValue, form string) ([]formValue, error) {
 	values = slices.Grow(values, min(strings.Count(form, "&")+1, maxValues))
 	for form != "" {
@@ -137,7 +137,7 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 			return nil, malformed(shorten(name) + " " + err.Error())
 		}
 
-		if text == value { // text may share the form's memory
+		if text == value { // may share the form's memory
 			text = strings.Clone(text)
 		}
 		values = append(values, formValue{name: name, value: text})
@@ -158,7 +158,7 @@ func unescape(s string) (_ string, err error) {
 	return s, nil
 }
 
-// sortValues groups the parameters of each list, map or structure, and sorts lists by element number. It is stable.
+// The parameters of each list, map or structure are grouped, and lists sorted by element number. The sort is stable.
 func sortValues(values []formValue) {
 	slices.SortStableFunc(values, func(a, b formValue) int {
 		for a.at, b.at = 0, 0; a.at < len(a.name) && b.at < len(b.name); {

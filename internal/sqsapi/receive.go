@@ -25,7 +25,6 @@ type receiveMessageResponse struct {
 	attributes []string
 }
 
-// receivedMessages describes the response for [elements].
 type receivedMessages struct {
 	Messages []struct {
 		MessageID              string `json:"MessageId"`
@@ -61,14 +60,12 @@ type Memory interface {
 }
 
 const (
-	// copies is the number of copies of a response in memory: messages, encoded text, and the buffer that this text
-	// outgrew.
+	// Copies of a response in memory: messages, encoded text, and the buffer that this text outgrew.
 	copies = 3
-	// maxAnswerMemory is the most memory that one receive can need.
+	// The most memory that one receive can need.
 	maxAnswerMemory = copies * (queue.ReceiveBytes + maxMessage)
 )
 
-// answerRoom is the memory reserved for one receive.
 type answerRoom struct {
 	memory Memory // nil if unlimited
 	held   int64
@@ -97,7 +94,7 @@ func (a *answerRoom) release() {
 	}
 }
 
-// response is not inlined, because its frame would then be on the stack of each waiting long poll.
+// If response were inlined, its frame would be on the stack of each waiting long poll.
 //
 //go:noinline
 func (in *receiveMessageRequest) response(messages []queue.Message) *receiveMessageResponse {
@@ -122,8 +119,7 @@ func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
 	return request, err
 }
 
-// appendJSON encodes the response several times faster than the standard encoder. This response is the largest and
-// most frequent one.
+// This response is the largest and most frequent one, and the standard encoder is several times slower.
 func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 	if len(r.received) == 0 {
 		return append(dst, "{}"...)

@@ -8,8 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// registryPrefix is the X-Amz-Target prefix of the registry's actions, which are not part of SQS. Clients use them to
-// detect this server.
+// The registry's actions are not part of SQS. Clients use their X-Amz-Target prefix to detect this server.
 const registryPrefix = "Tendril_20261120."
 
 // The types below are shared with [RegistryClient]. Responses contain every field that is not marked as omitted when
@@ -53,7 +52,6 @@ type swapLeaseResponse struct {
 // maxLease prevents overflow.
 const maxLease = 366 * 24 * time.Hour
 
-// runWire identifies a run and its fence.
 type runWire struct {
 	ID             string `json:"Id"`
 	Task           string
@@ -62,7 +60,7 @@ type runWire struct {
 	Term           int64
 }
 
-// run returns the run in a request, and the runs of its lease and term. A run without a task was requested manually.
+// A run without a task was requested manually.
 func (w *runWire) run(x *actionCall) (registry.Run, *registry.Runs, error) {
 	if w.AtMilliseconds == nil {
 		return registry.Run{}, nil, missing("AtMilliseconds")
@@ -96,9 +94,9 @@ type (
 type sinceRunsRequest struct {
 	Lease string
 	Term  int64
-	// From maps tasks to Unix milliseconds.
+	// Unix milliseconds by task.
 	From map[string]int64
-	// Schedules maps tasks to the text of their schedules. Clients that do not compare schedules omit it.
+	// The text of each task's schedule. Clients that do not compare schedules omit it.
 	Schedules map[string]string `json:",omitempty"`
 }
 
@@ -110,19 +108,19 @@ type sinceRunsResponse struct {
 
 type skipRunRequest struct {
 	runWire
-	// IDs are the runs to look up. Older clients omit it.
+	// Older clients omit the IDs of the runs to look up.
 	IDs []string `json:"Ids,omitempty"`
 }
 
 type skipRunResponse struct {
 	Skipped bool
-	// Made maps runs to message IDs.
+	// Message IDs by run.
 	Made map[string]string `json:",omitempty"`
 }
 
 type enqueuedRequest struct {
 	ID string `json:"Id"`
-	// Path is omitted by clients that do not compare paths.
+	// Clients that do not compare paths omit Path.
 	Path *string `json:",omitzero"`
 }
 
@@ -178,7 +176,7 @@ func archivesOf(x *actionCall) (Archives, error) {
 	return x.archives, nil
 }
 
-// registryActions returns the registry's actions by name. For compatibility, scheduled runs are "fires" on the wire.
+// For compatibility, scheduled runs are "fires" on the wire.
 func registryActions() map[string]action {
 	return map[string]action{
 		"ReadLease": typed(func(x *actionCall, in *readLeaseRequest) (*readLeaseResponse, error) {

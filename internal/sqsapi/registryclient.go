@@ -40,12 +40,11 @@ type RegistryClient struct {
 
 // Identity holds the credentials of a [RegistryClient]. The zero value has none.
 type Identity struct {
-	// Token is the registry's token; may be "".
 	Token string
 	// Insecure sends the token even if the server does not prove that it knows the token.
 	Insecure bool
-	// Sign signs a request with the given body if the endpoint requires it. Requests are not always signed, because
-	// other SQS servers reject signatures with unknown keys. If Sign is nil, requests are never signed.
+	// Sign signs a request with the given body if the endpoint requires it, because other SQS servers reject
+	// signatures with unknown keys. A nil Sign never signs.
 	Sign func(r *http.Request, body []byte) error
 }
 
@@ -71,7 +70,7 @@ func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *h
 }
 
 // Probe reports whether the endpoint serves a registry. It returns false without an error if the endpoint is
-// something else, such as another SQS server. It returns an error if it cannot tell.
+// something else, such as another SQS server, and an error if it cannot tell.
 func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	_, err := ask[lastRunsResponse](ctx, c, "LastFires", lastRunsRequest{})
 	if err == nil {
@@ -86,8 +85,7 @@ func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// mayPass reports whether err could come from a registry. Other SQS servers reject unknown actions with various
-// codes.
+// Other SQS servers reject unknown actions with various codes.
 func mayPass(err error) bool {
 	e := asQueueError(err)
 	return e == nil || slices.Contains([]string{queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity,
@@ -265,10 +263,10 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 	return o, nil
 }
 
-// decodeOptions let the last of duplicate members win.
+// The last of duplicate members wins.
 var decodeOptions = jsontext.AllowDuplicateNames(true)
 
-// callOptions make the encoder match the standard one, except that it rejects invalid UTF-8 instead of replacing it.
+// The standard encoder has the same output, but replaces invalid UTF-8 instead of rejecting it.
 var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAsNull(true),
 	json.FormatNilSliceAsNull(true))
 

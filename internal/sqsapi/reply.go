@@ -17,13 +17,12 @@ import (
 
 type replyForm interface {
 	contentType() string
-	// success appends the reply of an action. response is nil if the action has no output.
+	// response is nil if the action has no output.
 	success(dst []byte, x *exchange, act *action, response any) ([]byte, error)
-	// failure appends an error reply.
 	failure(dst []byte, x *exchange, refusal *queue.Error) []byte
 }
 
-// awsJSON is the AWS JSON 1.0 protocol. The Query protocol replies in XML, or in JSON to "Accept: application/json".
+// The Query protocol replies in XML, or in JSON to "Accept: application/json".
 type (
 	awsJSON   struct{}
 	xmlQuery  struct{}
@@ -99,8 +98,7 @@ func (xmlQuery) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 
 func (jsonQuery) contentType() string { return "application/json" }
 
-// success writes JSON like Amazon's gateways to SQS: absent members are null, and two lists have other names than in
-// AWS JSON 1.0.
+// Like Amazon's gateways to SQS, absent members are null, and two lists have other names than in AWS JSON 1.0.
 func (jsonQuery) success(dst []byte, x *exchange, act *action, response any) ([]byte, error) {
 	whole := map[string]any{"ResponseMetadata": requestMetadata{x.id}}
 	if response != nil {

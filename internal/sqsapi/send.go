@@ -21,7 +21,7 @@ type sendMessageRequest struct {
 	outgoing
 }
 
-// accepted is the result of sending one message. Clients verify the digests.
+// Clients verify the digests.
 type accepted struct {
 	MD5OfMessageBody             string
 	MD5OfMessageAttributes       string `json:",omitempty"`
@@ -85,8 +85,7 @@ func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchRespons
 	})
 }
 
-// batchSize returns the total size of a batch. It includes bodies and the names, types and values of attributes, but
-// not system attributes.
+// Bodies and the names, types and values of attributes count, system attributes do not.
 func batchSize(entries []sendEntry) (size int) {
 	for i := range entries {
 		size += len(entries[i].MessageBody)
@@ -98,8 +97,7 @@ func batchSize(entries []sendEntry) (size int) {
 	return size
 }
 
-// prepare converts the parameters to a message, and returns the part of the result that is known before the send.
-// trace is the request's trace header.
+// prepare also returns the part of the result that is known before the send. trace is the request's trace header.
 func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepted, err error) {
 	if o.MessageBody == "" {
 		return message, answer, missing("MessageBody")
@@ -154,7 +152,7 @@ func notEmpty(text *string, parameter string) (string, error) {
 	return *text, nil
 }
 
-// seconds returns an optional parameter between 0 and most seconds, or nil if it is absent.
+// An absent parameter is nil.
 func seconds(n *int, parameter string, most int, reason string) (*time.Duration, error) {
 	if n == nil {
 		return nil, nil

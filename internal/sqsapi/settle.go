@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// maxVisibility is the maximum visibility timeout in seconds.
+// In seconds.
 const maxVisibility = int(queue.MaxVisibility / 1e9)
 
 type deleteMessageRequest struct {
@@ -107,15 +107,14 @@ type settledEntry struct {
 	ID string `json:"Id"`
 }
 
-// batchResponse is the response to a batch.
 type batchResponse[Answer any] struct {
 	Successful []Answer  `json:",omitempty" query:"*ResultEntry"`
 	Failed     []failure `json:",omitempty" query:"BatchResultErrorEntry"`
 }
 
-// runBatch makes one call for all valid entries of a batch. prepare validates an entry and returns its job, and its
-// answer in case the job succeeds. call may complete the answers. It returns one error per job (nil if all
-// succeeded), or an error for the whole call.
+// prepare validates an entry and returns its job, and its answer in case the job succeeds. call makes one call for
+// all valid entries and may complete the answers. It returns one error per job (nil if all succeeded), or an error
+// for the whole call.
 func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []Entry,
 	prepare func(E) (Job, Answer, error), call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
 	response := &batchResponse[Answer]{}
@@ -163,7 +162,6 @@ type entry[Entry any] interface {
 	entryID() string
 }
 
-// failure is the result of a rejected batch entry.
 type failure struct {
 	ID          string `json:"Id"`
 	SenderFault bool
@@ -171,7 +169,7 @@ type failure struct {
 	Message     string `json:",omitempty"`
 }
 
-// checkBatch validates a batch as a whole. kind is an entry's name in the SQS model.
+// kind is an entry's name in the SQS model.
 func checkBatch[Entry any, E entry[Entry]](entries []Entry, kind string) error {
 	if err := queue.CheckEntries(len(entries), kind); err != nil {
 		return err
@@ -197,8 +195,7 @@ func notInEntryID(c rune) bool {
 	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
 }
 
-// inBatch converts an error to that of a batch entry: a missing parameter becomes an invalid value, with the same
-// text.
+// In a batch, a missing parameter becomes an invalid value, with the same text.
 func inBatch(refusal *queue.Error) *queue.Error {
 	if refusal.Code == queue.CodeMissingRequiredParameter {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", refusal.Message)
@@ -216,8 +213,7 @@ func failed(id string, err error) failure {
 	return failure{ID: id, SenderFault: f.sender(), Code: f.query, Message: textOf(refusal)}
 }
 
-// wholeCall returns the error for the whole call if every entry failed for a common reason, such as a missing queue
-// or a storage failure.
+// wholeCall returns an error if every entry failed for a common reason, such as a missing queue or a storage failure.
 func wholeCall(errs []error) ([]error, error) {
 	for _, err := range errs {
 		refusal := asQueueError(err)

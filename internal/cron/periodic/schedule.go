@@ -23,7 +23,7 @@ const searchYears = 12
 type Schedule struct {
 	expression string
 	zone       *time.Location
-	// nil for a fixed interval
+	// bits is nil for a fixed interval.
 	bits  *cron.SpecSchedule
 	every time.Duration
 }
