@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -48,6 +49,9 @@ func TestClientOfAConnection(t *testing.T) {
 	other.born(bystander(t).pid)
 	port := listener.Addr().(*net.TCPAddr).Port
 	mapped := &unix.SockaddrInet6{Port: port, Addr: netip.MustParseAddr("::ffff:127.0.0.1").As16()}
+	// A process that another test starts holds a copy of each socket until it executes its program.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	for address, to := range map[string]unix.Sockaddr{"IPv4": &unix.SockaddrInet4{Port: port,
 		Addr: [4]byte{127, 0, 0, 1}}, "both families": mapped} {
 		family := map[bool]int{false: unix.AF_INET, true: unix.AF_INET6}[to == mapped]
