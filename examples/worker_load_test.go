@@ -2,11 +2,10 @@ package examples
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -89,41 +88,27 @@ func runBundle(t *testing.T, dir string, env ...string) (app *supervisor.Supervi
 			Exited: func(e supervisor.Exited) { exits <- e.Exit },
 		},
 	}
-	app, port = startOnFreePort(t, opts,
-		supervisor.Process{Name: web.Name, Shell: web.Command, Dir: b.Dir, Env: append(os.Environ(), env...)})
+	text := testpeer.FreePort(t)
+	if port, err = strconv.Atoi(text); err != nil {
+		t.Fatal(err)
+	}
+	app, err = supervisor.New([]supervisor.Process{{Name: web.Name, Shell: web.Command, Dir: b.Dir, Port: port,
+		Env: append(os.Environ(), append(env, "PORT="+text, "PYTHONDONTWRITEBYTECODE=1")...)}}, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := app.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 	select {
 	case <-ready:
 	case exit := <-exits:
 		t.Fatal(exit)
 	}
 	return app, port, exits
-}
-
-// startOnFreePort chooses ports below the ephemeral range, so that none is taken between check and start.
-func startOnFreePort(t *testing.T, opts *supervisor.Options, p supervisor.Process) (*supervisor.Supervisor, int) {
-	t.Helper()
-	base := p.Env
-	for range 20 {
-		p.Port = 20_000 + rand.IntN(10_000)
-		p.Env = append(base[:len(base):len(base)], fmt.Sprintf("PORT=%d", p.Port), "PYTHONDONTWRITEBYTECODE=1")
-		app, err := supervisor.New([]supervisor.Process{p}, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = app.Start(t.Context())
-		if taken := (*supervisor.PortError)(nil); errors.As(err, &taken) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := app.Stop(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-		return app, p.Port
-	}
-	t.Fatal("no free port between 20000 and 30000")
-	return nil, 0
 }

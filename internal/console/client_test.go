@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 
 	"github.com/google/go-cmp/cmp"
@@ -316,9 +317,7 @@ func TestDialSaysWhatIsMissing(t *testing.T) {
 	})); !errors.Is(err, api.ErrOff) || !strings.Contains(err.Error(), "photos") {
 		t.Errorf("console off: %v", err)
 	}
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
-	c, err := api.Dial(write(t, func(i *api.Instance) { i.Console = closed.Listener.Addr().String() }))
+	c, err := api.Dial(write(t, func(i *api.Instance) { i.Console = "127.0.0.1:" + testpeer.FreePort(t) }))
 	if err != nil {
 		t.Fatal(err)
 	}

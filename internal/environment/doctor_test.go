@@ -145,18 +145,13 @@ func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 	if err := r.queues.broker.DeleteQueue(t.Context(), "jobs-dead"); err != nil {
 		t.Fatal(err)
 	}
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent.Close()
-	r.instance.address = silent.Addr().String() // nothing listens at this address anymore
+	r.instance.address = "127.0.0.1:" + testpeer.FreePort(t) // nothing listens at this address
 
 	e := examineRunning(t.Context(), r.Environment)
 	expect(t, &e, map[string][2]string{
 		"health":            {"error", "are without an answer"}, // messages that could not be dead-lettered are retried
 		"dead-letter-queue": {"error", "tendril queues create jobs-dead --no-dead-letter-queue"},
-		"port-console":      {"error", "no answer at " + silent.Addr().String()},
+		"port-console":      {"error", "no answer at " + r.instance.address},
 		"port-queues":       {"ok", ""},
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"tendril/internal/cron/leader"
 	"tendril/internal/registry"
 	"tendril/internal/registry/registrytest"
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
 
@@ -275,10 +276,8 @@ func TestRegistryClientCodes(t *testing.T) {
 
 func TestRegistryClientWithoutAServer(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewServer(nil)
-	s.Close()
 	for url, code := range map[string]string{
-		strings.Replace(s.URL, "//", "//user:secret@", 1): queue.CodeUnreachable,
+		"http://user:secret@127.0.0.1:" + testpeer.FreePort(t): queue.CodeUnreachable,
 		"127.0.0.1:9324": queue.CodeInvalidAddress,
 		"":               queue.CodeInvalidAddress,
 		"%":              queue.CodeInvalidAddress,

@@ -12,13 +12,13 @@ func TestReasonNamesThePortOfAnAppThatListensElsewhere(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w := newObserver(t) // it also listens, but is not the app
-		elsewhere := strconv.Itoa(quietPort(t))
+		elsewhere := strconv.Itoa(freePort(t))
 		late := make(chan string, 1000)
 		s, r := realSupervisor(t, Options{
 			ReadyInterval: time.Millisecond, ReadyLateAfter: time.Millisecond,
 			Events: Events{ReadyLate: func(e ReadyLate) { late <- e.Reason }},
 		}, Process{
-			Name: "web", Shell: `setsid "$SELF" & wait`, Port: quietPort(t),
+			Name: "web", Shell: `setsid "$SELF" & wait`, Port: freePort(t),
 			Env: append(childEnv("serve", w.address()), "PATH=/usr/bin:/bin", "SELF="+selfPath(), "PORT="+elsewhere),
 		})
 		start(t, with(s))

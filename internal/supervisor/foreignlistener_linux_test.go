@@ -15,7 +15,7 @@ func TestAListenerThatIsNotTheApp(t *testing.T) {
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w := newObserver(t)
 		p := self("web", "idle", w)
-		p.Port = quietPort(t)
+		p.Port = freePort(t)
 		late := make(chan ReadyLate, 100)
 		s, r := realSupervisor(t, Options{
 			ReadyInterval: time.Millisecond, ReadyLateAfter: time.Millisecond,
@@ -49,7 +49,7 @@ func TestAListenerBehindAShellIsTheApp(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w := newObserver(t)
-		port := quietPort(t)
+		port := freePort(t)
 		s, r := realSupervisor(t, Options{ReadyInterval: time.Millisecond}, Process{
 			Name: "web", Shell: `setsid "$SELF" & wait`, Port: port,
 			Env: append(childEnv("serve", w.address()), "PATH=/usr/bin:/bin", "SELF="+selfPath(), "PORT="+strconv.Itoa(port)),
@@ -75,11 +75,11 @@ func TestForeignListenerTakesThePortOfADeadApp(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
 	p := self("web", "serve", w)
-	p.Port = quietPort(t)
+	p.Port = freePort(t)
 	p.Env = append(p.Env, "PORT="+strconv.Itoa(p.Port))
 	restarting, ends := make(chan Restarting, 10), make(chan Exited, 10)
 	s, r := realSupervisor(t, Options{
-		ReadyInterval: time.Millisecond, RestartMin: 200 * time.Millisecond,
+		ReadyInterval: time.Millisecond, RestartMin: 2 * time.Second,
 		Events: Events{Restarting: func(e Restarting) { restarting <- e }},
 	}, p)
 	s.opts.Events.Exited = func(e Exited) { ends <- e }

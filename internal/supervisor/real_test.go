@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"runtime"
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tendril/internal/supervisor/procgroup"
+	"tendril/internal/testing/testpeer"
 )
 
 // recorder records the events of a real supervisor.
@@ -78,23 +78,21 @@ func stop(t *testing.T, s *Supervisor) {
 	}
 }
 
-// quietPort returns a free port outside the ephemeral range, so that no other test gets it.
-func quietPort(t *testing.T) int {
+// freePort returns a port that no other test gets.
+func freePort(t *testing.T) int {
 	t.Helper()
-	for range 100 {
-		if port := 20_000 + rand.IntN(10_000); !portTaken(port) {
-			return port
-		}
+	port, err := strconv.Atoi(testpeer.FreePort(t))
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port between 20000 and 30000")
-	return 0
+	return port
 }
 
 func TestRealServer(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
 	p := self("web", "serve", w)
-	p.Port = quietPort(t)
+	p.Port = freePort(t)
 	p.Env = append(p.Env, "PORT="+strconv.Itoa(p.Port))
 	s, r := realSupervisor(t, Options{ReadyInterval: time.Millisecond}, p)
 	start(t, s)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
 
@@ -61,7 +62,7 @@ func TestDialFailures(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
 	for target, reason := range map[string]string{
-		"http://" + freeAddress(t):                          "connection refused",
+		"http://127.0.0.1:" + testpeer.FreePort(t):          "connection refused",
 		"unix://" + filepath.Join(t.TempDir(), "none.sock"): "socket does not exist",
 	} {
 		h := newHTTP(t, func(o *Options) { o.Target = target })

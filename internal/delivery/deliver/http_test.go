@@ -22,6 +22,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
 
@@ -274,7 +275,7 @@ func TestProbe(t *testing.T) {
 	if err := plain.Probe(t.Context()); err == nil || err.Error() != "TLS handshake failed" {
 		t.Errorf("no TLS where it is wanted: %v", err)
 	}
-	down := newHTTP(t, func(o *Options) { o.Target = "http://" + freeAddress(t) })
+	down := newHTTP(t, func(o *Options) { o.Target = "http://127.0.0.1:" + testpeer.FreePort(t) })
 	err := down.Probe(t.Context())
 	if err == nil || err.Error() != "connection refused" || errors.Unwrap(err) == nil {
 		t.Errorf("nobody listens: %v", err)
@@ -311,15 +312,6 @@ func TestProbeIsNotLoggedByTLSServers(t *testing.T) {
 }
 
 // freeAddress returns a loopback address that has no listener.
-func freeAddress(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func TestCloseEndsReuse(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"tendril/internal/aws"
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
 
@@ -237,14 +237,8 @@ func wantRuns(t *testing.T, e *endpoint, again bool, messages int) {
 }
 
 func TestEndpointUnreachable(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener.Close()
-	address := "http://" + listener.Addr().String()
 	l := newFunction(t, &aws.LambdaOptions{Function: "resize",
-		Client: aws.Options{Region: "us-east-2", Profile: "test", Endpoint: address}})
+		Client: aws.Options{Region: "us-east-2", Profile: "test", Endpoint: "http://127.0.0.1:" + testpeer.FreePort(t)}})
 	r := l.Deliver(t.Context(), message())
 	if r.Outcome != queue.Unreached ||
 		!strings.Contains(r.Reason,
