@@ -110,9 +110,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	}))
 	t.Cleanup(app.Close)
 	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "100",
-		"error-visibility-timeout": "0"}, func(e *Environment) {
-		e.observe.monitor = e.observe.newMonitor(health.NewHost("")) // do not measure the disk
-	})
+		"error-visibility-timeout": "0"}, nil)
 	get := func(path string) (int, string) {
 		t.Helper()
 		res, err := http.Get("http://" + r.instance.address + path)

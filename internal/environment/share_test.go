@@ -2,6 +2,7 @@ package environment
 
 import (
 	"archive/zip"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -79,7 +80,7 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 	}
 	const app, other = 61011, 61012
 	r := run(t, map[string]string{"data-dir": data, "queue": "jobs", "app-user": "61011:61011",
-		"deploy-timeout": "3s", "port": testpeer.FreePort(t)}, func(e *Environment) {
+		"port": testpeer.FreePort(t)}, func(e *Environment) {
 		e.opts.Bundle = b
 		e.opts.AppEnv = []string{"PATH=" + os.Getenv("PATH"), "XDG_STATE_HOME=" + os.Getenv("XDG_STATE_HOME")}
 	})
@@ -91,9 +92,11 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: who, Gid: who}}
 		return cmd.Run() == nil
 	}
+	deploying, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
 	deployed := make(chan error, 1)
 	go func() {
-		_, err := r.changes.DeployPath(t.Context(), archive)
+		_, err := r.changes.DeployPath(deploying, archive)
 		deployed <- err
 	}()
 	made := func() (versions []string) { // all versions except the first whose hook has run
@@ -117,6 +120,7 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 			t.Errorf("another user can read %s", path)
 		}
 	}
+	giveUp()
 	if err := <-deployed; err == nil {
 		t.Error("an app that never listens was deployed")
 	}

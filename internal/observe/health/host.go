@@ -33,7 +33,7 @@ type Reading struct {
 	Path, Mount string
 }
 
-// Host measures the whole machine, even from a container that may use only part of it.
+// Host measures the whole machine, even from a container that may use only part of it. A nil Host measures nothing.
 type Host struct {
 	path string
 
@@ -49,6 +49,9 @@ func NewHost(path string) *Host { return &Host{path: path} }
 
 // Read measures the host. Values that this system does not report are unknown.
 func (h *Host) Read() Reading {
+	if h == nil {
+		return Reading{}
+	}
 	r := Reading{CPUs: runtime.NumCPU(), Path: h.path}
 	var disk unix.Statfs_t
 	if h.path != "" && unix.Statfs(h.path, &disk) == nil {
