@@ -48,7 +48,7 @@ func (l leakChecked) Run() int {
 
 // testapp listens on PORT and prints a line per message. A message with "status N" is answered with N and the text
 // after "because", "slow" after a moment, "stuck" never, and others with 200. The text after "outcome" is the header
-// Tendril-Outcome, with "first" only at the first receive. For "extended" it requests more time and answers after two
+// Tendril-Outcome, with "first" only at the first receive. For "extended" it requests more time and answers after six
 // seconds. With APP_SIGNING_SECRET it refuses requests not signed with that key.
 func testapp() {
 	port := os.Getenv("PORT")
@@ -82,7 +82,7 @@ func testapp() {
 			w.Header().Set("Tendril-Outcome", "extend; for=1m")
 			w.WriteHeader(http.StatusProcessing)
 			w.Header().Del("Tendril-Outcome")
-			<-time.After(2 * time.Second)
+			<-time.After(6 * time.Second) // longer than the inactivity timeout
 		}
 		isFirst := r.Header.Get("X-Aws-Sqsd-Receive-Count") == "1" || !strings.Contains(string(body), "first")
 		if _, outcome, found := strings.Cut(string(body), " outcome "); found && isFirst {

@@ -126,7 +126,7 @@ func TestLongAnswersHaveTime(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				return api.DeployResult{}, ctx.Err()
-			case <-time.After(1200 * time.Millisecond):
+			case <-time.After(3 * time.Second):
 				return api.DeployResult{To: "version 2"}, nil
 			}
 		},
@@ -134,11 +134,11 @@ func TestLongAnswersHaveTime(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(1200 * time.Millisecond):
+			case <-time.After(3 * time.Second):
 				return nil
 			}
 		},
-	}, func(srv *http.Server) { srv.ReadTimeout, srv.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond })
+	}, func(srv *http.Server) { srv.ReadTimeout, srv.WriteTimeout = 2*time.Second, 2*time.Second })
 	if got, err := c.Deploy(t.Context(), ""); err != nil || got.To != "version 2" {
 		t.Errorf("deploy: %+v, %v", got, err)
 	}
@@ -147,7 +147,7 @@ func TestLongAnswersHaveTime(t *testing.T) {
 		t.Fatalf("drain by a hook: %v, %v", resp, err)
 	}
 	resp.Body.Close()
-	if drained, err := c.Drain(t.Context(), time.Second); err == nil && drained {
+	if drained, err := c.Drain(t.Context(), 4*time.Second); err == nil && drained {
 		t.Error("a route with no limit of its own was not cut off: this test proves nothing")
 	}
 }
