@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
 
 // The length of the log stays bounded even under constant reads, and no message is lost.
 func TestLogStaysBounded(t *testing.T) {
 	t.Parallel()
-	dir := fastDir(t)
-	t.Cleanup(func() { os.RemoveAll(dir) }) // runs after the broker is closed
+	dir := testpeer.MemoryFolder(t)
 	b := openDir(t, dir, quiet())
 	q := create(t, b, "work", nil)
 	stop := make(chan struct{})
@@ -55,8 +55,7 @@ func TestLogStaysBounded(t *testing.T) {
 
 func TestOpenDoesNotWaitForACheckpoint(t *testing.T) {
 	t.Parallel()
-	dir := fastDir(t)
-	t.Cleanup(func() { os.RemoveAll(dir) }) // runs after the broker is closed
+	dir := testpeer.MemoryFolder(t)
 	b := openDir(t, dir, quiet())
 	q := create(t, b, "work", nil)
 	batch := slices.Repeat([]queue.Outgoing{{Body: strings.Repeat("x", 40_000)}}, queue.MaxBatch)

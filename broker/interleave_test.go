@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
 
@@ -52,7 +53,7 @@ func TestConcurrentRemovalsCountOnce(t *testing.T) {
 		for second := range acts {
 			for _, fifo := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s-%s-%t", first, second, fifo), func(t *testing.T) {
-					dir := fastDir(t)
+					dir := testpeer.MemoryFolder(t)
 					synctest.Test(t, func(t *testing.T) {
 						b := openDir(t, dir, quiet())
 						attrs, suffix := map[string]string{"MessageRetentionPeriod": "60"}, ""

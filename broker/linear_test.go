@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
 
@@ -113,8 +113,7 @@ func recordHistory(t *testing.T, fifo bool, seed uint64) (history []porcupine.Op
 	if fifo {
 		name, attrs, group = "q.fifo", map[string]string{"FifoQueue": "true"}, "g"
 	}
-	dir := fastDir(t)
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := testpeer.MemoryFolder(t)
 	q := create(t, openDir(t, dir, quiet()), name, attrs)
 	began := time.Now()
 	var mu sync.Mutex

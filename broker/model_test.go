@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
 
@@ -29,8 +29,7 @@ func TestModel(t *testing.T) {
 			var steps int
 			defer func() { t.Logf("%d steps, no difference unless one is reported above", steps) }()
 			rapid.Check(t, func(rt *rapid.T) {
-				dir := fastDir(rt)
-				defer os.RemoveAll(dir)
+				dir := testpeer.MemoryFolder(rt) // the random histories do not test the disk
 				rapid.SyncTest(rt, func(rt *rapid.T) {
 					m := newModel(rt, dir, c.fifo, c.tiny)
 					defer func() { m.b.Close() }()
@@ -46,17 +45,6 @@ func TestModel(t *testing.T) {
 			})
 		})
 	}
-}
-
-// fastDir returns an in-memory directory if available, since the random histories do not test the disk.
-func fastDir(t interface{ Fatal(...any) }) string {
-	for _, parent := range []string{"/dev/shm", ""} {
-		if dir, err := os.MkdirTemp(parent, "broker"); err == nil {
-			return dir
-		}
-	}
-	t.Fatal("no directory for temporary files")
-	return ""
 }
 
 const (

@@ -19,6 +19,7 @@ import (
 
 	"tendril/broker"
 	"tendril/internal/testing/faultfs"
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
 
@@ -52,8 +53,8 @@ type outcome struct {
 
 // run runs a plan in virtual time.
 func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
-	root := directory(t)
-	defer os.RemoveAll(root)
+	root := testpeer.MemoryFolder(t)
+	defer os.RemoveAll(root) // one test runs many plans
 	defer watch(p)()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, plan: p, bug: b, fs: fs, began: time.Now(), faults: map[kind]int{}}
@@ -69,17 +70,6 @@ func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 		out = outcome{w.oracle.violations, w.history, w.faults, w.oracle.figures, w.oracle.operations, w.now()}
 	})
 	return out
-}
-
-// directory returns a new directory, in memory if possible.
-func directory(t *testing.T) string {
-	for _, parent := range []string{"/dev/shm", ""} {
-		if dir, err := os.MkdirTemp(parent, "simulation"); err == nil {
-			return dir
-		}
-	}
-	t.Fatal("no directory for temporary files")
-	return ""
 }
 
 // watch prints the plan if the run does not end.

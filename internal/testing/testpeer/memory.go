@@ -1,0 +1,46 @@
+package testpeer
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+const (
+	memory       = "/dev/shm"
+	memoryPrefix = "tendril-test-"
+)
+
+// MemoryFolder returns a new folder, in memory if possible, for tests to which the disk does not matter. It is removed
+// at the end of the test, or by the next test process if this one is killed.
+func MemoryFolder(t interface {
+	Cleanup(func())
+	Fatal(...any)
+}) string {
+	removeLeftovers()
+	for _, parent := range []string{memory, ""} {
+		dir, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d-", memoryPrefix, os.Getpid()))
+		if err == nil {
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			return dir
+		}
+	}
+	t.Fatal("no directory for temporary files")
+	return ""
+}
+
+var removeLeftovers = sync.OnceFunc(func() { removeFoldersOfDeadProcesses(memory) })
+
+func removeFoldersOfDeadProcesses(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, memoryPrefix+"*"))
+	for _, dir := range dirs {
+		text, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), memoryPrefix), "-")
+		if pid, err := strconv.Atoi(text); err == nil && syscall.Kill(pid, 0) == syscall.ESRCH {
+			os.RemoveAll(dir)
+		}
+	}
+}
