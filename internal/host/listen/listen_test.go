@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"tendril/internal/testing/testpeer"
 )
 
 func TestSocketIsForItsOwnerAndGroup(t *testing.T) {
@@ -73,7 +71,7 @@ func TestFilesAreNotReplaced(t *testing.T) {
 // A merged listener accepts connections to either address. Close closes both listeners and ends Accept.
 func TestMergedListeners(t *testing.T) {
 	t.Parallel()
-	first, err := TCP("127.0.0.1:"+testpeer.FreePort(t), true)
+	first, err := TCP("127.0.0.1:0", true)
 	if err != nil {
 		t.Fatal(err)
 	}
