@@ -12,14 +12,13 @@ import (
 // Events contains the package's listeners. Each may be nil. They are called one at a time and must not block.
 type Events struct {
 	// Decided is called when the size changes, or stays the same for a new reason.
-	Decided func(Decided)
-	Failed  func(Failed)
-	// Protected is called when scale-in protection is set or removed.
+	Decided   func(Decided)
+	Failed    func(Failed)
 	Protected func(on bool)
 	// Terminating is called when this instance starts to drain before its termination.
 	Terminating func()
-	// Terminated is called after the drain and the completion of the lifecycle action. If err is not nil, the group
-	// terminates the instance after the hook's timeout.
+	// Terminated is called after the drain and the lifecycle action. After an error, the group terminates the
+	// instance when the hook's timeout ends.
 	Terminated func(err error)
 }
 
@@ -69,7 +68,7 @@ type Decided struct {
 	Decision Decision
 
 	Applied bool
-	// NotApplied is the reason why a change was not applied, otherwise "".
+	// NotApplied is why a change was not applied, or "".
 	NotApplied string
 }
 
@@ -83,7 +82,7 @@ type Failed struct {
 	// Doing describes the call, such as "reading the size".
 	Doing string
 	Err   error
-	// Consecutive is the number of times that the call has failed in a row.
+	// Consecutive counts failures of the call in a row.
 	Consecutive int
 }
 
@@ -93,19 +92,16 @@ func call[E any](listener func(E), event E) {
 	}
 }
 
-// caller makes calls with a timeout and counts consecutive failures.
 type caller struct {
 	timeout  time.Duration // 0 means 10 s
 	failed   func(Failed)
 	failures map[string]int
 }
 
-// newCaller returns a caller that limits each call to timeout; 0 means 10 s.
 func newCaller(timeout time.Duration, failed func(Failed)) caller {
 	return caller{timeout, failed, map[string]int{}}
 }
 
-// do calls f with a timeout. It reports a failure, unless ctx has ended.
 func (c *caller) do(ctx context.Context, doing string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.timeout, 10*time.Second))
 	defer cancel()
@@ -120,7 +116,6 @@ func (c *caller) do(ctx context.Context, doing string, f func(context.Context) e
 	return err
 }
 
-// every calls f immediately and then after each interval, until f returns false or ctx ends.
 func every(ctx context.Context, interval time.Duration, f func() bool) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -8,18 +8,16 @@ import (
 // QueueState is the load of a queue and its worker.
 type QueueState struct {
 	Name string
-	// Backlog is the number of waiting messages, not counting those in flight. Oldest is the age of the oldest one if
-	// HasAge is set.
+	// Backlog does not count messages in flight. Oldest is the age of the oldest waiting one if HasAge is set.
 	Known   bool
 	Backlog int64
 	Oldest  time.Duration
 	HasAge  bool
-	// InWork is the number of deliveries in flight. ServiceTime is the average duration of a delivery, 0 if unknown.
-	// PerSecond is the number of deliveries completed per second.
+	// ServiceTime is the average duration of a delivery, 0 if unknown. PerSecond counts completed deliveries.
 	InWork      int
 	ServiceTime time.Duration
 	PerSecond   float64
-	// Paused means that a user has paused receiving.
+	// A user has paused receiving.
 	Paused bool
 }
 
@@ -30,11 +28,10 @@ type QueueState struct {
 // are its equal share at the maximum number of replicas. A single replica may exceed that share until there are more.
 type Gauge struct {
 	Queues func() []QueueState
-	// Slots is the number of slots of one replica, or of this instance if instances are scaled.
+	// Slots of one replica, or of this instance if instances are scaled.
 	Slots int
 	// Ready returns the number of ready replicas; nil means 1.
-	Ready func() int
-	// CPU returns the CPU usage in percent.
+	Ready     func() int
 	CPU       func() Reading
 	Deploying func() bool
 }
@@ -76,7 +73,7 @@ func (g *Gauge) Measure() (in Inputs, s Sample) {
 		ServiceTime: in.ServiceTime, Deploying: deploying, Paused: total.Paused}
 }
 
-// combinedState adds up the queues. The total is known, has an age or is paused only if all queues are.
+// The total is known, has an age or is paused only if all queues are.
 func combinedState(queues []QueueState) QueueState {
 	exists := len(queues) > 0
 	total := QueueState{Known: exists, HasAge: exists, Paused: exists}
@@ -92,7 +89,7 @@ func combinedState(queues []QueueState) QueueState {
 	return total
 }
 
-// averageServiceTime returns the average service time in seconds, weighted by throughput, or 0 if unknown.
+// Throughput is the weight. The average is 0 if unknown.
 func averageServiceTime(queues []QueueState) float64 {
 	var sum, weights float64
 	for i := range queues {
@@ -113,7 +110,6 @@ func averageServiceTime(queues []QueueState) float64 {
 // Scale is the response for an external scaler such as KEDA's metrics-api. Its JSON names are a stable interface.
 type Scale struct {
 	Queues map[string]QueueLoad `json:"queues"`
-	// The total backlog, and the age of the oldest message in any queue.
 	QueueLoad
 	// Desired is at least 1.
 	Desired int `json:"desired"`

@@ -14,13 +14,13 @@ import (
 type Target interface {
 	// Size returns the number of ready members and the number last requested.
 	Size(ctx context.Context) (current, desired int, err error)
-	// SetSize requests a size and returns after the request is accepted. It is idempotent.
+	// SetSize returns after the request is accepted. It is idempotent.
 	SetSize(ctx context.Context, n int) error
 }
 
-// boundedTarget is a target with limits of its own, which apply in addition to the policy's.
+// The limits of a boundedTarget apply in addition to the policy's.
 type boundedTarget interface {
-	// Bounds returns the limits as of the last call of Size.
+	// Bounds are as of the last call of Size.
 	Bounds() (least, most int)
 }
 
@@ -43,15 +43,15 @@ func (a *Advice) SetSize(_ context.Context, n int) error {
 // Options configure a [Loop].
 type Options struct {
 	Policy Policy
-	// Interval is the time between two readings; 0 means 10 s.
+	// Interval between readings; 0 means 10 s.
 	Interval time.Duration
-	// CallTimeout limits each call to the target; 0 means 10 s.
+	// Of each call to the target; 0 means 10 s.
 	CallTimeout time.Duration
 	// IsLeader reports whether this instance may change the size; nil means that it may. Other instances read the
 	// size only in every tenth interval.
 	IsLeader func() bool
-	// Metric returns the newest value of the trigger's measure, statistic and period; nil means that load measures it.
-	// Only the leader calls it.
+	// Metric returns the newest value of the trigger's measure, statistic and period; nil means that load measures
+	// it. Only the leader calls it.
 	Metric func(context.Context) (Datapoint, error)
 	Events Events
 }
@@ -62,7 +62,7 @@ type Loop struct {
 	target Target
 	opts   Options
 
-	// state and calls are used only by Run.
+	// Only Run uses these.
 	state policyState
 	calls caller
 	size  knownSize
@@ -97,7 +97,6 @@ func (l *Loop) Run(ctx context.Context) {
 	every(ctx, l.opts.Interval, func() bool { l.decideOnce(ctx); return true })
 }
 
-// decideOnce reads the inputs, decides, and applies the decision. It does nothing if the size cannot be read.
 func (l *Loop) decideOnce(ctx context.Context) {
 	mayApply, err := l.readSize(ctx)
 	if err != nil {
@@ -129,19 +128,17 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	l.decided(policy, in, l.apply(ctx, d, mayApply))
 }
 
-// followerIntervals is the number of intervals between two reads of the size by an instance that is not the leader.
-// If all instances of a large group read the size in every interval, AWS would throttle the account.
+// Followers read the size in every tenth interval: if all instances of a large group read it in every interval, AWS
+// would throttle the account.
 const followerIntervals = 10
 
-// knownSize is the last size read and its age in intervals.
 type knownSize struct {
 	current, desired int
 	read             bool
 	age              int
 }
 
-// readSize reads the size. Instances that are not the leader reuse a recent size. mayApply reports whether a decision
-// may be applied.
+// mayApply reports whether a decision may be applied.
 func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
 	s := &l.size
 	mayApply = l.isLeader()
@@ -160,7 +157,7 @@ func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
 	return mayApply, err
 }
 
-// readMetric replaces the trigger's measure by the metric's value, also if that is missing.
+// A missing value replaces the trigger's measure too.
 func (l *Loop) readMetric(ctx context.Context, in Inputs) Inputs {
 	var newest Datapoint
 	_ = l.call(ctx, "reading "+string(l.opts.Policy.Measure), func(ctx context.Context) (err error) { // reported already
@@ -181,7 +178,6 @@ func (l *Loop) readMetric(ctx context.Context, in Inputs) Inputs {
 
 func (l *Loop) isLeader() bool { return l.opts.IsLeader == nil || l.opts.IsLeader() }
 
-// apply applies a decision if this instance is still the leader.
 func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
 	done := Decided{Decision: d}
 	switch {
@@ -199,7 +195,7 @@ func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
 	return done
 }
 
-// call makes a call to the target. A failure remains in the status until the call succeeds.
+// A failure remains in the status until the call succeeds.
 func (l *Loop) call(ctx context.Context, doing string, f func(context.Context) error) error {
 	err := l.calls.do(ctx, doing, f)
 	if failed := l.Status().Failed; err == nil && failed != nil && failed.Doing == doing {
@@ -236,9 +232,9 @@ type Status struct {
 	// Desired is the size that the policy wants, whether applied or not; 0 before the first decision.
 	Inputs         Inputs
 	Desired, Ready int
-	// Decisions contains the last hundred decisions, newest first. Repeated decisions share an entry.
+	// Decisions are the last hundred, newest first. Repeated decisions share an entry.
 	Decisions []Entry
-	// Failed is the last failed call; nil after the call succeeds.
+	// Failed is nil after the call succeeds.
 	Failed *Failed
 }
 
@@ -246,9 +242,9 @@ type Status struct {
 type Entry struct {
 	Decided Decided
 
-	// Inputs are the inputs of the last repetition.
+	// Inputs of the last repetition.
 	Inputs Inputs
-	// Until is the time of the last repetition. Times is the number of repetitions, including the first decision.
+	// Until is the last repetition. Times includes the first decision.
 	Until time.Time
 	Times int
 }
@@ -263,8 +259,7 @@ func (l *Loop) Status() Status {
 	return s
 }
 
-// record stores a decision and reports whether it differs from the previous one. A repeated decision only updates the
-// numbers.
+// A repeated decision only updates the numbers.
 func (s *Status) record(d Decided, in Inputs) (changed bool) {
 	if n := len(s.Decisions); n > 0 {
 		last := &s.Decisions[n-1]

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Measure is the metric of a trigger, as in the option MeasureName. "" means that there is no trigger.
+// Measure is the metric of a trigger, as in the option MeasureName; "" means no trigger.
 type Measure string
 
 // The measures of a trigger.
 const (
-	CPUUtilization    Measure = "CPUUtilization"    // CPU usage in percent
+	CPUUtilization    Measure = "CPUUtilization"    // percent
 	BacklogPerProcess Measure = "BacklogPerProcess" // waiting messages divided by the size
-	OldestMessageAge  Measure = "OldestMessageAge"  // age of the oldest waiting message in seconds
-	BusyShare         Measure = "BusyShare"         // busy delivery slots in percent
+	OldestMessageAge  Measure = "OldestMessageAge"  // of waiting messages, in seconds
+	BusyShare         Measure = "BusyShare"         // delivery slots, in percent
 )
 
 // Statistic is the function that combines the readings of a period.
@@ -33,7 +33,7 @@ type measureInfo struct {
 	measure      Measure
 	unit         string
 	lower, upper float64
-	// shared means that the measure is inversely proportional to the size.
+	// The measure is inversely proportional to the size.
 	shared bool
 }
 
@@ -60,7 +60,7 @@ type Reading struct {
 	Known bool
 }
 
-// of returns a reading. Negative, infinite and NaN values are missing readings.
+// Negative, infinite and NaN values are missing readings.
 func of(v float64) Reading {
 	if !(v >= 0 && v <= math.MaxFloat64) {
 		return Reading{}
@@ -71,8 +71,8 @@ func of(v float64) Reading {
 // Datapoint is the value of a metric over one period, and missing if Samples is 0.
 type Datapoint struct {
 	Value   float64
-	From    time.Time // when the period began
-	Samples int       // number of combined readings
+	From    time.Time // start of the period
+	Samples int       // combined readings
 }
 
 // MarshalJSON encodes a missing reading as null.
@@ -98,18 +98,17 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 
 // Inputs are the inputs of a decision.
 type Inputs struct {
-	// Desired is the last requested size and Ready the number of ready members. Both come from the target.
+	// Both come from the target: the last requested size and the number of ready members.
 	Desired, Ready int
-	// CPU is the usage of all processors in percent.
+	// Of all processors, in percent.
 	CPU Reading
-	// Backlog is the number of waiting messages, not counting those in flight.
+	// Without messages in flight.
 	Backlog Reading
-	// OldestAge is the age of the oldest waiting message in seconds.
+	// In seconds.
 	OldestAge Reading
-	// Busy is the percentage of busy slots.
+	// Percent of the slots.
 	Busy Reading
-	// Slots is the number of concurrent deliveries per process or instance. ServiceTime is the average duration of a
-	// delivery in seconds; 0 if unknown.
+	// Slots are per process or instance. ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64
 	// Reporting is the number of measured instances; 0 means that all measures except the backlog are those of this
@@ -118,9 +117,9 @@ type Inputs struct {
 	Reporting    int
 	Measured     *Reading
 	MeasuredFrom time.Time
-	// HoldScaleIn is the reason why the size must not decrease, or "".
+	// HoldScaleIn is why the size must not decrease.
 	HoldScaleIn string
-	// Hold is the reason to keep the size, such as a deployment in progress, or "".
+	// Hold is why the size must stay, such as a deployment in progress.
 	Hold string
 }
 

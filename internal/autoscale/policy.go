@@ -14,7 +14,7 @@ import (
 // correspond to the options of aws:autoscaling:trigger and aws:autoscaling:asg. The defaults are the same where these
 // suit a worker.
 type Policy struct {
-	// MinSize and MaxSize are 1 to 10000; 0 means 1 and 4.
+	// 1 to 10000; 0 means 1 and 4
 	MinSize, MaxSize int
 	// Cooldown is the minimum time between two changes of size. With tracking, it delays only scale-in. 0 means 360
 	// s; negative means no cooldown.
@@ -26,7 +26,6 @@ type Policy struct {
 	// FromMetric means that the measure is a metric of the group. Each value is its statistic over one period.
 	FromMetric bool
 
-	// Measure selects a trigger; "" selects tracking.
 	Measure Measure
 	// Statistic is Average if "".
 	Statistic Statistic
@@ -37,10 +36,9 @@ type Policy struct {
 	LowerThreshold, UpperThreshold float64
 	// The lower increment is negative and the upper one positive; 0 means -1 and 1.
 	LowerBreachScaleIncrement, UpperBreachScaleIncrement int
-	// Period is the duration over which readings are combined; 0 means 5 min, or BreachDuration if shorter.
+	// Readings are combined over Period; 0 means 5 min, or BreachDuration if shorter.
 	Period time.Duration
-	// EvaluationPeriods is the number of consecutive periods that must breach a threshold; 0 means BreachDuration /
-	// Period.
+	// EvaluationPeriods must breach a threshold in a row; 0 means BreachDuration / Period.
 	EvaluationPeriods int
 	// BreachDuration is Period times EvaluationPeriods; 0 means that product. If the three disagree, the longer time
 	// applies.
@@ -51,8 +49,8 @@ type Policy struct {
 	TargetBusy float64
 	// DrainWithin is the time in which tracking tries to finish the waiting messages; 0 means 60 s.
 	DrainWithin time.Duration
-	// TargetBacklog is the number of messages that may wait per process or instance; 0 means the number that one
-	// finishes within DrainWithin.
+	// TargetBacklog is the number of messages that may wait per process or instance; 0 means as many as one finishes
+	// within DrainWithin.
 	TargetBacklog float64
 	// ScaleOutAfter is how long all readings, at least two, must request a larger size before tracking scales out; 0
 	// means 20 s.
@@ -107,7 +105,6 @@ func (p Policy) Complete() (Policy, error) {
 	return c, errors.Join(errs...)
 }
 
-// complete sets the defaults of zero fields.
 func (p Policy) complete() Policy {
 	p.MinSize = cmp.Or(p.MinSize, 1)
 	p.MaxSize = cmp.Or(p.MaxSize, max(4, p.MinSize))
@@ -148,16 +145,14 @@ func (p Policy) within(least, most int) Policy {
 	return p
 }
 
-// policyState is a policy's state between decisions. The zero value is the initial state.
 type policyState struct {
 	begun   bool
 	desired int
-	// changed is when the size was last observed to change.
+	// The size was last observed to change.
 	changed         time.Time
 	recommendations []recommendation
 	period          period
-	// over and under count consecutive periods above and below the thresholds. value and work are from the last
-	// period.
+	// Consecutive periods above and below the thresholds. value and work are from the last period.
 	over, under int
 	value, work float64
 }
@@ -169,14 +164,14 @@ type Rule string
 const (
 	ruleBounds      Rule = "bounds"    // the size was outside MinSize and MaxSize
 	ruleHeld        Rule = "held"      // [Inputs].Hold is set
-	ruleNotReady    Rule = "not ready" // no process or instance is ready, so more would not help
+	ruleNotReady    Rule = "not ready" // more processes or instances would not help
 	ruleMissing     Rule = "missing"   // a measure is missing
 	ruleOut         Rule = "out"
 	ruleIn          Rule = "in"
-	ruleLimit       Rule = "limit"         // already at MinSize or MaxSize
+	ruleLimit       Rule = "limit"         // at MinSize or MaxSize
 	ruleCooldown    Rule = "cooldown"      // the size has changed recently
 	ruleScaleInHeld Rule = "scale-in held" // the instances' measures do not allow a smaller size
-	ruleNeeded      Rule = "needed"        // a smaller size would be too small for the work in flight
+	ruleNeeded      Rule = "needed"        // for the work in flight
 	ruleIdle        Rule = "idle"          // messages wait, but most slots are free, so more would not help
 	ruleSteady      Rule = "steady"        // no other size was needed for long enough
 )
@@ -184,10 +179,10 @@ const (
 // Decision is the result of applying a policy.
 type Decision struct {
 	At time.Time
-	// From and Desired are equal if the size does not change.
+	// Both are equal if the size does not change.
 	From, Desired int
 	Rule          Rule
-	// Why is the reason, as text for users.
+	// Why is a text for users.
 	Why string
 }
 

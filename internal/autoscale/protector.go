@@ -9,7 +9,7 @@ import (
 // Work is an instance's work in flight.
 type Work struct {
 	InWork  int           // deliveries
-	Longest time.Duration // longest one so far
+	Longest time.Duration // so far
 }
 
 // Protection configures when an instance is protected from scale-in. Short deliveries do not need it, because a drain
@@ -17,15 +17,13 @@ type Work struct {
 type Protection struct {
 	// After is the age from which a delivery protects the instance; 0 means 10 s, negative means immediately.
 	After time.Duration
-	// Linger is how long protection continues after the last such delivery, to reduce the number of calls; 0 means 30
-	// s.
+	// Protection lingers after the last such delivery, to reduce the number of calls; 0 means 30 s.
 	Linger time.Duration
 }
 
-// protectionState is the state between decisions. The zero value is the initial state.
 type protectionState struct {
 	on bool
-	// until is when the protection ends if there are no further long deliveries.
+	// Without further long deliveries, the protection ends then.
 	until time.Time
 }
 
@@ -42,7 +40,6 @@ func (p Protection) Decide(s protectionState, w Work, now time.Time) (next prote
 
 // Guard controls the scale-in protection of this instance.
 type Guard interface {
-	// Protect sets or removes the protection.
 	Protect(ctx context.Context, on bool) error
 }
 
@@ -51,11 +48,11 @@ type Protector struct {
 	Guard      Guard
 	Work       func() Work
 	Protection Protection
-	// Interval is the time between two calls of Work; 0 means 5 s.
+	// Interval between calls of Work; 0 means 5 s.
 	Interval time.Duration
-	// CallTimeout limits each call; 0 means 10 s.
+	// Of each call; 0 means 10 s.
 	CallTimeout time.Duration
-	// Renew is the interval for renewing a protection that expires; 0 means that it does not expire.
+	// Renew is the interval for renewing a protection that expires; 0 if it does not.
 	Renew  time.Duration
 	Events Events
 }
@@ -82,14 +79,13 @@ type protectorRun struct {
 	state     protectionState
 	// on is the last protection set. known is false until a call succeeds.
 	on, known bool
-	// maybeSet means that protection was requested and has not been removed since.
+	// Protection was requested and has not been removed since.
 	maybeSet  bool
-	renewAt   time.Time     // zero if it need not be renewed
-	pause     time.Duration // after the last failed call; 0 after a success
+	renewAt   time.Time     // zero if not needed
+	pause     time.Duration // after the last failed call
 	notBefore time.Time
 }
 
-// update sets or removes the protection as required, unless that is already done or a call has just failed.
 func (p *protectorRun) update(ctx context.Context, now time.Time) {
 	var want bool
 	p.state, want = p.protector.Protection.Decide(p.state, p.protector.Work(), now)

@@ -12,8 +12,7 @@ type Metric struct {
 	Unit  string // "Count" or "Seconds"
 }
 
-// metrics returns the metrics that an Auto Scaling group can track. Unknown values are left out, so that an alarm
-// sees missing data rather than 0.
+// Unknown values are left out, so that an alarm sees missing data rather than 0.
 func metrics(in Inputs, instances int) []Metric {
 	var out []Metric
 	if in.Backlog.Known {
@@ -29,9 +28,9 @@ func metrics(in Inputs, instances int) []Metric {
 type Reporter struct {
 	Load    func() Inputs
 	Publish func(ctx context.Context, metrics []Metric) error
-	// Instances returns the number of instances that share the queue.
+	// Instances that share the queue.
 	Instances func(ctx context.Context) (int, error)
-	// IsLeader reports whether this instance is the leader. Only the leader publishes.
+	// Only the leader publishes.
 	IsLeader func() bool
 	Events   Events
 }

@@ -11,17 +11,16 @@ import (
 type Sample struct {
 	CPU       Reading `json:"cpu"`
 	OldestAge Reading `json:"oldest_age"`
-	// Slots is the number of possible concurrent deliveries, and InWork the number in flight.
+	// Slots are possible deliveries, InWork those in flight.
 	Slots  int `json:"slots"`
 	InWork int `json:"in_flight"`
-	// ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
+	// Average duration of a delivery in seconds; 0 if unknown.
 	ServiceTime float64 `json:"service_time,omitempty"`
-	// Deploying means that a deployment is in progress, and Paused that all queues are paused.
+	// Paused means that all queues are.
 	Deploying bool `json:"deploying,omitempty"`
 	Paused    bool `json:"paused,omitempty"`
 }
 
-// busy returns the percentage of busy slots.
 func (s *Sample) busy() Reading {
 	if s.Slots <= 0 {
 		return Reading{}
@@ -93,8 +92,7 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 	return in
 }
 
-// combine applies a statistic to the readings of a measure. The result is unknown if more readings are missing than
-// known.
+// The result is unknown if more readings are missing than known.
 func combine(all []Sample, m Measure, s Statistic) Reading {
 	var q period
 	for i := range all {
@@ -104,7 +102,6 @@ func combine(all []Sample, m Measure, s Statistic) Reading {
 	return Reading{value, known}
 }
 
-// holdScaleIn returns why the measures do not allow fewer instances, or "".
 func (p Policy) holdScaleIn(in Inputs) string {
 	switch {
 	case !p.Instances:

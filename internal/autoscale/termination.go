@@ -10,29 +10,27 @@ import (
 
 // Hook is the lifecycle hook that delays the instance's termination.
 type Hook interface {
-	// Heartbeat restarts the hook's timeout.
 	Heartbeat(ctx context.Context) error
-	// Complete completes the lifecycle action, so that the group terminates the instance.
+	// Complete lets the group terminate the instance.
 	Complete(ctx context.Context) error
 }
 
 // Termination waits until the group wants to terminate this instance, drains the instance and completes the lifecycle
 // action. Chosen, Hook and Drain are required.
 type Termination struct {
-	// Chosen reports whether the group wants to terminate this instance.
 	Chosen func(ctx context.Context) (bool, error)
 	Hook   Hook
 	// Drain returns when no work is in flight or ctx ends.
 	Drain func(ctx context.Context) error
-	// Poll is the interval between two calls of Chosen; 0 means 5 s.
+	// Poll is the interval between calls of Chosen; 0 means 5 s.
 	Poll   time.Duration
 	Events Events
 }
 
-// heartbeatInterval is half of the shortest heartbeat timeout.
+// Half of the shortest heartbeat timeout.
 const heartbeatInterval = 15 * time.Second
 
-// completionAttempts are made with delays of 1 s, 2 s, 4 s and so on.
+// With delays of 1 s, 2 s, 4 s and so on.
 const completionAttempts = 6
 
 // Run returns if ctx ends while it waits. If ctx ends during the drain, it still completes the lifecycle action.
@@ -47,7 +45,6 @@ func (d *Termination) Run(ctx context.Context) {
 	call(d.Events.Terminated, errors.Join(err, d.complete(ctx)))
 }
 
-// wait waits until this instance is chosen. It returns false if ctx ends first.
 func (d *Termination) wait(ctx context.Context) bool {
 	chosen, calls := false, newCaller(0, d.Events.Failed)
 	every(ctx, cmp.Or(d.Poll, 5*time.Second), func() bool {
@@ -61,14 +58,14 @@ func (d *Termination) wait(ctx context.Context) bool {
 	return chosen && ctx.Err() == nil
 }
 
-// drain calls Drain and sends heartbeats until it returns.
+// Heartbeats continue until Drain returns.
 func (d *Termination) drain(ctx context.Context) error {
 	heartbeats, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() {
 		begun, calls := false, newCaller(0, d.Events.Failed)
 		every(heartbeats, heartbeatInterval, func() bool {
-			if begun { // skips the first tick, because the hook's timeout has just started
+			if begun { // the hook's timeout has just started
 				_ = calls.do(heartbeats, "sending the lifecycle heartbeat", d.Hook.Heartbeat) // reported already
 			}
 			begun = true
@@ -81,7 +78,7 @@ func (d *Termination) drain(ctx context.Context) error {
 	return err
 }
 
-// complete completes the lifecycle action. It retries, without delays once ctx has ended.
+// Retries have no delays once ctx has ended.
 func (d *Termination) complete(ctx context.Context) error {
 	calls := newCaller(0, d.Events.Failed)
 	for attempt := range completionAttempts - 1 {

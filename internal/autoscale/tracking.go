@@ -8,27 +8,26 @@ import (
 )
 
 const (
-	// tolerance is the largest fraction of a process that is rounded down.
+	// The largest fraction of a process that is rounded down.
 	tolerance = 0.1
-	// headroom is the factor by which the size after a scale-in exceeds the required size, to avoid oscillation.
+	// After a scale-in the size exceeds the required size by this factor, to avoid oscillation.
 	headroom = 1.15
 )
 
-// recommendation is the size that a reading asks for.
 type recommendation struct {
 	at time.Time
-	// exact is the size before rounding.
+	// Before rounding.
 	exact float64
 	size  int
-	// idle means that the size is not larger only because most slots are free.
+	// The size is not larger only because most slots are free.
 	idle bool
-	// whole is false if a measure was missing. The size is then a lower bound.
+	// If a measure was missing, the size is a lower bound.
 	whole bool
 	why   string
 }
 
-// track decides by the busy slots and the backlog. It scales out once all recent recommendations are larger, and in to
-// the largest of a longer period, but at most by half.
+// track scales out once all recent recommendations are larger, and in to the largest of a longer period, but at most
+// by half.
 func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	v, ok := p.recommend(in, d.At)
 	if !ok {
@@ -60,13 +59,13 @@ func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decisi
 	case p.cooldownLeft(s, d.At) > 0:
 		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", v.why, p.Cooldown)
 	default:
-		d.Desired = floor // the size is at most halved, because the load may return
+		d.Desired = floor // at most halved, because the load may return
 		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in %v", top.why, p.ScaleInAfter)
 	}
 	return s, d
 }
 
-// recommend returns the size for a reading, or false if nothing is known.
+// recommend returns false if nothing is known.
 func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	busy, busyWhy := p.byBusy(in)
 	backlog, drained, backlogWhy := p.byBacklog(in)
@@ -97,7 +96,7 @@ func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 
 func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance)) }
 
-// byBusy returns the size at which TargetBusy percent of the slots are busy.
+// At this size, TargetBusy percent of the slots are busy.
 func (p Policy) byBusy(in Inputs) (size float64, why string) {
 	if !in.Busy.Known {
 		return 0, "the busy slots are unknown"
@@ -107,7 +106,7 @@ func (p Policy) byBusy(in Inputs) (size float64, why string) {
 		fmt.Sprintf("%.0f %% of the slots of %d are busy, the target is %g %%", share, in.Ready, p.TargetBusy)
 }
 
-// byBacklog returns the size that finishes the waiting messages in time.
+// This size finishes the waiting messages in time.
 func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 	each, eachKnown := p.backlogPerProcess(in)
 	switch {
@@ -122,9 +121,8 @@ func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 		each)
 }
 
-// backlogPerProcess returns how many messages may wait per process. That is TargetBacklog, or else the number of
-// messages that a process finishes within DrainWithin, at least one per slot. known is false if the slots or the
-// service time are unknown.
+// Per process, TargetBacklog messages may wait, or as many as it finishes within DrainWithin, at least one per slot.
+// known is false if the slots or the service time are unknown.
 func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	if p.TargetBacklog > 0 {
 		return p.TargetBacklog, true
@@ -136,8 +134,7 @@ func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 
-// appendRecent appends v. It drops the recommendations before a gap, and those older than ScaleInAfter except the
-// latest of them.
+// Recommendations before a gap are dropped, and those older than ScaleInAfter except the latest.
 func (p Policy) appendRecent(recommendations []recommendation, v recommendation) []recommendation {
 	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > p.ScaleInAfter/2 {
 		recommendations = nil
@@ -149,7 +146,7 @@ func (p Policy) appendRecent(recommendations []recommendation, v recommendation)
 	return append(slices.Clone(recommendations[first:]), v)
 }
 
-// leastRecent returns the smallest recommendation within ScaleOutAfter. ok is false if there are fewer than two.
+// ok is false if there are fewer than two within ScaleOutAfter.
 func (p Policy) leastRecent(recommendations []recommendation) (least recommendation, ok bool) {
 	last := len(recommendations) - 1
 	least = recommendations[last]
@@ -164,7 +161,7 @@ func (p Policy) leastRecent(recommendations []recommendation) (least recommendat
 	return least, last >= 1
 }
 
-// scaleOut increases the size. It at most doubles the size, or adds four if that is more.
+// The size at most doubles, or grows by four if that is more.
 func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	if d.From == p.MaxSize {
 		d.Rule, d.Why = ruleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
@@ -176,8 +173,7 @@ func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	return d
 }
 
-// mostRecent returns the largest recommendation within ScaleInAfter. covered reports whether whole recommendations
-// cover all of that time without a large gap.
+// covered reports whether whole recommendations cover all of ScaleInAfter without a large gap.
 func (p Policy) mostRecent(recommendations []recommendation, now time.Time) (most recommendation, covered bool) {
 	var seen time.Time
 	for _, v := range recommendations {

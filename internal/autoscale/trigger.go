@@ -10,7 +10,7 @@ type period struct {
 	known, missing int
 	sum            float64
 	least, most    float64
-	// work is the maximum work in flight, expressed as the number of processes whose slots are all busy.
+	// Maximum work in flight, as the number of processes whose slots are all busy.
 	work float64
 }
 
@@ -33,7 +33,7 @@ func (q period) add(r Reading, work float64, now time.Time) period {
 	return q
 }
 
-// value returns the statistic of the readings, or false if more readings are missing than known.
+// value fails if more readings are missing than known.
 func (q period) value(s Statistic) (float64, bool) {
 	if q.known == 0 || q.missing > q.known {
 		return 0, false
@@ -71,8 +71,7 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 	return s, d
 }
 
-// observe adds a reading, and evaluates the period if it is complete. A gap of more than Period discards the period
-// and the counts of consecutive breaches.
+// A gap of more than Period discards the period and the counts of consecutive breaches.
 func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	if p.FromMetric {
 		return p.observePeriod(s, in)
@@ -89,8 +88,8 @@ func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	return p.closePeriod(s, now)
 }
 
-// observePeriod counts the value of a period once, unless the period began before the last change of size. A missing
-// value in between resets the counts of breaches.
+// A period that began before the last change of size does not count. A missing value in between resets the counts of
+// breaches.
 func (p Policy) observePeriod(s policyState, in Inputs) policyState {
 	s.period.work = max(s.period.work, in.busyProcesses())
 	elapsed := in.MeasuredFrom.Sub(s.period.begun)
@@ -104,8 +103,7 @@ func (p Policy) observePeriod(s policyState, in Inputs) policyState {
 	return p.closePeriod(s, in.MeasuredFrom)
 }
 
-// closePeriod counts the period as a breach if it is one, and starts the next period. A period without a breach
-// resets both counts.
+// A period without a breach resets both counts.
 func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	value, ok := s.period.value(p.Statistic)
 	s.work = s.period.work
@@ -122,7 +120,7 @@ func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	return s
 }
 
-// breach decides after a threshold was breached for long enough. by is the configured increment, negative to scale in.
+// A threshold was breached for long enough. by is the configured increment, negative to scale in.
 func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string) Decision {
 	next := min(max(d.From+by, p.MinSize), p.MaxSize)
 	d.Why = why
@@ -157,17 +155,15 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	return d
 }
 
-// over reports whether the current measure is above the midpoint of the thresholds. Unlike the last period's value,
-// it is not affected by a past spike.
+// Unlike the last period's value, the current measure is not affected by a past spike.
 func (p Policy) over(in Inputs) bool {
 	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
 }
 
-// idle reports whether most slots are free. Messages that wait nevertheless are held back by their message group, a
-// limit or the queue itself.
+// If most slots are free, waiting messages are held back by their message group, a limit or the queue itself.
 func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
 
-// busyProcesses returns the work in flight as the number of processes whose slots are all busy, or 0 if unknown.
+// busyProcesses is 0 if unknown.
 func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
 
 func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {

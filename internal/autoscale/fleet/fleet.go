@@ -16,7 +16,7 @@ type Fleet struct {
 	opts     Options
 	self     *member         // nil in an ECS task
 	tasks    *serviceTasks   // nil outside of ECS
-	metrics  *aws.CloudWatch // nil unless this process publishes the load or reads the group's metric
+	metrics  *aws.CloudWatch // nil unless needed to publish the load or read the group's metric
 	reporter *autoscale.Reporter
 }
 
@@ -82,7 +82,7 @@ func (f *Fleet) Target() autoscale.Target {
 	return &sizedGroup{Group: f.self.service.Group(f.opts.Group), self: f.self}
 }
 
-// metricDelay is the time after a period until its value counts. Amazon EC2 publishes readings a little later.
+// Amazon EC2 publishes readings a little after their period.
 const metricDelay = 2 * time.Minute
 
 // CPUMetric returns a function that reads the group's CPU utilization from CloudWatch, with the policy's statistic and
@@ -119,7 +119,7 @@ func statistic(d *aws.Datum, s autoscale.Statistic) float64 {
 
 // Members is the last known state of an Auto Scaling group.
 type Members struct {
-	// Group is the group's name and Self is this instance's ID. Both are "" if unknown.
+	// Both are "" if unknown.
 	Group, Self string
 	Instances   []aws.GroupInstance
 	At          time.Time
@@ -192,15 +192,14 @@ func (f *Fleet) Problem() string {
 	return f.self.problem()
 }
 
-// serviceTasks counts the tasks of an ECS service. It is not safe for concurrent use.
 type serviceTasks struct {
 	connection *aws.Options
 	api        *aws.ECS        // nil if unknown
 	service    *aws.ECSService // nil if unknown or absent
-	none       bool            // the task belongs to no service
+	none       bool            // no service has this task
 }
 
-// count returns the number of running tasks of the service, or 1 if there is no service.
+// Without a service, the number is 1.
 func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	if t.service == nil && !t.none {
 		api, task, err := openService(ctx, t.connection)
@@ -219,7 +218,7 @@ func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	return running, err
 }
 
-// sizedGroup is an autoscale.Target with the group's own limits. It is not safe for concurrent use.
+// sizedGroup has the group's own limits. It is not safe for concurrent use.
 type sizedGroup struct {
 	*aws.Group
 	self        *member
@@ -235,5 +234,4 @@ func (g *sizedGroup) Size(ctx context.Context) (current, desired int, err error)
 	return s.InService(), s.Desired, err
 }
 
-// Bounds returns the group's limits as of the last call of Size.
 func (g *sizedGroup) Bounds() (least, most int) { return g.least, g.most }

@@ -16,15 +16,14 @@ import (
 )
 
 const (
-	// findInterval is the delay between attempts to find this instance and its group.
 	findInterval = time.Minute
-	// metadataTries limits these attempts, because outside EC2 the metadata service never responds.
+	// Outside EC2 the metadata service never responds.
 	metadataTries = 3
 )
 
 // Options configure a [Fleet]. Work, Drain, Load, IsLeader and Log are required.
 type Options struct {
-	// Region is the group's region; "" means the environment's, the profile's or the instance's.
+	// Region of the group; "" means the environment's, the profile's or the instance's.
 	Region string
 	// Group is the Auto Scaling group to resize; Cluster and Service identify the ECS service to resize. If all are
 	// "", this process finds its own group or service, and publishes the load to Namespace.
@@ -32,48 +31,44 @@ type Options struct {
 	Work                               func() autoscale.Work
 	// Unprotected turns off scale-in protection.
 	Unprotected bool
-	// CPUMetric allows Group's metric to be read: [Fleet.CPUMetric].
+	// CPUMetric allows [Fleet.CPUMetric] to read Group's metric.
 	CPUMetric bool
-	// Drain waits for the work in flight, without starting more.
-	Drain func(context.Context) error
-	// Load returns the load to publish.
-	Load func() autoscale.Inputs
-	// IsLeader reports whether this instance sets the size or publishes the load.
+	Drain     func(context.Context) error
+	// Load to publish.
+	Load     func() autoscale.Inputs
 	IsLeader func() bool
 	Log      *slog.Logger
 	LogSDK   func(level slog.Level, text string)
 	// Protected is called with the initial state and after every change.
 	Protected func(on bool)
-	// Timing is set only by tests.
+	// For tests.
 	Timing Timing
 }
 
 // Timing contains durations; 0 means the default.
 type Timing struct {
 	// ProtectAfter is the age from which a delivery protects the instance; negative means immediately. Look is the
-	// interval for checking the work in flight, and Poll the interval for checking whether the group terminates this
-	// instance.
+	// interval of checks of the work in flight, Poll of checks whether the group terminates this instance.
 	ProtectAfter, Look, Poll time.Duration
 }
 
 type member struct {
 	opts    Options
 	service *aws.AutoScaling
-	looked  chan struct{} // closed after the first attempt to find the group
-	// run is canceled to end the protection and the wait for termination. released is closed after everything else
-	// has stopped.
+	looked  chan struct{} // after the first attempt to find the group
+	// Canceling run ends the protection and the wait for termination. released is closed after everything else has
+	// stopped.
 	run      context.Context
 	stop     context.CancelFunc
 	released chan struct{}
-	// terminating is set when the group terminates this instance. completed is closed after the lifecycle action is
-	// completed.
+	// The group terminates this instance. completed is closed after the lifecycle action.
 	terminating atomic.Bool
 	completed   chan struct{}
 	all         sync.WaitGroup
 
 	mu      sync.Mutex
 	group   *aws.Group // nil if unknown or absent
-	why     error      // why the group or the instance is unknown
+	why     error      // the group or the instance is unknown
 	settled bool       // no further attempts are needed
 	members Members
 }
@@ -85,8 +80,7 @@ func newMember(opts Options, service *aws.AutoScaling) *member {
 	return m
 }
 
-// start finds the instance and its group in the background. From then on, it protects the instance during long
-// deliveries and drains it before its termination.
+// Once found, the instance is protected during long deliveries and drained before its termination.
 func (m *member) start() {
 	m.all.Go(func() {
 		tick := time.NewTicker(findInterval)
@@ -122,15 +116,14 @@ type identity struct {
 	machine *aws.Instance
 	id      string
 	group   *aws.Group
-	hook    string // "" if the group has none
+	hook    string // may be ""
 }
 
-// notAMember is an error that ends the attempts to find a group.
 type notAMember struct{ error }
 
 func (e notAMember) Unwrap() error { return e.error }
 
-// find returns this instance and its group. The error is notAMember if the instance is in no group.
+// The error is notAMember if the instance is in no group.
 func (m *member) find(ctx context.Context, try int) (self identity, err error) {
 	if !aws.MayBeInstance() {
 		return self, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
@@ -172,7 +165,7 @@ func final(err error) error {
 	return err
 }
 
-// keep stores the result of find. isNew reports whether err differs from the previous error.
+// isNew means that err differs from the previous error.
 func (m *member) keep(self identity, err error) (settled, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +190,6 @@ func (m *member) logFound(self identity, err error, settled, isNew bool) {
 	}
 }
 
-// protectAndDrain protects the instance during long deliveries, and drains it before its termination.
 func (m *member) protectAndDrain(self identity) {
 	one, timing := self.group.Member(self.id, self.hook), m.opts.Timing
 	events := autoscale.LogEvents(m.opts.Log, "instances")
@@ -220,7 +212,7 @@ func (m *member) protectAndDrain(self identity) {
 	m.all.Go(func() { termination.Run(m.run); close(m.completed) })
 }
 
-// drain drains this process, and returns after everything has stopped except the connection to the group.
+// drain returns after everything has stopped except the connection to the group.
 func (m *member) drain(ctx context.Context) error {
 	m.terminating.Store(true)
 	err := m.opts.Drain(ctx)
@@ -231,8 +223,7 @@ func (m *member) drain(ctx context.Context) error {
 	return err
 }
 
-// leave completes a pending lifecycle action and removes the protection. It must be called after everything else has
-// stopped.
+// leave must be called after everything else has stopped.
 func (m *member) leave(ctx context.Context) {
 	close(m.released)
 	if m.terminating.Load() {
@@ -245,7 +236,7 @@ func (m *member) leave(ctx context.Context) {
 	m.all.Wait()
 }
 
-// count returns the number of instances in service, or 1 outside of a group.
+// Outside of a group, the number is 1.
 func (m *member) count(ctx context.Context) (int, error) {
 	m.mu.Lock()
 	group := m.group
@@ -273,7 +264,7 @@ func (m *member) setMembers(group string, s aws.GroupState) {
 	m.members.At = time.Now()
 }
 
-// withProtection returns events that also report protection changes to protected, starting with false.
+// protected is also called, first with false.
 func withProtection(events autoscale.Events, protected func(on bool)) autoscale.Events {
 	if protected == nil {
 		return events

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// metadataVariable is set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata
-	// endpoint version 4".
+	// Set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
 	metadataVariable = "ECS_CONTAINER_METADATA_URI_V4"
 	metadataTimeout  = 2 * time.Second
 	// Kubernetes sets this variable in every container. The cluster manages the group of its nodes. Source:
@@ -24,9 +23,8 @@ const (
 
 // Place is the group or service that this process belongs to. The zero value is a process on its own.
 type Place struct {
-	// Group is the Auto Scaling group, or "".
-	Group string
-	// Cluster and Service identify the ECS service, or are "".
+	// May be "".
+	Group            string
 	Cluster, Service string
 	// ScaledBy is the service or policy that already controls the number of instances, or "".
 	ScaledBy string
@@ -93,7 +91,7 @@ func findService(ctx context.Context, connection *aws.Options) (p Place, err err
 	return p, err
 }
 
-// openService finds the service of this task and returns a client for it. The client is nil if there is no service.
+// The client is nil if there is no service.
 func openService(ctx context.Context, connection *aws.Options) (*aws.ECS, aws.TaskPlace, error) {
 	asking, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()

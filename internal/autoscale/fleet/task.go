@@ -11,11 +11,10 @@ import (
 	"tendril/internal/aws"
 )
 
-// agentVariable is set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection
-// endpoint".
+// Set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection endpoint".
 const agentVariable = "ECS_AGENT_URI"
 
-// agentTimeout can be short because the agent is local.
+// The agent is local.
 const agentTimeout = 3 * time.Second
 
 // InTask reports whether this process runs in an ECS task.

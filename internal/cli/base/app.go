@@ -73,7 +73,7 @@ func optionsFor(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) 
 	return opts, err
 }
 
-// upOptions determines the app to run.
+// A command, a bundle or a target determines the app.
 func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
 	opts := environment.Options{Bundle: b, Command: command}
 	if len(command) > 0 || b != nil && len(b.Processes) > 0 {
@@ -115,8 +115,7 @@ func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for a local one")
 }
 
-// withDefault adds the process that Elastic Beanstalk's platform would run without a Procfile, and prints a notice.
-// If there is no such default, it returns b.
+// The notice is printed only if Elastic Beanstalk's platform has a default.
 func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	if b == nil || b.Default == nil {
 		return b

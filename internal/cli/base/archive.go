@@ -37,9 +37,9 @@ func IsArchive(path string) bool {
 	return err == nil && archive
 }
 
-// OpenApp opens the app's folder or archive. An archive is unpacked to the data directory of the environment that runs
-// it, which keeps the newest ones; an archive without a bundle is removed again. Unless called is "", the environment
-// has that name instead of the archive's.
+// OpenApp opens the app's folder or archive. An archive is unpacked to the data directory of the environment that
+// runs it, which keeps the newest ones; an archive without a bundle is removed again. Unless called is "", the
+// environment has that name instead of the archive's.
 func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
@@ -75,7 +75,6 @@ func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, e
 	return b, nil
 }
 
-// unpackApp unpacks an archive to a data directory and opens its bundle.
 func unpackApp(c *CLI, dataDir, path, called string) (*bundle.Bundle, error) {
 	dir, err := bundle.UnpackVersion(dataDir, path, time.Now())
 	if err != nil {
@@ -115,7 +114,7 @@ func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	return OpenBundle(dir)
 }
 
-// renaming is a writer that replaces the name of a folder. The name must not be split across writes.
+// renaming replaces the name of a folder, which must not be split across writes.
 type renaming struct {
 	w        io.Writer
 	from, to []byte

@@ -57,12 +57,13 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if err != nil {
 		here = ""
 	}
-	// An environment with a data directory elsewhere must be named: it would make the choice ambiguous, or a surprise.
+	// An environment with a data directory elsewhere must be named: it would make the choice ambiguous, or a
+	// surprise.
 	running := slices.DeleteFunc(api.Running(api.DataDirectories(state)), func(f api.Found) bool {
 		return !Within(f.DataDir, state)
 	})
 	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
-		// No environment is running, so use the name in the settings of the working directory, if they are valid.
+		// The settings of the working directory may name the environment, if they are valid.
 		if b, err := OpenBundle("."); err == nil {
 			if ofFolder, err := c.LoadSettings(cmd, b); err == nil {
 				cfg = ofFolder
@@ -98,9 +99,8 @@ func chooseNamed(name string, dirs []string) (string, error) {
 	return "", NotFoundf("environment %q not found", name).Hint(hint)
 }
 
-// chooseRunning returns the data directory of the environment named in the settings, whether it is running or not;
-// else that of the environment running from here or the closest parent folder; else that of the only one running. If
-// none is running, it returns the settings' directory.
+// The environment named in the settings comes first, running or not; then the one running from here or the closest
+// parent folder; then the only one running. If none is running, the settings' directory is used.
 func chooseRunning(cfg *config.Config, here string, running []api.Found) (string, error) {
 	if cfg.IsSet("name") {
 		if i := slices.IndexFunc(running, func(f api.Found) bool { return f.Environment == cfg.Name }); i >= 0 {
@@ -141,8 +141,7 @@ func chooseHint(choices []api.Found) string {
 	return "name one with -e, such as -e " + choices[0].Environment
 }
 
-// deepestContaining returns the environments running from here or from the closest parent folder. There may be
-// several, under different names.
+// Several environments may run from one folder, under different names.
 func deepestContaining(here string, running []api.Found) (containing []api.Found) {
 	for _, f := range running {
 		switch {

@@ -26,17 +26,17 @@ type CLI struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Args     []string // without the program name
-	// Environ is the environment as NAME=value.
+	// Environ has the form NAME=value.
 	Environ []string
-	// Tty is true if Out is a terminal, and TtyIn if In is one.
+	// Whether Out and In are terminals.
 	Tty, TtyIn bool
 	// Free maps options to free addresses and ports; see [environment.Options.FreePorts].
 	Free    map[string]string
 	warned  []yamlfile.Problem // by NewWarnings
 	buffers []*lineBuffer
-	// direct is Out and Err without the buffers.
+	// Out and Err without the buffers.
 	direct [2]io.Writer
-	// closers are called in reverse order at the end of the command.
+	// Called in reverse order at the end of the command.
 	closers []func()
 }
 

@@ -27,7 +27,6 @@ func completeOption(cmd *cobra.Command, o *config.Option) {
 	case strings.HasPrefix(o.Allowed(), "a path of a file"):
 		directive = cobra.ShellCompDirectiveDefault
 	}
-	// The only possible error is an unknown flag.
 	_ = cmd.RegisterFlagCompletionFunc(o.Name, cobra.FixedCompletions(valuesOf(o), directive))
 }
 

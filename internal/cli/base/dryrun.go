@@ -8,10 +8,9 @@ import (
 )
 
 const (
-	// DryRunFlag is the flag that makes a command print its steps instead of executing them.
+	// DryRunFlag makes a command print its steps instead of executing them.
 	DryRunFlag = "dry-run"
-	// Unchanged is the last line of a dry run.
-	Unchanged = "nothing was changed: --dry-run"
+	Unchanged  = "nothing was changed: --dry-run"
 )
 
 // Plan is a change that is ready to be executed.

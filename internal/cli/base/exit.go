@@ -21,11 +21,11 @@ import (
 const (
 	ExitOK          = 0
 	ExitFailed      = 1
-	ExitUsage       = 2 // invalid arguments or settings
-	ExitLate        = 3 // drain timed out and released messages
-	ExitUnreachable = 4 // queue unreachable, or access denied
-	exitApp         = 5 // app never became ready, or failed too often
-	ExitNotFound    = 6 // no such queue, function, message or running environment
+	ExitUsage       = 2 // arguments or settings
+	ExitLate        = 3 // the drain timed out and released messages
+	ExitUnreachable = 4 // or access denied
+	exitApp         = 5 // never ready, or failed too often
+	ExitNotFound    = 6 // queue, function, message or running environment
 	ExitConflict    = 7 // port or data directory in use
 	ExitSignal      = 128
 )
@@ -37,7 +37,7 @@ type ExitError struct {
 	Hints []string
 }
 
-// errReaderGone ends a command without a message, as SIGPIPE would.
+// The command ends without a message, as with SIGPIPE.
 var errReaderGone = &ExitError{Code: ExitSignal + int(syscall.SIGPIPE),
 	err: errors.New("output closed by its reader")}
 
@@ -160,7 +160,7 @@ func NoticesOf(err error) (all []Notice) {
 
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSuffix(line, "\n")
-		hint, indented := strings.CutPrefix(line, "  ") // a hint, as printed by errors about files
+		hint, indented := strings.CutPrefix(line, "  ") // as printed by errors about files
 		if indented && len(all) > 0 {
 			all[len(all)-1].Hints = append(all[len(all)-1].Hints, hint)
 			continue
@@ -187,11 +187,11 @@ func PrintError(w io.Writer, err error) {
 	}
 }
 
-// adviceInText matches where an error's text turns into advice. Other packages write such texts.
+// Texts of other packages turn into advice here.
 var adviceInText = regexp.MustCompile(`(?:; (?:or )?(?:stop|choose|type|name|write|use|give|remove|set|start|run|add|` +
 	`correct) |: (?:write one|name the folder|stop that|install it|use an?)[ ,])`)
 
-// cutAdvice splits an error text into problem and advice; the advice may be "".
+// The advice may be "".
 func cutAdvice(text string) (wrong, advice string) {
 	at := adviceInText.FindStringIndex(text)
 	if at == nil {

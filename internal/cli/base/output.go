@@ -22,13 +22,11 @@ import (
 type Format string
 
 const (
-	// AsTable selects text for human readers.
 	AsTable Format = "table"
-	// AsJSON selects JSON.
-	AsJSON Format = "json"
-	// AsYAML selects YAML, with the same names as in JSON.
+	AsJSON  Format = "json"
+	// AsYAML has the same names as JSON.
 	AsYAML Format = "yaml"
-	// AsName selects one identifier per line.
+	// AsName prints one identifier per line.
 	AsName Format = "name"
 )
 
@@ -61,7 +59,6 @@ func AddOutput(cmd *cobra.Command) *Format {
 	return &f
 }
 
-// formatOf returns the value of -o; AsTable if the command has no such flag.
 func formatOf(cmd *cobra.Command) Format {
 	if flag := cmd.Flags().Lookup(OutputFlag); flag != nil {
 		if f, ok := flag.Value.(*Format); ok {
@@ -71,7 +68,6 @@ func formatOf(cmd *cobra.Command) Format {
 	return AsTable
 }
 
-// view prints a value as text and lists the identifiers in it.
 type view[T any] struct {
 	show  func(T) error
 	names func(T) []string
@@ -343,7 +339,7 @@ type List[T any] struct {
 	Heading []string
 	Row     func(*T) []string
 	Name    func(*T) string
-	// Empty, if set, is printed to standard error instead of an empty table.
+	// Empty is printed to standard error instead of an empty table.
 	Empty string
 }
 

@@ -16,7 +16,7 @@ import (
 
 // OutliveReader makes writes to a closed pipe return an error instead of killing the process.
 func OutliveReader() {
-	// Do not ignore the signal, because child processes would inherit that.
+	// Child processes would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
@@ -55,26 +55,24 @@ func reportPlain(w io.Writer, lines int) {
 const (
 	lineBufferDelay = 20 * time.Millisecond
 	lineBufferSize  = 32 << 10
-	// lineBufferMost holds some 14,000 lines: over a second at ten thousand lines per second, minutes at default
-	// verbosity.
+	// Some 14,000 lines: over a second at ten thousand lines per second, minutes at default verbosity.
 	lineBufferMost = 4 << 20
-	// lineBufferPatience limits how long to wait for readers at exit.
+	// For readers at exit.
 	lineBufferPatience = time.Second
 )
 
-// lineBuffer batches log lines, to save system calls, and writes them in a goroutine. A line waits at most delay.
-// Write never blocks: lines beyond lineBufferMost are dropped, and their number is reported once the reader
-// continues.
+// lineBuffer batches log lines, to save system calls. A line waits at most delay. Write never blocks: lines beyond
+// lineBufferMost are dropped, and their number is reported once the reader continues.
 type lineBuffer struct {
 	w      io.Writer
 	delay  time.Duration
 	report func(w io.Writer, lines int)
 
 	mu      sync.Mutex
-	full    [][]byte // full batches, older than lines
+	full    [][]byte // older than lines
 	lines   []byte
 	spare   []byte
-	held    int // bytes held, including the batch being written
+	held    int // bytes, including the batch being written
 	left    int // dropped lines that have not been reported
 	due     bool
 	writing bool
@@ -86,11 +84,11 @@ func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, li
 	return &lineBuffer{w: w, delay: delay, report: report}
 }
 
-// Write appends whole lines to the buffer. It never fails or blocks.
+// Write never fails or blocks.
 func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// After the first dropped line, drop all lines until write has reported the gap, so that there is only one gap.
+	// After the first dropped line, drop all lines until write has reported the gap, so that there is only one.
 	if b.left > 0 || b.held > 0 && b.held+len(lines) > lineBufferMost {
 		b.left += bytes.Count(lines, []byte("\n"))
 		return len(lines), nil
@@ -109,7 +107,7 @@ func (b *lineBuffer) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// add appends lines. The caller holds mu.
+// The caller holds mu.
 func (b *lineBuffer) add(lines []byte) {
 	b.lines = append(b.lines, lines...)
 	b.held += len(lines)
@@ -126,7 +124,7 @@ func (b *lineBuffer) timedFlush() {
 	b.flush(true)
 }
 
-// flush starts writing full batches, and the partial one too if all is true. The caller holds mu.
+// The partial batch is written too if all is true. The caller holds mu.
 func (b *lineBuffer) flush(all bool) {
 	b.due = b.due || all
 	if !b.writing {
@@ -161,7 +159,7 @@ func (b *lineBuffer) write() {
 	}
 }
 
-// next returns the next batch to write, or nil. The caller holds mu.
+// The caller holds mu.
 func (b *lineBuffer) next() (portion []byte) {
 	switch {
 	case len(b.full) > 0:
@@ -174,7 +172,7 @@ func (b *lineBuffer) next() (portion []byte) {
 	return portion
 }
 
-// reportLeftOut appends a line with the number of dropped lines. The caller holds mu.
+// The caller holds mu.
 func (b *lineBuffer) reportLeftOut() {
 	var line bytes.Buffer
 	b.report(&line, b.left)
@@ -183,8 +181,7 @@ func (b *lineBuffer) reportLeftOut() {
 	b.add(line.Bytes())
 }
 
-// Close flushes the buffer; later writes are immediate. The returned channel is closed once everything has been
-// written.
+// Later writes are immediate. The channel is closed once everything has been written.
 func (b *lineBuffer) Close() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// FewSettings is the largest number of options that the help lists with a command's own flags; more options are
-	// grouped by topic.
+	// The help lists up to FewSettings options with a command's own flags; more are grouped by topic.
 	FewSettings = 3
 	// HelpAll is the flag that shows all options in the help.
 	HelpAll = "help-all"

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// styled returns a writer to standard output that permits colours; nil if colours are off.
+// styled returns nil if colours are off.
 func styled(c *CLI) io.Writer {
 	// Other writers, such as renaming, escape everything.
 	if w, ok := c.Out.(*terminal.Writer); ok && c.Color() {
@@ -67,13 +67,12 @@ func printStyled(w io.Writer, rows [][]string) error {
 	return nil
 }
 
-// isHeading reports whether a row is a heading. Other first rows start with a lower-case name.
+// Other first rows start with a lower-case name.
 func isHeading(row []string) bool {
 	return len(row) > 0 && row[0] == strings.ToUpper(row[0]) && row[0] != ""
 }
 
-// stateStyle returns the colour of a cell in a column of states. Other columns are not coloured, because they may
-// contain external text.
+// Only columns of states have colours, because others may contain external text.
 func stateStyle(column, text string) Style {
 	switch column {
 	case "STATE", "HEALTH", "READY", "OUTCOME", "NOTE", "STATUS":
@@ -115,18 +114,12 @@ func ReadyStyle(st *api.Status) Style {
 type Style string
 
 const (
-	// PlainText is unstyled.
 	PlainText Style = ""
-	// Bold is the style of names.
-	Bold Style = "1"
-	// Faint is the style of headings.
-	Faint Style = "2"
-	// Red is the colour of failures.
-	Red Style = "31"
-	// Green is the colour of healthy states.
-	Green Style = "32"
-	// Yellow is the colour of paused and uncertain states.
-	Yellow Style = "33"
+	Bold      Style = "1"
+	Faint     Style = "2"
+	Red       Style = "31"
+	Green     Style = "32"
+	Yellow    Style = "33"
 
 	cyan Style = "36"
 )

@@ -23,7 +23,7 @@ type ScreenTerminal struct {
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	LeaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
-	frameBegin  = "\x1b[?2026h\x1b[H" // begins a synchronized update
+	frameBegin  = "\x1b[?2026h\x1b[H" // synchronized update
 	clearLine   = "\x1b[2K"
 	frameEnd    = "\x1b[?2026l"
 )
@@ -67,7 +67,7 @@ func (s *ScreenTerminal) Draw(lines []string) error {
 		if i > 0 {
 			frame.WriteString("\r\n")
 		}
-		frame.WriteString(clearLine + l) // clear first: clearing after a full line would erase its last character
+		frame.WriteString(clearLine + l) // clearing after a full line would erase its last character
 	}
 	frame.WriteString(frameEnd)
 	_, err := io.WriteString(s.Out, frame.String())

@@ -132,7 +132,6 @@ func Explained(err error) error {
 	return err
 }
 
-// refusedHint returns a hint for a message that SQS rejected, or "".
 func refusedHint(code, message string) string {
 	switch {
 	case code == queue.CodeMissingRequiredParameter && strings.Contains(message, "MessageBody"):

@@ -87,7 +87,7 @@ func (w *watch) print(ctx context.Context) error {
 	}
 }
 
-// take runs the command and returns its output, including standard error, as lines.
+// The output includes standard error.
 func (w *watch) take() ([]string, error) {
 	var text bytes.Buffer
 	out, talk := w.cli.Out, w.cli.Err
@@ -99,8 +99,7 @@ func (w *watch) take() ([]string, error) {
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n"), err
 }
 
-// draw repeats the command and replaces its output on the screen, until a key or a signal ends it. After a first
-// success, errors do not clear the last output.
+// After a first success, errors do not clear the last output.
 func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	lines, err := w.take()
 	if err != nil {
@@ -152,11 +151,10 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 type watchFrame struct {
 	lines  []string
 	at     time.Time
-	lost   string // error of the last attempt, or ""
+	lost   string // of the last attempt
 	scroll int
 }
 
-// visible returns the lines that fit on the screen, and a footer with the time and the keys.
 func (f *watchFrame) visible(width, height int) []string {
 	room := max(height-1, 0)
 	f.scroll = max(min(f.scroll, len(f.lines)-room), 0)

@@ -34,11 +34,10 @@ type appPage struct {
 	Lines     []eventlog.Line
 	// Target is set if the app is not managed by tendril.
 	Target string
-	// Everywhere is true if a restart of the app restarts it on all instances.
+	// A restart of the app restarts it on all instances.
 	Everywhere bool
 }
 
-// appInstance is the app on one instance.
 type appInstance struct {
 	*api.KnownInstance
 	api.Status
@@ -74,12 +73,12 @@ func (v *visit) app() (any, error) {
 	}
 	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Line, error) { return lastLines(ctx, c, names) })
 	page.Lines = api.NewestLines(answers, shownLines)
-	slices.Reverse(page.Lines) // they read from top to bottom
+	slices.Reverse(page.Lines) // read from top to bottom
 	page.Everywhere = v.deploysEverywhere()
 	return page, err
 }
 
-// lastLines returns the last lines of processes, newest first.
+// Newest first.
 func lastLines(ctx context.Context, c *api.Client, names []string) (all []eventlog.Line, err error) {
 	seen := map[int64]bool{} // a process's log lines include those of its replicas
 	for _, name := range names[:min(len(names), shownProcesses)] {
@@ -98,7 +97,7 @@ func lastLines(ctx context.Context, c *api.Client, names []string) (all []eventl
 	return all, nil
 }
 
-// processState returns a process's state in one word. Running processes that are not ready have their own word.
+// Running processes that are not ready have a word of their own.
 func processState(p api.Process) string {
 	switch {
 	case p.State == "running" && !p.Ready:

@@ -14,14 +14,13 @@ import (
 //go:embed static third_party
 var files embed.FS
 
-// asset is a file whose path contains its content hash, so that browsers can cache it forever.
+// The path contains the content hash, so that browsers can cache the file forever.
 type asset struct {
 	name, path, kind string
 	content          []byte
 }
 
-// assets are the script, the styles and the icon. The parts of the script are concatenated in dependency order; see
-// the package documentation.
+// The parts of the script are concatenated in dependency order; see the package documentation.
 var assets = sync.OnceValue(func() []*asset {
 	return []*asset{
 		newAsset("app", ".js", "text/javascript; charset=utf-8", "third_party/htmx/htmx.min.js",

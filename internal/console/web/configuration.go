@@ -24,20 +24,18 @@ var configurationActs = []act{{"/configuration/save", saveConfiguration}}
 
 type configurationPage struct {
 	api.Configuration
-	Off     string // why there are no settings, or ""
+	Off     string // why there are no settings
 	Match   string
 	Changed bool
 	Tabs    []choice
-	// Sections are the blocks of Elastic Beanstalk's configuration page, the topics of the other options, and the
-	// queues.
+	// The blocks of Elastic Beanstalk's configuration page, the topics of the other options, and the queues.
 	Sections []settingsSection
-	// Version hashes the form's contents, to detect a form older than the settings.
+	// Hash of the form's contents, to detect a form older than the settings.
 	Version string
-	// ReadOnly explains why nothing can be changed here, and Note is the result of submitting the form; both may be
-	// "".
+	// ReadOnly explains why nothing can be changed here. Note is the result of submitting the form.
 	ReadOnly, Note string
-	Problems       []api.Detail // problems that do not belong to a displayed field
-	// Preview is the effect of the change in Fields and Unset; nil for the form.
+	Problems       []api.Detail // of no displayed field
+	// The effect of the change in Fields and Unset; nil for the form.
 	Preview *api.SettingsPreview
 	Fields  map[string]string
 	Unset   []string
@@ -48,8 +46,8 @@ type settingsSection struct {
 	Block   bool // on Elastic Beanstalk's configuration page; always open
 	Open    bool
 	Rows    []settingRow
-	Changed int    // rows with a non-default value
-	Locked  string // why none of the rows can be changed, or ""
+	Changed int    // with a non-default value
+	Locked  string // why none of the rows can be changed
 }
 
 type settingRow struct {
@@ -57,8 +55,8 @@ type settingRow struct {
 	Text     string
 	FieldFor string
 	Units    string
-	InForce  string // value in force if the file has a different one, which applies at the next start
-	Removes  bool   // true if the option is set in the file or for all instances, and can be removed there
+	InForce  string // if the file has a different value, which applies at the next start
+	Removes  bool   // set in the file or for all instances, and can be removed there
 	Problems []api.Detail
 }
 
@@ -68,12 +66,12 @@ const (
 	layerRegistry = "registry"
 )
 
-// specified lists the options of the blocks in the order of the specification.
+// In the order of the specification.
 var specified = []string{"queue-url", "http-path", "mime-type", "http-connections", "visibility-timeout",
 	"error-visibility-timeout", "max-retries", "connect-timeout", "inactivity-timeout", "retention-period"}
 
 const (
-	setField   = "set." // prefix of an option's name
+	setField   = "set." // followed by an option's name
 	unsetField = "unset"
 )
 
@@ -232,8 +230,7 @@ func (r *settingRow) matches(text string) bool {
 		func(of string) bool { return strings.Contains(strings.ToLower(of), text) })
 }
 
-// hoistLockReason moves a lock reason shared by all rows to the section, to display it once. A single row keeps its
-// own.
+// A lock reason shared by all rows is displayed once, for the section. A single row keeps its own.
 func (s *settingsSection) hoistLockReason() {
 	if len(s.Rows) < 2 {
 		return
@@ -247,7 +244,7 @@ func (s *settingsSection) hoistLockReason() {
 	s.Locked = why
 }
 
-// change returns the change requested by the form, and copies the entered texts to the rows.
+// The entered texts are copied to the rows.
 func (p *configurationPage) change(form url.Values) api.SettingsChange {
 	p.Fields = map[string]string{}
 	set := map[string]*string{}

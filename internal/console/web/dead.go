@@ -38,7 +38,7 @@ type deadPage struct {
 	Filter   deadFilter
 	Messages []api.Message
 	Total    api.Total
-	Through  int64 // position of the newest message when the page was rendered, which limits bulk actions
+	Through  int64 // newest message when the page was rendered, which limits bulk actions
 	Hidden   bool
 	Show     string
 	First    string
@@ -53,13 +53,13 @@ type reasonGroup struct {
 	Bars   []hourBar
 }
 
-// hourBar is one hour of a bar chart, which is 20 units high.
+// One hour of a bar chart, 20 units high.
 type hourBar struct{ X, Y, Height int }
 
-// deadFilter is the filter in the URL, repeated by forms.
+// The filter in the URL, repeated by forms.
 type deadFilter struct {
 	Match, Attribute, Since, Until string
-	// Reason is a group's reason. ByReason distinguishes the group without a reason from no group.
+	// ByReason distinguishes the group without a reason from no group.
 	Reason   string
 	ByReason bool
 	Bodies   bool
@@ -73,7 +73,7 @@ func readDeadFilter(values url.Values) deadFilter {
 
 func (f deadFilter) Any() bool { return f.ByReason || f.Search() }
 
-// Search reports whether the filter has criteria other than a group.
+// Search ignores the group.
 func (f deadFilter) Search() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
 
 func (f deadFilter) selection() (sel api.Selection, err error) {
@@ -88,7 +88,7 @@ func (f deadFilter) selection() (sel api.Selection, err error) {
 	return sel, err
 }
 
-// utcTime parses the time of an input field as UTC; "" is the zero time.
+// "" is the zero time.
 func utcTime(text string) (at time.Time, err error) {
 	if text == "" {
 		return at, nil
@@ -168,7 +168,7 @@ func loadDeadLetters(v *visit) (any, error) {
 	return page, err
 }
 
-// chooseQueue lists the dead-letter queues and chooses the one to show: the requested one, otherwise the fullest.
+// Unless a queue is requested, the fullest is shown.
 func (p *deadPage) chooseQueue(queues []api.Queue) {
 	dead, most := deadLetterQueues(queues), int64(-1)
 	named := p.Queue != ""
@@ -218,7 +218,7 @@ func (p *deadPage) group(groups []api.ReasonGroup) {
 	}
 }
 
-// countGroup returns the number of selected messages if the selection is exactly one group.
+// is means that the selection is exactly one group.
 func (p *deadPage) countGroup() (n int64, is bool) {
 	for _, g := range p.Groups {
 		if g.Chosen && !p.Filter.Search() {
@@ -228,7 +228,7 @@ func (p *deadPage) countGroup() (n int64, is bool) {
 	return 0, false
 }
 
-// chosen is the selection of a form about dead letters: message IDs, or all matching the filter.
+// A form selects message IDs, or all messages matching the filter.
 type chosen struct {
 	Queue  string
 	Filter deadFilter
@@ -255,8 +255,8 @@ func chosenOf(values url.Values) (c chosen, err error) {
 	return c, nil
 }
 
-// confirmed parses a form that acts. If it acts on all matching messages, it must contain the newest message and the
-// count shown, and its filter must be the one of its page.
+// A form that acts on all matching messages must contain the newest message and the count shown, and its filter must
+// be the one of its page.
 func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	if c, err = chosenOf(v.r.PostForm); err != nil {
 		return c, 0, 0, err
@@ -281,8 +281,7 @@ func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	return c, most, rate, err
 }
 
-// isOf reports whether the form may be from the page at address, because both have the same filter. Browsers may omit
-// the address.
+// A form from the page at address has the same filter. Browsers may omit the address.
 func (c chosen) isOf(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || !strings.HasPrefix(u.Path, "/dead") {
@@ -293,7 +292,7 @@ func (c chosen) isOf(address string) bool {
 	return shown == c.Filter && (queue == "" || queue == c.Queue)
 }
 
-// redrive moves a small number of chosen dead letters directly, and larger numbers with a task.
+// A small number of dead letters is moved directly, a larger one with a task.
 func redrive(v *visit) (string, error) {
 	c, most, rate, err := confirmed(v)
 	if err != nil {
@@ -321,7 +320,7 @@ type bulkPage struct {
 	Deletes bool
 	Total   api.Total
 	Through int64
-	Reasons []reasonGroup // groups with links to their own bulk page, if no filter is set
+	Reasons []reasonGroup // with links to their own bulk page, if no filter is set
 	Targets []string
 	Back    string
 }

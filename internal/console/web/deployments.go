@@ -34,10 +34,10 @@ var deploymentActs = []act{
 	}},
 }
 
-// deployPatience is how long a form waits for a deployment. The page afterwards displays the progress.
+// A form waits this long. The page afterwards displays the progress.
 const deployPatience = 400 * time.Millisecond
 
-// deployment starts a deployment, which may outlast the form's wait.
+// A deployment may outlast the form's wait.
 func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
 	return v.patiently("The deployment is in progress.", func(ctx context.Context) (string, error) {
 		done, err := begin(ctx)
@@ -48,8 +48,7 @@ func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)
 	})
 }
 
-// patiently starts work and waits briefly. It returns the result, or underWay if the work continues in the
-// background.
+// patiently returns underWay if the work continues in the background.
 func (v *visit) patiently(underWay string, begin func(context.Context) (string, error)) (string, error) {
 	type result struct {
 		done string
@@ -76,9 +75,10 @@ type deploymentsPage struct {
 	Versions []api.AppVersion
 	Live     *api.AppVersion
 	Latest   *api.Deployment
-	// Everywhere is true if deployments change all instances. Acts is true if the page's actions apply to the shown instances.
+	// Everywhere means that deployments change all instances, Acts that the page's actions apply to the shown
+	// instances.
 	Everywhere, Acts bool
-	Rollout          string // which instances run the version that is being deployed to all of them, or ""
+	Rollout          string // which instances run the version being deployed to all of them
 	Events           []eventRow
 }
 
@@ -119,7 +119,7 @@ func (v *visit) deployments() (any, error) {
 	return page, err
 }
 
-// isConflict reports whether the environment lacks a component that the request needs.
+// The environment lacks a component that the request needs.
 func isConflict(err error) bool {
 	refused := (*api.Error)(nil)
 	return errors.As(err, &refused) && refused.Status == http.StatusConflict

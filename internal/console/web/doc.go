@@ -5,17 +5,13 @@
 //	            cross-origin       └─> templates/NAME.html    the API checks permissions)
 //
 // Pages read and change everything through [api.Client], like the commands, so permissions, auditing and errors are
-// the API's.
-//
-// Each screen is one file: a table of [screen] and [act] values, their load functions, and a template of the same
-// name.
-// [Site] adds the navigation and the live stream: GET /live renders a page once a second and sends it if it has changed;
-// the script morphs the page into it.
+// the API's. Each screen is one file: a table of [screen] and [act] values, their load functions, and a template of the
+// same name. [Site] adds the navigation and the live stream: GET /live renders a page once a second and sends it if it
+// has changed; the script morphs the page into it.
 //
 // Guarantees:
 //
 //   - Pages work without a script: reading, paging, filters and actions are links and forms.
-//   - html/template escapes all text from apps, messages and other servers.
 //   - The Content-Security-Policy allows scripts, styles and connections of the page's own origin, and no inline code.
 //   - The URL contains all choices: filter, page, tab.
 //   - A page reads no more rows than it shows. If few rows match a filter, it stops searching after a moment and offers to

@@ -20,14 +20,12 @@ type eventsPage struct {
 	First, Next string
 }
 
-// eventRow is an event as a sentence, and the fields that it leaves out.
 type eventRow struct {
 	eventlog.Event
 	Sentence string
 	Rest     map[string]string
 }
 
-// eventRows returns the rows of events, one per action.
 func eventRows(events []eventlog.Event) (rows []eventRow) {
 	for _, e := range eventlog.OnePerAction(events) {
 		row := eventRow{Event: e}
@@ -53,7 +51,7 @@ func (v *visit) events() (any, error) {
 	return page, err
 }
 
-// newestEvents returns the newest events of the shown instances, newest first.
+// Of the shown instances, newest first.
 func (v *visit) newestEvents(filter api.EventFilter) ([]eventlog.Event, error) {
 	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Event, error) { return c.Events(ctx, filter) })
 	return api.NewestEvents(answers, filter.Limit), err
@@ -71,7 +69,7 @@ func capital(word string) string {
 	return strings.ToUpper(word[:1]) + strings.ReplaceAll(word[1:], "-", " ")
 }
 
-// before returns the ID that bounds a page of older rows; 0 on the first page.
+// The ID bounds a page of older rows; 0 on the first page.
 func (v *visit) before() (int64, error) {
 	text := v.query("after")
 	if text == "" {
@@ -85,8 +83,7 @@ func (v *visit) before() (int64, error) {
 	return id, nil
 }
 
-// pages returns links to the first page (or "" if this is the first page) and to the next one, which exists if one
-// more row was read than the page holds.
+// first is "" on the first page. The next page exists if one more row was read than the page holds.
 func (v *visit) pages(rows int, position func(row int) string) (first, next string) {
 	if v.query("after") != "" {
 		first = v.with("after", "")

@@ -14,16 +14,16 @@ import (
 
 // fleetView says which instances a page shows. It is nil unless the environment has several.
 type fleetView struct {
-	All     []api.KnownInstance // that can be chosen, this one first
+	All     []api.KnownInstance // to choose from, this one first
 	Chosen  *api.KnownInstance  // nil for all
 	Choices []choice
-	// Kept are the other parameters of the page's address, for a form that chooses an instance.
+	// The other parameters of the page's address, for a form that chooses an instance.
 	Kept url.Values
-	// Missing has a line for each instance that is not shown, with the reason.
+	// A line for each instance that is not shown, with the reason.
 	Missing []string
 }
 
-// IDs are the IDs of the shown instances that can be read, separated by spaces.
+// Of the shown instances that can be read, separated by spaces.
 func (f *fleetView) IDs() string {
 	shown := f.All
 	if f.Chosen != nil {
@@ -38,10 +38,9 @@ func (f *fleetView) IDs() string {
 	return strings.Join(ids, " ")
 }
 
-// Few reports whether the instances fit in one line.
+// The instances fit in one line.
 func (f *fleetView) Few() bool { return len(f.All) <= 8 }
 
-// findFleet reads the instances that the page can show, and the one that its address names.
 func (v *visit) findFleet() error {
 	if h := v.status.Health; h == nil || !h.Environment.IsShared() || !v.caller.May(api.ScopeRead) {
 		return nil
@@ -78,7 +77,7 @@ func (v *visit) findFleet() error {
 	return nil
 }
 
-// shown returns the instances that the page shows. Without others, it is this one, without an ID.
+// Without others, this instance is shown, without an ID.
 func (v *visit) shown() []api.KnownInstance {
 	switch {
 	case v.fleet == nil:
@@ -89,8 +88,7 @@ func (v *visit) shown() []api.KnownInstance {
 	return v.fleet.All
 }
 
-// fromEach asks the shown instances and returns the answers. An instance of several that does not answer costs a line of
-// the page.
+// An instance of several that does not answer costs a line of the page.
 func fromEach[T any](v *visit, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
 	return fromThose(v, v.shown(), ask)
 }
@@ -111,7 +109,7 @@ func fromThose[T any](v *visit, those []api.KnownInstance, ask func(context.Cont
 	}), nil
 }
 
-// one returns what an instance answers, or the zero value if it does not.
+// one returns the zero value if the instance does not answer.
 func one[T any](v *visit, instance api.KnownInstance, ask func(context.Context, *api.Client) (T, error)) (answer T, err error) {
 	answers, err := fromThose(v, []api.KnownInstance{instance}, ask)
 	if len(answers) > 0 {
@@ -120,7 +118,7 @@ func one[T any](v *visit, instance api.KnownInstance, ask func(context.Context, 
 	return answer, err
 }
 
-// subject returns the instance that a page about one instance shows: the chosen one, or this one.
+// A page about one instance shows the chosen one, or this one.
 func (v *visit) subject() api.KnownInstance {
 	if shown := v.shown(); len(shown) > 0 {
 		return shown[0]
@@ -128,7 +126,6 @@ func (v *visit) subject() api.KnownInstance {
 	return api.KnownInstance{This: true}
 }
 
-// subjectStatus returns the status of the subject.
 func (v *visit) subjectStatus() (api.Status, error) {
 	if subject := v.subject(); !subject.This {
 		return one(v, subject, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
@@ -136,7 +133,6 @@ func (v *visit) subjectStatus() (api.Status, error) {
 	return v.status, nil
 }
 
-// statuses returns the status of each shown instance.
 func (v *visit) statuses() ([]api.FromInstance[api.Status], error) {
 	if v.fleet == nil {
 		return []api.FromInstance[api.Status]{{Instance: &api.KnownInstance{This: true}, Answer: v.status}}, nil
@@ -144,13 +140,13 @@ func (v *visit) statuses() ([]api.FromInstance[api.Status], error) {
 	return fromEach(v, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
 }
 
-// position is where a page of rows starts: before an ID, or before a time if the rows come from several instances.
+// A page of rows starts before an ID, or before a time if the rows come from several instances.
 type position struct {
 	before int64
 	until  time.Time
 }
 
-// position returns the position in the page's address; the zero value for the first page.
+// The first page has the zero value.
 func (v *visit) position() (at position, err error) {
 	if v.fleet == nil {
 		at.before, err = v.before()
@@ -163,7 +159,6 @@ func (v *visit) position() (at position, err error) {
 	return at, err
 }
 
-// positionOf returns the position after a row.
 func (v *visit) positionOf(id int64, at time.Time) string {
 	if v.fleet == nil {
 		return strconv.FormatInt(id, 10)
@@ -171,10 +166,10 @@ func (v *visit) positionOf(id int64, at time.Time) string {
 	return at.UTC().Format(time.RFC3339Nano)
 }
 
-// rowID returns the ID of a row's element, which is unique among the rows of all instances.
+// The ID is unique among the rows of all instances.
 func rowID(prefix, instance string, id int64) string {
 	return prefix + strings.ReplaceAll(instance, " ", "") + "-" + strconv.FormatInt(id, 10)
 }
 
-// deploysEverywhere reports whether a deployment of this instance changes all instances.
+// A deployment of this instance changes all instances.
 func (v *visit) deploysEverywhere() bool { return v.fleet != nil && v.fleet.All[0].TakesVersions }

@@ -17,12 +17,10 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// views caches templates by file name. They are parsed on first use, because most environments run for weeks without
-// a visitor.
+// Templates are parsed on first use, because most environments run for weeks without a visitor.
 var views sync.Map
 
-// view returns the template in a file, combined with the frame. It panics if the file is missing or invalid, which is
-// a build error.
+// view panics if the file is missing or invalid, which is a build error.
 func view(name string) *template.Template {
 	if parsed, ok := views.Load(name); ok {
 		return parsed.(*template.Template)
@@ -33,11 +31,10 @@ func view(name string) *template.Template {
 	return first.(*template.Template)
 }
 
-// frame is the data of every template: the state of the environment and the screen's data.
 type frame struct {
 	Title   string
-	Path    string // includes the query; forms return to it
-	Live    string // URL of the live stream, or ""
+	Path    string // with the query; forms return to it
+	Live    string // URL of the stream, or ""
 	Entry   string
 	Entries []entry
 	Counts  map[string]count
@@ -48,19 +45,19 @@ type frame struct {
 	Paused  int
 	Caller  *api.Caller
 	Fleet   *fleetView
-	Stream  bool // true for updates of a live page, which leave out what the browser keeps
+	Stream  bool // an update of a live page, which leaves out parts that the browser keeps
 	Form    url.Values
 	Action  string
 	Data    any
 }
 
-// SignedIn reports whether a login link opened the page's session, which can end it.
+// A login link opened the page's session, which can end it.
 func (f *frame) SignedIn() bool { return strings.HasPrefix(f.Caller.Who, "session ") }
 
-// Receiving reports whether a queue can still be paused.
+// A queue can still be paused.
 func (f *frame) Receiving() bool { return f.Paused < len(f.Status.Workers) }
 
-// AllLines is the address of the screen Logs with the instance and the process of this page.
+// The screen Logs, with the instance and the process of this page.
 func (f *frame) AllLines() string {
 	query := url.Values{}
 	if f.Fleet != nil && f.Fleet.Chosen != nil {
@@ -72,7 +69,7 @@ func (f *frame) AllLines() string {
 	return strings.TrimSuffix("/logs?"+query.Encode(), "?")
 }
 
-// count is a number displayed with a navigation entry. Attention highlights it.
+// Attention highlights the number.
 type count struct {
 	N         int64
 	Attention bool
@@ -130,7 +127,7 @@ func (v *visit) frame() *frame {
 	return f
 }
 
-// keepInstance returns the navigation entries, whose screens of all instances show only one.
+// The entries' screens of all instances show only one.
 func keepInstance(id string) []entry {
 	kept := slices.Clone(entries)
 	for _, sc := range screens {

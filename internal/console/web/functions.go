@@ -25,7 +25,7 @@ var functions = template.FuncMap{
 	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "persecond": perSecond,
 }
 
-// number formats n in full up to 9,999 and abbreviated beyond, as in 12.3 k.
+// Numbers are full up to 9,999 and abbreviated beyond, as in 12.3 k.
 func number(n int64) string {
 	switch {
 	case n < 0:
@@ -42,7 +42,7 @@ func number(n int64) string {
 	return fmt.Sprintf("%.1f G", float64(n/100_000_000)/10)
 }
 
-// countText formats n like number, and shows the exact value on hover if it is abbreviated.
+// The exact value is shown on hover if it is abbreviated.
 func countText(n any) template.HTML {
 	var value int64
 	switch n := n.(type) {
@@ -58,7 +58,7 @@ func countText(n any) template.HTML {
 	return template.HTML(text)
 }
 
-// age formats a duration in its largest unit, or two for hours and days.
+// Hours and days have two units, smaller ones one.
 func age(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -73,7 +73,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// seconds formats an age in seconds, "–" if not positive.
+// "–" if not positive
 func seconds(s float64) string {
 	if s <= 0 {
 		return "–"
@@ -81,7 +81,7 @@ func seconds(s float64) string {
 	return age(time.Duration(s * float64(time.Second)))
 }
 
-// milliseconds formats a short duration: 12 ms, 1.25 s, 3 min.
+// 12 ms, 1.25 s, 3 min
 func milliseconds(ms int64) string {
 	switch {
 	case ms < 1000:
@@ -94,7 +94,7 @@ func milliseconds(ms int64) string {
 
 func exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// since formats the time elapsed, with the exact time on hover; "–" for the zero time.
+// The exact time is shown on hover; "–" for the zero time.
 func since(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "–"
@@ -102,7 +102,7 @@ func since(t time.Time) template.HTML {
 	return moment(t, age(time.Since(t)))
 }
 
-// ago formats a past time as its age, with the exact time on hover; "–" for the zero time.
+// The exact time is shown on hover; "–" for the zero time.
 func ago(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "–"
@@ -154,7 +154,7 @@ func plural(n any, noun string) string {
 	return text + " " + noun + "s"
 }
 
-// tone returns the CSS class for a state: ok, info, warning, failing or none.
+// The class is ok, info, warning, failing or none.
 func tone(state any) string {
 	switch word := strings.ToLower(fmt.Sprint(state)); word {
 	case "ok", "running", "done", "closed", "ready", "success", "live", "scheduled":
@@ -170,12 +170,12 @@ func tone(state any) string {
 	return "none"
 }
 
-// list and pair create values for templates that take several.
+// Some templates take several values.
 func list(items ...any) []any { return items }
 
 func pair(first, second any) [2]any { return [2]any{first, second} }
 
-// head returns the start of a text that may be as long as a message.
+// The text may be as long as a message.
 func head(text string) string {
 	if len(text) <= maxShownBody {
 		return text
@@ -196,13 +196,13 @@ func preview(text string) string {
 	return oneLine(text)
 }
 
-// colours matches escape sequences for colours and terminal titles. Log lines contain them in escaped form.
+// Log lines contain escape sequences for colours and terminal titles in escaped form.
 var colours = regexp.MustCompile(`\\x1b\[([0-9;:]*)m|\\x1b\][^\\]*\\a`)
 
-// colourClasses are the CSS classes of the colours 30 to 37 and 90 to 97. Black and white are the text's own colour.
+// The colours 30 to 37 and 90 to 97. Black and white are the text's own colour.
 var colourClasses = [8]string{1: "red", 2: "green", 3: "yellow", 4: "blue", 5: "magenta", 6: "cyan"}
 
-// coloured formats a log line with the foreground colours of its escape sequences.
+// Only foreground colours are kept.
 func coloured(line string) template.HTML {
 	var out strings.Builder
 	class, at := "", 0
@@ -223,7 +223,7 @@ func coloured(line string) template.HTML {
 	return template.HTML(out.String())
 }
 
-// colourAfter returns the class after a sequence of codes. Codes that only change weight or background keep it.
+// Codes that only change weight or background keep the class.
 func colourAfter(class, codes string) string {
 	if strings.HasPrefix(codes, "38") { // one of 256 or more colours
 		return ""
@@ -240,7 +240,7 @@ func colourAfter(class, codes string) string {
 	return class
 }
 
-// clock formats the time of day where tendril runs, with the exact time on hover.
+// The time of day where tendril runs; the exact time is shown on hover.
 func clock(t time.Time) template.HTML { return moment(t, t.Local().Format(time.TimeOnly)) }
 
 func before(text, separator string) string {
@@ -264,7 +264,7 @@ func words(state string) string {
 	return strings.ReplaceAll(state, "_", " ")
 }
 
-// exactCount formats a number with thousands separators, for counts people compare or type.
+// With thousands separators, for counts that people compare or type.
 func exactCount(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -275,7 +275,7 @@ func exactCount(n any) string {
 
 func queueName(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
-// shortID returns the first group of an ID, enough to distinguish rows.
+// The first group of an ID is enough to distinguish rows.
 func shortID(id string) string {
 	short, _, _ := strings.Cut(id, "-")
 	return short

@@ -10,7 +10,7 @@ import (
 var instanceScreens = []screen{{path: "/instances", entry: "Instances", view: "instances",
 	load: func(v *visit) (any, error) { return v.api.Instances(v.ctx) }}}
 
-// applied describes which instances have applied the latest change for all instances; "" without a fleet key.
+// "" without a fleet key
 func applied(all api.Instances) string {
 	switch {
 	case all.Revision == 0:
@@ -31,7 +31,7 @@ func applied(all api.Instances) string {
 	return text + "."
 }
 
-// protection describes scale-in protection; "" if unknown.
+// "" if unknown
 func protection(on *bool) string {
 	switch {
 	case on == nil:

@@ -10,18 +10,17 @@ const (
 	maxTreeDepth = 32
 	maxTreeNodes = 2_000
 	openDepth    = 3
-	openMembers  = 50 // maximum members of an initially open value
+	openMembers  = 50 // of an initially open value
 )
 
-// jsonNode is a value of a JSON document, rendered as a foldable tree.
 type jsonNode struct {
-	Name string // quoted as in JSON; "" for array items and the document
+	Name string // as in JSON; "" for array items and the document
 	// Kind is "object", "array", "string", "number" or "word". Text is the value for the last three, with numbers as
 	// written.
 	Kind, Text string
 	Nodes      []*jsonNode
 	Open       bool
-	Cut        bool // true if Nodes may be incomplete
+	Cut        bool // Nodes may be incomplete
 }
 
 func (n *jsonNode) Brackets() string {
@@ -46,13 +45,12 @@ func (n *jsonNode) Members() string {
 
 type treeReader struct {
 	decoder *json.Decoder
-	left    int  // number of values that may still be added
-	stopped bool // true if the limit was exceeded and reading has stopped
+	left    int  // values that may still be added
+	stopped bool // the limit was exceeded and reading has stopped
 	cut     bool // something was omitted
 }
 
-// treeOf returns a text's tree with at most [maxTreeNodes] values on [maxTreeDepth] levels, and whether it is
-// complete. The tree is nil if the text is not a JSON document.
+// The tree has at most [maxTreeNodes] values on [maxTreeDepth] levels. It is nil if the text is not a JSON document.
 func treeOf(text string) (tree *jsonNode, whole bool) {
 	if !json.Valid([]byte(text)) {
 		return nil, false
@@ -63,7 +61,7 @@ func treeOf(text string) (tree *jsonNode, whole bool) {
 	return tree, !r.cut
 }
 
-// value reads the next value. The document is valid, so the decoder does not fail.
+// The document is valid, so the decoder does not fail.
 func (r *treeReader) value(depth int) *jsonNode {
 	r.left--
 	token, _ := r.decoder.Token()
@@ -87,7 +85,6 @@ func (r *treeReader) value(depth int) *jsonNode {
 	return &jsonNode{Kind: "word", Text: "null"}
 }
 
-// members reads the members of an object or array up to the limits.
 func (r *treeReader) members(n *jsonNode, depth int) {
 	for r.decoder.More() {
 		if depth == maxTreeDepth {
@@ -113,13 +110,12 @@ func (r *treeReader) members(n *jsonNode, depth int) {
 	_, _ = r.decoder.Token() // closing bracket
 }
 
-// truncate records that members of n are omitted.
 func (r *treeReader) truncate(n *jsonNode) {
 	n.Cut = true
 	r.cut = true
 }
 
-// memberName reads the name of the next member. It returns "" for an array, whose items have no names.
+// An array's items have no names.
 func (r *treeReader) memberName(n *jsonNode) string {
 	if n.Kind != "object" {
 		return ""
@@ -129,7 +125,7 @@ func (r *treeReader) memberName(n *jsonNode) string {
 	return jsonText(name)
 }
 
-// skip reads the rest of an object or array, including its closing bracket.
+// skip includes the closing bracket.
 func (r *treeReader) skip() {
 	for open := 1; open > 0; {
 		token, err := r.decoder.Token()
@@ -145,7 +141,7 @@ func (r *treeReader) skip() {
 	}
 }
 
-// jsonText quotes a text, keeping letters and escaping unprintable characters.
+// Letters are kept and unprintable characters escaped.
 func jsonText(text string) string {
 	out := new(bytes.Buffer)
 	encoder := json.NewEncoder(out)

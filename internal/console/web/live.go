@@ -17,10 +17,9 @@ const (
 	writeWait  = 10 * time.Second
 )
 
-// found is a handler that identifies the screen of a live page.
 type found struct{ screen *screen }
 
-// ServeHTTP does nothing: the multiplexer has already set the path values.
+// The multiplexer has already set the path values.
 func (found) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 // live streams one page: GET /live?at=/queues/jobs. Each event is the part of the page between header and footer,
@@ -68,7 +67,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find returns a request for the page at a path, and its screen, or nil.
+// The screen may be nil.
 func (s *Site) find(r *http.Request, path string) (*http.Request, *screen) {
 	u, err := url.Parse(ownPath(path))
 	if err != nil {
@@ -86,7 +85,6 @@ func (s *Site) find(r *http.Request, path string) (*http.Request, *screen) {
 	return at, page.screen
 }
 
-// stream is the connection to a live page.
 type stream struct {
 	w    http.ResponseWriter
 	rc   *http.ResponseController
@@ -95,7 +93,7 @@ type stream struct {
 	sent time.Time
 }
 
-// send sends the part as an event if it has changed.
+// An unchanged part is not sent.
 func (s *stream) send(part []byte) error {
 	if bytes.Equal(part, s.last) {
 		return s.alive()
@@ -106,7 +104,7 @@ func (s *stream) send(part []byte) error {
 	return s.write(console.AppendEvent(event, int64(s.id), part))
 }
 
-// alive sends a comment if the stream has been silent for a while.
+// A comment is sent if the stream has been silent for a while.
 func (s *stream) alive() error {
 	if time.Since(s.sent) < aliveEvery {
 		return nil
@@ -116,7 +114,7 @@ func (s *stream) alive() error {
 
 func (s *stream) write(event []byte) error {
 	now := time.Now()
-	// Test connections without deadlines are written without one.
+	// Test connections have no deadlines.
 	_ = s.rc.SetWriteDeadline(now.Add(writeWait))
 	if _, err := s.w.Write(event); err != nil {
 		return err

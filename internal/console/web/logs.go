@@ -49,11 +49,11 @@ func (v *visit) logs() (any, error) {
 	page.Lines = api.NewestLines(answers, filter.Limit)
 	page.First, page.Next = v.pages(len(page.Lines), func(i int) string { return v.positionOf(page.Lines[i].ID, page.Lines[i].At) })
 	page.Lines = page.Lines[:min(len(page.Lines), pageSize)]
-	slices.Reverse(page.Lines) // they read from top to bottom
+	slices.Reverse(page.Lines) // read from top to bottom
 	return page, err
 }
 
-// processes returns the names of the processes with lines on the shown instances.
+// Only processes with lines on the shown instances.
 func (v *visit) processes() ([]string, error) {
 	names := []string{eventlog.Own}
 	statuses, err := v.statuses()

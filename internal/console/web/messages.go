@@ -56,17 +56,16 @@ type messagePage struct {
 	Forms    []choice
 	Form     string
 	Text     string
-	Cut      bool   // true if Text is the start of the body only
-	Download string // URL of the complete body
+	Cut      bool   // Text is the start of the body
+	Download string // of the complete body
 	Tree     *jsonNode
-	Whole    bool // true if Tree is complete
+	Whole    bool // Tree is complete
 	MaxTries int  // receives before dead-lettering; 0 without a dead-letter queue
 	Dead     bool
 	Targets  []string
 	Timeline []attempt
 	Show     string
-	// Curl and Send are commands that post the body to the app and send it to the queue again; "" if the body is too
-	// long.
+	// Commands that post the body to the app and send it to the queue again; "" if the body is too long.
 	Curl, Send string
 }
 
@@ -114,10 +113,9 @@ func (v *visit) message() (any, error) {
 	return page, nil
 }
 
-// maxShownBody limits the bytes of a body on a page, also in a command: Linux allows arguments of less than 128 KiB.
+// In bytes, also in a command: Linux allows arguments of less than 128 KiB.
 const maxShownBody = 64 << 10
 
-// download answers with a body as a file.
 func (s *Site) download(w http.ResponseWriter, r *http.Request) {
 	v := newVisit(s, nil, r)
 	v.api.Bodies = v.query("body") == "1"
@@ -148,7 +146,7 @@ func sendCommand(queue, body string) string {
 	return "tendril send --queue " + terminal.ShellWord(queue) + " -- " + terminal.ShellWord(body)
 }
 
-// chooseForm selects how to display the body, based on the URL. By default, JSON is displayed as a tree.
+// By default, JSON is displayed as a tree.
 func (p *messagePage) chooseForm(v *visit) {
 	p.Form = v.query("as")
 	shown := p.Body
@@ -190,7 +188,7 @@ func (p *messagePage) Raw() string {
 
 type attempt struct{ api.Attempt }
 
-// Sign returns the status. It returns the outcome if there is no status, or if it is 200, as for a failed function.
+// A failed function has status 200, so the outcome is shown instead.
 func (a attempt) Sign() string {
 	if a.Status != 0 && a.Status != http.StatusOK {
 		return "HTTP " + strconv.Itoa(a.Status)
@@ -232,7 +230,7 @@ func lastAttempt(all []api.Attempt) *attempt {
 	return &attempt{all[len(all)-1]}
 }
 
-// findMessage finds a message in a queue, or in any queue if name is "".
+// name "" means any queue.
 func (v *visit) findMessage(name, id string) (m api.Message, err error) {
 	if name != "" {
 		m, err = v.api.Message(v.ctx, name, id)

@@ -25,21 +25,21 @@ var environmentActs = []act{
 }
 
 type overview struct {
-	// Attention has the worst causes of health, and More the others.
+	// Attention has the worst causes of health, More the others.
 	Attention, More []attention
-	// Environment is the health of all instances; nil unless several share a registry.
+	// Environment is nil unless several instances share a registry.
 	Environment *health.Environment
 	Since       time.Time
 	Range       string // of the charts
 	Ranges      []choice
 	Queues      []queueRow
-	Tasks       []api.Task // failing tasks first, then by next run
+	Tasks       []api.Task // failing ones first, then by next run
 	Problems    []api.Problem
-	// Subject is the instance whose queues and causes are shown.
+	// The instance whose queues and causes are shown.
 	Subject api.KnownInstance
 }
 
-// attention is a cause of health. Most has the most frequent reason of dead letters; nil if unknown or hidden.
+// Most is the most frequent reason of dead letters; nil if unknown or hidden.
 type attention struct {
 	health.Cause
 	Most *api.ReasonGroup
@@ -47,9 +47,9 @@ type attention struct {
 
 type queueRow struct {
 	api.Queue
-	Dead         bool // true if used as dead-letter queue
+	Dead         bool // used as dead-letter queue
 	Worker       *api.Worker
-	FailingShare float64 // share of failed deliveries in the last five minutes, 0 to 1
+	FailingShare float64 // of deliveries in the last five minutes, 0 to 1
 	DeadLetters  int64
 	State        string
 	Reason       string
@@ -87,7 +87,7 @@ func (v *visit) overview() (any, error) {
 	return o, nil
 }
 
-// attention returns the causes of health, worst first.
+// Worst first.
 func (v *visit) attention(h *health.Report) (all []attention) {
 	if h == nil {
 		return nil
@@ -105,7 +105,6 @@ func (v *visit) attention(h *health.Report) (all []attention) {
 	return all
 }
 
-// ranges returns the range of the charts in the URL, and links to each range.
 func (v *visit) ranges() (chosen string, links []choice) {
 	names := series.Ranges()
 	if chosen = v.query("range"); !slices.Contains(names, chosen) {
@@ -122,8 +121,7 @@ func (v *visit) ranges() (chosen string, links []choice) {
 	return chosen, links
 }
 
-// problems returns the recent problems of the shown instances, newest first. Those with the same queue and reason are
-// one.
+// Newest first. Problems with the same queue and reason are one.
 func (v *visit) problems() (all []api.Problem, err error) {
 	if v.fleet == nil {
 		return v.status.Problems, nil
@@ -147,7 +145,7 @@ func (v *visit) problems() (all []api.Problem, err error) {
 	return all, err
 }
 
-// queueRows returns all queues as this instance sees them, those with a worker first.
+// As this instance sees them, queues with a worker first.
 func (v *visit) queueRows() []queueRow { return v.queueRowsOf(&v.status) }
 
 func (v *visit) queueRowsOf(st *api.Status) []queueRow {
@@ -179,7 +177,7 @@ func (v *visit) queueRowsOf(st *api.Status) []queueRow {
 	return rows
 }
 
-// withoutDead omits dead-letter queues, whose messages are counted in the rows of their sources.
+// Messages in dead-letter queues are counted in the rows of their sources.
 func withoutDead(rows []queueRow) []queueRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(q queueRow) bool { return q.Dead })
 }

@@ -14,7 +14,6 @@ var queueScreens = []screen{
 	{path: "/queues/{name}", entry: "Queues", view: "queue", load: (*visit).queue},
 }
 
-// scope says where a pause or its end applies.
 func scope(answer api.Paused) string {
 	if answer.Revision == 0 {
 		return ""

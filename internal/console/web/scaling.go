@@ -12,7 +12,7 @@ import (
 
 var scalingScreens = []screen{{path: "/scaling", entry: "Scaling", view: "scaling", load: (*visit).scaling, fleet: true}}
 
-// scalingPage describes scaling. If Scaling is nil the size is fixed, and the decisions are advice.
+// If Scaling is nil the size is fixed, and the decisions are advice.
 type scalingPage struct {
 	Scaling *api.Scaling
 	api.ScaleDecisions
@@ -52,7 +52,6 @@ func (v *visit) scaling() (any, error) {
 	return answer, err
 }
 
-// read reads the backlog, the desired size and the decisions.
 func (page *scalingPage) read(ctx context.Context, c *api.Client) error {
 	now, err := c.Scale(ctx)
 	if isConflict(err) {
@@ -81,7 +80,7 @@ func (page *scalingPage) read(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
-// measured formats an input of a decision, "–" if unknown.
+// "–" if unknown
 func measured(value *float64, unit string) string {
 	if value == nil {
 		return "–"

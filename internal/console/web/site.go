@@ -17,9 +17,9 @@ import (
 
 // Options configure a [Site].
 type Options struct {
-	// Client returns an API client with the permissions of the request's sender.
+	// Client has the permissions of the request's sender.
 	Client func(*http.Request) *api.Client
-	Logger *slog.Logger // logs rendering failures; may be nil
+	Logger *slog.Logger // rendering failures; may be nil
 }
 
 // Site serves the pages. It is an [http.Handler].
@@ -35,22 +35,22 @@ type Site struct {
 }
 
 type screen struct {
-	path  string // http.ServeMux pattern without the method
+	path  string // without the method
 	entry string
 	view  string
 	// load returns the .Data of the template, read from the API.
 	load func(*visit) (any, error)
-	// fleet marks a page that shows all instances, or the one in its address.
+	// The page shows all instances, or the one in its address.
 	fleet bool
-	// form marks a page that answers a form. The form's field back names the previous page.
+	// The page answers a form, whose field back names the previous page.
 	form bool
-	// still marks a page that is a form to fill in and therefore not live.
+	// The page is a form to fill in and therefore not live.
 	still bool
 }
 
 type act struct {
 	path string
-	// do calls the API and returns a sentence describing the result.
+	// do returns a sentence describing the result.
 	do func(*visit) (done string, err error)
 }
 
@@ -70,7 +70,7 @@ func Actions() (paths []string) {
 	return paths
 }
 
-// entries are the entries of the navigation, in order. The numbers displayed with them are [frame.Counts].
+// The numbers displayed with the entries are [frame.Counts].
 var entries = []entry{
 	{"Overview", "/", "o"},
 	{"Queues", "/queues", "q"},
@@ -85,7 +85,7 @@ var entries = []entry{
 	{"Logs", "/logs", "l"},
 }
 
-// entry is a navigation entry; typing g and then Key opens it.
+// Typing g and then Key opens the entry.
 type entry struct{ Label, Path, Key string }
 
 // New returns a site.
@@ -164,8 +164,7 @@ func (s *Site) show(w http.ResponseWriter, v *visit) {
 	s.buffers.Put(page)
 }
 
-// render loads a screen and executes a part of its template: "page" is everything, "live" the part replaced by the
-// stream.
+// The part "page" is everything, "live" is replaced by the stream.
 func (s *Site) render(v *visit, part string) (*bytes.Buffer, error) {
 	if err := v.load(); err != nil {
 		return nil, err

@@ -13,17 +13,17 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// curvesFor is how long curves are cached. New points appear every five seconds.
+// New points appear every five seconds.
 const curvesFor = 2 * time.Second
 
-// recentCurves caches the curves of the last 15 minutes for all live pages. They are public.
+// All live pages share the curves of the last 15 minutes, which are public.
 type recentCurves struct {
 	mu     sync.Mutex
 	readAt time.Time
 	queues map[string]series.Traffic
 }
 
-// of returns the traffic of each queue by name; nil if unavailable.
+// nil if unavailable
 func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	if subject := v.subject(); !subject.This {
 		read, _ := one(v, subject, readCurves) // an error is a line of the page
@@ -55,7 +55,7 @@ func traffic(read *series.Curves) map[string]series.Traffic {
 	return queues
 }
 
-// started returns the index of the first known value: curves start with the environment.
+// Curves start with the environment.
 func started(v series.Values) int {
 	if i := slices.IndexFunc(v, func(value float32) bool { return value == value }); i >= 0 {
 		return i
@@ -65,7 +65,7 @@ func started(v series.Values) int {
 
 func from(v series.Values, start int) series.Values { return v[min(start, len(v)):] }
 
-// perSecond formats a curve's latest rate as in 'tendril top'; "–" if unknown.
+// As in 'tendril top'; "–" if unknown.
 func perSecond(v series.Values) string {
 	rate, known := v.Newest()
 	switch {
@@ -89,7 +89,7 @@ type sparkline struct {
 	Words   string
 }
 
-// sparklineOf draws the completed periods; nil if all are unknown.
+// Only completed periods are drawn; nil if all are unknown.
 func sparklineOf(t series.Traffic) *sparkline {
 	in, out := means(t.In), means(t.Out)
 	peakIn, knownIn := peak(in)
@@ -103,7 +103,7 @@ func sparklineOf(t series.Traffic) *sparkline {
 			perSecond(series.Values{peakOut, 0}) + " out per second"}
 }
 
-// means averages neighbouring points for each column, ignoring unknown ones.
+// Each column is the average of the known neighbouring points.
 func means(v series.Values) series.Values {
 	if len(v) < 2 {
 		return nil
@@ -131,7 +131,7 @@ func peak(v series.Values) (most float32, known bool) {
 	return most, known
 }
 
-// sparkPath returns a line scaled to most, with gaps for unknown values.
+// Unknown values leave gaps.
 func sparkPath(v series.Values, most float32) string {
 	var path strings.Builder
 	step, pen := float64(sparkWidth)/float64(max(len(v)-1, 1)), "M"

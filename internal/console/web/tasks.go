@@ -28,7 +28,7 @@ var taskActs = []act{
 
 const shownOutcomes = 30
 
-// tasksPage lists the periodic tasks. Status may be nil.
+// Status may be nil.
 type tasksPage struct {
 	Status *api.TasksStatus
 	Rows   []taskRow

@@ -28,10 +28,10 @@ type visit struct {
 	caller api.Caller
 	fleet  *fleetView // nil for screens of one instance, and unless there are several
 	result *result
-	title  string // page title; defaults to the entry
-	entry  string // navigation entry; defaults to the screen's
+	title  string // defaults to the entry
+	entry  string // of the navigation; defaults to the screen's
 	Data   any
-	// streamed marks an update of a live page.
+	// An update of a live page.
 	streamed bool
 }
 
@@ -59,7 +59,7 @@ func (v *visit) load() (err error) {
 	return err
 }
 
-// mayNotAct is the error of a page that is a form to fill in.
+// For a page that is a form to fill in.
 func (v *visit) mayNotAct() error {
 	switch {
 	case v.caller.ReadOnly:
@@ -71,7 +71,7 @@ func (v *visit) mayNotAct() error {
 		Hint: "an action needs the scope act: 'tendril open --scope act'"}
 }
 
-// path returns the page's path and query; for a form, the path to return to.
+// A form has the path to return to.
 func (v *visit) path() string {
 	if v.r.Method == http.MethodPost {
 		return ownPath(v.r.PostFormValue("back"))
@@ -85,7 +85,7 @@ func (v *visit) query(name string) string { return strings.TrimSpace(v.r.URL.Que
 
 func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostFormValue(name)) }
 
-// number returns a form field as a whole number; 0 if it is empty.
+// An empty field is 0.
 func (v *visit) number(name string) (int, error) {
 	text := v.field(name)
 	if text == "" {
@@ -98,7 +98,7 @@ func (v *visit) number(name string) (int, error) {
 	return n, nil
 }
 
-// with returns the page's address with one parameter changed, or removed for "".
+// value "" removes the parameter.
 func (v *visit) with(name, value string) string {
 	query := v.r.URL.Query()
 	query.Del("after")
@@ -112,26 +112,25 @@ func (v *visit) with(name, value string) string {
 	return v.r.URL.EscapedPath() + "?" + query.Encode()
 }
 
-// result is the outcome of the last action, shown once on the following page.
+// The result is shown once on the following page.
 type result struct {
 	Done, Failed, Hint string
 	Request            string
-	// Form and Field describe the refused form, so that its page can show the input again.
+	// The refused form, so that its page can show the input again.
 	Form  *refusedForm
 	until time.Time
 }
 
-// refusedForm is the input of a form whose action failed.
 type refusedForm struct {
 	Action string
-	Field  string // name of the field that is wrong, or ""
+	Field  string // of the field that is wrong, or ""
 	Values url.Values
 }
 
-// maxKept limits the bytes of a refused form that are kept.
+// Bytes of a refused form.
 const maxKept = 1 << 20
 
-// refusedForm returns the input of the visit's form, or nil if it is too large to keep.
+// refusedForm returns nil if the input is too large to keep.
 func (v *visit) refusedForm(err error) *refusedForm {
 	size := 0
 	for _, texts := range v.r.PostForm {
@@ -149,7 +148,6 @@ func (v *visit) refusedForm(err error) *refusedForm {
 	return form
 }
 
-// fieldError is an error in one field of a form.
 type fieldError struct {
 	field string
 	error
@@ -161,7 +159,7 @@ func invalid(field, message string) error {
 	return &fieldError{field, &api.Error{Status: http.StatusBadRequest, Message: message}}
 }
 
-// results holds pending results by caller. They are not in a cookie, because any port of the host could set it.
+// Any port of the host could set a cookie, so pending results are kept here, by caller.
 type results struct {
 	mu    sync.Mutex
 	byWho map[string]*result
@@ -181,7 +179,7 @@ func (s *results) put(who string, r *result) {
 	s.byWho[who] = r
 }
 
-// take removes and returns the pending result, or nil.
+// take may return nil.
 func (s *results) take(who string) *result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,10 +191,10 @@ func (s *results) take(who string) *result {
 	return r
 }
 
-// keyField is the form field with the session key, added by the script.
+// The script adds the session key to forms.
 const keyField = "session-key"
 
-// parseForm parses a form and sets its session key for the API.
+// The session key is set for the API.
 func parseForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBodyOfForm)
 	if err := r.ParseForm(); err != nil {
@@ -209,10 +207,10 @@ func parseForm(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// maxBodyOfForm limits a form in bytes: a message of the maximum size, escaped.
+// A message of the maximum size, escaped, in bytes.
 const maxBodyOfForm = 4 << 20
 
-// perform executes the form's action and redirects to the page the form names.
+// The browser is redirected to the page the form names.
 func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	err := parseForm(w, r)
 	v := newVisit(s, nil, r)
@@ -245,7 +243,7 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// formPage returns the path of the page that has the request's form, or "" if it is unknown.
+// formPage returns "" if the page is unknown.
 func (s *Site) formPage(r *http.Request) string {
 	u, err := url.Parse(r.Referer())
 	if err != nil || u.Host != r.Host {
@@ -266,7 +264,7 @@ func (v *visit) who() string {
 	return c.Who
 }
 
-// ownPath returns back if it is a path on this site, otherwise "/".
+// Anything but a path on this site becomes "/".
 func ownPath(back string) string {
 	u, err := url.Parse(back)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, "/") ||

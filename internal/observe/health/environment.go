@@ -14,26 +14,26 @@ type Environment struct {
 	Status Status    `json:"status"`
 	Color  Color     `json:"color"`
 	Since  time.Time `json:"since,omitzero"`
-	// Instances is the number of instances with each status. Unreachable instances have the status No Data.
+	// Unreachable instances have the status No Data.
 	Instances map[Status]int `json:"instances,omitempty"`
-	// Causes are sentences, worst first. Each has the affected instances.
+	// Causes are sentences, worst first.
 	Causes []SharedCause `json:"causes,omitempty"`
 }
 
 // SharedCause is a cause that one or more instances report.
 type SharedCause struct {
 	Cause
-	// Count is the number of affected instances, and Instances has the names of up to five of them.
+	// Count instances are affected, of which up to five are named.
 	Count     int      `json:"count,omitempty"`
 	Instances []string `json:"instances,omitempty"`
-	// FiguresOf is the instance whose figures are in the text, if other instances have different ones.
+	// FiguresOf is the instance whose figures are in the text, if others have different ones.
 	FiguresOf string `json:"figures_of,omitempty"`
 }
 
 // InstanceHealth is the health of one instance as known to the leader.
 type InstanceHealth struct {
 	Name   string
-	Status Status // No Data if the instance is unreachable
+	Status Status // No Data if unreachable
 	Causes []Cause
 }
 
@@ -109,7 +109,7 @@ func UnknownEnvironment(text, reason string) *Environment {
 		Status: NoData, Text: text, Remedy: "tendril instances"}}}}
 }
 
-// weight is like rank, but No Data weighs as much as Severe.
+// weight is rank, but No Data weighs as much as Severe.
 func (s Status) weight() int {
 	if s == NoData {
 		return Severe.rank()
@@ -117,7 +117,7 @@ func (s Status) weight() int {
 	return s.rank()
 }
 
-// shared lists each cause once, worst first, with the affected instances.
+// The worst cause comes first.
 func shared(all []InstanceHealth) (causes []SharedCause) {
 	listed := map[causeID]int{}
 	var owners []string // of the texts
@@ -153,10 +153,10 @@ func shared(all []InstanceHealth) (causes []SharedCause) {
 
 func clip(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
 
-// measurement matches a number and its unit.
+// A number and its unit.
 var measurement = regexp.MustCompile(`\d[\d.,]*( [a-z]+)?`)
 
-// withoutMeasurements returns what the texts of the same cause have in common on all instances.
+// Texts of the same cause differ in their measurements between instances.
 func withoutMeasurements(text string) string { return measurement.ReplaceAllString(text, "#") }
 
 // Total returns the number of instances.

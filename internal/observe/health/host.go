@@ -19,17 +19,17 @@ func known(v float64) Figure { return Figure{v, true} }
 
 // Reading is one measurement of the machine.
 type Reading struct {
-	// CPU is the utilization of all processors since the previous reading, in percent.
+	// Of all processors since the previous reading, in percent.
 	CPU  Figure
-	Load Figure // load average over one minute
-	CPUs int    // number of processors
-	// MemoryFree and Memory are in bytes.
+	Load Figure // over one minute
+	CPUs int    // processors
+	// In bytes.
 	MemoryFree Figure
 	Memory     float64
-	// DiskFree is the space available to unprivileged users, in bytes.
+	// Available to unprivileged users, in bytes.
 	DiskFree Figure
 	Disk     float64
-	// Path is the data directory, and Mount the folder where its disk is mounted.
+	// Path is the data directory, Mount where its disk is mounted.
 	Path, Mount string
 }
 
@@ -41,7 +41,7 @@ type Host struct {
 	last cpuTimes
 }
 
-// cpuTimes holds seconds since boot, summed over all processors.
+// In seconds since boot, summed over all processors.
 type cpuTimes struct{ busy, idle float64 }
 
 // NewHost returns a Host that measures the disk containing path, or no disk if path is "".
@@ -62,7 +62,7 @@ func (h *Host) Read() Reading {
 
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
-		return r // no /proc: not Linux
+		return r // not Linux
 	}
 	if load, err := fs.LoadAvg(); err == nil {
 		r.Load = known(load.Load1)
@@ -101,7 +101,7 @@ func cpuTimesOf(c procfs.CPUStat) cpuTimes {
 	return cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
 }
 
-// busyShare returns the CPU utilization between two readings in percent, if enough time has passed between them.
+// The share is in percent, and unknown if too little time has passed.
 func busyShare(before, after cpuTimes) Figure {
 	busy, idle := after.busy-before.busy, after.idle-before.idle
 	// The kernel counts in hundredths of a second, and some counters may decrease.

@@ -2,81 +2,78 @@ package health
 
 import "time"
 
-// inputs are the values that the rules evaluate. A zero field produces no cause.
+// A zero field produces no cause.
 type inputs struct {
 	Now, Started time.Time
-	// StartLimit is how long the app may take to become ready; 0 means 10 min.
+	// The app may take that long to become ready; 0 means 10 min.
 	StartLimit time.Duration
 
 	App        appInputs
 	Operation  Operation
 	Deployment Deployment
 	Queues     []queueInputs
-	// Store is the reason why the embedded queues accept no messages, or "".
+	// Store is why the embedded queues accept no messages.
 	Store    string
 	Leader   LeaderState
 	Problems []StoredProblem
 	Tasks    []TaskState
 	Host     Reading
-	// Scaling is the reason why the group keeps its size although this instance wants another, or "".
+	// Scaling is why the group keeps its size although this instance wants another.
 	Scaling string
 	DataDir DataDirState
-	// RegistryLost is why receiving is stopped until the shared registry answers, or "".
+	// RegistryLost is why receiving is stopped until the shared registry answers.
 	RegistryLost string
 
-	// NoLeader is the time since which there has been no leader, or zero.
+	// Start of the time without a leader, or zero.
 	NoLeader time.Time
-	// IgnoreClientErrors excludes 4xx responses from health.
+	// 4xx responses are excluded.
 	IgnoreClientErrors bool
 	Draining           bool // the environment is shutting down
 }
 
 type appInputs struct {
-	// Ready reports whether the app accepts messages. Reason and Since explain why it does not.
+	// Reason and Since explain why the app does not accept messages.
 	Ready     bool
 	Reason    string
 	Since     time.Time
-	WasReady  bool      // at any time since startup
-	Queues    []string  // queues from which the app receives nothing while it is not ready
-	Processes []Process // app processes that tendril runs
+	WasReady  bool      // since startup
+	Queues    []string  // receive nothing while the app is not ready
+	Processes []Process // run by tendril
 }
 
 // Process is one process of the app.
 type Process struct {
 	Name string
-	// GivenUp means that the process is down because it failed too often. RetryAfter is the interval between attempts
-	// to start it, or 0.
+	// A process is GivenUp if it is down because it failed too often. RetryAfter is the interval between attempts to
+	// start it, or 0.
 	GivenUp    bool
 	RetryAfter time.Duration
-	// Restarts counts restarts after a failure. It covers the time since startup in an [AppState], and the last five
-	// minutes in inputs.
+	// Restarts after a failure: since startup in an [AppState], in the last five minutes in inputs.
 	Restarts int
-	LastExit string // how the last run ended, such as "exit status 1"; "" if unknown
+	LastExit string // such as "exit status 1"; "" if unknown
 }
 
 // Operation is a change of the environment that is in progress.
 type Operation struct {
 	Name  string // such as "application deployment"; "" if nothing is in progress
 	Since time.Time
-	Limit time.Duration // maximum duration; 0 means 10 min
+	Limit time.Duration // 0 means 10 min
 }
 
 // Deployment is the last deployment that ended.
 type Deployment struct {
-	Version string // "" if there was no deployment
+	Version string // "" if there was none
 	Ended   time.Time
-	Failed  string // why it was rolled back; "" if it succeeded
+	Failed  string // why it was rolled back
 }
 
-// queueInputs are the values of one queue.
 type queueInputs struct {
 	QueueState
 	// Deliveries covers the last five minutes. P95 is the 95th percentile of the duration of answered deliveries.
 	Deliveries counts
 	P95        time.Duration
 	LastFailed Failure
-	// NewDeadLetters and Expired cover the last five minutes. Expired counts messages deleted at the end of their
-	// retention period.
+	// Both cover the last five minutes. Expired messages were deleted at the end of their retention period.
 	NewDeadLetters, Expired int64
 	Poll                    pollFailure
 }
@@ -87,7 +84,7 @@ type Failure struct{ MessageID, Reason string }
 // StoredProblem describes damaged or unprocessed stored messages of a queue.
 type StoredProblem struct{ Queue, Text, Remedy string }
 
-// pollFailure is the reason why receiving fails. If final is true, retrying is pointless.
+// If receiving fails for a final reason, retrying is pointless.
 type pollFailure struct {
 	problem Problem
 	Final   bool
@@ -96,29 +93,28 @@ type pollFailure struct {
 // QueueState is the state of one queue and its worker.
 type QueueState struct {
 	Name string
-	// Embedded means that the queue is stored by this instance.
+	// This instance stores the queue.
 	Embedded  bool
 	Receiving bool
-	// Paused means that a user paused receiving. PausedBy and PauseReason may be "".
+	// A user paused receiving. PausedBy and PauseReason may be "".
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
-	// Why is the reason why messages wait, or "".
+	// Why messages wait.
 	Why string
-	// DeliveryLimit is the maximum duration of a delivery, or 0 if unknown.
+	// 0 if unknown
 	InWork        int
 	DeliveryLimit time.Duration
-	// NotReady lists the reasons why the target receives no messages.
+	// Why the target receives no messages.
 	NotReady       []Problem
 	DeletesRefused Problem
 	// Known means that the fields below are valid. Taken is when they were read; zero means now.
 	Known bool
 	Taken time.Time
-	// Oldest is the age of the oldest message, and Retention the maximum age of a message.
+	// Retention is the maximum age of a message.
 	Backlog           int64
 	Oldest, Retention time.Duration
-	// DeadLetters is the number of messages in the dead-letter queue, and DeadLettered counts the messages moved
-	// there so far. Both are valid only if HasDeadLetters is true.
+	// DeadLettered counts the messages moved there so far. Both are valid only if HasDeadLetters is true.
 	DeadLetters, DeadLettered int64
 	HasDeadLetters            bool
 	DeadLetterQueue           string
@@ -132,7 +128,7 @@ type Problem struct {
 
 // AppState is the state of an app that tendril runs.
 type AppState struct {
-	// NotReady describes the failed readiness check. It is "" if unknown.
+	// The failed readiness check; "" if unknown.
 	NotReady   string
 	LastReady  time.Time
 	Processes  []Process
@@ -143,27 +139,27 @@ type AppState struct {
 // TaskState describes a periodic task that is paused or failing.
 type TaskState struct {
 	Name string
-	// Paused means that scheduled runs are skipped. PausedBy and PauseReason may be "".
+	// Scheduled runs are skipped. PausedBy and PauseReason may be "".
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
-	// Problem is the reason why the task cannot be enqueued, or "".
+	// Problem is why the task cannot be enqueued.
 	Problem string
-	// FailedRuns is the number of consecutive failed runs.
+	// In a row.
 	FailedRuns  int
 	LastFailure string
 }
 
 // DataDirState is the state of the data directory.
 type DataDirState struct {
-	// Lost says how the directory differs from the one that was opened. It is "" if they are the same.
+	// Lost says how the directory differs from the one that was opened.
 	Lost     string
 	Embedded bool
 }
 
 // LeaderState is what this instance knows about the leader of the periodic tasks.
 type LeaderState struct {
-	Tasks int // number of periodic tasks
+	Tasks int // periodic ones
 	// Known means that an instance is the leader or none is needed. Off means that there can be no leader until a
 	// restart.
 	Known, Off bool

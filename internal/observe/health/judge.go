@@ -11,7 +11,7 @@ type finding struct {
 	measured bool
 }
 
-// judge applies all rules. The result is not smoothed.
+// The result is not smoothed.
 func judge(in inputs) (found []finding) {
 	givenUp := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.GivenUp })
 	starting := in.Now.Sub(in.Started)
@@ -43,7 +43,7 @@ func judge(in inputs) (found []finding) {
 	return found
 }
 
-// reportOf returns the report of causes as they are, worst first.
+// Worst first.
 func reportOf(causes []Cause) (r Report) {
 	slices.SortStableFunc(causes, func(a, b Cause) int { return b.Status.rank() - a.Status.rank() })
 	r.Status, r.Details = Ok, causes

@@ -16,31 +16,30 @@ const interval = 10 * time.Second
 // Options configure a [Monitor]. The functions are called only after startup. They must not block and must be safe
 // for concurrent use.
 type Options struct {
-	// Began is when the environment started. StartLimit is how long after that the app may take to become ready; 0
-	// means 10 min.
+	// StartLimit is how long after Began the app may take to become ready; 0 means 10 min.
 	Began      time.Time
 	StartLimit time.Duration
 	// Started is closed when startup completes, AppReady when the app first becomes ready, and Draining when shutdown
 	// begins.
 	Started, AppReady, Draining <-chan struct{}
 	Host                        *Host
-	// IgnoreClientErrors excludes 4xx responses from health.
+	// 4xx responses are excluded.
 	IgnoreClientErrors bool
 
 	Queues func(now time.Time) []QueueState
-	// App returns the app's state, and false if tendril does not run the app.
+	// App returns false if tendril does not run the app.
 	App    func() (AppState, bool)
 	Leader func() LeaderState
-	// Tasks returns paused or failing tasks. Scaling returns the reason why the group keeps its size although this
-	// instance wants another, or "".
+	// Tasks are those paused or failing. Scaling is why the group keeps its size although this instance wants
+	// another.
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState
-	// RegistryLost returns why receiving is stopped until the shared registry answers, or "". It may be nil.
+	// RegistryLost is why receiving is stopped until the shared registry answers. It may be nil.
 	RegistryLost func() string
-	// Problems returns the problems with stored messages. It may be nil.
+	// Problems with stored messages; may be nil.
 	Problems func() []StoredProblem
-	// Log logs each change of the status.
+	// Log gets each change of the status.
 	Log *slog.Logger
 }
 
@@ -49,8 +48,8 @@ type Options struct {
 type Monitor struct {
 	opts Options
 
-	perQueue sync.Map // queue name to *queueCounts
-	// wasReady means that at some time all targets were ready at once.
+	perQueue sync.Map // *queueCounts by queue
+	// All targets were ready at once at some time.
 	wasReady atomic.Bool
 	again    chan struct{}
 
@@ -59,8 +58,8 @@ type Monitor struct {
 
 	mu        sync.Mutex
 	steady    steady
-	host      Reading // as measured in the last round
-	shown     Status  // status in the last log line
+	host      Reading // in the last round
+	shown     Status  // in the last log line
 	increases increases
 	noLeader  time.Time
 
@@ -74,7 +73,6 @@ func NewMonitor(opts Options) *Monitor {
 	return m
 }
 
-// queueCounts counts what happened to a queue's messages.
 type queueCounts struct {
 	deliveries window
 	expired    atomic.Int64
@@ -165,8 +163,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// judge evaluates health once and logs a change of status. Only a round measures the machine and counts as a check in
-// smoothing.
+// Only a round measures the machine and counts as a check in smoothing.
 func (m *Monitor) judge(now time.Time, round bool) (Report, appInputs) {
 	var host Reading
 	if round {
@@ -203,7 +200,7 @@ func (m *Monitor) logChange(r Report) {
 		append([]any{"status", string(r.Status), "was", string(before)}, r.LogAttrs()...)...)
 }
 
-// changeLevel returns the log level for a change of status. Changes between Ok and Info are unimportant.
+// Changes between Ok and Info are unimportant.
 func changeLevel(before, now Status) slog.Level {
 	switch {
 	case now == Severe:
@@ -252,7 +249,7 @@ func (m *Monitor) Ready() []Check {
 	if queues := m.opts.Queues(now); len(queues) > 0 {
 		return ready(m.condition(now, queues))
 	}
-	in := m.starting(now) // without workers there are only embedded queues to check
+	in := m.starting(now) // without workers only embedded queues need a check
 	return append([]Check{running(in)}, store(in)...)
 }
 
@@ -294,7 +291,7 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 			app.Queues = append(app.Queues, q.Name)
 		}
 
-		// Embedded queues are stored by this instance; other queues are shared with others.
+		// Embedded queues are stored by this instance; other queues are shared.
 		switch f, fails := m.polls[q.Name]; {
 		case q.DeletesRefused != (Problem{}):
 			one.Poll = pollFailure{q.DeletesRefused, true}
@@ -366,7 +363,6 @@ func (m *Monitor) gather(now time.Time) inputs {
 	return in
 }
 
-// addCounts adds what happened to a queue's messages in the last five minutes.
 func (m *Monitor) addCounts(q *queueInputs, now time.Time) {
 	c := m.of(q.Name)
 	recent, last := c.deliveries.sum(now)

@@ -7,18 +7,17 @@ import (
 
 // Check is the result of one check in a probe. A probe passes if all its checks are OK.
 type Check struct {
-	// Name is a single word, such as "app" or "queue".
+	// A single word, such as "app" or "queue".
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	// Detail explains a failure, or adds information.
 	Detail string `json:"detail,omitempty"`
 }
 
-// maxSilence is how long the process may go without a round before it counts as stuck.
+// Without a round for so long, the process counts as stuck.
 const maxSilence = time.Minute
 
-// live checks that rounds are running. It passes before the first round. It ignores problems that a restart cannot
-// fix.
+// live passes before the first round, and ignores problems that a restart cannot fix.
 func live(last, now time.Time) []Check {
 	c := Check{Name: "process", OK: last.IsZero() || now.Sub(last) < maxSilence}
 	if !c.OK {
@@ -27,8 +26,7 @@ func live(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// ready checks whether this instance can process messages. An unresponsive shared queue does not fail the check,
-// because that would take all instances out of service at once.
+// An unresponsive shared queue does not fail the check, because that would take all instances out of service at once.
 func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)
@@ -47,8 +45,7 @@ func ready(in inputs) []Check {
 	return append(checks, queue)
 }
 
-// startup checks that the app has been ready at least once. It ignores queues, because startup itself fails if a
-// queue is unreachable.
+// Startup itself fails if a queue is unreachable, so queues are not checked.
 func startup(in inputs) []Check {
 	return []Check{
 		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not become ready yet")),

@@ -9,13 +9,13 @@ import (
 	"unicode"
 )
 
-// level is a threshold: values of at least at have the status.
+// Values of at least at have the status.
 type level struct {
 	at     float64
 	status Status
 }
 
-// reach returns the status of the highest level that v reaches, or "". Levels are in ascending order.
+// The levels are in ascending order.
 func reach(v float64, levels ...level) (s Status) {
 	for _, l := range levels {
 		if v >= l.at {
@@ -25,7 +25,7 @@ func reach(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// measured returns a finding based on a measurement, which is smoothed. It returns nil if there is no status.
+// A measurement is smoothed. measured returns nil without a status.
 func measured(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -33,7 +33,7 @@ func measured(c Cause) []finding {
 	return []finding{{c, true}}
 }
 
-// fact returns a finding that is not smoothed, or nil if there is no status.
+// A fact is not smoothed. fact returns nil without a status.
 func fact(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -43,7 +43,7 @@ func fact(c Cause) []finding {
 
 const startLimit = 10 * time.Minute
 
-// because formats a reason as a sentence to append. A process name at its start keeps its case.
+// A process name at the start of a reason keeps its case.
 func (in *inputs) because(reason string) string {
 	s := strings.TrimRight(strings.TrimSpace(reason), ".")
 	if s == "" {
@@ -78,7 +78,7 @@ func count(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// notReadyGrace is how long an app may be unready before the status is Severe. Until then it may just be restarting.
+// An app that is unready for less may just be restarting.
 const notReadyGrace = 20 * time.Second
 
 func appRule(in *inputs) []finding {
@@ -155,7 +155,7 @@ func operationRule(in *inputs) []finding {
 func deploymentRule(in *inputs) []finding {
 	d := in.Deployment
 	if d.Failed == "" {
-		return nil // a completed deployment is an event, not a cause
+		return nil // a completed deployment is an event
 	}
 	// This finding remains until a deployment succeeds.
 	reason := strings.TrimPrefix(d.Failed, "the deployment was rolled back: ")
@@ -163,7 +163,7 @@ func deploymentRule(in *inputs) []finding {
 		Text: fmt.Sprintf("The deployment of %s failed; the previous version is still running.%s", d.Version, in.because(reason))}
 	first, _, _ := strings.Cut(reason, " ")
 	if slices.ContainsFunc(in.App.Processes, func(p Process) bool { return strings.HasPrefix(first, p.Name+"-") }) {
-		c.Remedy = logsOf(first) // the output of the new version's process
+		c.Remedy = logsOf(first) // of the new version's process
 	}
 	return fact(c)
 }
@@ -187,7 +187,7 @@ func stopRule(in *inputs) []finding {
 	return fact(Cause{Kind: "drain", Status: Info, Text: text, Remedy: "tendril status"})
 }
 
-// pauseRule reports a paused queue, or at the first of several queues that all are paused.
+// If all of several queues are paused, only the first reports it.
 func pauseRule(in *inputs, q *queueInputs) []finding {
 	if !q.Paused || in.Draining {
 		return nil
@@ -216,7 +216,7 @@ func by(name string) string {
 // fewFailures and they are the majority.
 const fewRequests, fewFailures = 10, 3
 
-// share judges the failed share of a queue's deliveries. The remedy shows the attempts of the last failed message.
+// The remedy shows the attempts of the last failed message.
 func (q *queueInputs) share(in *inputs, kind string, failed int64, words string, levels ...level) []finding {
 	total := q.Deliveries.total()
 	if failed == 0 || total == 0 {
@@ -249,7 +249,7 @@ func (q *queueInputs) share(in *inputs, kind string, failed int64, words string,
 func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	d := q.Deliveries
 	failed := d[Server] + d[FailedInside] + d[NoAnswer]
-	var ways []string // list only the kinds that occurred, because a function never returns 5xx
+	var ways []string // only the kinds that occurred: a function never returns 5xx
 	add := func(n int64, words string) {
 		switch n {
 		case 0:
@@ -270,7 +270,7 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	return found
 }
 
-// clientErrorRule has higher thresholds, because an app may have good reasons to reject a message.
+// An app may have good reasons to reject a message, so the thresholds are higher.
 func clientErrorRule(in *inputs, q *queueInputs) []finding {
 	n, words := q.Deliveries[Client]+q.Deliveries[Other], "are erroring with HTTP 4xx, or a redirect"
 	if in.IgnoreClientErrors {
@@ -284,7 +284,7 @@ func unreachedRule(in *inputs, q *queueInputs) []finding {
 		level{60, Severe})
 }
 
-// unsentRule never exceeds Warning, because any sender can cause unsent messages and the app is not at fault.
+// Any sender can cause unsent messages, so the status is at most Warning.
 func unsentRule(in *inputs, q *queueInputs) []finding {
 	return q.share(in, "unsent", q.Deliveries[Unsent],
 		"failed before a request was sent, for example because the task path was rejected", level{10, Warning})
@@ -323,7 +323,7 @@ func ageRule(in *inputs, q *queueInputs) []finding {
 	return measured(c)
 }
 
-// asOf returns how old the counts of a queue on Amazon SQS are, in parentheses.
+// asOf is the age of counts on Amazon SQS, in parentheses.
 func (q *queueInputs) asOf(in *inputs) string {
 	if q.Taken.IsZero() {
 		return ""
@@ -341,7 +341,7 @@ func deadLetterRule(in *inputs, q *queueInputs) []finding {
 	c := Cause{Kind: KindDeadLetters, Name: q.DeadLetterQueue, Status: Info, Remedy: "tendril dead reasons -q " + q.Name,
 		Text: count(q.DeadLetters, "message") + " in " + to}
 	if !q.Taken.IsZero() {
-		c.Text = "About " + c.Text // Amazon SQS counts approximately
+		c.Text = "About " + c.Text // counted approximately
 	}
 	if q.NewDeadLetters > 0 {
 		c.Status = Warning
@@ -351,8 +351,7 @@ func deadLetterRule(in *inputs, q *queueInputs) []finding {
 	return fact(c)
 }
 
-// expiredRule reports messages that this instance deleted at the end of their retention period. It works even if the
-// queue's other values are unknown.
+// The rule works even if the queue's other values are unknown.
 func expiredRule(_ *inputs, q *queueInputs) []finding {
 	if q.Expired == 0 {
 		return nil
@@ -377,7 +376,7 @@ func storeRule(in *inputs) []finding {
 		Text: "The embedded queues do not accept messages." + in.because(in.Store)})
 }
 
-// dataDirRule covers data directories without embedded queues. storeRule covers those with them.
+// storeRule covers data directories with embedded queues.
 func dataDirRule(in *inputs) []finding {
 	if in.DataDir.Lost == "" || in.DataDir.Embedded {
 		return nil
@@ -411,7 +410,7 @@ func leaderRule(in *inputs) []finding {
 		Text:   "No leader, needed by " + count(int64(l.Tasks), "periodic task") + "." + in.because(l.Error)})
 }
 
-// failedRuns is the number of consecutive failed runs that leads to a Warning. A single failed run is retried.
+// A single failed run is retried.
 const failedRuns = 2
 
 func taskRule(in *inputs) (found []finding) {
@@ -480,7 +479,7 @@ func memoryRule(in *inputs) []finding {
 		Text: fmt.Sprintf("%.0f %% of memory is in use.", used)})
 }
 
-// Thresholds for free disk space in bytes, which apply at any disk size.
+// In bytes, for disks of any size.
 const (
 	fewFree = 1 << 30
 	noFree  = 64 << 20

@@ -51,14 +51,14 @@ const (
 	Grey   Color = "Grey"
 )
 
-// traits lists the statuses, worst last. The first entry applies to all grey statuses.
+// Worst last. The first entry applies to all grey statuses.
 var traits = [...]struct {
 	status Status
 	color  Color
 	exit   int
 }{{"", Grey, 3}, {Ok, Green, 0}, {Info, Green, 0}, {Warning, Yellow, 1}, {Degraded, Red, 2}, {Severe, Red, 2}}
 
-// rank returns the status's position in order of severity, worst last. Grey statuses have rank 0.
+// Grey statuses have rank 0.
 func (s Status) rank() int {
 	for i, t := range traits {
 		if t.status == s {
@@ -78,26 +78,25 @@ func (s Status) ExitCode() int { return traits[s.rank()].exit }
 type Report struct {
 	Status Status `json:"status"`
 	Color  Color  `json:"color"`
-	// Causes are sentences, worst first. It is never nil. Details has the same causes with their statuses.
+	// Causes are sentences, worst first, and never nil. Details has the same causes with their statuses.
 	Causes  []string  `json:"causes"`
 	Details []Cause   `json:"details,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
-	// Environment is the health of all instances; nil without a shared registry. The other fields are this instance's.
+	// Environment is nil without a shared registry. The other fields are this instance's.
 	Environment *Environment `json:"environment,omitempty"`
 }
 
 // Cause is one reason for a status.
 type Cause struct {
-	// Kind is a Kind constant. Name is the affected queue, process or task, or "". Together they identify the cause.
+	// Name is the affected queue, process or task, or "". Kind and Name together identify the cause.
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
-	// Status is the status that it would cause alone.
+	// The status that it would cause alone.
 	Status Status `json:"status"`
 	Text   string `json:"text"`
-	// Remedy is a command that shows more or solves the problem, or "".
+	// Remedy is a command that shows more or solves the problem.
 	Remedy string `json:"remedy,omitempty"`
-	// Since is when the cause began. Until is when it ended, if that was less than a minute ago: it still holds the
-	// status.
+	// Until is when the cause ended, if that was less than a minute ago: it still holds the status.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }
@@ -123,7 +122,7 @@ func (c *Cause) Head(now time.Time) string {
 
 type causeID struct{ kind, name string }
 
-// id identifies the cause. Earlier versions sent only texts.
+// Earlier versions sent only texts.
 func (c *Cause) id() causeID {
 	if c.Kind == "" {
 		return causeID{"", withoutMeasurements(c.Text)}

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// span is the time over which each cause is smoothed. votes is the number of checks that must agree before it gets
-// worse.
+// Each cause is smoothed over span. votes checks must agree before it gets worse.
 const (
 	span  = time.Minute
 	votes = 3
@@ -19,7 +18,8 @@ type pastCheck struct {
 	found map[causeID]finding
 }
 
-// steady smooths the causes so that the status does not flap. It is immutable. The zero value is the state at startup.
+// steady smooths the causes so that the status does not flap. It is immutable. The zero value is the state at
+// startup.
 type steady struct {
 	checks []pastCheck
 	shown  Report
@@ -50,7 +50,6 @@ func (s steady) settle(found []finding, now time.Time, round bool) (steady, Repo
 	return s, out
 }
 
-// with returns the checks of the last minute and the new one.
 func (s steady) with(found []finding, now time.Time, round bool) []pastCheck {
 	old := func(c pastCheck) bool { return now.Sub(c.at) >= span }
 	checks := slices.DeleteFunc(slices.Clone(s.checks), old)
@@ -67,7 +66,7 @@ func (s steady) with(found []finding, now time.Time, round bool) []pastCheck {
 	return append(checks, check)
 }
 
-// causes returns the causes that are shown: the current ones, then those that ended.
+// The current causes come first, then those that ended.
 func (s steady) causes(found []finding, now time.Time) (causes []Cause) {
 	listed := map[causeID]bool{}
 	for i := range found {
@@ -89,7 +88,6 @@ func (s steady) causes(found []finding, now time.Time) (causes []Cause) {
 	return causes
 }
 
-// add adds a cause with its smoothed status and start, unless it is not shown yet.
 func (s steady) add(causes []Cause, f *finding, now time.Time) []Cause {
 	id := f.id()
 	first := now
@@ -126,7 +124,7 @@ func (s steady) add(causes []Cause, f *finding, now time.Time) []Cause {
 	return append(causes, cause)
 }
 
-// before returns when a cause began, and the rank with which it was last shown.
+// The rank is as last shown.
 func (s steady) before(id causeID) (since time.Time, rank int) {
 	for i := range s.shown.Details {
 		if c := &s.shown.Details[i]; c.id() == id {
@@ -136,7 +134,7 @@ func (s steady) before(id causeID) (since time.Time, rank int) {
 	return time.Time{}, Ok.rank()
 }
 
-// end returns the time of the first check without a cause that was found earlier.
+// end is the first check without a cause that was found earlier.
 func (s steady) end(id causeID, now time.Time) time.Time {
 	for _, c := range slices.Backward(s.checks) {
 		if _, found := c.found[id]; found {

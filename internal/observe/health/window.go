@@ -14,16 +14,15 @@ type Class int
 
 // Classes of results. The zero value is NoAnswer.
 const (
-	NoAnswer  Class = iota // the app was reached, but its response was late or invalid
-	Success                // success, regardless of the HTTP status
+	NoAnswer  Class = iota // the app's response was late or invalid
+	Success                // regardless of the HTTP status
 	Client                 // HTTP 4xx
 	Server                 // HTTP 5xx
-	Other                  // any other status that is not a success, such as a redirect
-	Unreached              // the app was not reached, so it did not fail
+	Other                  // such as a redirect
+	Unreached              // the app did not fail
 	// FailedInside means that a function ran but returned an error or reported the message as failed.
 	FailedInside
-	// Unsent means that delivery failed before the app received any part of the message, because of the message
-	// itself or the network.
+	// Unsent means that the app received no part of the message, because of the message itself or the network.
 	Unsent
 	classes
 )
@@ -53,13 +52,13 @@ func (c counts) total() (n int64) {
 	return n
 }
 
-// A window covers five minutes in ten-second buckets.
+// Five minutes.
 const (
 	bucketTime = 10 * time.Second
 	buckets    = 30
 )
 
-// Latencies has four buckets per doubling, from 1 ms to about 12 days.
+// Four buckets per doubling, from 1 ms to about 12 days.
 const (
 	perDoubling = 4
 	steps       = 30 * perDoubling
@@ -68,8 +67,7 @@ const (
 // Latencies is a histogram of delivery durations. Counts wrap around at 2^32, which [Latencies.Since] tolerates.
 type Latencies [steps]uint32
 
-// window counts a queue's deliveries of the last five minutes. It takes 20 KiB. The zero value is empty. It is safe for
-// concurrent use.
+// window takes 20 KiB. The zero value is empty. It is safe for concurrent use.
 type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
@@ -113,7 +111,7 @@ func (w *window) latencies() Latencies {
 	return w.total
 }
 
-// sum returns the counts of the last five minutes and the last failure.
+// last is the last failure.
 func (w *window) sum(now time.Time) (sum bucket, last Failure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +157,7 @@ func (l *Latencies) Percentile(share float64) time.Duration {
 
 const recent = 5 * time.Minute
 
-// increases tracks the increase of named counters over the last five minutes.
+// increases covers the last five minutes.
 type increases map[string]*increase
 
 type increase struct {
@@ -172,8 +170,7 @@ type mark struct {
 	total int64
 }
 
-// within returns the increase of a counter over the last five minutes. Before the first call, the counter is assumed
-// to be at before. A counter that decreased was reset to 0.
+// Before the first call, the counter is assumed to be at before. A counter that decreased was reset to 0.
 func (r increases) within(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {
