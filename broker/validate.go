@@ -242,6 +242,9 @@ const (
 
 // Leading and trailing zeros do not count as digits.
 func validNumber(s string) bool {
+	if _, err := strconv.Atoi(s); err == nil { // most numbers are integers, which need no regular expression
+		return true
+	}
 	m := numberForm.FindStringSubmatch(s)
 	if m == nil || m[1]+m[2] == "" {
 		return false
