@@ -69,17 +69,17 @@ func (x *exchange) readBody(in *bytes.Buffer) error {
 		_, err = in.ReadFrom(body)
 	}
 
-	var tooLong *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLong):
+	if err == nil {
+		return nil
+	}
+	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
 		return tooLarge()
-	case asQueueError(err) != nil:
+	}
+	if asQueueError(err) != nil {
 		x.w.Header().Set("Connection", "close")
 		return err
-	case err != nil:
-		return queue.Errorf(codeSerialization, "The request body is incomplete.")
 	}
-	return nil
+	return queue.Errorf(codeSerialization, "The request body is incomplete.")
 }
 
 func tooLarge() error {
@@ -153,7 +153,7 @@ func (x *exchange) call() *actionCall {
 	if x.r.TLS != nil {
 		scheme = "https://"
 	}
-	return &actionCall{ctx: x.r.Context(), broker: x.h.broker, base: scheme + x.r.Host, account: x.h.account,
+	return &actionCall{ctx: x.r.Context(), broker: x.h.broker, scheme: scheme, host: x.r.Host, account: x.h.account,
 		trace: x.r.Header.Get("X-Amzn-Trace-Id"), stopped: x.h.stopped.Done(), caller: x.caller, action: x.action,
 		token: x.r.Header.Get(registryToken), room: answerRoom{memory: x.h.memory},
 		archives: x.h.store}

@@ -24,9 +24,6 @@ func (g guard) check(r *http.Request) error {
 				"To serve other host names, start it with --credentials, so that requests are signed, or use a unix socket.",
 			quote(r.Host))
 	}
-	if ofNodeFetch(r.Header) {
-		return nil
-	}
 
 	header := browserHeader(r.Header)
 	if header == "" && r.Header.Get("X-Amz-Target") == "" && r.Header["Accept-Language"] != nil {
@@ -35,12 +32,12 @@ func (g guard) check(r *http.Request) error {
 		header = "Accept-Language"
 	}
 
-	if header != "" {
-		return queue.Errorf(queue.CodeAccessDenied,
-			"The request carries the header %s, which browsers add, and requests from web pages are rejected. Call "+
-				"the endpoint from a program that does not send it.", quote(header))
+	if header == "" || ofNodeFetch(r.Header) {
+		return nil
 	}
-	return nil
+	return queue.Errorf(queue.CodeAccessDenied,
+		"The request carries the header %s, which browsers add, and requests from web pages are rejected. Call "+
+			"the endpoint from a program that does not send it.", quote(header))
 }
 
 // Any port is accepted, since ports may be forwarded.

@@ -131,11 +131,8 @@ func actions() map[string]*action {
 }
 
 func asQueueError(err error) *queue.Error {
-	var refusal *queue.Error
-	if errors.As(err, &refusal) {
-		return refusal
-	}
-	return nil
+	refusal, _ := errors.AsType[*queue.Error](err)
+	return refusal
 }
 
 // Server returns a server for h whose timeouts allow long polls but stop slow or stalled clients. The server's
