@@ -3,6 +3,7 @@ package sqsapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -78,6 +79,56 @@ func TestReceiveWakesForAMessage(t *testing.T) {
 		if got := <-done; got.status != http.StatusOK || got.body == "{}" || got.after != 5*time.Second {
 			t.Errorf("got %+v", got)
 		}
+	})
+}
+
+// pipes is a listener for connections in memory, so that a test can wait until the server has reacted to them.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, open := <-p; open {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (pipes) Close() error   { return nil }
+func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func TestLongPollsOfDisconnectedClientsTakeNoMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, nil)
+		mustCall(t, h, "CreateQueue", `{"QueueName":"jobs"}`)
+		server, listener := Server(h), make(pipes)
+		go func() { _ = server.Serve(listener) }()
+		const body = `{"QueueUrl":"jobs","WaitTimeSeconds":20}`
+		clients := make([]net.Conn, 1000)
+		for i := range clients {
+			var accepted net.Conn
+			clients[i], accepted = net.Pipe()
+			listener <- accepted
+			if _, err := fmt.Fprintf(clients[i], "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: "+
+				"AmazonSQS.ReceiveMessage\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait() // until all of them wait for a message
+
+		for _, client := range clients {
+			client.Close()
+		}
+		synctest.Wait()
+		mustCall(t, h, "SendMessageBatch", sendTenBody())
+		synctest.Wait()
+		got := mustCall(t, h, "GetQueueAttributes", `{"QueueUrl":"jobs","AttributeNames":["All"]}`)
+		for _, want := range []string{`"ApproximateNumberOfMessages":"10"`, `"ApproximateNumberOfMessagesNotVisible":"0"`} {
+			if !strings.Contains(got, want) {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+		close(listener)
+		_ = server.Close()
 	})
 }
 
