@@ -89,15 +89,17 @@ const (
 	partPrefix  = ".part-"
 )
 
-// nameForm is the form of names and upload IDs, which become file names.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$`)
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
+
+// isName reports whether s can be a name or an upload ID, which become file names.
+func isName(s string) bool { return len(s) <= 200 && nameForm.MatchString(s) }
 
 // ServedFolder is the folder in which a tendril that serves a queue stores archives. It implements [Chunks].
 type ServedFolder string
 
 // WriteArchive implements [Chunks].
 func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offset, size int64, data []byte) (err error) {
-	if !nameForm.MatchString(name) || !nameForm.MatchString(upload) || offset < 0 || size <= 0 || size > MaxSize ||
+	if !isName(name) || !isName(upload) || offset < 0 || size <= 0 || size > MaxSize ||
 		len(data) == 0 || int64(len(data)) > chunkSize || offset+int64(len(data)) > size {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "The chunk of the archive is invalid: an archive has at most %d "+
 			"bytes, a chunk at most %d.", MaxSize, chunkSize)
@@ -151,7 +153,7 @@ func (f ServedFolder) admit() error {
 
 // ReadArchive implements [Chunks].
 func (f ServedFolder) ReadArchive(_ context.Context, name string, offset int64) (data []byte, size int64, err error) {
-	if !nameForm.MatchString(name) || offset < 0 {
+	if !isName(name) || offset < 0 {
 		return nil, 0, queue.Errorf(queue.CodeInvalidParameterValue, "The name or the offset of the archive is invalid.")
 	}
 	file, err := os.Open(filepath.Join(string(f), name))
@@ -176,7 +178,7 @@ func (f ServedFolder) ReadArchive(_ context.Context, name string, offset int64) 
 
 // DeleteArchive implements [Chunks].
 func (f ServedFolder) DeleteArchive(ctx context.Context, name string) error {
-	if !nameForm.MatchString(name) {
+	if !isName(name) {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "The name of the archive is invalid.")
 	}
 	return Folder(f).Delete(ctx, name)
