@@ -505,7 +505,8 @@ func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error 
 	return err
 }
 
-// Exchange returns the last recorded request for a message and its answer. The error has status 404 if there is none.
+// Exchange returns the last recorded request for a message and its answer. The error has status 404 if nothing was
+// recorded.
 func (c *Client) Exchange(ctx context.Context, id string) (Exchange, error) {
 	return GetExchange.get(ctx, c, url.Values{"body": {"1"}}, id)
 }
@@ -538,8 +539,8 @@ func (c *Client) Rollback(ctx context.Context, number int) (DeployResult, error)
 	return Rollback.send(ctx, c, RollbackRequest{number})
 }
 
-// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 if there
-// is none, or if the new version is already serving.
+// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 without a
+// deployment, or if the new version is already serving.
 func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return AbortDeploy.send(ctx, c, NoBody{})
 }

@@ -50,7 +50,7 @@ type ConfigOption struct {
 	Key    string `json:"key,omitempty"`
 	Help   string `json:"help"`
 	Detail string `json:"detail,omitempty"`
-	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit is that of a number without a
+	// Type is duration, integer, size, switch, choice, rate, number, list or text. Unit applies to a number without a
 	// suffix.
 	Type string `json:"type"`
 	Unit string `json:"unit,omitempty"`
@@ -105,7 +105,7 @@ type SettingsChange struct {
 
 // SettingsPreview is the effect of a change of settings.
 type SettingsPreview struct {
-	// File is the settings file, or the revision of the shared settings. Revision is that of a change of the shared
+	// File is the settings file, or the revision of the shared settings. Revision is set after a change of the shared
 	// settings; 0 for a preview or a file.
 	File     string `json:"file"`
 	Revision int64  `json:"revision,omitempty"`

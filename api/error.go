@@ -9,7 +9,7 @@ type Error struct {
 	Status  int    `json:"-"`
 	Message string `json:"error"`
 	Hint    string `json:"hint,omitempty"`
-	// Code is that of the underlying [queue.Error], or "".
+	// Code comes from the underlying [queue.Error]; may be "".
 	Code string `json:"code,omitempty"`
 	// RequestID is the value of [RequestIDHeader], which also appears in the log.
 	RequestID string   `json:"request_id,omitempty"`

@@ -18,7 +18,7 @@ const (
 	parallelAsked = 16
 )
 
-// FromInstance is the answer of an instance, or why there is none.
+// FromInstance is the answer of an instance, or its error.
 type FromInstance[T any] struct {
 	Instance *KnownInstance
 	Answer   T

@@ -143,7 +143,7 @@ type KnownInstance struct {
 	Deploying      bool     `json:"deploying,omitempty"`
 	// Revision is the desired state that the instance has applied; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
-	// SettingsRevision is that of the shared settings it has applied, or Rejected for that reason.
+	// SettingsRevision is the revision of the shared settings it has applied, or Rejected for that reason.
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
 	// TakesVersions means that the instance follows the app's version of all instances. AppNumber is the number of

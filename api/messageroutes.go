@@ -16,7 +16,7 @@ type Selection struct {
 	// DeadSince (inclusive) and DeadUntil (exclusive) bound the time of dead-lettering.
 	DeadSince time.Time `json:"dead_since,omitzero"`
 	DeadUntil time.Time `json:"dead_until,omitzero"`
-	// Reason is that of a [ReasonGroup]; nil means any.
+	// Reason is as in [ReasonGroup]; nil means any.
 	Reason *string `json:"reason,omitempty"`
 	// Through is a position as in [Queue].Newest; newer messages do not match. 0 means no limit.
 	Through int64 `json:"through,omitempty"`

@@ -60,7 +60,7 @@ type (
 	// Creation is the body of a queue's creation.
 	Creation struct {
 		Name string `json:"name"`
-		// Names and values are those of SQS.
+		// SQS defines the names and values.
 		Attributes map[string]string `json:"attributes,omitempty"`
 	}
 	// Created is the answer of a queue's creation.

@@ -117,7 +117,7 @@ type Queue struct {
 	// DeadLetterSources are the queues that use this one as dead-letter queue. Like Attributes, it is not set in
 	// lists.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
-	// Progress is that of this environment's worker.
+	// Progress describes this environment's worker.
 	Progress
 	Attributes map[string]string `json:"attributes,omitempty"`
 }

@@ -22,7 +22,7 @@ type Leader struct {
 	AgeSeconds float64 `json:"age_seconds,omitempty"`
 	// Console is the host:port of the holder's console, as reported; "" if off or unknown.
 	Console string `json:"console,omitempty"`
-	// Error is that of the latest registry call.
+	// Error comes from the latest registry call.
 	Error string `json:"error,omitempty"`
 	// Local means that this instance is configured as the only one: there is no election.
 	Local bool `json:"local,omitempty"`

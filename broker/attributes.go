@@ -49,8 +49,8 @@ func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 	)
 }
 
-// On a FIFO queue a new delay also applies to existing messages, counted from their sent time. Only those of the last
-// 15 minutes can be affected.
+// On a FIFO queue a new delay also applies to existing messages, counted from their sent time. Only messages of the
+// last 15 minutes can be affected.
 func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) (err error) {
 	if t.gone(q) {
 		return nil

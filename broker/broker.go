@@ -20,7 +20,7 @@ type Options struct {
 	limits *memoryLimits
 }
 
-// Events are callbacks, any of which may be nil. They are called without locks held and must not block.
+// Events are callbacks; each may be nil. They are called without locks held and must not block.
 type Events struct {
 	// DeadLettered is called after messages exceeded the maximum receive count and were moved.
 	DeadLettered func(from, to string, ids []string)

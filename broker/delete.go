@@ -36,7 +36,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 		}
 		switch m := live.index.held[of.key]; {
 		case m == nil && !live.index.mayExist(of), m != nil && m.leaving:
-			// This request commits after the one that removes the message.
+			// The request that removes the message commits before this one.
 		case m == nil && live.index.fifo:
 			unheld = append(unheld, unheldReceipt{i, of.key})
 		case m == nil:

@@ -16,8 +16,8 @@ import (
 // diskGuard refuses sends while free space is below a reserve, because deletes need space too. Its reserve file, as
 // large as the write-ahead log, is removed if other programs fill the disk.
 //
-// Sends and administration are also refused while the data directory is not the one that was opened (removed, moved,
-// unmounted or replaced): the next start would not find their changes.
+// Sends and administration are also refused while the data directory has been removed, moved, unmounted or replaced:
+// the next start would not find their changes.
 type diskGuard struct {
 	dir      string
 	log      *slog.Logger

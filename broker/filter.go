@@ -21,7 +21,7 @@ type Filter struct {
 	// DeadSince (inclusive) and DeadUntil (exclusive) limit the time of dead-lettering.
 	DeadSince time.Time `json:"dead_since,omitzero"`
 	DeadUntil time.Time `json:"dead_until,omitzero"`
-	// Reason is that of a [ReasonGroup]; nil matches any.
+	// Reason is as in [ReasonGroup]; nil matches any.
 	Reason *string `json:"reason,omitempty"`
 	// Through is a position from [Broker.Newest]; newer messages do not match. 0 means no limit.
 	Through int64 `json:"through,omitempty"`

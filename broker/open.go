@@ -150,8 +150,8 @@ func (b *Broker) Close() error {
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
-// Lost returns how the data directory differs from the one that was opened (removed, moved, unmounted or replaced),
-// or nil. Sends are refused meanwhile.
+// Lost returns an error if the data directory has been removed, moved, unmounted or replaced since it was opened.
+// Sends are refused meanwhile.
 func (b *Broker) Lost() error {
 	if b.background.closing.Load() {
 		return nil

@@ -205,7 +205,7 @@ func (w *writer) commit(group []pendingRequest) {
 	if isFull(err) {
 		group = refuseGrowing(group, errFull)
 		w.b.disk.giveUpReserve()
-		// After the log restarts, deletes reuse its space. If there is none even for the checkpoint, they fail.
+		// After the log restarts, deletes reuse its space. Without space even for the checkpoint, they fail.
 		_ = w.b.store.Load().restartLog("RESTART")
 		err = nil
 		if len(group) > 0 {

@@ -14,9 +14,9 @@ import (
 const AttributeReason = "tendril.reason"
 
 const (
-	// maxAttributes is the maximum number of message attributes in SQS.
+	// Of SQS.
 	maxAttributes = 10
-	// Limits in bytes of the texts in a Failure.
+	// In bytes, of the texts in a Failure.
 	maxAnswer = 1 << 10
 	maxReason = 256
 )
@@ -24,15 +24,15 @@ const (
 // Failure describes how the last attempt at a message failed.
 type Failure struct {
 	Reason string `json:"reason"`           // see [Result]; without parts of the message or response
-	Status int    `json:"status,omitempty"` // HTTP status; 0 if there was no response
+	Status int    `json:"status,omitempty"` // of HTTP; 0 without a response
 	Answer string `json:"answer,omitempty"` // start of the response, at most 1 KiB
-	// Attempts counts deliveries. Receives counts all receives, including those without a delivery.
+	// Attempts counts deliveries, Receives also receives without a delivery.
 	Attempts   int       `json:"attempts,omitempty"`
 	Receives   int       `json:"receives,omitempty"`
 	DurationMS int64     `json:"duration_ms"`
 	FailedAt   time.Time `json:"failed_at"`
-	Instance   string    `json:"instance,omitempty"` // instance that made the attempt
-	// MessageID, SentAt and Source (the ARN of the queue) describe the message before it was dead-lettered.
+	Instance   string    `json:"instance,omitempty"` // that made the attempt
+	// These describe the message before it was dead-lettered; Source is the queue's ARN.
 	MessageID string    `json:"message_id"`
 	SentAt    time.Time `json:"sent_at,omitzero"`
 	Source    string    `json:"source"`
@@ -71,7 +71,7 @@ func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	return out, true
 }
 
-// text encodes the failure as JSON of at most room bytes. It returns false if the failure does not fit.
+// The JSON has at most room bytes.
 func (f Failure) text(room int) (text string, fits bool) {
 	f.Reason, f.Answer = sanitize(f.Reason, maxReason), sanitize(f.Answer, maxAnswer)
 	for _, shorten := range []*string{&f.Answer, &f.Reason, nil} {
@@ -88,14 +88,14 @@ func (f Failure) text(room int) (text string, fits bool) {
 			return text, true
 		}
 
-		if shorten != nil { // truncate by the excess: each byte takes at least one byte in JSON
+		if shorten != nil { // by the excess: each byte takes at least one byte in JSON
 			*shorten = sanitize(*shorten, max(len(*shorten)-extra, 0))
 		}
 	}
 	return "", false
 }
 
-// sanitize truncates text to n bytes and replaces characters that SQS rejects and JSON does not escape.
+// SQS rejects some characters that JSON does not escape.
 func sanitize(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\ufffe' || r == '\uffff' {

@@ -9,7 +9,7 @@ import (
 // tendril's own codes below.
 type Error struct {
 	Code    string
-	Message string // for people to read; may be ""
+	Message string // for people; may be ""
 	Err     error  // may be nil
 }
 

@@ -15,20 +15,20 @@ const MaxVisibility = 12 * time.Hour
 type Message struct {
 	ID   string
 	Body string
-	// Attributes are the message attributes, sorted by name.
+	// Attributes are sorted by name.
 	Attributes []Attribute
 	// ReceiptHandle identifies this receive for Delete and ChangeVisibility.
 	ReceiptHandle string
-	// ReceiveCount is the number of receives, including this one.
+	// ReceiveCount includes this receive.
 	ReceiveCount int
 	// Attempt is ReceiveCount without the receives before the message was moved to this queue; 0 if unknown. Before a
 	// delivery, the worker sets it again, without receives that never reached the app.
 	Attempt int
-	// SentAt and FirstReceivedAt have millisecond precision.
+	// Both have millisecond precision.
 	SentAt, FirstReceivedAt time.Time
-	// SenderID is the sender's account or principal ID; may be "".
+	// SenderID is an account or principal ID; may be "".
 	SenderID string
-	// GroupID, DedupID and SequenceNumber are set on FIFO queues. On a standard queue GroupID names a tenant.
+	// These are set on FIFO queues. On a standard queue GroupID names a tenant.
 	GroupID, DedupID, SequenceNumber string
 	// TraceHeader is the AWSTraceHeader system attribute; may be "".
 	TraceHeader string
@@ -78,9 +78,9 @@ type Outgoing struct {
 
 // Sent is the result for one [Outgoing].
 type Sent struct {
-	ID             string // for a FIFO duplicate, the ID of the first message
-	SequenceNumber string // FIFO queues only
-	// Err says why the message was rejected; nil means that the message is durable.
+	ID             string // the first message's for a FIFO duplicate
+	SequenceNumber string // FIFO only
+	// Err is nil if the message is durable.
 	Err error
 }
 
@@ -107,7 +107,7 @@ const ReceiveBytes = 256 << 10
 
 // Room limits the memory for the messages of one receive.
 type Room interface {
-	// Acquire reserves the most memory that a receive can need, and waits until that much is available.
+	// Acquire waits until the most memory that a receive can need is available.
 	Acquire(ctx context.Context) error
 	// Keep releases the reserved memory that messages of this size do not need.
 	Keep(bytes int64)
@@ -139,11 +139,11 @@ func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int)
 
 // The message attributes of a scheduled run of a periodic task. They are compatible with Elastic Beanstalk's daemon.
 const (
-	// RunPrefix is the prefix of the attribute names. Attributes with this prefix are never sent to apps.
+	// Attributes with RunPrefix are never sent to apps.
 	RunPrefix     = "beanstalk.sqsd."
-	AttributePath = RunPrefix + "path" // URL path to post to; required
+	AttributePath = RunPrefix + "path" // to post to; required
 	AttributeTask = RunPrefix + "task_name"
-	AttributeTime = RunPrefix + "scheduled_time" // in UTC, formatted as RunTimeLayout
+	AttributeTime = RunPrefix + "scheduled_time" // UTC, as RunTimeLayout
 	// AttributeRun is the ID of a manually requested run.
 	AttributeRun  = RunPrefix + "run_id"
 	RunTimeLayout = "2006-01-02 15:04:05 UTC"
@@ -155,10 +155,9 @@ const AttributeNotBefore = "tendril.not_before"
 
 // Run describes the scheduled run that a message stands for.
 type Run struct {
-	// Path is the URL path to post to. It is not trustworthy: any sender can write it.
+	// Path is the URL path to post to. Any sender can write it.
 	Path string
-	// Task is the task's name, Time the time the run was due, and ID the ID of a manually requested run. Each may be
-	// "".
+	// Time is when the run was due, and ID belongs to a manually requested run. Each may be "".
 	Task, Time, ID string
 	// ScheduledAt is Time in whole seconds; zero if it is not in [RunTimeLayout].
 	ScheduledAt time.Time
@@ -205,18 +204,18 @@ func (a *Attribute) IsText() bool {
 
 // TaskTimes are the times that the registry stores for a periodic task.
 type TaskTimes struct {
-	// UpTo is the scheduled time up to which runs are enqueued or skipped.
+	// Runs up to UpTo are enqueued or skipped.
 	UpTo time.Time
 	// From is the earliest time at which an instance had the task with its schedule; zero if unknown.
 	From time.Time
 }
 
-// Lease is the record by which instances agree on the leader. The zero value is a lease that was never written.
+// Lease is the record with which instances agree on the leader. The zero value is a lease that was never written.
 //
 // A store replaces a lease by compare-and-swap on Version. A lease contains no time of day: an instance that waits
 // for it to expire measures with its own clock whether Version changes within Duration.
 type Lease struct {
-	Owner string // instance that holds the lease, for display
+	Owner string // for display
 	// Version is unique to each write; "" only in the zero value.
 	Version string
 	// Term increases by one whenever the holder changes. It is a fencing token: a leader's write is accepted only
@@ -224,7 +223,7 @@ type Lease struct {
 	Term int64
 	// Duration is how long a Version is valid after an instance first sees it, in whole milliseconds.
 	Duration time.Duration
-	// Released means that the holder gave up the lease; another instance may acquire it at once.
+	// Released means that another instance may acquire the lease at once.
 	Released bool
-	Data     string // information about the holder, for display; may be ""
+	Data     string // about the holder, for display; may be ""
 }

@@ -12,7 +12,7 @@ const MaxPath = 2048
 
 var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxPath)
 
-// maxDecoding is the maximum number of times that a path is decoded while it is checked.
+// A path is decoded at most maxDecoding times while it is checked.
 const maxDecoding = 5
 
 // ParsePath validates an untrusted path with an optional query, such as a periodic task's url, and returns it as a
@@ -91,8 +91,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// escapeQuery escapes only the bytes that are invalid in a request line, because only the app can interpret its
-// query.
+// Only the app can interpret its query, so only bytes that are invalid in a request line are escaped.
 func escapeQuery(query string) string {
 	var b []byte
 	for _, c := range []byte(query) {

@@ -11,8 +11,8 @@ import (
 
 const maxFailureGroup = 200 // bytes
 
-// FailureGroup returns the reason by which failed attempts are grouped: the status, or the [Result]'s reason if there is
-// none, and the first line of the response. Similar failures get the same text because it has no numbers and IDs.
+// FailureGroup groups failed attempts by the status, or without one the [Result]'s reason, and the first line of the
+// response. Numbers and IDs are left out, so that similar failures get the same text.
 func FailureGroup(status int, reason, answer string) string {
 	message := withoutIDs(headline(answer))
 	text := withoutIDs(reason) + " " + message
@@ -52,7 +52,7 @@ func errorText(object map[string]any) string {
 	return ""
 }
 
-// withoutIDs replaces numbers with # and IDs with *.
+// Numbers become # and IDs *.
 func withoutIDs(text string) string {
 	var out strings.Builder
 	for text != "" {
@@ -81,7 +81,7 @@ var (
 	aNumber = regexp.MustCompile(`\d+`)
 )
 
-// mixedID is the minimum length at which a mix of letters and digits counts as an ID, as in "order_8f3a21".
+// A mix of letters and digits counts as an ID from this length, as in "order_8f3a21".
 const mixedID = 6
 
 func wordWithoutIDs(word string) string {

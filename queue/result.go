@@ -52,7 +52,7 @@ func (i Instruction) DeadLetters() bool { return i == DeadLetterNow || i == Term
 // Result is the result of one delivery.
 type Result struct {
 	Outcome Outcome
-	// Status is the HTTP status; 0 if there was no response.
+	// Status is of HTTP; 0 without a response.
 	Status int
 	// Reason briefly describes the failure ("HTTP 500", "no answer within 3m0s", "connection refused"); "" if done.
 	// It never contains parts of the message or response.
@@ -64,9 +64,9 @@ type Result struct {
 	Excerpt string
 	// Process names the app process that was called, if tendril runs the replicas.
 	Process    string
-	Err        error         // the cause of Reason, for logs; nil if the app responded
+	Err        error         // of Reason, for logs; nil if the app responded
 	Duration   time.Duration // from dialing to the end of the response
-	RetryAfter time.Duration // from the Retry-After header or the app's instruction; 0 if absent
+	RetryAfter time.Duration // from Retry-After or the app's instruction; 0 if absent
 	// Instruction overrides the default action for the outcome.
 	Instruction Instruction
 	// Unsent: the delivery failed before any part of the message was sent, because of the message itself (an invalid
@@ -80,7 +80,7 @@ type Result struct {
 // Invocation is the complete response to a function call, from the function itself or from a service that did not run
 // it.
 type Invocation struct {
-	Status int // HTTP status; 200 if the function ran
+	Status int // of HTTP; 200 if the function ran
 	// FunctionError is "Handled" or "Unhandled" if the function failed, else "".
 	FunctionError string
 	// Payload is the function's result or error; nil if the function did not run.
@@ -90,7 +90,7 @@ type Invocation struct {
 	// Reason is more specific than Code, such as ReservedFunctionConcurrentInvocationLimitExceeded. For a local
 	// function it is the error type. It may be "", and contains no other part of the payloads.
 	Reason     string
-	Message    string        // the service's error message, for logs; may be ""
-	RetryAfter time.Duration // time to wait before a retry, if the service returned one; else 0
-	RequestID  string        // the service's request ID; may be ""
+	Message    string        // of the service, for logs; may be ""
+	RetryAfter time.Duration // time to wait before a retry, if the service returned one
+	RequestID  string        // of the service; may be ""
 }

@@ -16,39 +16,34 @@ import (
 
 // Queue contains the queue methods that the suite calls.
 type Queue interface {
-	// Send sends up to ten messages and returns one result for each.
 	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
-	// Receive returns up to req.Max messages.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
 	// Delete returns nil if all deletes succeeded, otherwise one error per receipt handle.
 	Delete(ctx context.Context, receipts []string) []error
 	// ChangeVisibility returns nil if all changes succeeded, otherwise one error per change.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
-	// Attributes returns all attributes by their SQS names.
 	Attributes(ctx context.Context) (map[string]string, error)
-	// SetAttributes changes the given attributes.
 	SetAttributes(ctx context.Context, attrs map[string]string) error
-	// Purge removes all messages.
 	Purge(ctx context.Context) error
 }
 
 // Server creates queues.
 type Server interface {
-	// Create creates a queue. nil attributes mean the defaults of SQS.
+	// nil attributes mean the defaults of SQS.
 	Create(ctx context.Context, name string, attrs map[string]string) (Queue, error)
-	// Handle returns a queue without checking whether it exists.
+	// The queue may not exist.
 	Handle(name string) Queue
 }
 
 // check checks one behavior.
 type check struct {
 	name string
-	// long is set on checks that take minutes and need virtual time.
+	// long checks take minutes and need virtual time.
 	long bool
 	run  func(e *checkRun)
 }
 
-// checkRun is one run of a check. Its methods end the check when they fail.
+// The methods of a checkRun end the check when they fail.
 type checkRun struct {
 	ctx            context.Context
 	server         Server
@@ -60,17 +55,17 @@ type checkRun struct {
 
 	mu       sync.Mutex
 	failures []string
-	// validUntil is the time at which the observed state ends by itself; zero means never.
+	// The observed state ends by itself then; zero means never.
 	validUntil time.Time
 }
 
-// fatalFailure is the panic value that ends a failed check.
+// The panic value that ends a failed check.
 type fatalFailure struct{}
 
-// tooLate is the panic value that ends a check that was too slow to observe a state.
+// The panic value of a check that was too slow to observe a state.
 type tooLate struct{}
 
-// execute runs the check. It returns false if the check must run again because the machine was too slow.
+// inTime is false if the check must run again because the machine was too slow.
 func (e *checkRun) execute(c check) (inTime bool) {
 	defer func() {
 		switch r := recover().(type) {
@@ -86,8 +81,7 @@ func (e *checkRun) execute(c check) (inTime bool) {
 	return true
 }
 
-// validFor declares that the observed state, such as invisibility, lasts only for d. The check runs again if it fails
-// after that.
+// The observed state, such as invisibility, lasts only for d. The check runs again if it fails after that.
 func (e *checkRun) validFor(d time.Duration) { e.validUntil = time.Now().Add(d) }
 
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
@@ -101,7 +95,7 @@ func (e *checkRun) errorf(format string, args ...any) {
 	e.failures = append(e.failures, fmt.Sprintf(format, args...))
 }
 
-// fatalf records a failure and ends the check. Only the check's goroutine may call it.
+// Only the check's goroutine may call fatalf.
 func (e *checkRun) fatalf(format string, args ...any) {
 	e.errorf(format, args...)
 	panic(fatalFailure{})
@@ -115,7 +109,7 @@ func (e *checkRun) must(what string, err error) {
 
 type attrs = map[string]string
 
-// name returns a new queue name, with the suffix .fifo for FIFO queues.
+// FIFO queues have the suffix .fifo.
 func (e *checkRun) name(a attrs) string {
 	e.queues++
 	name := e.prefix + "-" + strconv.Itoa(e.queues)
@@ -142,8 +136,7 @@ func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	return e.create(a, msgs...)
 }
 
-// withDeadLetterQueue creates a dead-letter queue, and a queue that uses it and contains msgs. most is its
-// maxReceiveCount.
+// most is the maxReceiveCount; msgs are in the queue that uses the dead-letter queue.
 func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
@@ -151,7 +144,7 @@ func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Ou
 	return e.create(a, msgs...), dead
 }
 
-// policy returns a redrive policy. most is inserted unchanged, so it can be invalid.
+// most is inserted unchanged, so it can be invalid.
 func (e *checkRun) policy(dead Queue, most string) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), most)
 }
@@ -172,7 +165,7 @@ func grouped(group, dedup, body string) queue.Outgoing {
 	return queue.Outgoing{Body: body, GroupID: group, DedupID: dedup}
 }
 
-// inGroup returns FIFO messages of one group. The deduplication ID of each message is its body.
+// The deduplication ID of each message is its body.
 func inGroup(bodies ...string) (msgs []queue.Outgoing) {
 	for _, body := range bodies {
 		msgs = append(msgs, grouped("g", body, body))
@@ -192,8 +185,8 @@ func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	return sent
 }
 
-// wantRefused sends messages and requires that all are rejected, individually or as a call, with one of the codes. If
-// there are no codes, any code is accepted.
+// All messages must be rejected, individually or as a call, with one of the codes. Without codes, any code is
+// accepted.
 func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
@@ -221,11 +214,10 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 	}
 }
 
-// short is the shortest visibility timeout of SQS that is not 0.
+// The shortest visibility timeout of SQS that is not 0.
 const short = time.Second
 
-// soon returns how long to wait for a message that should be visible. That is the SQS maximum, because a busy server
-// may be slow. If the server is known to fail the check, it is less.
+// A busy server may be slow, so soon is the SQS maximum. If the server is known to fail the check, it is less.
 func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
 		return 5 * time.Second

@@ -341,7 +341,7 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 	}
 }
 
-// take receives up to req.Max messages. If there are none, next is the time at which one becomes visible.
+// take receives up to req.Max messages. Without any, next is the time at which one becomes visible.
 func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Message, next time.Time) {
 	f.compact()
 	locked := map[string]bool{}

@@ -11,14 +11,13 @@ import (
 
 // Caller is the sender of a request.
 type Caller struct {
-	// Name is the name of the caller's key pair. It is "" for the owner, who may do everything that no policy denies.
+	// Name of the caller's key pair; "" for the owner, who may do everything that no policy denies.
 	Name string
-	// TLS reports whether the request arrived over TLS.
-	TLS bool
-	// Address is the client's IP address. It is the zero Addr for a Unix socket.
+	TLS  bool
+	// Address is the zero Addr for a Unix socket.
 	Address  netip.Addr
 	sendOnly bool
-	queues   []string // queues the caller may use; empty means all
+	queues   []string // empty means all
 }
 
 // OwnerOf returns the owner of the queues as the caller of an unsigned request.
@@ -31,8 +30,8 @@ func address(r *http.Request) netip.Addr {
 
 var sendActions = []string{"SendMessage", "SendMessageBatch", "GetQueueUrl", "GetQueueAttributes"}
 
-// repairActions are always allowed to callers with all permissions, as to the root user of an AWS account. Otherwise,
-// a policy that denies too much could never be replaced.
+// Callers with all permissions may always repair a policy, like the root user of an AWS account. Otherwise, a policy
+// that denies too much could never be replaced.
 var repairActions = []string{"AddPermission", "DeleteQueue", "GetQueueAttributes", "RemovePermission",
 	"SetQueueAttributes"}
 

@@ -23,27 +23,27 @@ import (
 
 const service = "sqs"
 
-// recheckInterval is the minimum time between checks whether the file has changed.
+// Between checks whether the file has changed.
 const recheckInterval = time.Second
 
 const maxFile = 1 << 20
 
 // KeyPair is one entry of a credentials file.
 type KeyPair struct {
-	// Name identifies the key pair's holder. It has 1 to 64 letters, digits, "_", "-" and ".".
+	// Name has 1 to 64 letters, digits, "_", "-" and ".".
 	Name string `json:"name"`
 	// AccessKeyID is not secret. It is unique within the file.
 	AccessKeyID string `json:"access_key_id"`
-	// SecretAccessKey is the key that signs requests.
+	// SecretAccessKey signs requests.
 	SecretAccessKey Secret `json:"secret_access_key"`
 	// SessionToken must accompany each request unless it is "".
 	SessionToken Secret `json:"session_token,omitempty"`
 	// Allow is [AllowAll] or [AllowSend].
 	Allow string `json:"allow"`
-	// Queues restricts the key pair to the named queues. If it is empty, all queues are allowed.
+	// Queues restricts the key pair to the named queues; empty means all.
 	Queues  []string  `json:"queues,omitempty"`
 	Created time.Time `json:"created"`
-	// Expires is when the key pair expires. It is zero if it never does.
+	// Expires is zero if the key pair never does.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
@@ -142,7 +142,7 @@ func parse(text []byte) ([]KeyPair, error) {
 	return file.Credentials, nil
 }
 
-// redactValue removes values of the file, which may be secrets, from a JSON error.
+// Values of the file may be secrets, so JSON errors must not repeat them.
 func redactValue(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
@@ -171,7 +171,7 @@ func CanCreate(path string, k KeyPair) error {
 	return err
 }
 
-// complete generates the keys of a new key pair. It returns the pairs already in the file.
+// complete returns the pairs already in the file.
 func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -245,7 +245,7 @@ type Keyring struct {
 
 	mu      sync.Mutex
 	pairs   map[string]KeyPair // by access key ID
-	granted []KeyPair          // key pairs created by Grant, which are not in the file
+	granted []KeyPair          // created by Grant, not in the file
 	info    fs.FileInfo
 	checked time.Time
 }
@@ -310,7 +310,7 @@ func (k *Keyring) refresh() {
 	}
 }
 
-// errRefused is the only error returned for a rejected signature. Its code makes SDKs correct their clock and retry.
+// All rejected signatures get this error. Its code makes SDKs correct their clock and retry.
 var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with credentials that are "+
 	"valid here. Check the access key, the secret key and the clock of the caller.")
 

@@ -42,7 +42,7 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 
 var errPrincipal = errors.New(`the Principal is neither "*" nor an object such as {"AWS": "*"}`)
 
-// principal holds principals of type AWS. Other types, such as services, never call this endpoint.
+// Other types of principals than AWS, such as services, never call this endpoint.
 type principal struct{ aws texts }
 
 // UnmarshalJSON accepts "*" or an object with the key "AWS".
@@ -122,7 +122,7 @@ func (s *statement) evaluable() bool {
 	return evaluable
 }
 
-// holds reports whether all of the statement's conditions hold for a request, and whether all of them are supported.
+// evaluable means that all of the statement's conditions are supported.
 func (s *statement) holds(r request) (all, evaluable bool) {
 	all = true
 	for operator, keys := range s.Condition {
@@ -137,14 +137,14 @@ func (s *statement) holds(r request) (all, evaluable bool) {
 	return all, true
 }
 
-// Supported condition keys, in lower case.
+// Condition keys in lower case.
 const (
 	secureTransport = "aws:securetransport"
 	sourceIP        = "aws:sourceip"
 )
 
-// conditionHolds evaluates one condition. A request over a Unix socket has no IP address, so NotIpAddress holds for
-// it and IpAddress does not, as for any missing key.
+// A request over a Unix socket has no IP address, so NotIpAddress holds for it and IpAddress does not, as for any
+// missing key.
 func conditionHolds(operator, key string, values texts, r request) (holds, evaluable bool) {
 	switch {
 	case operator == "bool" && key == secureTransport && len(values) == 1:
@@ -184,7 +184,7 @@ type request struct {
 	address                         netip.Addr // zero if unknown
 }
 
-// decide returns the decision and, for a denial, the statement that denies the request. A Deny overrides every Allow.
+// by is the statement that denies the request. A Deny overrides every Allow.
 func (p *Policy) decide(r request) (said decision, by *statement) {
 	if p == nil {
 		return silent, nil
@@ -215,8 +215,7 @@ func (s *statement) applies(r request) bool {
 		(len(s.Resource) == 0 || slices.ContainsFunc(s.Resource, func(p string) bool { return match(p, r.arn) }))
 }
 
-// means reports whether a principal in the statement matches the caller. As on AWS, an account matches its root user
-// and, in a Deny statement, all of its users.
+// As on AWS, an account matches its root user and, in a Deny statement, all of its users.
 func (s *statement) means(principal string, r request) bool {
 	root := "arn:aws:iam::" + r.account + ":root"
 	return principal == "*" || principal == r.principal ||

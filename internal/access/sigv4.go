@@ -18,24 +18,24 @@ const (
 	algorithm  = "AWS4-HMAC-SHA256"
 	terminator = "aws4_request"
 	timeLayout = "20060102T150405Z"
-	// maxSkew is the maximum accepted clock difference. It is the same on AWS.
+	// As on AWS.
 	maxSkew = 15 * time.Minute
-	// maxExpires is the maximum validity of a presigned request in seconds: seven days.
+	// Validity of a presigned request: seven days, in seconds.
 	maxExpires = 7 * 24 * 60 * 60
 )
 
-// signature holds the parameters described in "AWS Signature Version 4 for API requests" in the IAM User Guide.
+// The parameters are described in "AWS Signature Version 4 for API requests" in the IAM User Guide.
 type signature struct {
 	keyID, day, region, service string
-	signed                      []string // names of the signed headers in lower case
-	sum                         string   // hexadecimal signature
+	signed                      []string // in lower case
+	sum                         string   // hexadecimal
 	date                        time.Time
-	expires                     time.Duration // validity of a presigned request; 0 for a signature in a header
+	expires                     time.Duration // of a presigned request; 0 for a signature in a header
 	token                       string
 	query                       bool
 }
 
-// readSignature returns a request's signature. It returns false if the signature is missing or malformed.
+// ok is false if the signature is missing or malformed.
 func readSignature(r *http.Request) (s signature, ok bool) {
 	header, query := r.Header.Get("Authorization"), r.URL.Query()
 	switch {
@@ -88,7 +88,7 @@ func parseDate(text string) (time.Time, bool) {
 	return date, err == nil
 }
 
-// scope parses a credential of the form KEY/DAY/REGION/SERVICE/aws4_request.
+// The form is KEY/DAY/REGION/SERVICE/aws4_request.
 func (s *signature) scope(credential string) bool {
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 || parts[4] != terminator {
@@ -109,7 +109,7 @@ func (s *signature) isCurrent(now time.Time) bool {
 	return age.Abs() <= maxSkew
 }
 
-// covers reports whether all X-Amz headers are signed, because they change the meaning of a request.
+// All X-Amz headers must be signed, because they change the meaning of a request.
 func (s *signature) covers(header http.Header) bool {
 	for name := range header {
 		lower := strings.ToLower(name)
@@ -120,7 +120,6 @@ func (s *signature) covers(header http.Header) bool {
 	return true
 }
 
-// expected returns the signature that the owner of the secret key would produce for the request.
 func (s *signature) expected(r *http.Request, bodySum, secret string) string {
 	canonical := sha256.Sum256([]byte(s.canonicalRequest(r, bodySum)))
 	text := strings.Join([]string{algorithm, s.date.Format(timeLayout),
@@ -148,7 +147,7 @@ func (s *signature) canonicalRequest(r *http.Request, bodySum string) string {
 	return b.String()
 }
 
-// canonicalPath resolves dot segments and encodes the path a second time, as required for all services except S3.
+// All services except S3 require that dot segments are resolved and the path is encoded a second time.
 func canonicalPath(escaped string) string {
 	var kept []string
 	for segment := range strings.SplitSeq(escaped, "/") {
@@ -167,7 +166,7 @@ func canonicalPath(escaped string) string {
 	return path
 }
 
-// canonicalQuery sorts the parameters by encoded name and value. It omits the signature.
+// The parameters are sorted by encoded name and value, without the signature.
 func canonicalQuery(raw string) string {
 	type parameter struct{ name, value string }
 	var all []parameter
@@ -189,7 +188,7 @@ func canonicalQuery(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// decoded unescapes a part of the query. It keeps malformed text, which then cannot bypass the signature.
+// Malformed text is kept, which then cannot bypass the signature.
 func decoded(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
@@ -197,8 +196,7 @@ func decoded(text string) string {
 	return text
 }
 
-// canonicalHeader joins the values of a signed header and collapses spaces. Go stores three of the headers outside
-// r.Header.
+// Go stores three of the headers outside r.Header.
 func canonicalHeader(r *http.Request, name string) string {
 	values := r.Header.Values(name)
 	switch name {

@@ -13,7 +13,7 @@ var errNoReplica = errors.New("no replica of the app is ready")
 
 // balancer selects a replica for each delivery.
 type balancer struct {
-	// The first replica's port may be 0 for any free one; freePort finds those of the others.
+	// The first replica's port may be 0 for any free one; freePort finds the other replicas' ports.
 	port     int
 	freePort func() (int, error)
 	// changed is called, in order, each time deliveries become possible or impossible. It may be nil and must not

@@ -17,7 +17,7 @@ const localCredential = "tendril"
 
 // Queue describes the queue that the app's variables refer to.
 type Queue struct {
-	// Endpoint is that of the embedded queue; "" on Amazon SQS, where the app's SDK determines region and
+	// Endpoint belongs to the embedded queue; "" on Amazon SQS, where the app's SDK determines region and
 	// credentials.
 	Endpoint, Region string
 	Name, URL        string // of the queue with the worker

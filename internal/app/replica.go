@@ -14,7 +14,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// processes are those of a replica, or a version's helpers.
+// processes belong to a replica, or are a version's helpers.
 type processes interface {
 	Status() []supervisor.Status
 	Restart(ctx context.Context, name string) error

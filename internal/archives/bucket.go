@@ -18,7 +18,7 @@ type Objects interface {
 type Bucket struct {
 	Objects Objects
 	Name    string
-	// Prefix is the part of the keys before the names of archives; "" for none.
+	// Prefix is the part of the keys before the names of archives; may be "".
 	Prefix string
 }
 

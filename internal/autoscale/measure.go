@@ -111,9 +111,9 @@ type Inputs struct {
 	// Slots are per process or instance. ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64
-	// Reporting is the number of measured instances; 0 means that all measures except the backlog are those of this
-	// instance. Measured is the trigger's measure over all measured instances; nil means that the field of that
-	// measure applies. With [Policy].FromMetric, MeasuredFrom is when the period of Measured began.
+	// Reporting is the number of measured instances; 0 means that all measures except the backlog are about this
+	// instance. Measured is the trigger's measure over all measured instances; nil means that the measure's own field
+	// applies. With [Policy].FromMetric, MeasuredFrom is when the period of Measured began.
 	Reporting    int
 	Measured     *Reading
 	MeasuredFrom time.Time

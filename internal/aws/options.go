@@ -11,7 +11,7 @@ import (
 
 // Options configure a client. A nil *Options is valid. Credentials always come from the standard AWS configuration.
 type Options struct {
-	// Region defaults to that of the environment or the profile. A region in a URL or ARN takes precedence.
+	// Region defaults to the region of the environment or the profile. A region in a URL or ARN takes precedence.
 	Region string
 	// Profile is one of the shared AWS configuration files; "" means AWS_PROFILE or "default".
 	Profile string

@@ -79,7 +79,7 @@ func (r *retries) pause(ctx context.Context, tried int, cause error) (release fu
 const maxClockSkew = 4 * time.Minute
 
 // A machine with a wrong clock could not call AWS at all, so learnClock adjusts the clock if that made a request
-// signed with offset fail. As in the SDK, the error must be one that a wrong time can cause, and the response's Date
+// signed with offset fail. As in the SDK, a wrong time must be a possible cause of the error, and the response's Date
 // must be far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal

@@ -155,7 +155,7 @@ const downloads = 3
 var errObjectTooLarge = errors.New("larger than the limit")
 
 // Get writes an object to w. It continues where an incomplete body ended. The caller verifies the contents. It needs
-// s3:GetObject. Errors are those of [S3.Fetch], and w's.
+// s3:GetObject. Errors are as for [S3.Fetch], or come from w.
 func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
 	call := objectCall{operation: "GetObject", method: http.MethodGet, bucket: bucket, key: key}
 	to := &destination{Writer: w}

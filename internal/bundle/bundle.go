@@ -36,7 +36,7 @@ type Bundle struct {
 	// Settings are ordered from weakest to strongest: the last setting of an option applies. An empty value unsets
 	// the option, unless the setting is Computed.
 	Settings []Setting
-	// Resources are those of CloudFormation. Tendril creates none of them, except alarms on request.
+	// Resources are in CloudFormation's form. Tendril creates none of them, except alarms on request.
 	Resources []Resource
 	Manifest  Manifest
 	// Links are the environment variables that refer to other environments.

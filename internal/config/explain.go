@@ -34,7 +34,7 @@ type QueueSetting struct {
 	From Origin
 }
 
-// Explain describes the option with the given name, in any notation. If there is none, the error suggests similar
+// Explain describes the option with the given name, in any notation. For an unknown name, the error suggests similar
 // names.
 func (c *Config) Explain(name string) (*Explanation, error) {
 	o := find(c.options, name)

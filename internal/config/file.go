@@ -91,7 +91,8 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, nil
 }
 
-// A settings file may name commands to run, so one that was found by searching must not be changeable by other users.
+// A settings file may name commands to run, so if it was found by searching, other users must not be able to change
+// it.
 func (f *settingsFile) untrusted() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if you trust it"
 	var wrong *trust.Error

@@ -25,8 +25,7 @@ type Option struct {
 	DaemonKey string
 	// Aliases are the names of the equivalent flags in Workerless.
 	Aliases []string
-	// OtherVariables of other programs also set the option. The first one that is set wins; Variable overrides all of
-	// them.
+	// OtherVariables of other programs also set the option. The first one set wins; Variable overrides all of them.
 	OtherVariables []string
 	// Default is as in a settings file; "" if it varies. DefaultNote describes it.
 	Default, DefaultNote string

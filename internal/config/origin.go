@@ -73,7 +73,7 @@ type assignment struct {
 	option     *Option
 	origin     Origin
 	name, text string
-	// unit is that of durations written as plain numbers, time.Second or time.Minute, else 0.
+	// Durations written as plain numbers have this unit, time.Second or time.Minute; else 0.
 	unit time.Duration
 }
 

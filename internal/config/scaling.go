@@ -45,7 +45,7 @@ func checkCPUSource(l *loader) {
 	}
 }
 
-// A maximum below the minimum raises or lowers the one that is not set.
+// If the maximum is below the minimum, the unset one is raised or lowered.
 func deriveLargest(l *loader, most, least string, high, low *int) {
 	switch {
 	case *high >= *low:

@@ -109,7 +109,7 @@ type PerQueue struct {
 
 // Settings holds the values of all options. [Load] sets every field.
 type Settings struct {
-	// PerQueue is for queues that do not override it. Backend, Queue and QueueURL are those of the first queue.
+	// PerQueue is for queues that do not override it. Backend, Queue and QueueURL belong to the first queue.
 	PerQueue
 	Name   string
 	Queues []QueueSettings // 1 to 64, with unique names and complete settings

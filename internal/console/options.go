@@ -108,7 +108,7 @@ type Settings struct {
 	ChangeSettings func(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error)
 }
 
-// Probes return the checks of each probe, all of which must be OK. A nil field has no checks.
+// Probes return the checks of each probe; all must be OK. A nil field has no checks.
 type Probes struct {
 	Ready func() []health.Check
 	// Live checks, for /livez, are only those that a restart would fix.

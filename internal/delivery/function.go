@@ -24,7 +24,7 @@ type Function struct {
 	Name string
 }
 
-// Open returns the function for a command. If there is none yet, it calls start to create it.
+// Open returns the function for a command, calling start to create the first one.
 func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error)) (*Function, error) {
 	if function := f.byCommand[command]; function != nil {
 		return function, nil

@@ -447,7 +447,7 @@ func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 	}
 }
 
-// inspectSQS also compares the local clock with that of Amazon SQS.
+// inspectSQS also compares the local clock with Amazon's.
 func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""

@@ -59,8 +59,8 @@ func (q *queues) serveBroker(context.Context) error {
 	return nil
 }
 
-// ownToken returns the token for callers of the registry: the configured one, or a stored one that, if possible, all
-// environments of this user share.
+// ownToken returns the configured token for callers of the registry, or a stored one shared, if possible, by all
+// environments of this user.
 func (q *queues) ownToken() (token string, err error) {
 	s := q.settings.now()
 	token = s.RegistryToken

@@ -23,7 +23,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// instance writes the files by which other commands find this environment.
+// instance writes the files that let other commands find this environment.
 type instance struct {
 	opts     *Options
 	life     *lifecycle

@@ -43,7 +43,7 @@ type members struct {
 
 	gauge  *autoscale.Gauge           // each consumer of CPU usage needs its own
 	joined atomic.Pointer[membership] // nil until the registry is found
-	// missing is why the shared registry was not found; nil if it was, or if there is none.
+	// missing is why the shared registry was not found; nil if it was, or if none is used.
 	missing atomic.Pointer[string]
 	lost    registryLoss
 

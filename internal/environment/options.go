@@ -25,7 +25,7 @@ type Options struct {
 	Shared app.SharedVersion
 	// Folder is the absolute path of the app's folder, or of the working folder at startup.
 	Folder string
-	// Again means that this start continues one that ended with a [DesiredVersion] or [NewSettings].
+	// Again means that this start continues a previous one, which ended with a [DesiredVersion] or [NewSettings].
 	Again bool
 	// Registry holds the settings for all instances in Config; nil if none are known yet.
 	Registry *config.File
@@ -82,7 +82,7 @@ func (o *Options) aws() *aws.Options {
 	return opts
 }
 
-// Without a configured region, that of the queue's URL is used.
+// Without a configured region, the region in the queue's URL is used.
 func (o *Options) openS3(ctx context.Context, s *config.Settings) (*aws.S3, error) {
 	opts := o.aws()
 	s3, err := aws.OpenS3(ctx, opts)

@@ -121,7 +121,7 @@ func (r *rollouts) archiveName(v *instances.AppVersion) string {
 	return archives.Name(r.cron.election.Name(), v.Digest)
 }
 
-// The archive's name becomes that of the version's folder.
+// The version's folder is named after the archive.
 func (r *rollouts) path(v *instances.AppVersion) string {
 	return filepath.Join(r.settings.now().DataDir, archivesFolder, v.Digest, bundle.ArchiveName(v.Name)+".zip")
 }

@@ -197,8 +197,7 @@ func checkCreatable(option, dir string) error {
 	return nil
 }
 
-// nearestExisting returns the path itself or its nearest existing parent. After an error, path is the one that could
-// not be examined.
+// nearestExisting returns the path itself or its nearest existing parent. After an error, path could not be examined.
 func nearestExisting(dir string) (path string, info fs.FileInfo, err error) {
 	path = dir
 	info, err = os.Stat(path)

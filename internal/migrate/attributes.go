@@ -13,7 +13,7 @@ import (
 var copiedAttributes = []string{"VisibilityTimeout", "DelaySeconds", "MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds",
 	"MaximumMessageSize", "FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"}
 
-// lostAttributes lists the attributes that cannot be copied, because they contain accounts, keys or addresses.
+// These contain accounts, keys or addresses and cannot be copied.
 var lostAttributes = []string{"Policy", "KmsMasterKeyId", "RedriveAllowPolicy"}
 
 // Attributes returns the attributes with which to create a queue's copy, without the redrive policy, and the names of

@@ -23,19 +23,19 @@ type Journal struct {
 	mu       sync.Mutex
 	synced   sync.Cond // signaled when syncedTo increases or err is set
 	file     *os.File
-	written  int64 // number of records
+	written  int64 // records
 	syncedTo int64
 	syncing  bool
 	err      error // first failed write or fsync, after which the file is unreliable
 	begun    bool
 	header   header
 	accepted map[key]bool
-	intended map[key]time.Time // time of the first send of each message with an unknown outcome
+	intended map[key]time.Time // first send of each message with an unknown outcome
 	resent   int
 	deleted  int
 }
 
-// key is the hash of a message ID. Hashes save memory, because a queue may contain millions of messages.
+// Hashes of message IDs save memory, because a queue may contain millions of messages.
 type key [16]byte
 
 func keyOf(id string) key {
@@ -52,11 +52,11 @@ type header struct {
 
 type record struct {
 	Begin  *header  `json:"begin,omitempty"`
-	At     int64    `json:"at,omitempty"` // in Unix milliseconds
+	At     int64    `json:"at,omitempty"` // Unix milliseconds
 	Send   []string `json:"send,omitempty"`
 	Accept []string `json:"accept,omitempty"`
 	Forget []string `json:"forget,omitempty"`
-	Gone   int      `json:"gone,omitempty"` // number of messages deleted at the source
+	Gone   int      `json:"gone,omitempty"` // deleted at the source
 }
 
 // OpenJournal opens or creates a journal. If the file belongs to another migration, it returns an error.
@@ -78,7 +78,7 @@ func OpenJournal(path, from, to string) (*Journal, error) {
 	return j, nil
 }
 
-// load reads the journal and removes an incomplete last record.
+// An incomplete last record is removed.
 func (j *Journal) load() error {
 	in := bufio.NewReader(j.file)
 	good := int64(0)
@@ -123,7 +123,7 @@ func (j *Journal) replay(r *record) {
 	j.deleted += r.Gone
 }
 
-// intend records a message as about to be sent. It keeps the time of the first call.
+// The time of the first call is kept.
 func (j *Journal) intend(k key, at time.Time) {
 	if _, found := j.intended[k]; found {
 		j.resent++
@@ -199,7 +199,7 @@ func (j *Journal) Accepted(id string) bool {
 	return j.accepted[keyOf(id)]
 }
 
-// intendedAt returns when a message whose outcome is unknown was first sent, or the zero time.
+// The outcome is unknown; zero means never sent.
 func (j *Journal) intendedAt(id string) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -226,7 +226,7 @@ func (j *Journal) counts() (resent, deleted int) {
 	return j.resent, j.deleted
 }
 
-// write appends a record. Concurrent durable writes share an fsync.
+// Concurrent durable writes share an fsync.
 func (j *Journal) write(r record, durable bool) error {
 	line, err := json.Marshal(r)
 	if err != nil {

@@ -52,21 +52,21 @@ type Destination interface {
 // Options configure [Run].
 type Options struct {
 	FIFO bool
-	// SourceExact and DestinationExact report whether the counts of each queue are exact and current.
+	// Exact counts are also current.
 	SourceExact, DestinationExact bool
-	// CutDelays shortens delays that exceed MaxDelay to MaxDelay. If it is false, such messages stay at the source.
+	// CutDelays shortens delays that exceed MaxDelay. Otherwise such messages stay at the source.
 	CutDelays bool
-	// MaxDelay is the destination's maximum delay; 0 means no limit.
+	// MaxDelay of the destination; 0 means no limit.
 	MaxDelay time.Duration
-	// Wait is how long to wait for messages that are in flight or delayed at the source.
+	// Wait is for messages in flight or delayed at the source.
 	Wait time.Duration
-	// Uncertain applies to messages on a FIFO queue whose outcome is unknown.
+	// Uncertain is for messages on a FIFO queue whose outcome is unknown.
 	Uncertain Decision
-	// Concurrency is the number of concurrent calls to a standard queue.
+	// Concurrent calls to a standard queue.
 	Concurrency int
-	// Progress is called with the number of messages sent in all runs. It may be nil.
+	// Progress gets the number of messages sent in all runs. It may be nil.
 	Progress func(sent, total int)
-	// Waiting is called with the counts of the messages that Run waits for. It may be nil.
+	// Waiting gets the counts of the messages that Run waits for. It may be nil.
 	Waiting func(Count)
 }
 
@@ -84,7 +84,7 @@ const (
 // acknowledgement.
 var ErrUncertain = errors.New("may have been sent before")
 
-// dedupWindow is the deduplication interval (5 minutes) minus a margin for clocks and calls.
+// 5 minutes minus a margin for clocks and calls.
 const dedupWindow = 4*time.Minute + 30*time.Second
 
 type run struct {
@@ -100,8 +100,7 @@ type run struct {
 
 	mu      sync.Mutex
 	skipped map[string]Reason // by ID
-	// blocked contains the groups of a FIFO queue that have a rejected message, and waiting those that have a message
-	// in flight.
+	// Groups of a FIFO queue with a rejected message, or with a message in flight.
 	blocked, waiting map[string]bool
 }
 
@@ -137,8 +136,7 @@ const (
 	poll    = time.Second
 )
 
-// loop moves messages until the source is empty. It gives up after Options.Wait without progress, for example if
-// messages stay in flight.
+// Messages may stay in flight, so the loop gives up after Options.Wait without progress.
 func (r *run) loop(ctx context.Context) error {
 	n := perCall * max(1, r.options.Concurrency)
 	idleSince, empty := time.Now(), 0
@@ -185,7 +183,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// move sends the messages that can be moved, and deletes those accepted before. tried is false if all have to stay.
+// Messages accepted before are deleted. tried is false if all others have to stay.
 func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	var accepted, fresh []Item
 	for _, it := range items {
@@ -209,8 +207,8 @@ func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	return len(accepted)+len(fresh) > 0, nil
 }
 
-// keepBack reports whether a message has to stay at the source. It records a message that stays permanently as
-// skipped, and the group of one that stays until the next Rewind as waiting.
+// A message that stays at the source permanently is recorded as skipped; if it stays until the next Rewind, its group
+// is recorded as waiting.
 func (r *run) keepBack(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true
@@ -236,7 +234,7 @@ func (r *run) skip(it *Item, why Reason) {
 	r.skipped[it.ID] = why
 }
 
-// sendAtOnce sends the messages in concurrent calls.
+// The calls are concurrent.
 func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	var group sync.WaitGroup
 	var errs []error
@@ -258,7 +256,7 @@ func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	return errors.Join(errs...)
 }
 
-// sendInOrder sends the messages of each group one at a time.
+// The messages of each group are sent one at a time.
 func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		var round, rest []Item
@@ -285,7 +283,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// maxBytes is the maximum total size of a batch.
+// Of a batch.
 const maxBytes = 1 << 20
 
 func size(items []Item) (n int) {
@@ -295,7 +293,7 @@ func size(items []Item) (n int) {
 	return n
 }
 
-// fitting returns how many messages fit into one call, at least one.
+// At least one message is sent.
 func fitting(items []Item) int {
 	n, bytes := 0, 0
 	for n < len(items) && n < perCall {
@@ -308,7 +306,7 @@ func fitting(items []Item) int {
 	return n
 }
 
-// remove deletes accepted messages. If a delete fails, the message is received again and then found in the journal.
+// If a delete fails, the message is received again and then found in the journal.
 func (r *run) remove(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		batch := items[:min(perCall, len(items))]

@@ -11,7 +11,7 @@ type Reason string
 
 // The reasons why a message stays at the source.
 const (
-	Refused  Reason = "refused"   // the destination rejects it
+	Refused  Reason = "refused"   // by the destination
 	Behind   Reason = "behind"    // an earlier message of its group was rejected
 	DueLater Reason = "due_later" // its delay exceeds the destination's maximum
 )
@@ -20,23 +20,21 @@ const (
 type Result struct {
 	Queue string `json:"queue"`
 	FIFO  bool   `json:"fifo"`
-	// SourceCount is the message count before the first run, Arrived the number of messages received since, and Left
-	// the count after the last run.
+	// SourceCount was before the first run, Arrived since, and Left is after the last run.
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
-	// Sent is the number of accepted messages, and Deleted the number of those that are deleted at the source.
+	// Sent were accepted, Deleted are gone from the source.
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
-	// Resent is the number of messages sent again because the outcome was unknown. On a standard queue, these may be
-	// duplicates.
+	// Resent messages had an unknown outcome. On a standard queue, they may be duplicates.
 	Resent int `json:"resent"`
-	// Skipped is the number of messages that stay at the source.
+	// Skipped messages stay at the source.
 	Skipped int            `json:"skipped"`
 	Reasons map[Reason]int `json:"reasons,omitempty"`
-	// DelaysCut is the number of messages that become visible earlier than at the source.
+	// With DelaysCut, messages become visible earlier than at the source.
 	DelaysCut int `json:"delays_cut,omitempty"`
-	// DestinationBefore is the message count before the first run.
+	// Before the first run.
 	DestinationBefore int      `json:"destination_before"`
 	DestinationCount  int      `json:"destination_count"`
 	Problems          []string `json:"problems,omitempty"`
@@ -81,10 +79,10 @@ func messages(n int) string {
 	return fmt.Sprintf("%d messages", n)
 }
 
-// settleTime is how long to wait until approximate counts are correct. Amazon SQS needs about a minute.
+// Amazon SQS needs about a minute until approximate counts are correct.
 const settleTime = 90 * time.Second
 
-// finish counts the messages in both queues. If settle is set, it waits until approximate counts agree.
+// If settle is set, finish waits until approximate counts agree.
 func (r *run) finish(ctx context.Context, settle bool) error {
 	for began := time.Now(); ; {
 		source, err := r.from.Count(ctx)

@@ -11,10 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// retries is the number of retries after temporary errors.
+// After temporary errors.
 const retries = 6
 
-// sendBatch sends messages that fit into one call, and deletes the accepted ones.
+// The messages fit into one call.
 func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	items, err := r.settleUncertain(ctx, items)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// attempt sends messages once. It returns the messages to send again, and why.
+// again are the messages to send once more.
 func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
 	out := make([]queue.Outgoing, len(items))
 	ids := make([]string, len(items))
@@ -99,7 +99,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	return again, cause, r.accept(ctx, accepted)
 }
 
-// refuse leaves a rejected message at the source. On a FIFO queue, the rest of its group stays, too.
+// On a FIFO queue, the rest of the rejected message's group stays, too.
 func (r *run) refuse(it *Item, why error) {
 	r.skip(it, Refused)
 	r.mu.Lock()
@@ -111,7 +111,6 @@ func (r *run) refuse(it *Item, why error) {
 	r.journal.forget(it.ID)
 }
 
-// accept records accepted messages and deletes them at the source.
 func (r *run) accept(ctx context.Context, items []Item) error {
 	if len(items) == 0 {
 		return nil
@@ -156,8 +155,7 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	return out
 }
 
-// settleUncertain determines the outcome of messages whose deduplication interval has passed since they were sent. It
-// returns the messages that still have to be sent.
+// The deduplication interval of some messages has passed since they were sent. The result still has to be sent.
 func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil
@@ -189,9 +187,8 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return r.journal.Accepted(it.ID) }), nil
 }
 
-// uncertainAccepted reports whether the destination accepted the uncertain messages, which is the same for all of
-// them. The result for earlier runs is kept, because it applies to all of their messages and the count changes with
-// each send.
+// The answer is the same for all uncertain messages. For earlier runs it is kept, because the count changes with each
+// send.
 func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
 	if fromEarlierRun && r.settled != nil {
 		return *r.settled, nil
@@ -203,8 +200,7 @@ func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool,
 	return there, err
 }
 
-// decide applies the decision in the options, or compares the destination's count if that is reliable. Nothing else
-// may use the destination meanwhile.
+// The options decide, or the destination's count if that is reliable. Nothing else may use the destination meanwhile.
 func (r *run) decide(ctx context.Context) (there bool, err error) {
 	switch r.options.Uncertain {
 	case Resend:
@@ -231,7 +227,7 @@ func (r *run) decide(ctx context.Context) (there bool, err error) {
 		messages(r.journal.Uncertain()), ErrUncertain, more)
 }
 
-// refusal reports whether the error means that a destination will never accept the message.
+// The destination will never accept the message.
 func refusal(err error) bool {
 	for _, code := range []string{queue.CodeInvalidParameterValue, queue.CodeInvalidMessageContents,
 		queue.CodeMissingRequiredParameter, queue.CodeBatchRequestTooLong, queue.CodeUnsupportedOperation} {
@@ -242,7 +238,6 @@ func refusal(err error) bool {
 	return false
 }
 
-// isTemporary reports whether an error may be temporary.
 func isTemporary(err error) bool {
 	var e *queue.Error
 	if !errors.As(err, &e) {

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// The limits of names and texts in bytes.
+// In bytes.
 const (
 	maxName = 512
 	maxText = 16 << 10
@@ -23,7 +23,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// checkText returns an error for text that some stores would not return unchanged.
+// Some stores would not return every text unchanged.
 func checkText(what, text string) error {
 	if len(text) > maxText || !validText(text) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -32,8 +32,7 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// checkLease returns an error for an invalid lease. Term 0 is valid: it precedes the first holder's term and never
-// matches a fence.
+// Term 0 precedes the first holder's term and never matches a fence, so it is valid.
 func checkLease(name string, l queue.Lease) error {
 	if err := checkName("lease", name); err != nil {
 		return err
@@ -53,7 +52,7 @@ func checkLease(name string, l queue.Lease) error {
 	return nil
 }
 
-// validText reports whether s is valid UTF-8 without control characters other than white space.
+// White space is the only control character allowed.
 func validText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool {
 		return c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0xFFFE || c == 0xFFFF

@@ -52,8 +52,7 @@ func leaseRecord(name string, l queue.Lease) Record {
 		"duration_ms": l.Duration.Milliseconds(), "released": l.Released, "data": l.Data}}
 }
 
-// leaseOf returns a record's lease. Another kind of record is an error: treating it as a free lease could result in
-// two leaders.
+// Treating another kind of record as a free lease could result in two leaders.
 func leaseOf(r Record) (queue.Lease, error) {
 	if r.Fields == nil {
 		return queue.Lease{}, nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// memoryRetention is the maximum lifetime of records that expire.
+// For records that expire.
 const memoryRetention = 48 * time.Hour
 
 // Memory is an in-memory store for a single instance, and for tests.

@@ -9,21 +9,20 @@ import (
 	"tendril/queue"
 )
 
-// runRetention is longer than the period in which missed runs are searched for.
+// Longer than the period in which missed runs are searched for.
 const runRetention = 30 * 24 * time.Hour
 
 // Run is a scheduled run of a task.
 type Run struct {
 	Task string
-	// ScheduledAt is the scheduled time without jitter, in UTC and whole seconds. For a manual run, it is the time of
-	// the request.
+	// ScheduledAt is without jitter, in UTC and whole seconds. For a manual run, it is the time of the request.
 	ScheduledAt time.Time
-	Path        string    // request path on the app
+	Path        string    // on the app
 	DueAt       time.Time // ScheduledAt plus jitter
 	// ID is the same on all instances and in all tries, such as "task@2026-11-20T13:00:00Z". Manual runs have longer
 	// IDs.
 	ID string
-	// Manual marks a run that a user requested. It needs no leader and does not advance the schedule.
+	// A user requested a Manual run. It needs no leader and does not advance the schedule.
 	Manual  bool
 	Queue   string // name, URL or ARN
 	Message queue.Outgoing
@@ -54,8 +53,8 @@ type Start struct {
 
 // EnqueueResult describes an enqueued run.
 type EnqueueResult struct {
-	Sent    queue.Sent // the queue's response; its ID may be "" if Already
-	Already bool       // the run was enqueued by an earlier call
+	Sent    queue.Sent // the ID may be "" if Already
+	Already bool       // by an earlier call
 	// Resent means that there may be two messages, because the outcome of an earlier try is unknown. It is never set
 	// for embedded queues and FIFO queues.
 	Resent bool
@@ -63,10 +62,10 @@ type EnqueueResult struct {
 
 // RunRecord is the stored state of a run.
 type RunRecord struct {
-	// Tries is the number of announced tries, and Term the term of the last one.
+	// Tries were announced, the last one in Term.
 	Tries int
 	Term  int64
-	// Settled means that the run was sent as the message MessageID, or skipped if MessageID is "".
+	// A Settled run was sent as the message MessageID, or skipped if that is "".
 	Settled   bool
 	MessageID string
 }

@@ -27,7 +27,7 @@ type Runs struct {
 	lead   Leadership
 
 	mu   sync.Mutex
-	open map[string]*try // unsettled runs by ID
+	open map[string]*try // unsettled, by ID
 }
 
 // NewRuns returns the runs of an environment whose queues are in the store.
@@ -70,7 +70,7 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	return times, nil
 }
 
-// entered returns a task's record, updated with its start.
+// The record is updated with the task's start.
 func entered(row Record, start Start) Record {
 	at, times := start.At.UnixMilli(), TimesOf(row)
 	schedule := row.Fields.text("schedule")
@@ -100,7 +100,7 @@ func TimesOf(row Record) (times queue.TaskTimes) {
 	return times
 }
 
-// update replaces each record with the result of change, also in the slice, and tries again after a conflict. It
+// Each record, also in the slice, is replaced with the result of change. After a conflict, update tries again. It
 // checks the fence even if nothing changes.
 func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change func(i int, stored Record) Record) error {
 	for first := true; ; first = false {
@@ -134,7 +134,7 @@ func (r *Runs) task(ctx context.Context, run *Run) (Record, error) {
 	return rows[0], nil
 }
 
-// accounted returns a task's record, advanced to a run's scheduled time.
+// The record advances to the run's scheduled time.
 func accounted(row Record, run *Run) Record {
 	if times := TimesOf(row); len(row.Fields) > 0 && !times.UpTo.Before(run.ScheduledAt) {
 		return row

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// dedupWindow is the deduplication interval of a FIFO queue, 5 minutes, minus a margin for clocks and the call.
+	// 5 minutes, minus a margin for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
-	// settleTries is the number of attempts per Enqueue call to settle a sent run.
+	// Of each Enqueue call.
 	settleTries = 3
 	// Above maxOpen unsettled runs, those older than openRetention are dropped.
 	maxOpen       = 1000
@@ -23,18 +23,17 @@ const (
 
 // try is this process's state of an unsettled run.
 type try struct {
-	at     time.Time // the scheduled time
+	at     time.Time // scheduled time
 	record Record    // as last stored by this process
-	// used means that the run was sent and the outcome is unknown.
+	// The run was sent and the outcome is unknown.
 	used bool
-	// first is the monotonic time before the first send.
+	// Monotonic time before the first send.
 	first time.Time
-	// sent is the message to record if the run was sent.
+	// The message to record if the run was sent.
 	sent   queue.Sent
 	resent bool
 }
 
-// send announces a try, sends the run and settles it.
 func (r *Runs) send(ctx context.Context, term int64, run *Run) (EnqueueResult, error) {
 	t := r.tryOf(run)
 	if t.sent.ID == "" {
@@ -77,8 +76,7 @@ func (r *Runs) forget(id string) {
 	delete(r.open, id)
 }
 
-// announce records a try of this term before it is sent, unless that is already done. If settled.Already is set,
-// there is nothing to send.
+// A try is announced before it is sent. If settled.Already is set, there is nothing to send.
 func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (settled EnqueueResult, err error) {
 	own := recordOf(t.record)
 	if own.Tries > 0 && !t.used && own.Term == term {
@@ -113,7 +111,7 @@ func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (sett
 	}
 }
 
-// mayTry returns an error if another try is not allowed. again means that the previous try was in the same term.
+// again means that the previous try was in the same term.
 func mayTry(run *Run, t *try, number int, again bool) error {
 	switch {
 	case number == 1:
@@ -127,7 +125,7 @@ func mayTry(run *Run, t *try, number int, again bool) error {
 	return nil
 }
 
-// age returns an upper bound of the time since the run was first sent.
+// An upper bound of the time since the run was first sent.
 func (t *try) age(run *Run) time.Duration {
 	if !t.first.IsZero() && !t.resent {
 		return time.Since(t.first)
@@ -167,7 +165,7 @@ func certainlyNotSent(err error) bool {
 	return errors.As(err, &refusal) && refusal.Code != queue.CodeUnreachable && refusal.Code != queue.CodeClosed
 }
 
-// settleSent settles a run that was sent. It is not fenced, because the message was sent regardless of who leads now.
+// The message was sent regardless of who leads now, so this is not fenced.
 func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	for range settleTries {
 		err = r.settle(ctx, Fence{}, run, t.record, t.sent.ID)
@@ -181,9 +179,8 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	return nil
 }
 
-// settle records a run as sent, or as skipped if message is "", unless it is already settled. It also advances the
-// task's record. The run's record is written first, so that after a crash between the two writes, the next leader
-// finds the run settled.
+// settle records a run as sent, or as skipped if message is "", unless it is already settled. The run's record is
+// written before the task's, so that after a crash between the two writes, the next leader finds the run settled.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
 		if recordOf(stored).Settled {
@@ -198,8 +195,7 @@ func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record,
 	return r.account(ctx, Fence{}, run)
 }
 
-// skipRuns settles the last run. It also settles the runs that this process has sent but could not settle, and adds
-// them to found.
+// The last run is settled, and the runs that this process has sent but could not settle, which are added to found.
 func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
 	for i := range runs {
 		run := &runs[i]
@@ -225,7 +221,7 @@ func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Re
 	return nil
 }
 
-// sentMessage returns the ID of the message of a run that this process has sent but could not settle, or "".
+// The run was sent by this process but could not be settled.
 func (r *Runs) sentMessage(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

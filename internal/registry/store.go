@@ -12,13 +12,10 @@ import (
 type Kind string
 
 const (
-	// KindLease records contain leases.
 	KindLease Kind = "lease"
-	// KindRun records contain scheduled runs. The stored value "fire" is from earlier versions.
-	KindRun Kind = "fire"
-	// KindTask records contain the time up to which a task is accounted for.
-	KindTask Kind = "task"
-	// KindPauses records contain an environment's paused tasks.
+	// The stored value "fire" is from earlier versions.
+	KindRun    Kind = "fire"
+	KindTask   Kind = "task"
 	KindPauses Kind = "pauses"
 )
 
@@ -38,7 +35,7 @@ type Record struct {
 	Version string
 	// Fields is nil if the record is missing. It must not be modified.
 	Fields Fields
-	// Expires is the time after which the store may delete the record. The zero time means never.
+	// After Expires the store may delete the record; zero means never.
 	Expires time.Time
 }
 
@@ -100,7 +97,7 @@ func (f Fence) Refuse(stored Record, change string) error {
 // use. After an error, a change may have been applied or may still be applied. Package registrytest contains a test
 // suite.
 type Store interface {
-	// Read returns the records with these keys, in order. The fields of missing records are nil.
+	// The result is in the order of keys. The fields of missing records are nil.
 	Read(ctx context.Context, kind Kind, keys ...string) ([]Record, error)
 	// Swap makes each change whose Old is stored, and returns the records that are stored afterwards. A change whose
 	// Next is already stored has no effect, so callers can repeat a call that got no response. It depends on the
@@ -123,7 +120,7 @@ type Scope struct {
 	// Name is the prefix of the keys of tasks and runs, and the key of the pauses. It is "" for callers that use full
 	// names.
 	Name string
-	// Lease is the lease that fences changes, or "" for a single instance.
+	// Lease fences changes; "" for a single instance.
 	Lease string
 }
 

@@ -144,8 +144,8 @@ func Server(h *Handler) *http.Server {
 		ReadTimeout:       30 * time.Second,
 		// 30 s for the body, 20 s for the longest poll, the rest for the reply, counted from the end of the header.
 		WriteTimeout: 80 * time.Second,
-		// Above the 90 s of Go's HTTP client, so that the client closes idle connections first and never uses one
-		// that the server is closing.
+		// Above the 90 s of Go's HTTP client, so that the client closes idle connections first and never uses a
+		// connection that the server is closing.
 		IdleTimeout:    120 * time.Second,
 		MaxHeaderBytes: 64 << 10, // a signed request has about 1 KiB
 	}

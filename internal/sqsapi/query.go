@@ -75,8 +75,8 @@ func actionName(values []formValue) (name string) {
 	return name
 }
 
-// readForm returns the parameters of the URL, then those of the body. It also authenticates the request: the
-// signature covers the body, so every body must be read first.
+// readForm returns the parameters of the URL, then the body's. It also authenticates the request: the signature
+// covers the body, so every body must be read first.
 func (x *exchange) readForm() ([]formValue, error) {
 	in := x.h.buffer()
 	defer x.h.release(in)

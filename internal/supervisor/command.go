@@ -47,7 +47,7 @@ func lookPath(file, dir string, env []string) (string, error) {
 	return "", fmt.Errorf("program %q not found in PATH %q: %s", file, search, hint)
 }
 
-// SearchPath returns the PATH of an environment, by default that of execvp.
+// SearchPath returns the PATH of an environment; the default is execvp's.
 func SearchPath(env []string) string {
 	search := "/usr/local/bin:/usr/bin:/bin"
 	for _, entry := range env {

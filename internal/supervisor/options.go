@@ -107,8 +107,8 @@ func (o *Options) withDefaults() (Options, error) {
 	return set, nil
 }
 
-// Events are callbacks, any of which may be nil. Those for one process are called in order; those for different
-// processes may be called concurrently. They must return quickly and not call Start, Stop or Restart.
+// Events are callbacks; each may be nil. The calls for one process are in order; different processes' calls may be
+// concurrent. They must return quickly and not call Start, Stop or Restart.
 type Events struct {
 	// Started does not mean that the process is ready.
 	Started func(Started)

@@ -17,7 +17,7 @@ const (
 	portInterval = 100 * time.Millisecond
 )
 
-// These ports are above those of well-known services and below the ephemeral ports, so that no outgoing connection
+// Well-known services use lower ports and outgoing connections, which are ephemeral, higher ones, so no connection
 // takes the port before the app does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 

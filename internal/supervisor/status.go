@@ -88,7 +88,7 @@ func (e Exit) String() string {
 
 func (e Exit) succeeded() bool { return e.Code == 0 && e.Signal == "" && e.Err == nil }
 
-// A shell exits with status 126 for a command that it cannot execute, and 127 for one that it cannot find.
+// A shell exits with status 126 for a command that it cannot execute, and 127 for a missing command.
 func (e Exit) notRunnable() bool {
 	return e.Code == 126 || e.Code == 127 || e.Missing != ""
 }

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// Pauses after throttling: the base and limit of the back-off, and the longest one that a target may request.
+// Pauses after throttling: the base and limit of the back-off, and the longest pause that a target may request.
 const (
 	throttleFirst   = 2 * time.Second
 	throttleLimit   = 30 * time.Second

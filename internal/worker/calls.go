@@ -23,7 +23,7 @@ func (w *Worker) flush(now time.Time) {
 	}
 
 	// While the gate is closed or deliveries are aborted, returns wait until all receive calls have ended, because an
-	// open one could receive the messages again. Before Run there are none.
+	// open call could receive the messages again. Before Run, no calls are open.
 	if len(w.poller.open) == 0 || w.gate.open() && w.core.workCtx.Err() == nil {
 		w.visibility.queueReturns(now)
 	}

@@ -28,8 +28,8 @@ type slot struct {
 	settled []Settled
 }
 
-// startDeliveries also starts those of other workers in the pool. If free is not nil, this worker's first delivery is
-// returned instead, to run on that slot.
+// startDeliveries also starts deliveries of other workers in the pool. If free is not nil, this worker's first
+// delivery is returned instead, to run on that slot.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
 		of := w

@@ -6,8 +6,8 @@ import (
 	"tendril/queue"
 )
 
-// Events are the listeners of a worker, any of which may be nil. They run without locks held and must be safe for
-// concurrent use.
+// Events are the listeners of a worker; each may be nil. They run without locks held and must be safe for concurrent
+// use.
 type Events struct {
 	// Received is called even for an empty response.
 	Received   func(Received)
@@ -189,7 +189,7 @@ type Stalled struct {
 	For time.Duration // by the monotonic or the wall clock, whichever shows more
 }
 
-// JoinEvents returns listeners that call those of all arguments in order.
+// JoinEvents returns listeners that call the listeners of all arguments in order.
 func JoinEvents(all ...*Events) *Events {
 	e := *all[0]
 	for _, more := range all[1:] {

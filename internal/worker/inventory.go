@@ -82,8 +82,7 @@ type failingGroup struct {
 // Multiple of the visibility timeout: another worker may receive the group in the meantime.
 const rememberFailing = 4
 
-// groupFailed: if returning a message counts as a receive, the messages behind one that will be received again should
-// not be received with it.
+// If returning a message counts as a receive, the messages behind a failed one should not be received again with it.
 func (m *inventory) groupFailed(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.core.opts.VisibilityTimeout),

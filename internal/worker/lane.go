@@ -222,7 +222,7 @@ func (l *lane) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// prefetch is that of a single queue, but based on the queue's share of the pool's throughput.
+// prefetch is as for a single queue, but based on the queue's share of the pool's throughput.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
 	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes ||

@@ -31,7 +31,7 @@ type limiterState struct {
 	core   *core
 	pace   *pace
 
-	// limiting is set during a period of refusals, which ends if there are none until calmAt.
+	// limiting is set during a period of refusals, which ends if no more come until calmAt.
 	limiting             bool
 	reason               string
 	since, until, calmAt time.Time

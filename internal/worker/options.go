@@ -39,7 +39,7 @@ type Options struct {
 	// Retention is the maximum age since the first receive. Older messages are deleted instead of retried. 0 means
 	// 345600 s (4 days).
 	Retention time.Duration
-	// WaitTime is that of a long poll, 1 to 20 s; 0 means 20 s.
+	// WaitTime of a long poll, 1 to 20 s; 0 means 20 s.
 	WaitTime time.Duration
 	// FIFO keeps message groups in order and deletes without lingering. It must match the queue.
 	FIFO bool

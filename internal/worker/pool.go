@@ -175,7 +175,7 @@ func (p *Pool) draw(now time.Time) *lane {
 	return next
 }
 
-// byOrder goes by strict order or by weight.
+// byOrder uses strict order or weights.
 func (p *Pool) byOrder(now time.Time) *lane {
 	if !p.strict {
 		return takeTurn(p.lanes, func(l *lane) bool { return l.demand(now) == hasDemand }, p.random)

@@ -101,7 +101,7 @@ func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random fl
 	return wait
 }
 
-// startReceives starts those of all workers of the pool, and completes a drain.
+// startReceives starts the receives of all workers of the pool, and completes a drain.
 func (w *Worker) startReceives(now time.Time) {
 	if w.lane == nil {
 		w.startOwnReceives(now)

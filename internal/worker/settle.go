@@ -141,7 +141,7 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	}
 	if act.verb == remove {
 		s.messages.groupRecovered(e.GroupID)
-	} else { // one that failed on its last receive also counts: the next may fail the same way
+	} else { // a message that failed on its last receive also counts: the next may fail the same way
 		s.messages.groupFailed(h, later(e.NextRetry, now))
 	}
 

@@ -34,7 +34,7 @@ type Status struct {
 	// The longest running delivery: its age and its message.
 	LongestDelivery         time.Duration
 	LongestID, LongestGroup string
-	// Recent deliveries are those of the last five minutes.
+	// Recent covers the last five minutes.
 	Recent, RecentFailed int64
 	// Turns counts messages started in the last minute; TurnShare is their fraction of the pool's, 0 to 1.
 	Turns     int64
@@ -83,7 +83,7 @@ type statistics struct {
 // outcomes counts deliveries that reached the app.
 type outcomes struct{ settled, failed int64 }
 
-// The window is that of the environment's health.
+// The window of the environment's health.
 const (
 	outcomeStep  = 10 * time.Second
 	outcomeSteps = 30

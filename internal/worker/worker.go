@@ -250,7 +250,7 @@ func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
 	}
 }
 
-// InWork describes the message's attempt in flight. ok is false if there is none.
+// InWork describes the message's attempt in flight, if any.
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()

@@ -36,7 +36,7 @@ type Folder struct {
 }
 
 // Create creates the folder in the data directory, or as a temporary folder if dataDir is "". The get-config link
-// points to program. uid and gid are those of the app's user; -1 if the app runs as tendril's user.
+// points to program. uid and gid identify the app's user; -1 if the app runs as tendril's user.
 func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if dataDir == "" {
 		removeLeftovers()
@@ -126,8 +126,8 @@ func (f *Folder) Close() error {
 	return err
 }
 
-// Environ returns a copy of env, with the variables by which a process finds get-config and a version's facts. asApp
-// is true for processes of the app's user.
+// Environ returns a copy of env, with the variables that lead a process to get-config and a version's facts. asApp is
+// true for processes of the app's user.
 func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 	file := ownerFile
 	if asApp && f.uid >= 0 {

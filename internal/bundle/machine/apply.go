@@ -141,7 +141,7 @@ func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	return Changed, a.run(ctx, append(argv, u.Name)...)
 }
 
-// join adds an existing user to those of its groups that it is not in.
+// join adds an existing user to its missing groups.
 func (a *Applier) join(ctx context.Context, u *bundle.User) (Outcome, error) {
 	in, _ := a.query(ctx, "id", "-Gn", u.Name)
 	missing := slices.DeleteFunc(slices.Clone(u.Groups), func(group string) bool {

@@ -18,7 +18,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// newMode is the default mode of a new file, and newFolder that of its parent folders.
+// Default modes of a new file and of its parent folders.
 const (
 	newMode   fs.FileMode = 0o644
 	newFolder fs.FileMode = 0o755

@@ -12,7 +12,7 @@ import (
 type Step struct {
 	// Section is the section's key, for example "packages" or "groups".
 	Section string
-	// Name is the entry's key; that of a package includes the manager: "yum gcc".
+	// Name is the entry's key; a package's includes the manager: "yum gcc".
 	Name string
 	// Text describes the desired state; may be "". It omits the contents of files, which may be secret.
 	Text  string

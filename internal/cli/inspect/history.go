@@ -155,7 +155,7 @@ func followEach[E any](ctx context.Context, c *base.CLI, client *api.Client, ans
 	return streamEnd(c, following.Wait())
 }
 
-// storedEvents prints the events of a stopped environment. If there are none, it returns notRunning.
+// Without events of the stopped environment, storedEvents returns notRunning.
 func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format base.Format,
 	notRunning error) error {
 	dir, err := c.DataDir(cmd)
@@ -287,8 +287,8 @@ func readLines(ctx context.Context, c *base.CLI, client *api.Client, of *base.In
 	return answers, base.Report(c, answers)
 }
 
-// checkProcess rejects a process without log lines: one that is not part of the app or has no log file. client is nil
-// if no environment is running.
+// checkProcess rejects a process without log lines: it is not part of the app or has no log file. client is nil if no
+// environment is running.
 func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}

@@ -18,14 +18,14 @@ import (
 
 type deadLetterQueue struct {
 	queue *target.Queue
-	// source is the queue given on the command line, which is the default destination of messages whose source is
-	// unknown; "" if the dead-letter queue itself was given.
+	// source is the queue given on the command line, the default destination of messages whose source is unknown; ""
+	// if the dead-letter queue itself was given.
 	source string
-	// count is the number of messages, approximate on Amazon SQS.
+	// Approximate on Amazon SQS.
 	count int
-	// newest is the position of the newest message; 0 on Amazon SQS.
+	// Position of the newest message; 0 on Amazon SQS.
 	newest int64
-	// worker is the local environment that receives from the queue, or nil.
+	// The local environment that receives from the queue, or nil.
 	worker *api.Client
 }
 
@@ -77,8 +77,7 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 	return dead, nil
 }
 
-// findDeadSources finds the named queue. Without a name it finds the environment's queues, and all dead-letter queues
-// in its data directory.
+// Without a name, the environment's queues are found, and all dead-letter queues in its data directory.
 func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags) ([]*target.Queue, error) {
 	if w.IsNamed() {
 		return target.FindAll(ctx, c, cmd, w)
@@ -126,7 +125,7 @@ func (d deadLetterQueues) names() string {
 	return target.QueueList(queues)
 }
 
-// count returns the number of messages, approximate on Amazon SQS.
+// Approximate on Amazon SQS.
 func (d deadLetterQueues) count() (n int) {
 	for _, g := range d {
 		n += g.count
@@ -142,7 +141,7 @@ func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.M
 	return collectAll(ctx, sources, which)
 }
 
-// forEach calls do for each queue until the selection is exhausted. It returns the number of messages processed.
+// forEach ends when the selection is exhausted. It returns the number of messages processed.
 func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *selection) (int, error)) (n int, err error) {
 	selection := which.begin()
 	for _, g := range d {
@@ -158,7 +157,7 @@ func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *se
 	return n, selection.lost(d.names())
 }
 
-// refuseLimit rejects a limit for several queues, because finding their oldest messages would require reading all.
+// Finding the oldest messages of several queues would require reading all, so a limit is rejected.
 func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error {
 	if which.limit == 0 || len(d) == 1 {
 		return nil
@@ -232,7 +231,7 @@ func (g *deadLetterQueue) contents(which *selector) messageSource {
 	return p
 }
 
-// sources returns the Amazon SQS queues that use this one as dead-letter queue.
+// On Amazon SQS.
 func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err error) {
 	urls, err := g.queue.Remote.DeadLetterSources(ctx)
 	for _, url := range urls {
@@ -303,7 +302,7 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	return nil
 }
 
-// failures returns the failed attempts that the running environment remembers, by message ID, oldest first.
+// Oldest first, by message ID.
 func (g *deadLetterQueue) failures(ctx context.Context) map[string][]api.Attempt {
 	failures := map[string][]api.Attempt{}
 	if g.worker == nil {

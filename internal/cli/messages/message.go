@@ -21,8 +21,7 @@ They are not available for Amazon SQS, where a message can be read only by recei
 		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
 }
 
-// onMessage makes cmd act on one message, given its ID. The format would is for the ID and the queue. check rejects
-// unsuitable messages; may be nil.
+// The format would is for the ID and the queue. check may be nil.
 func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Message) error,
 	do func(context.Context, *api.Client, *api.Message) error) *cobra.Command {
 	w := target.AddQueue(cmd, target.AllQueues)

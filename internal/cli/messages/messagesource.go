@@ -18,11 +18,10 @@ import (
 
 type held struct {
 	api.Message
-	receipt string // receipt handle; "" for embedded queues
+	receipt string // "" for embedded queues
 }
 
-// source returns the ARN of the queue that a message was dead-lettered from, as recorded by the queue or in tendril's
-// attribute, or "".
+// The ARN is recorded by the queue or in tendril's attribute.
 func (m *held) source() string {
 	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
 		return f.Source
@@ -30,7 +29,7 @@ func (m *held) source() string {
 	return m.DeadLetterSource
 }
 
-// lastAttempt returns the message's last failure, as recorded with the message or in tendril's attribute, or nil.
+// The failure is recorded with the message or in tendril's attribute.
 func lastAttempt(m *api.Message) *api.Attempt {
 	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
 		return &api.Attempt{At: f.FailedAt, Instance: f.Instance, Status: f.Status, Reason: f.Reason, Answer: f.Answer}
@@ -41,7 +40,6 @@ func lastAttempt(m *api.Message) *api.Attempt {
 	return &m.Attempts[len(m.Attempts)-1]
 }
 
-// failureGroup returns the reason by which [lastAttempt] is grouped, or "".
 func failureGroup(m *api.Message) string {
 	if a := lastAttempt(m); a != nil {
 		return queue.FailureGroup(a.Status, a.Reason, a.Answer)
@@ -49,20 +47,19 @@ func failureGroup(m *api.Message) string {
 	return ""
 }
 
-// messageSource provides the messages of one queue, embedded or on Amazon SQS.
+// Messages of one queue, embedded or on Amazon SQS.
 type messageSource interface {
 	// read iterates over the messages, oldest first, in batches of at most n. It stops after an error.
 	read(ctx context.Context, n int) iter.Seq2[[]held, error]
-	// redrive moves messages to the queue to and returns the number moved. An empty to returns each to its source
-	// queue.
+	// redrive returns the number moved. An empty to returns each message to its source queue.
 	redrive(ctx context.Context, messages []held, to string) (int, error)
-	// remove deletes messages and returns the number deleted.
+	// remove returns the number deleted.
 	remove(ctx context.Context, messages []held) (int, error)
 	// release makes messages available again that were read but neither moved nor removed.
 	release(ctx context.Context) error
 }
 
-// embeddedSource reads an embedded queue, which does not change the queue.
+// Reading an embedded queue does not change it.
 type embeddedSource struct {
 	client *api.Client
 	queue  string
@@ -129,9 +126,9 @@ func ids(messages []held) []string {
 }
 
 const (
-	// holdTime is the visibility timeout of messages being inspected, which are usually released earlier.
+	// Messages being inspected are usually released earlier.
 	holdTime = 5 * time.Minute
-	// lookTime is how long a queue must return no messages to be considered empty.
+	// A queue that returns no messages for so long counts as empty.
 	lookTime    = time.Second
 	releaseTime = 10 * time.Second
 )
@@ -142,25 +139,25 @@ type receiver interface {
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 }
 
-// sqsSource reads a queue on Amazon SQS, where messages can only be read by receiving them. This increments their
-// receive count and hides them until they are released.
+// On Amazon SQS, messages can only be read by receiving them. This increments their receive count and hides them
+// until they are released.
 type sqsSource struct {
 	name string
 	from receiver
 	fifo bool
 	open func(ctx context.Context, reference string) (target.Sender, error)
-	// source is the destination of messages without a known source, or "".
+	// Destination of messages without a known source, or "".
 	source string
-	// failures returns the failed attempts that the running environment remembers, by message ID; nil if there is none.
+	// Failed attempts that the running environment remembers, by message ID.
 	failures func(ctx context.Context) map[string][]api.Attempt
-	// sources returns the names of the queues that use this one as dead-letter queue; nil if unknown.
+	// Queues that use this one as dead-letter queue; nil if unknown.
 	sources func(ctx context.Context) ([]string, error)
 
-	holding map[string]string // message ID to receipt handle
+	holding map[string]string // receipt handles by message ID
 	seen    map[string]bool   // IDs of messages returned before, and of their copies
 	opened  map[string]target.Sender
 	history map[string][]api.Attempt
-	known   map[string]bool // names of the queues that dead-letter to this one; nil until the first use
+	known   map[string]bool // queues that dead-letter to this one; nil until the first use
 }
 
 func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
@@ -182,8 +179,8 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	}
 }
 
-// receive receives up to n messages and returns those not seen before. It returns none at the end of the queue, or if
-// all have been seen, either because their hold time expired or because copies have failed again.
+// receive returns messages not seen before. It returns none at the end of the queue, or if all have been seen, either
+// because their hold time expired or because copies have failed again.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	wait, hold := lookTime, holdTime
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
@@ -204,7 +201,7 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	return portion, nil
 }
 
-// remove deletes messages. Messages that it cannot delete stay hidden until they are released.
+// Messages that cannot be deleted stay hidden until they are released.
 func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	receipts := make([]string, len(messages))
 	for i := range messages {
@@ -230,8 +227,8 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	return removed, nil
 }
 
-// redrive sends each message to its destination, and deletes it here once it has been accepted there. If interrupted,
-// a message may be in both queues, but never in neither.
+// Each message is deleted here once it has been accepted there. If interrupted, a message may be in both queues, but
+// never in neither.
 func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
@@ -250,8 +247,8 @@ func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (in
 	return moved, nil
 }
 
-// sameTarget returns the first message's destination and how many of the following messages share it. FIFO messages
-// are sent one by one, so that the next message of a group cannot overtake a rejected one.
+// FIFO messages are sent one by one, so that the next message of a group cannot overtake a rejected one. Otherwise,
+// messages with the same destination share a call.
 func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) (string, int, error) {
 	origin := func(m *held) string {
 		if to != "" {
@@ -280,8 +277,8 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 	return first, n, nil
 }
 
-// sendsHere reports whether a message may be moved to the named queue. Because senders can set any attribute,
-// tendril's source attribute is only trusted if that queue uses this one as its dead-letter queue.
+// Because senders can set any attribute, tendril's source attribute is only trusted if that queue uses this one as
+// its dead-letter queue.
 func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bool, error) {
 	if to != "" || m.DeadLetterSource != "" || name == p.source || p.sources == nil {
 		return true, nil
@@ -330,9 +327,9 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 	return accepted, nil
 }
 
-// copies returns the messages that fit into one send. They keep all properties a sender can set, without tendril's
-// reason. A FIFO copy gets a new deduplication ID, since the queue would drop it as a duplicate under the original
-// one. It is derived from the message ID, so that a repeated redrive does not duplicate the message.
+// The copies fit into one send and keep all properties a sender can set, without tendril's reason. A FIFO copy gets a
+// new deduplication ID, since the queue would drop it as a duplicate under the original one. It is derived from the
+// message ID, so that a repeated redrive does not duplicate the message.
 func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
 	bytes := 0
 	for _, m := range messages[:min(len(messages), queue.MaxBatch)] {
@@ -365,7 +362,7 @@ func (p *sqsSource) target(ctx context.Context, reference string) (target.Sender
 	return q, nil
 }
 
-// release makes held messages visible again, even if the command was interrupted.
+// Held messages become visible again, even if the command was interrupted.
 func (p *sqsSource) release(ctx context.Context) error {
 	var changes []queue.VisibilityChange
 	for _, receipt := range p.holding {

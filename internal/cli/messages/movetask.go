@@ -12,7 +12,7 @@ import (
 	"tendril/internal/cli/target"
 )
 
-// moveTask is a running task that moves or deletes messages; for Amazon SQS, it is [aws.MoveTask].
+// moveTask moves or deletes messages; for Amazon SQS, it is [aws.MoveTask].
 type moveTask interface {
 	Progress(ctx context.Context) (aws.MoveProgress, error)
 	// Cancel returns the number of messages already moved.
@@ -24,7 +24,6 @@ type embeddedTask struct {
 	moved int64
 }
 
-// Progress implements [moveTask].
 func (t *embeddedTask) Progress(ctx context.Context) (aws.MoveProgress, error) {
 	task, err := t.queue.Client.RedriveTask(ctx, t.queue.Name)
 	if err == nil {
@@ -34,7 +33,7 @@ func (t *embeddedTask) Progress(ctx context.Context) (aws.MoveProgress, error) {
 		FailureReason: task.FailureReason}, err
 }
 
-// Cancel implements [moveTask]. If the task has already ended, it returns no error.
+// If the task has already ended, Cancel returns no error.
 func (t *embeddedTask) Cancel(ctx context.Context) (int64, error) {
 	task, err := t.queue.Client.CancelRedrive(ctx, t.queue.Name)
 	if err == nil {
@@ -48,13 +47,12 @@ const (
 	remoteTaskPollInterval = time.Second
 )
 
-// noSource is the reason why a move task fails if a message was sent directly to the dead-letter queue.
+// A move task fails if a message was sent directly to the dead-letter queue.
 const noSource = "CouldNotDetermineMessageSource"
 
 var errNoSource = errors.New("the task stopped early: " + noSource)
 
-// followTask reports a task's progress until it ends, and cancels it when ctx is done. The word done says what
-// happens to messages.
+// followTask cancels the task when ctx is done. The word done says what happens to messages.
 func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done string) (int, error) {
 	every := remoteTaskPollInterval
 	if _, embedded := task.(*embeddedTask); embedded {

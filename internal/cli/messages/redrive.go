@@ -78,11 +78,10 @@ func addRate(cmd *cobra.Command, done string) *pace {
 	return p
 }
 
-// maxTaskRate is the highest rate limit a move task supports, in messages per second.
+// The highest rate that a move task supports, in messages per second.
 const maxTaskRate = 500
 
-// taskRate converts a rate limit for a move task, where 0 means no limit. It returns false if move tasks do not
-// support the limit.
+// For a move task, 0 means no limit. whole is false if move tasks do not support the limit.
 func taskRate(limit rate.Limit) (n int, whole bool) {
 	if limit == rate.Inf {
 		return 0, true
@@ -104,7 +103,7 @@ func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *se
 	return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "moved")
 }
 
-// deleteTask deletes dead letters of an embedded queue with a task, after the user has confirmed their number.
+// The user confirms the number of dead letters first.
 func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, perSecond int,
 	yes bool) (int, error) {
 	sel, err := which.selection()
@@ -136,8 +135,7 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 
 const countTime = 20 * time.Second
 
-// changesDead makes cmd process selected dead letters and report their number. The function would describes the
-// action without the number.
+// The function would describes the action without the number.
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {
@@ -161,7 +159,7 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	})
 }
 
-// steps describes the action on each queue with the number of messages.
+// Each step has the number of messages.
 func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func(*deadLetterQueue) string) (
 	steps []string, err error) {
 	var found []api.Message
@@ -191,8 +189,7 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func
 	return steps, err
 }
 
-// countSelected formats the number of selected dead letters. On Amazon SQS it is an estimate, because inspecting
-// messages would be a receive.
+// On Amazon SQS the number is an estimate, because inspecting messages would be a receive.
 func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
 	if g.queue.Remote != nil {
 		if n := which.expect(g.count); n >= 0 {
@@ -314,8 +311,7 @@ func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *
 	return n, errors.Join(err, base.Written(buffered.Flush()))
 }
 
-// actOn processes a source's selected messages within the rate limit and returns their number. It releases all other
-// messages.
+// actOn releases all messages that it does not process.
 func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSource, selection *selection,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
@@ -350,7 +346,7 @@ func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSou
 	return n, nil
 }
 
-// parseRate parses "50" or "50/s"; "" means no limit.
+// The rate is "50" or "50/s"; "" means no limit.
 func parseRate(text string) (rate.Limit, error) {
 	if text == "" {
 		return rate.Inf, nil

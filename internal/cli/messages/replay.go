@@ -120,8 +120,8 @@ func readMessages(r io.Reader) (messages []api.Message, err error) {
 type replay struct {
 	c      *base.CLI
 	client *api.Client
-	to     string // target; empty means the queue's own
-	// queue replaces the queue of messages that have none, or one that the environment does not receive from.
+	to     string // target; "" means the queue's own
+	// queue replaces a missing queue, and queues that the environment does not receive from.
 	queue   string
 	format  base.Format
 	status  *api.Status
@@ -196,7 +196,7 @@ func (p *replay) print(a *replayAnswer) error {
 	return err
 }
 
-// home returns the queue for which to deliver a message: its own, or its source queue if it was dead-lettered.
+// A dead letter is delivered for its source queue.
 func (p *replay) home(m *api.Message) string {
 	if p.client == nil {
 		return m.Queue
@@ -269,11 +269,10 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-timeout", "visibility-timeout", "deadline",
 	"success-codes", "header-budget", "connect-timeout", "keepalive", "target-ca", "target-cert", "target-key"}
 
-// signingVariables are the variables that contain signing keys, because the running environment does not reveal its
-// own.
+// The running environment does not reveal its signing keys.
 var signingVariables = []string{"TENDRIL_SIGNING_SECRET", "TENDRIL_SIGNING_SECRET_FILE"}
 
-// settings returns the settings in force for a queue; if no environment is running, those in the working directory.
+// Without a running environment, the settings in the working directory count.
 func (p *replay) settings(ctx context.Context, name string) (*config.Config, error) {
 	if p.client == nil {
 		return config.Load(config.Sources{Environ: p.c.Environ, Root: os.Geteuid() == 0})
@@ -324,7 +323,7 @@ func (p *replay) signs(now *api.Configuration, name string) bool {
 	return false
 }
 
-// target returns the queue's target; if the environment runs the app, that is a replica that is ready.
+// If the environment runs the app, the target is a replica that is ready.
 func (p *replay) target(ctx context.Context, name string) (string, error) {
 	if p.status == nil {
 		st, err := p.client.Status(ctx)
@@ -362,7 +361,7 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 	return to, nil
 }
 
-// splitURL splits a URL into its base and its path with query. The URL of a unix socket is not split.
+// The URL of a unix socket is not split.
 func splitURL(text string) (address, path string, err error) {
 	u, err := url.Parse(text)
 	switch {

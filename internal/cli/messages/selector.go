@@ -15,18 +15,18 @@ import (
 	"tendril/queue"
 )
 
-// selector selects messages of a source. The zero value selects none.
+// The zero value selects none.
 type selector struct {
 	ids       []string
 	all       bool
 	match     string
 	attribute string
-	// since and until limit the time of dead-lettering; each is a duration before now or a time.
+	// Time of dead-lettering; each is a duration before now or a time.
 	since, until string
-	// reason selects messages by the reason of their last failure; nil means any, and "" no recorded reason.
+	// Reason of the last failure; nil means any, and "" no recorded reason.
 	reason *string
-	limit  int // maximum number; 0 means no limit
-	// allUnlessNamed is true if an empty selector selects all messages.
+	limit  int // 0 means no limit
+	// An empty selector selects all messages.
 	allUnlessNamed bool
 }
 
@@ -65,7 +65,7 @@ func (p *selector) narrow() bool {
 
 func (p *selector) isEverything() bool { return p.all && !p.narrow() && p.limit == 0 }
 
-// isTask reports whether a move task can process the selection.
+// A move task can process the selection.
 func (p *selector) isTask() bool { return len(p.ids) == 0 && p.limit == 0 }
 
 func (p *selector) selection() (sel api.Selection, err error) {
@@ -77,7 +77,7 @@ func (p *selector) selection() (sel api.Selection, err error) {
 	return sel, err
 }
 
-// timeBefore parses a duration before now, or a time; "" is the zero time.
+// A duration before now, or a time; "" is the zero time.
 func timeBefore(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -93,7 +93,7 @@ func timeBefore(flag, text string) (time.Time, error) {
 	return at, nil
 }
 
-// knownBy rejects criteria that the queue does not support.
+// The queue may not support all criteria.
 func (p *selector) knownBy(q *target.Queue) error {
 	if q.Remote != nil && (p.since != "" || p.until != "") {
 		return base.Usagef("--since and --until work on the embedded queue only").
@@ -102,7 +102,7 @@ func (p *selector) knownBy(q *target.Queue) error {
 	return nil
 }
 
-// matches reports whether a message is selected. The embedded queue has already applied the filter.
+// The embedded queue has already applied the filter.
 func (p *selector) matches(m *held) bool {
 	name, value, _ := strings.Cut(p.attribute, "=")
 	has := func(a queue.Attribute) bool { return a.Name == name && (value == "" || a.Value == value) }
@@ -186,7 +186,7 @@ func (p *selector) begin() *selection {
 	return &selection{selector: p, missing: missing, met: map[string]bool{}}
 }
 
-// take returns the selected messages in a batch, ignoring those that reappear because they failed again.
+// Messages that reappear because they failed again are ignored.
 func (s *selection) take(portion []held) []held {
 	var chosen []held
 	s.stale = len(portion) > 0
@@ -227,7 +227,7 @@ func (p *selector) portion() int {
 	return largePortion
 }
 
-// expect returns the number of messages expected from a queue of count messages; -1 if unknown.
+// -1 if unknown
 func (p *selector) expect(count int) int {
 	switch {
 	case len(p.ids) > 0:
@@ -240,7 +240,7 @@ func (p *selector) expect(count int) int {
 	return count
 }
 
-// Batch sizes: the messages of one request, and the read-ahead of limited selections.
+// The messages of one request, and the read-ahead of limited selections.
 const (
 	largePortion = 100
 	smallPortion = 10

@@ -256,7 +256,8 @@ paused, except the one that answers.`,
 	})
 }
 
-// actsOnReceiving makes cmd pause or resume the given queue, or all queues if there is none. The text would precedes the queues' names. act returns a format for the environment's name and the queues.
+// actsOnReceiving makes cmd pause or resume the given queue, or all queues. The text would precedes the queues'
+// names. act returns a format for the environment's name and the queues.
 func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would string, act func(context.Context,
 	*api.Client, string) (string, api.Paused, error)) *cobra.Command {
 	var all bool

@@ -170,8 +170,8 @@ func (f files) noteOfPort(script, variable string) string {
 	return ""
 }
 
-// packageManager returns the program that installs a Node.js app's packages: the one that package.json names, as in
-// "pnpm@9.1.0", else the one whose lock file exists.
+// packageManager installs a Node.js app's packages: package.json names it, as in "pnpm@9.1.0", or its lock file
+// exists.
 func (f files) packageManager(named string) string {
 	for manager, locks := range map[string][]string{
 		"pnpm": {"pnpm-lock.yaml"}, "bun": {"bun.lock", "bun.lockb"}, "yarn": {"yarn.lock"},

@@ -11,15 +11,14 @@ import (
 type Edit struct {
 	// Path is the sequence of map keys and list indexes (from 0) that leads to the value.
 	Path []string
-	// Value is the new value as plain text; nil removes the key, and its map if that becomes empty and is not the
-	// top-level map.
+	// Value is plain text; nil removes the key, and its map if that becomes empty and is not the top-level map.
 	Value *string
 }
 
 // EditedLine is a line that an edit removed or added.
 type EditedLine struct {
-	Edit int // index of the edit, from 0
-	// Line is the line number, from 1: in the new file if Added is true, otherwise in the previous file.
+	Edit int // from 0
+	// Line counts from 1: in the new file if Added, otherwise in the previous file.
 	Line  int
 	Added bool
 	Text  string
@@ -65,8 +64,8 @@ func notEditable(line int) *Fault {
 
 type editedLine struct {
 	text, end string
-	was       int // line number in the previous file, from 1; 0 for an added line
-	edit      int // index of the edit that added the line
+	was       int // in the previous file, from 1; 0 for an added line
+	edit      int // that added the line
 }
 
 type editor struct {
@@ -74,7 +73,7 @@ type editor struct {
 	mark    string // byte order mark; may be ""
 	lines   []editedLine
 	removed []EditedLine
-	number  int // index of the current edit
+	number  int // of the current edit
 }
 
 func newEditor(text string, o *Options) *editor {
@@ -99,7 +98,7 @@ func newEditor(text string, o *Options) *editor {
 	return e
 }
 
-// file returns the text to write to disk, and text the same text as the parser expects it.
+// The parser expects another form than the disk has.
 func (e *editor) file() string {
 	var b strings.Builder
 	for _, l := range e.lines {
@@ -150,7 +149,7 @@ func placeOf(edit int, removed []EditedLine, line int) (n int) {
 	return n
 }
 
-// replace replaces lines from to end, counted from 1, with texts. If end is from-1, it only inserts.
+// Lines count from 1. If end is from-1, replace only inserts.
 func (e *editor) replace(from, end int, texts ...string) {
 	var put []editedLine
 	lineEnd := "\n"
@@ -222,7 +221,7 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 
 func (n *Node) says(text string) bool { return n.Kind == Scalar && n.Text == text }
 
-// child returns the value of a key, or the item at an index; nil if absent.
+// nil if absent
 func child(n *Node, step string) *Node {
 	if n.Kind == Sequence {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Items) {
@@ -233,7 +232,7 @@ func child(n *Node, step string) *Node {
 	return n.Get(step)
 }
 
-// add appends a key to a map; keys of the top-level map go at the end of the file.
+// Keys of the top-level map go at the end of the file.
 func (e *editor) add(parent *Node, top bool, line string) *Fault {
 	column, after := 1, len(e.lines)
 	if len(parent.Pairs) > 0 {
@@ -277,7 +276,7 @@ func lastLine(n *Node, line int) int {
 	return line
 }
 
-// set replaces a key's value and keeps a comment that follows a single-line value.
+// A comment after a single-line value stays.
 func (e *editor) set(p *Pair, text string) *Fault {
 	line := e.lines[p.Line-1].text
 	at := behindKey(line, p)
@@ -302,7 +301,7 @@ func (e *editor) set(p *Pair, text string) *Fault {
 	return nil
 }
 
-// behindKey returns the offset after a key and its colon; -1 if not found.
+// -1 if not found
 func behindKey(line string, p *Pair) int {
 	runes := []rune(line)
 	if p.Column < 1 || p.Column > len(runes) {
@@ -328,10 +327,10 @@ func behindKey(line string, p *Pair) int {
 	return len(line) - len(trimmed) + 1
 }
 
-// inlineValue matches leading blanks and a quoted value, if any.
+// Leading blanks and a quoted value, if any.
 var inlineValue = regexp.MustCompile(`^[ \t]*("(?:\\.|[^"\\])*"|'(?:''|[^'])*')?`)
 
-// afterValue returns the comment after a value, with the blanks before it.
+// The comment includes the blanks before it.
 func afterValue(text string) string {
 	at := len(inlineValue.FindString(text))
 	for ; at < len(text); at++ {
@@ -342,7 +341,7 @@ func afterValue(text string) string {
 	return ""
 }
 
-// remove removes a key. If the key follows a list item's dash, the next key takes its place on that line.
+// If the key follows a list item's dash, the next key takes its place on that line.
 func (e *editor) remove(parent *Node, i int) *Fault {
 	p := &parent.Pairs[i]
 	end := e.end(p)
@@ -362,10 +361,10 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 	return nil
 }
 
-// plainScalar matches texts that need no quotes.
+// These texts need no quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
 
-// scalarText returns a value as a scalar on one line, quoted if necessary.
+// The scalar is on one line, quoted if necessary.
 func (e *editor) scalarText(value string) (string, *Fault) {
 	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", quoted(value)}
 	if plainScalar.MatchString(value) {
@@ -382,7 +381,7 @@ func (e *editor) scalarText(value string) (string, *Fault) {
 	return "", &Fault{Text: "this value does not fit on one line", Hint: "use plain text"}
 }
 
-// edited returns the document that an edit should produce.
+// The document that an edit should produce.
 func edited(n *Node, edit Edit) *Node {
 	copied := Node{Kind: Mapping}
 	if n != nil {
@@ -421,7 +420,7 @@ func edited(n *Node, edit Edit) *Node {
 	return &copied
 }
 
-// sameNode compares nodes, ignoring positions. It allows a block scalar to gain a final newline.
+// Positions are ignored. A block scalar may gain a final newline.
 func sameNode(a, b *Node) bool {
 	empty := func(n *Node) bool { return n == nil || n.Kind == Mapping && len(n.Pairs) == 0 }
 	if empty(a) || empty(b) {

@@ -23,7 +23,7 @@ func FromJSON(data []byte) ([]byte, error) {
 	return w.out.Bytes(), nil
 }
 
-// position is where a value is written: after a key, after a dash, or at the top.
+// After a key, after a dash, or at the top.
 type position int
 
 const (
@@ -37,7 +37,7 @@ type jsonReader struct {
 	out bytes.Buffer
 }
 
-// value writes the next JSON value. indent precedes each line except the first after a dash.
+// indent precedes each line except the first after a dash.
 func (j *jsonReader) value(indent string, at position) error {
 	t, err := j.dec.Token()
 	if err != nil {
@@ -69,7 +69,7 @@ func (j *jsonReader) value(indent string, at position) error {
 	}
 
 	if nested {
-		_, err = j.dec.Token() // consumes the closing delimiter
+		_, err = j.dec.Token() // closing delimiter
 	}
 
 	return err
@@ -88,7 +88,7 @@ func (j *jsonReader) entry(indent string, keyed bool) error {
 	return j.value(indent+"  ", afterKey)
 }
 
-// unquoted matches texts that every YAML parser reads as strings, except words that isWord matches.
+// Every YAML parser reads these texts as strings, except words that isWord matches.
 var (
 	unquoted = regexp.MustCompile(`^-{0,2}[A-Za-z/][A-Za-z0-9_./@()'+=-]*(?:[ :]{0,1}[A-Za-z0-9_./@()'+=-]+)*$`)
 	isWord   = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
@@ -102,7 +102,6 @@ func Text(text string) string {
 	return quoted(text)
 }
 
-// scalar converts a JSON token other than a delimiter.
 func scalar(t json.Token) string {
 	if text, ok := t.(string); ok {
 		return Text(text)
@@ -110,7 +109,7 @@ func scalar(t json.Token) string {
 	return quoted(t)
 }
 
-// quoted returns a scalar as JSON, which YAML parsers read as the same value.
+// YAML parsers read the JSON as the same value.
 func quoted(t json.Token) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -125,5 +124,4 @@ func quoted(t json.Token) string {
 	})
 }
 
-// unprintable matches characters that YAML requires to be escaped but JSON does not.
 var unprintable = regexp.MustCompile(`[\x{7f}-\x{9f}\x{feff}\x{fffe}\x{ffff}]`)

@@ -12,11 +12,10 @@ type Problem struct {
 	// Where is the result of [Place], an environment variable, or a flag with its dashes; may be "".
 	Where string
 	Task  string
-	// Option is the option or key with the problem; may be "".
+	// Option or key with the problem; may be "".
 	Option string
 	Text   string
-	// Hint may be "".
-	Hint string
+	Hint   string
 }
 
 // String returns "where: task name: text", omitting empty parts and the hint.

@@ -19,13 +19,11 @@ import (
 type Options struct {
 	// Plain rejects anchors, aliases, tags, merge keys, "? " keys and directives.
 	Plain bool
-	// MaxBytes, MaxTokens and MaxDepth limit the file, because the parser takes quadratic time or more for some
-	// files.
+	// The parser takes quadratic time or more for some files.
 	MaxBytes, MaxTokens, MaxDepth int
 	// Form describes the expected content in errors, for example "map of settings".
 	Form string
-	// HintTooMuch is the hint for a file that is too large, HintForm for one that is not a map, and HintSyntax for
-	// one that is not YAML.
+	// Hints: HintTooMuch for a file that is too large, HintForm if it is not a map, and HintSyntax if it is not YAML.
 	HintTooMuch, HintForm, HintSyntax string
 }
 
@@ -45,8 +43,8 @@ const (
 type Node struct {
 	Kind         Kind
 	Text         string // of a Scalar
-	Block        bool   // a block scalar, after | or >
-	Tag          string // for example !Ref; may be ""
+	Block        bool   // after | or >
+	Tag          string // such as !Ref; may be ""
 	Line, Column int
 	Items        []*Node // of a Sequence
 	Pairs        []Pair  // of a Mapping
@@ -75,14 +73,13 @@ type Fault struct {
 	Text, Hint   string
 }
 
-// maxMerged limits the number of keys copied by merge keys, which could expand a small file to millions of keys.
+// Merge keys could expand a small file to millions of keys.
 const maxMerged = 10000
 
-// lineEnds converts CR LF and CR to LF. The lexer would read CR LF in quoted scalars and after block scalars as two
-// line breaks.
+// The lexer would read CR LF in quoted scalars and after block scalars as two line breaks.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// admit rejects files that would overload the parser, and YAML features that a plain file must not use.
+// Some files would overload the parser, and a plain file must not use every YAML feature.
 func (o *Options) admit(tokens token.Tokens) *Fault {
 	if len(tokens) > o.MaxTokens {
 		return at(tokens[o.MaxTokens], fmt.Sprintf("more than %d words and symbols", o.MaxTokens), o.HintTooMuch)
@@ -116,8 +113,7 @@ var unread = map[token.Type]string{
 	token.MergeKeyType: "merge keys", token.MappingKeyType: `keys that begin with "? "`, token.DirectiveType: "directives",
 }
 
-// plainKey reports whether the key after "?" is plain text. The parser reads "? a: b" as "a: b", although the key is
-// a map.
+// The parser reads "? a: b" as "a: b", although the key is a map.
 func plainKey(tokens token.Tokens, flow bool) bool {
 	rest := withoutComments(tokens[1:])
 	if len(rest) == 0 {
@@ -137,8 +133,7 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 		rest[0].Position.Column == tokens[0].Position.Column
 }
 
-// yamlVersion reports whether directive i starts the file and declares YAML 1.1 or 1.2, which this package reads
-// alike.
+// This package reads YAML 1.1 and 1.2 alike, so a file may start with their directive.
 func yamlVersion(tokens token.Tokens, i int) bool {
 	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" ||
 		tokens[i+2].Position.Line != tokens[i].Position.Line {
@@ -164,11 +159,10 @@ func at(t *token.Token, text, hint string) *Fault {
 	return p
 }
 
-// repeated matches excerpts of the file in the parser's error messages.
+// The parser's messages repeat excerpts of the file.
 var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
 
-// syntaxFault converts the parser's error. It omits excerpts of the file, which may contain part of an unquoted
-// password.
+// Excerpts of the file may contain part of an unquoted password, so they are omitted.
 func (o *Options) syntaxFault(err error) *Fault {
 	message := err.Error()
 	var where *token.Token
@@ -183,7 +177,7 @@ func (o *Options) syntaxFault(err error) *Fault {
 
 type nesting struct {
 	flow int
-	// columns holds the columns of the open block lists and maps.
+	// Of the open block lists and maps.
 	columns []int
 }
 
@@ -215,7 +209,7 @@ func (n *nesting) open(column int) {
 	n.columns = append(n.columns, column)
 }
 
-// reader converts the parser's tree to nodes. It stops at the first problem.
+// reader stops at the first problem.
 type reader struct {
 	// anchors holds only complete nodes, so that a node cannot contain itself.
 	anchors map[string]*Node
@@ -314,7 +308,7 @@ func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	return &m
 }
 
-// plainText returns the token of a key that is plain text; nil for other keys.
+// nil for a key that is not plain text
 func plainText(key ast.Node) *token.Token {
 	if explicit, ok := key.(*ast.MappingKeyNode); ok {
 		key = explicit.Value
@@ -334,7 +328,7 @@ func isMergeKey(key *token.Token) bool {
 const mergeForm = "use <<: *name, or <<: [*one, *other], with &name before a map further up; or write the keys " +
 	"themselves"
 
-// merge copies the keys of aliased maps. The map's own keys take precedence, followed by those of the first alias.
+// merge copies the keys of aliased maps. The map's own keys take precedence, then the first alias's.
 func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	aliases := []ast.Node{merge.Value}
 	if list, ok := merge.Value.(*ast.SequenceNode); ok {
@@ -348,7 +342,7 @@ func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 
 	var merged []Pair
 	for _, alias := range aliases {
-		// Inline maps are rejected because duplicate keys in them would not be detected.
+		// Duplicate keys in inline maps would not be detected.
 		if _, ok := alias.(*ast.AliasNode); !ok {
 			r.refuse(merge.Key, "<< must be followed by aliases", mergeForm)
 			return

@@ -80,7 +80,7 @@ func (v *visit) app() (any, error) {
 
 // Newest first.
 func lastLines(ctx context.Context, c *api.Client, names []string) (all []eventlog.Line, err error) {
-	seen := map[int64]bool{} // a process's log lines include those of its replicas
+	seen := map[int64]bool{} // a process's log lines include its replicas'
 	for _, name := range names[:min(len(names), shownProcesses)] {
 		lines, err := c.Logs(ctx, api.LineFilter{Process: name, Limit: shownLines})
 		if err != nil {

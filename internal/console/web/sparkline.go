@@ -23,7 +23,7 @@ type recentCurves struct {
 	queues map[string]series.Traffic
 }
 
-// nil if unavailable
+// of returns nil if the curves are unavailable.
 func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	if subject := v.subject(); !subject.This {
 		read, _ := one(v, subject, readCurves) // an error is a line of the page

@@ -14,27 +14,27 @@ import (
 // time.
 type core struct {
 	rules
-	// session is the prefix of all Versions that this instance writes.
+	// All Versions that this instance writes start with session.
 	session string
 	writes  int
-	// highest is the highest term seen so far.
+	// Highest term seen so far.
 	highest int64
 
-	// seen is the lease as last observed. seenAt is when its Version was first observed, and readAt when it was last
-	// read. known is false if the lease may have changed since.
+	// seenAt is when the Version of seen was first observed, readAt when it was last read. known is false if the
+	// lease may have changed since.
 	seen           queue.Lease
 	seenAt, readAt time.Time
 	known          bool
-	// nextRead is when another instance's lease is read again.
+	// For another instance's lease.
 	nextRead time.Time
 
-	// pending is a swap whose outcome is unknown.
+	// A swap whose outcome is unknown.
 	pending *attempt
-	// failures is the number of consecutive store errors. The store is not called before notBefore.
+	// The store is not called before notBefore.
 	failures  int
 	notBefore time.Time
 
-	// term is the term in which this instance leads, or 0. trusted is the end of its trust window.
+	// term is 0 while this instance does not lead. Its trust window ends at trusted.
 	term    int64
 	trusted time.Time
 	renewAt time.Time
@@ -44,7 +44,7 @@ type rules struct {
 	owner, data   string
 	lease, renew  time.Duration
 	margin        time.Duration
-	chance        func() float64       // returns a number from 0 to 1 that spreads calls
+	chance        func() float64       // from 0 to 1, to spread calls
 	revision      func() int64         // may be nil
 	announce      func() string        // may be nil
 	watch         func() time.Duration // may be nil
@@ -57,15 +57,13 @@ func newCore(o Options) core {
 		margin: o.Margin, chance: o.Random, revision: o.Revision, announce: o.Announce, watch: o.Watch, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
 }
 
-// announceMark and revisionMark separate the announcement and the revision in a lease's version. The version carries
-// them because every instance reads the version already, and because stores and instances of earlier versions keep it
-// unchanged.
+// Every instance reads a lease's version already, and stores and instances of earlier versions keep it unchanged, so
+// it also carries the announcement and the revision.
 const (
 	announceMark = "#"
 	revisionMark = "@"
 )
 
-// announcedBy returns the [Options.Announce] and the [Options.Revision] of a lease's holder, or "" and 0.
 func announcedBy(l queue.Lease) (announcement string, revision int64) {
 	version, text, _ := strings.Cut(l.Version, revisionMark)
 	_, announcement, _ = strings.Cut(version, announceMark)
@@ -76,10 +74,9 @@ func announcedBy(l queue.Lease) (announcement string, revision int64) {
 // attempt is a swap with one version token. It may be tried several times.
 type attempt struct {
 	old, next queue.Lease
-	// start is the time before the first try. The lease counts from then, because any of the tries may have been
-	// applied.
+	// The lease counts from before the first try, because any of the tries may have been applied.
 	start time.Time
-	// wall is the time of day at start, for detecting whether the machine was suspended.
+	// The time of day at start shows whether the machine was suspended.
 	wall time.Time
 }
 
@@ -97,7 +94,7 @@ type step struct {
 	attempt *attempt
 }
 
-// decide returns the next step. It repeats an attempt until its outcome is known.
+// An attempt is repeated until its outcome is known.
 func (c *core) decide(now time.Time) step {
 	if c.term > 0 && !now.Before(c.trusted) {
 		c.lose()
@@ -124,7 +121,7 @@ func (c *core) decide(now time.Time) step {
 	return step{do: read}
 }
 
-// bounded returns until, or the end of a leader's trust window if that is earlier.
+// A leader's step ends with its trust window.
 func (c *core) bounded(until time.Time) time.Time {
 	if c.term > 0 {
 		return earlier(until, c.trusted)
@@ -139,7 +136,6 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// try starts an attempt to hold the lease in term.
 func (c *core) try(now time.Time, term int64) step {
 	c.pending = c.replace(now, queue.Lease{Owner: c.owner, Term: term, Duration: c.lease, Data: c.data})
 	return step{do: swap, attempt: c.pending}
@@ -157,9 +153,9 @@ func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 	return &attempt{old: c.seen, next: next, start: now}
 }
 
-// free reports whether this instance may take the lease. It may if the lease was never written, was released, or is
-// this instance's own from a lost term (no other instance has led since). It also may if the lease was unchanged in a
-// read after its expiry. Without that read, every instance would try to replace a dead leader.
+// This instance may take a lease that was never written, was released, or is its own from a lost term (no other
+// instance has led since), or was unchanged in a read after its expiry. Without that read, every instance would try
+// to replace a dead leader.
 func (c *core) free() bool {
 	return c.seen.Version == "" || c.seen.Released || c.isOwn(c.seen) || !c.readAt.Before(c.expiry())
 }
@@ -172,7 +168,6 @@ func (c *core) expiry() time.Time {
 	return c.seenAt.Add(d)
 }
 
-// isOwn reports whether this instance wrote the lease.
 func (c *core) isOwn(l queue.Lease) bool { return strings.HasPrefix(l.Version, c.session+"-") }
 
 func (c *core) observed(now time.Time, l queue.Lease) {
@@ -187,7 +182,7 @@ func (c *core) observed(now time.Time, l queue.Lease) {
 	c.nextRead = c.readAfter()
 }
 
-// readAfter returns when to read another instance's lease again: usually no later than its expiry.
+// Another instance's lease is usually read no later than its expiry.
 func (c *core) readAfter() time.Time {
 	interval := c.renew
 	if c.watch != nil {
@@ -200,7 +195,6 @@ func (c *core) readAfter() time.Time {
 	return earlier(next, c.expiry())
 }
 
-// swapped records the outcome of an attempt and reports whether it makes this instance the leader.
 func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease) (leads bool) {
 	if c.term > 0 && !now.Before(c.trusted) {
 		c.lose()
@@ -230,14 +224,14 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 	return true
 }
 
-// lose ends the term, if any. The term is never held again, and the lease must be read before the next attempt.
+// The term is never held again, and the lease must be read before the next attempt.
 func (c *core) lose() {
 	c.term = 0
 	c.pending = nil
 	c.known = false
 }
 
-// failed records a store error and returns the delay before the next try.
+// failed returns the delay before the next try.
 func (c *core) failed(now time.Time) time.Duration {
 	longest := c.renew
 	if c.term > 0 {
@@ -250,8 +244,7 @@ func (c *core) failed(now time.Time) time.Duration {
 	return d
 }
 
-// releaseAttempt returns an attempt to release the lease, or false if this instance does not hold it. The outcome of
-// earlier attempts must be known.
+// The outcome of earlier attempts must be known.
 func (c *core) releaseAttempt(now time.Time) (*attempt, bool) {
 	if !c.known || !c.isOwn(c.seen) || c.seen.Released {
 		return nil, false

@@ -35,14 +35,10 @@
 //     unreleased lease (fencing) cannot come from two leaders, not even if one was suspended before the effect.
 //   - The gate closes before listeners are called, and does not wait for them.
 //
-// Tests check the first three over all interleavings of three instances and a store that may apply a write and report
-// an error.
-//
 // # Failures
 //
 //   - Lost response: the write is repeated with the same token and recognized if it was applied.
-//   - Store unavailable: the leader retries until its trust ends, the others until the store responds. There may be no
-//     leader meanwhile.
+//   - Store unavailable: the leader retries until its trust ends, the others until the store responds.
 //   - Process or machine suspended: detected by a late timer, or by a difference between the wall clock and the monotonic
 //     clock, which stops in a suspended machine. The term ends immediately.
 //   - Process killed: another instance leads within Lease + Renew. Process stopped: within Renew.

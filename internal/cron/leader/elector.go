@@ -30,20 +30,20 @@ type Elector struct {
 	opts   Options
 	gate   *gate
 	events *dispatcher
-	// wake wakes the loop when the gate closes. Its capacity is 1.
+	// wake has a capacity of 1.
 	wake chan struct{}
 
-	// lease is used only by Run.
+	// Only Run uses lease.
 	lease holder
-	// following is the last leader that was reported.
+	// The last leader reported.
 	following Following
 
 	started atomic.Bool
 
 	mu     sync.Mutex
 	status Status
-	// seenAt is when the lease's version was first seen, and expiry when the lease expires. failingAt is when the first of
-	// several consecutive calls failed.
+	// seenAt is when the lease's version was first seen. failingAt is when the first of several consecutive calls
+	// failed.
 	seenAt, expiry, failingAt time.Time
 }
 
@@ -104,7 +104,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	return nil
 }
 
-// tick repeatedly tells the gate that the process is alive.
+// The gate learns that the process is alive.
 func (e *Elector) tick(ctx context.Context) {
 	ticker := time.NewTicker(e.opts.Standstill)
 	defer ticker.Stop()
@@ -119,27 +119,25 @@ func (e *Elector) tick(ctx context.Context) {
 }
 
 func (e *Elector) round(ctx context.Context) {
-	e.followGate() // the gate closes on its own if the lease is not renewed in time
+	e.followGate() // it closes on its own if the lease is not renewed in time
 	next := e.lease.core.decide(time.Now())
 	switch next.do {
 	case wait:
 		waitUntil(ctx, next.until, e.wake)
 	case read:
-		_ = e.lease.read(ctx) // already reported; the next round tries again
+		_ = e.lease.read(ctx) // reported; the next round tries again
 	case swap:
 		e.swap(ctx, next.attempt)
 	}
 	e.publish()
 }
 
-// followGate ends the term if the gate has closed it.
 func (e *Elector) followGate() {
 	if term, _ := e.gate.holds(); e.lease.core.term != 0 && term != e.lease.core.term {
 		e.lease.core.lose()
 	}
 }
 
-// swap makes one try of an attempt, and opens or closes the gate.
 func (e *Elector) swap(ctx context.Context, a *attempt) {
 	if a.wall.IsZero() {
 		a.wall = e.opts.Wall()
@@ -162,7 +160,7 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 	}
 }
 
-// whyLost returns the reason for a lost term: another instance took the lease, or the confirmation came too late.
+// Another instance took the lease, or the confirmation came too late.
 func (e *Elector) whyLost(current queue.Lease) string {
 	switch {
 	case e.lease.core.isOwn(current):
@@ -192,12 +190,12 @@ func (e *Elector) reportFailure(err error, retry time.Duration) {
 	e.events.dispatch(func() { call(e.opts.Events.Failed, failure) })
 }
 
-// reportElected reports a new term. The gate's lock must be held.
+// The gate's lock must be held.
 func (e *Elector) reportElected(term int64) {
 	e.events.dispatch(func() { call(e.opts.Events.Elected, Elected{Name: e.opts.Name, Term: term}) })
 }
 
-// reportLost reports the end of a term. The gate's lock must be held.
+// The gate's lock must be held.
 func (e *Elector) reportLost(term int64, reason string) {
 	e.events.dispatch(func() { call(e.opts.Events.Lost, Lost{Name: e.opts.Name, Term: term, Reason: reason}) })
 	select {
@@ -208,20 +206,18 @@ func (e *Elector) reportLost(term int64, reason string) {
 
 // Status describes an elector's state.
 type Status struct {
-	// Term is the term in which this instance leads, or 0.
+	// Term is 0 while this instance does not lead.
 	Term int64
-	// Leader is the owner of the lease; "" if the lease was never written, was released or has expired.
+	// Leader is "" if the lease was never written, was released or has expired.
 	Leader     string
 	LeaderTerm int64
-	// LeaderData is the holder's [Options].Data. LeaderRevision and LeaderAnnounces are its latest [Options].Revision
-	// and [Options].Announce.
+	// The holder's [Options].Data, and its latest [Options].Revision and [Options].Announce.
 	LeaderData      string
 	LeaderRevision  int64
 	LeaderAnnounces string
 	// Age is the time since this instance saw the last renewal.
 	Age time.Duration
-	// Err is the last error of the store, or nil after a success. While it is set, this instance cannot become the
-	// leader.
+	// Err is nil after a success. While it is set, this instance cannot become the leader.
 	Err error
 	// Failing is the time since the first of the consecutive errors.
 	Failing time.Duration
@@ -249,7 +245,6 @@ func (e *Elector) Status() Status {
 	return s
 }
 
-// publish updates the status and reports a new leader.
 func (e *Elector) publish() {
 	c := &e.lease.core
 	expiry := c.expiry()

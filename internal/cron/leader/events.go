@@ -6,14 +6,10 @@ import "time"
 // separate goroutine: when Lost is called, Term already returns false. Up to 1000 events are queued; further ones are
 // dropped.
 type Events struct {
-	// Elected is called when this instance becomes the leader in a new term.
-	Elected func(Elected)
-	// Lost is called when this instance is no longer the leader.
-	Lost func(Lost)
-	// Following is called when another instance becomes the leader.
+	Elected   func(Elected)
+	Lost      func(Lost)
 	Following func(Following)
-	// Failed is called when a call to the store fails.
-	Failed func(Failure)
+	Failed    func(Failure)
 }
 
 // Elected reports the start of this instance's term.
@@ -31,7 +27,7 @@ type Lost struct {
 
 // Following reports that another instance leads.
 type Following struct {
-	// Name is the name of the lease, and Owner the instance that holds it.
+	// Name is the lease's, Owner holds it.
 	Name, Owner string
 	Term        int64
 }
@@ -40,27 +36,26 @@ type Following struct {
 type Failure struct {
 	Name string
 	Err  error
-	// Consecutive is the number of failures since the last success.
+	// Consecutive counts failures since the last success.
 	Consecutive int
 	// Retry is the time until the next try.
 	Retry time.Duration
 }
 
-// maxWaiting is the maximum number of events queued for a slow listener.
 const maxWaiting = 1000
 
 // dispatcher calls listeners in order, one at a time, without blocking its callers.
 type dispatcher struct {
 	calls chan func()
 	ended chan struct{} // closed by end
-	done  chan struct{} // closed when run has returned
+	done  chan struct{} // when run has returned
 }
 
 func newDispatcher() *dispatcher {
 	return &dispatcher{calls: make(chan func(), maxWaiting), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
-// dispatch queues f, or drops it if the queue is full.
+// If the queue is full, f is dropped.
 func (d *dispatcher) dispatch(f func()) {
 	select {
 	case d.calls <- f:
@@ -68,7 +63,7 @@ func (d *dispatcher) dispatch(f func()) {
 	}
 }
 
-// run calls the queued functions until end is called, and then those still in the queue.
+// After end, run calls the functions that are still in the queue.
 func (d *dispatcher) run() {
 	defer close(d.done)
 	for {
@@ -83,7 +78,7 @@ func (d *dispatcher) run() {
 	}
 }
 
-// end stops run and waits for it, but no longer than limit.
+// end waits for run no longer than limit.
 func (d *dispatcher) end(limit time.Duration) {
 	close(d.ended)
 	select {

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// gate determines whether this instance leads. It is open for one term at a time, until the end of the trust window.
-// It never opens again for a closed term.
+// gate is open for one term at a time, until the end of the trust window. It never opens again for a closed term.
 type gate struct {
-	// standstill is the interval between ticks. If a tick is late by more than that, or the two clocks differ by more
-	// than that, the process or the machine counts as suspended.
+	// If a tick is late by more than standstill, or the two clocks differ by more, the process or the machine counts
+	// as suspended.
 	standstill time.Duration
 	wall       func() time.Time
-	// began and lost are called with the gate's lock held and must not block.
+	// Both are called with the gate's lock held and must not block.
 	began func(term int64)
 	lost  func(term int64, reason string)
 
@@ -21,15 +20,15 @@ type gate struct {
 	term      int64 // 0 if closed
 	closed    int64 // last closed term
 	until     time.Time
-	since     time.Time // start of the attempt that opened the gate, on the monotonic clock
-	sinceWall time.Time // the same on the wall clock
+	since     time.Time // monotonic start of the attempt that opened the gate
+	sinceWall time.Time // on the wall clock
 	ticked    time.Time
 	stopped   bool
 	changed   chan struct{}
 }
 
-// open opens the gate, or extends its trust window, after a successful attempt. It returns false if the term was
-// closed before, or if there already is a reason to close the gate.
+// open also extends the trust window. It returns false if the term was closed before, or if there already is a reason
+// to close the gate.
 func (g *gate) open(a *attempt, until time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -38,7 +37,7 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 		return false
 	}
 
-	// reasonToClose judges the new window, so it is set first.
+	// reasonToClose judges the new window.
 	g.until = until
 	g.since = a.start
 	g.sinceWall = a.wall
@@ -48,7 +47,7 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 
 	g.shut("a newer term began") // does nothing if the gate is closed
 	if g.reasonToClose(time.Now()) != "" {
-		g.closed = term // so that the gate never opens for this term
+		g.closed = term // the gate never opens for this term
 		return false
 	}
 
@@ -58,7 +57,6 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 	return true
 }
 
-// holds implements [Elector.Term].
 func (g *gate) holds() (term int64, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +66,7 @@ func (g *gate) holds() (term int64, ok bool) {
 	return g.term, true
 }
 
-// stillOpen reports whether the gate is open. Before that, it closes an open gate if there is a reason to.
+// stillOpen closes an open gate if there is a reason to.
 func (g *gate) stillOpen(now time.Time) bool {
 	if g.term == 0 {
 		return false
@@ -80,7 +78,6 @@ func (g *gate) stillOpen(now time.Time) bool {
 	return true
 }
 
-// reasonToClose returns the reason to close an open gate, or "".
 func (g *gate) reasonToClose(now time.Time) string {
 	if !now.Before(g.until) {
 		return "the lease was not renewed in time"
@@ -95,7 +92,6 @@ func (g *gate) reasonToClose(now time.Time) string {
 	return ""
 }
 
-// tick records that the process is running.
 func (g *gate) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,7 +100,6 @@ func (g *gate) tick() {
 	g.ticked = now
 }
 
-// close closes the gate, permanently if forGood is set.
 func (g *gate) close(reason string, forGood bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,7 +107,6 @@ func (g *gate) close(reason string, forGood bool) {
 	g.stopped = g.stopped || forGood
 }
 
-// shut closes an open gate.
 func (g *gate) shut(reason string) {
 	if g.term == 0 {
 		return

@@ -13,9 +13,9 @@ type holder struct {
 	store Store
 	opts  Options
 	core  core
-	// onFailure is called after each store error. It may be nil.
+	// onFailure may be nil.
 	onFailure func(err error, retry time.Duration)
-	err       error // last error
+	err       error // last one
 }
 
 func (h *holder) read(ctx context.Context) error {
@@ -30,7 +30,7 @@ func (h *holder) read(ctx context.Context) error {
 	return nil
 }
 
-// try calls the store once for an attempt. The caller records the outcome.
+// The caller records the outcome.
 func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
 	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
 	defer cancel()
@@ -41,7 +41,7 @@ func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.L
 	return won, current, err
 }
 
-// failed records a store error unless ctx has ended.
+// An error after the end of ctx is not the store's.
 func (h *holder) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -53,8 +53,8 @@ func (h *holder) failed(ctx context.Context, err error) {
 	}
 }
 
-// release releases the lease if this instance holds it, even if the outcome of the last attempt is unknown. It
-// reports whether the stored lease is this instance's and released. The only error is ctx's.
+// The lease is released even if the outcome of the last attempt is unknown. released reports whether the stored lease
+// is this instance's and released. The only error is ctx's.
 func (h *holder) release(ctx context.Context) (released bool, err error) {
 	if h.core.pending != nil {
 		h.core.lose()
@@ -85,7 +85,6 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 	return false, ctx.Err()
 }
 
-// waitUntil waits until the given time, until ctx is done, or until wake receives a value.
 func waitUntil(ctx context.Context, until time.Time, wake <-chan struct{}) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// errWorkLost cancels [Work.Context] if another instance may have taken over the work.
+// Another instance may do the work now.
 var errWorkLost = errors.New("the lease of this work was not renewed in time, and another instance may do it")
 
-// workDone is the data in the lease of finished work.
+// Data of the lease after the work.
 const workDone = "done"
 
 // Work is a task that only one instance performs, once. Its lease is renewed until [Work.Finish].
@@ -71,7 +71,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 	}
 }
 
-// step makes the next step for the lease and waits no longer than until.
+// step waits no longer than until.
 func (w *Work) step(ctx context.Context, until time.Time) {
 	switch next := w.lease.core.decide(time.Now()); next.do {
 	case wait:
@@ -91,7 +91,7 @@ func (w *Work) step(ctx context.Context, until time.Time) {
 // Context returns a context that is canceled when the work is lost, or when the context of AcquireWork is canceled.
 func (w *Work) Context() context.Context { return w.ctx }
 
-// renew renews the lease until ctx is done. It completes a call that is then in progress.
+// After the end of ctx, renew completes a call in progress.
 func (w *Work) renew(ctx context.Context) {
 	defer close(w.over)
 	for core := &w.lease.core; ctx.Err() == nil; {

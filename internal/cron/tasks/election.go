@@ -13,16 +13,16 @@ import (
 // Election represents this instance in leader elections. One elector serves everything that only the leader does.
 type Election struct {
 	registry *finder
-	// localTerm is the term of an instance that is configured as the only one. It differs after each restart, so that
-	// a run that the previous process announced but did not settle counts as another leader's.
+	// The term of an instance that is configured as the only one differs after each restart, so that a run that the
+	// previous process announced but did not settle counts as another leader's.
 	localTerm int64
 	opts      leader.Options
 	elector   atomic.Pointer[leader.Elector] // nil without a registry
-	made      chan struct{}                  // closed when elector is set
-	joined    atomic.Bool                    // set even if there are no tasks
+	made      chan struct{}                  // when elector is set
+	joined    atomic.Bool                    // even without tasks
 }
 
-// join creates the elector, unless this is the only instance. It is not safe for concurrent use.
+// The only instance needs no elector. join is not safe for concurrent use.
 func (e *Election) join(reg *sharedRegistry) error {
 	if e.registry.opts.Local || e.elector.Load() != nil {
 		return nil
@@ -52,7 +52,6 @@ func (e *Election) Changed() <-chan struct{} {
 	return nil
 }
 
-// run waits until there is an elector, and runs it until ctx is done.
 func (e *Election) run(ctx context.Context) {
 	select {
 	case <-e.made:
@@ -69,7 +68,7 @@ func (e *Election) Join(ctx context.Context) (elected bool, err error) {
 	return e.registry.opts.Local || e.elector.Load() != nil || e.registry.undecided.Load(), err
 }
 
-// rejoin finds the registry, and takes part in the election if Join was called.
+// rejoin joins only if Join was called.
 func (e *Election) rejoin(ctx context.Context) error {
 	reg, err := e.registry.open(ctx)
 	if err == nil && reg != nil && e.joined.Load() {

@@ -13,8 +13,7 @@ import (
 type Observers struct {
 	Scheduler periodic.Events
 	Leader    leader.Events
-	// Reloaded is called after each reload of the file.
-	Reloaded func(error)
+	Reloaded  func(error)
 }
 
 func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() bool) *leader.Events {
@@ -41,8 +40,6 @@ func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() boo
 	}
 }
 
-// schedulerEvents returns the scheduler's listeners. reasons returns the paused tasks and the reasons for their
-// pauses.
 func schedulerEvents(log *slog.Logger, observers periodic.Events, pauses func() map[string]pause) periodic.Events {
 	return periodic.Events{
 		Enqueued: func(e periodic.Enqueued) {

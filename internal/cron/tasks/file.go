@@ -18,9 +18,9 @@ import (
 
 // File is a cron.yaml.
 type File struct {
-	// Path is "" if there is no file.
+	// Path is "" without a file.
 	Path string
-	// Tasks is nil if there is no file.
+	// Tasks is nil without a file.
 	Tasks *periodic.File
 
 	stamp string // changes whenever the file changes
@@ -70,7 +70,7 @@ func readRegular(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, periodic.MaxFile+1))
 }
 
-// stamp returns a text that changes whenever the file changes, or "" if the file does not exist.
+// The stamp is "" if the file does not exist.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -83,16 +83,16 @@ func stamp(path string) string {
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), inode)
 }
 
-// watchedFile is the file in use. Only the holder of Manager.changing may set it.
+// Only the holder of Manager.changing may set the file in use.
 type watchedFile struct {
 	inForce atomic.Pointer[File] // never nil
 	seen    atomic.Value         // last checked stamp, a string
-	absent  atomic.Int32         // consecutive checks that found no file
+	absent  atomic.Int32         // checks in a row that found no file
 }
 
 func (f *watchedFile) path() string { return f.inForce.Load().Path }
 
-// tasks returns the file's tasks, including those that are not scheduled.
+// Tasks that are not scheduled are included.
 func (f *watchedFile) tasks() []periodic.Task {
 	if file := f.inForce.Load().Tasks; file != nil {
 		return file.Tasks
@@ -117,11 +117,10 @@ func (f *watchedFile) set(now File) {
 	f.seen.Store(now.stamp)
 }
 
-// absentChecks is the number of checks after which a missing file counts as deleted. A file may be missing briefly
-// while it is replaced.
+// A file may be missing briefly while it is replaced.
 const absentChecks = 3
 
-// changed reports whether the file has been changed or deleted since the last check.
+// A deletion is a change.
 func (f *watchedFile) changed() bool {
 	now := stamp(f.path())
 	if now != "" {
@@ -132,7 +131,7 @@ func (f *watchedFile) changed() bool {
 	return f.seen.Swap(now) != now
 }
 
-// reread reads the file again. It returns no tasks if there is no path, or if the file is missing and not required.
+// There are no tasks without a path, or if the file is missing and not required.
 func (f *watchedFile) reread(required bool) (File, error) {
 	f.changed()
 	now := File{Path: f.path(), Tasks: &periodic.File{}}
@@ -152,7 +151,6 @@ func (f *watchedFile) reread(required bool) (File, error) {
 
 const watchInterval = 2 * time.Second
 
-// watch calls reload whenever the file has changed, until ctx is done.
 func (f *watchedFile) watch(ctx context.Context, reload func()) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()

@@ -19,16 +19,16 @@ import (
 // HistoryFile is the name of the history file in the data directory.
 const HistoryFile = "task-history.json"
 
-// historyInterval is the time between writes. A kill loses at most the changes of one interval.
+// A kill loses at most the changes of one interval.
 const historyInterval = 5 * time.Second
 
-// storedHistory contains the newest run first.
+// The newest run comes first.
 type storedHistory struct {
 	Runs []api.TaskRun `json:"runs"`
 }
 
-// KeepHistory writes the history to its file whenever it has changed, until ctx is done and once after that. It must
-// be stopped after the workers, to include their last deliveries.
+// KeepHistory writes the history to its file whenever it has changed. It must be stopped after the workers, to
+// include their last deliveries.
 func (m *Manager) KeepHistory(ctx context.Context) {
 	if m.opts.HistoryFile == "" {
 		return
@@ -75,7 +75,7 @@ func writeHistory(path string, runs []periodic.Run) error {
 	return datadir.Replace(path, data, 0o600)
 }
 
-// readHistory returns the stored runs, oldest first.
+// The oldest run comes first.
 func readHistory(path string, log *slog.Logger) []periodic.Run {
 	if path == "" {
 		return nil

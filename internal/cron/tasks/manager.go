@@ -17,17 +17,17 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// File is the file as read before startup.
+	// As read before startup.
 	File File
 	// Required means that the settings name the file. Otherwise, the file is in the app's directory and may be
 	// missing.
 	Required bool
 	Registry RegistryOptions
-	// Lease is the duration of the leader's lease; 0 means the default of package leader. Address is the address of
-	// the console, for the other instances.
+	// Lease is the duration of the leader's lease; 0 means the default of package leader. Address of the console, for
+	// the other instances.
 	Lease   time.Duration
 	Address string
-	// Watch, Revision and Announce are passed on to leader.Options; they may be nil.
+	// For leader.Options; may be nil.
 	Watch    func() time.Duration
 	Revision func() int64
 	Announce func() string
@@ -35,14 +35,13 @@ type Options struct {
 	HasWorker func(queue string) bool
 	// Pauses stores the paused tasks if the registry cannot; nil means that they are only in memory.
 	Pauses PauseStore
-	// HistoryFile is the path of the history; "" keeps the history only in memory.
+	// HistoryFile "" keeps the history only in memory.
 	HistoryFile string
 	Observers   Observers
-	// Stopping is closed when shutdown starts. Nothing is started after that.
+	// Nothing is started after Stopping is closed.
 	Stopping <-chan struct{}
-	// Wall returns the time of day; nil means time.Now.
-	Wall func() time.Time
-	Log  *slog.Logger
+	Wall     func() time.Time
+	Log      *slog.Logger
 }
 
 // Manager manages an environment's periodic tasks. All methods except Open and Start are safe for concurrent use.
@@ -53,11 +52,11 @@ type Manager struct {
 	election *Election
 	file     watchedFile
 
-	// changing contains one token. Only its holder may replace the schedule.
+	// Only the holder of its one token may replace the schedule.
 	changing chan struct{}
-	current  atomic.Pointer[schedule] // nil if there are no tasks
+	current  atomic.Pointer[schedule] // nil without tasks
 
-	// run is canceled by Stop, which then waits for work.
+	// Stop cancels run, and then waits for work.
 	run     context.Context
 	stop    context.CancelFunc
 	work    sync.WaitGroup
@@ -66,7 +65,7 @@ type Manager struct {
 
 type schedule struct {
 	scheduler *periodic.Scheduler // nil if nothing is scheduled
-	off       string              // the reason if nothing is scheduled
+	off       string              // why nothing is scheduled
 	pauses    *pauses
 	account   *Account
 }
@@ -195,8 +194,8 @@ func (m *Manager) Account() *Account {
 	return nil
 }
 
-// unfinished reports whether the previous run of a task is being delivered on this instance, or its message is in an
-// embedded queue. The registry knows about the other instances.
+// A run is unfinished while it is being delivered on this instance, or its message is in an embedded queue. The
+// registry knows about the other instances.
 func (m *Manager) unfinished(task periodic.Task) bool {
 	a, b := m.Account(), m.opts.Registry.Broker
 	switch {
@@ -223,10 +222,10 @@ func (m *Manager) unfinished(task periodic.Task) bool {
 type Account struct {
 	scheduler  *periodic.Scheduler
 	mayOverlap func(task string) bool
-	shared     *runningTasks // nil if there are no other instances
+	shared     *runningTasks // nil without other instances
 
 	mu     sync.Mutex
-	inWork map[string]int // number of deliveries by task
+	inWork map[string]int // deliveries by task
 }
 
 // Begun records the start of a run's delivery.

@@ -16,7 +16,7 @@ import (
 
 const pauseTimeout = 10 * time.Second
 
-// pause is why, by whom and since when a task is paused. Registries store it as a text.
+// Registries store a pause as a text.
 type pause struct {
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
@@ -28,7 +28,7 @@ func (p pause) text() string {
 	return string(data)
 }
 
-// pausesOf decodes the texts of a registry. Earlier versions stored only the reason.
+// Earlier versions stored only the reason.
 func pausesOf(texts map[string]string) map[string]pause {
 	all := map[string]pause{}
 	for task, text := range texts {
@@ -43,13 +43,13 @@ func pausesOf(texts map[string]string) map[string]pause {
 
 type pauses struct {
 	store    PauseStore    // may be nil
-	interval time.Duration // for reading the other instances' pauses; 0 if there are no other instances
+	interval time.Duration // for reading the other instances' pauses; 0 without any
 
 	setting sync.Mutex
 	known   atomic.Pointer[map[string]pause] // by task; nil before the first pause
 }
 
-// all returns the pauses by task. The map is never modified.
+// The map is never modified.
 func (p *pauses) all() map[string]pause {
 	if known := p.known.Load(); known != nil {
 		return *known
@@ -75,7 +75,7 @@ func (p *pauses) set(ctx context.Context, task string, why pause, paused bool) e
 	return nil
 }
 
-// read returns the paused tasks, or nil if they are unknown.
+// The result is nil if the paused tasks are unknown.
 func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	if p.store == nil {
 		return nil
@@ -91,7 +91,7 @@ func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// follow applies the pauses that other instances make, until ctx is done.
+// Other instances make pauses too.
 func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 	if p.store == nil || p.interval == 0 {
 		return

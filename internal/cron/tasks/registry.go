@@ -23,14 +23,14 @@ import (
 type sharedRegistry struct {
 	leases leader.Store // nil if no leader can be elected
 	runs   runRegistry
-	pauses PauseStore // nil if the registry does not store pauses
-	// pauseInterval is the interval for reading the other instances' pauses.
+	pauses PauseStore // nil if the registry stores no pauses
+	// For reading the other instances' pauses.
 	pauseInterval time.Duration
 	// checked is closed when it is known whether the registry is available; nil if that is known from the start.
 	checked <-chan struct{}
 }
 
-// runRegistry is implemented by [registry.Runs] and by its client for another server.
+// [registry.Runs] and its client for another server implement runRegistry.
 type runRegistry interface {
 	periodic.Registry
 	PauseStore
@@ -40,19 +40,19 @@ type runRegistry interface {
 
 // PauseStore stores which tasks are paused.
 type PauseStore interface {
-	// SetPaused pauses or resumes a task. reason may be "".
+	// reason may be "".
 	SetPaused(ctx context.Context, task, reason string, paused bool) error
-	// Paused returns the paused tasks and the reasons for their pauses.
+	// Paused returns the reasons by task.
 	Paused(ctx context.Context) (map[string]string, error)
 }
 
 // RegistryOptions determine an environment's registry.
 type RegistryOptions struct {
-	// Queue and QueueURL identify the environment's first queue.
+	// The environment's first queue.
 	Queue, QueueURL string
 	// Broker contains that queue; nil if another process serves it.
 	Broker *broker.Broker
-	// SQS and Home are set if another process serves the queue.
+	// Set if another process serves the queue.
 	SQS  *aws.SQS
 	Home *aws.Queue
 	// Token is the registry token of the tendril that serves the queue. If Insecure is set, the token is also sent to
@@ -61,20 +61,20 @@ type RegistryOptions struct {
 	Insecure bool
 	// Local means that this is the only instance, so no leader is elected.
 	Local bool
-	// Table is the name of a DynamoDB table, or "". If Create is set, a missing table is created with Tags.
+	// Table in DynamoDB, or "". If Create is set, a missing table is created with Tags.
 	Table, Region string
 	Create        bool
 	Tags          map[string]string
 	SDK           aws.LogFunc
 }
 
-// The intervals for reading pauses. Reads of DynamoDB cost money, so its interval is longer.
+// Reads of DynamoDB cost money, so its interval is longer.
 const (
 	pauseInterval      = 5 * time.Second
 	tablePauseInterval = 30 * time.Second
 )
 
-// registryTimeout is how long startup waits for a registry.
+// For startup.
 const registryTimeout = time.Second
 
 type finder struct {
@@ -83,10 +83,10 @@ type finder struct {
 	log  *slog.Logger
 
 	opening sync.Mutex
-	found   atomic.Pointer[sharedRegistry] // nil before the first call of open, or if there is no registry
-	// undecided is set while the queue's server has not reported whether it has a registry.
+	found   atomic.Pointer[sharedRegistry] // nil before the first call of open, or without a registry
+	// The queue's server has not reported whether it has a registry.
 	undecided atomic.Bool
-	// refusal is a string with the reason why this instance cannot use the registry, or "".
+	// A string: why this instance cannot use the registry.
 	refusal atomic.Value
 
 	cleanup atomic.Pointer[func()] // may be nil
@@ -94,7 +94,7 @@ type finder struct {
 
 func (f *finder) leaseName() string { return periodic.LeaseName(f.opts.Queue) }
 
-// open finds the registry, unless it is already found. It returns nil if there is none.
+// open returns nil without a registry.
 func (f *finder) open(ctx context.Context) (reg *sharedRegistry, err error) {
 	f.opening.Lock()
 	defer f.opening.Unlock()
@@ -132,7 +132,7 @@ func newSharedRegistry(leases leader.Store, runs runRegistry, interval time.Dura
 func (f *finder) scope() registry.Scope {
 	scope := registry.Scope{Name: f.leaseName(), Lease: f.leaseName()}
 	if f.opts.Local {
-		scope.Lease = "" // there are no other instances that write a lease
+		scope.Lease = "" // no other instance writes a lease
 	}
 	return scope
 }
@@ -165,9 +165,8 @@ func (f *finder) served(ctx context.Context) *sharedRegistry {
 	return &sharedRegistry{runs: f.sentRuns(registry.NewMemory())}
 }
 
-// probe reports whether the queue's server has a registry. If the server does not prove that it knows the token,
-// probe tries again without the token: other SQS servers have no registry, and a tendril that checks signatures needs
-// no token.
+// If the server does not prove that it knows the token, probe tries again without the token: other SQS servers have
+// no registry, and a tendril that checks signatures needs no token.
 func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (client *sqsapi.RegistryClient,
 	found bool, err error) {
 	client = sqsapi.NewRegistryClient(endpoint, scope, as, nil)
@@ -187,7 +186,7 @@ func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi
 	return client, false, err
 }
 
-// refusalText returns the text of a refusal, or "" for other errors.
+// Other errors have the text "".
 func refusalText(err error) string {
 	unproved := (*proof.Error)(nil)
 	switch {
@@ -200,7 +199,7 @@ func refusalText(err error) string {
 	return ""
 }
 
-// table returns the registry in a DynamoDB table. If the table is missing, tasks wait for it, but deliveries do not.
+// If the table is missing, tasks wait for it, but deliveries do not.
 func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
 	if err != nil {
@@ -227,7 +226,7 @@ func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	return reg, nil
 }
 
-// await waits until the registry has been checked, which may create its table, or until a timeout.
+// The check may create the registry's table.
 func (f *finder) await(ctx context.Context) {
 	reg := f.found.Load()
 	if reg == nil || reg.checked == nil {

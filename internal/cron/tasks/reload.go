@@ -85,7 +85,7 @@ func (m *Manager) Adopt(ctx context.Context, path string) error {
 	})
 }
 
-// change runs do, one call at a time. The context of do is canceled with ctx and when shutdown starts.
+// The context of do is canceled with ctx and when shutdown starts.
 func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -110,7 +110,7 @@ func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error
 	return do(ctx)
 }
 
-// refresh reloads the tasks, or schedules them if none were scheduled.
+// Tasks may not have been scheduled before.
 func (m *Manager) refresh(ctx context.Context) error {
 	switch s := m.current.Load(); {
 	case s != nil && s.scheduler != nil:
@@ -142,7 +142,6 @@ func (m *Manager) reload() (err error) {
 	return nil
 }
 
-// begin schedules the tasks for the first time.
 func (m *Manager) begin(ctx context.Context) (err error) {
 	defer func() { call(m.opts.Observers.Reloaded, err) }()
 	file, err := Open(m.file.path(), m.log)
@@ -150,7 +149,7 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 		return err
 	}
 
-	s, err := m.newSchedule(ctx, nil) // starts without tasks, because runs that were due before now are not caught up
+	s, err := m.newSchedule(ctx, nil) // without tasks, because runs that were due before now are not caught up
 	m.registry.await(ctx)
 	switch {
 	case m.stopping(): // ctx is canceled slightly later than this
@@ -171,8 +170,8 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// withKnownQueues moves tasks for embedded queues without a worker to the first queue, because embedded queues are
-// created, and get a worker, only at startup. Queues elsewhere are looked up for each run. file may be nil.
+// Embedded queues are created, and get a worker, only at startup, so tasks for those without one use the first queue.
+// Queues elsewhere are looked up for each run. file may be nil.
 func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	if file == nil {
 		return nil
@@ -190,7 +189,7 @@ func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	return &here
 }
 
-// isMissing reports whether a task's own queue is an embedded queue without a worker.
+// An embedded queue without a worker counts as missing.
 func (o *Options) isMissing(own string) bool {
 	return own != "" && o.Registry.Broker != nil && !o.HasWorker(own)
 }
@@ -200,7 +199,7 @@ const (
 	longestSeekPause = 30 * time.Second
 )
 
-// seekRegistry looks for the registry until the queue's server responds, and then starts the tasks.
+// The tasks start once the queue's server responds.
 func (m *Manager) seekRegistry() {
 	for pause := firstSeekPause; m.registry.undecided.Load(); pause = min(2*pause, longestSeekPause) {
 		select {

@@ -22,8 +22,7 @@ const (
 	markLimit = 10 * time.Second // per call to the store
 )
 
-// runningTasks informs other instances about running tasks whose runs must not overlap. An instance that delivers a
-// run of such a task holds a lease for it.
+// An instance that delivers a run of a task that must not overlap holds a lease for it.
 type runningTasks struct {
 	store leader.Store
 	// queue is part of the names of leases. owner identifies this instance.
@@ -62,7 +61,7 @@ func (r *runningTasks) end(task string) {
 	}
 }
 
-// hold acquires and renews the lease until holding is done, and then releases it.
+// hold renews the lease until holding is done, and then releases it.
 func (r *runningTasks) hold(holding context.Context, task string) {
 	var stored queue.Lease
 	taken := false
@@ -101,8 +100,7 @@ func (r *runningTasks) write(task string, stored queue.Lease, released bool) (qu
 	return current, err
 }
 
-// elsewhere reports whether another instance is running a task. The lease of a dead instance expires once it has been
-// unchanged for its duration.
+// The lease of a dead instance expires once it has been unchanged for its duration.
 func (r *runningTasks) elsewhere(ctx context.Context, task string) (bool, error) {
 	l, err := r.store.Read(ctx, periodic.RunningLease(r.queue, task))
 	r.mu.Lock()

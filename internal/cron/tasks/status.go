@@ -113,8 +113,8 @@ func (m *Manager) Status() api.TasksStatus {
 	return st
 }
 
-// failedRuns returns the number of consecutive failures up to the newest run, and the latest reason. runs are sorted
-// newest first. Skipped and undelivered runs are ignored.
+// failed counts the failures in a row up to the newest run; reason is the latest. runs are sorted newest first.
+// Skipped and undelivered runs are ignored.
 func failedRuns(runs []periodic.Run) (failed int, reason string) {
 	for i := range runs {
 		switch r := &runs[i]; {
@@ -159,7 +159,7 @@ func taskRun(r periodic.Run) api.TaskRun {
 	return run
 }
 
-// History returns the known runs of a task, newest first. If task is "", it returns those of all tasks.
+// History returns the known runs of a task, newest first; "" means all tasks.
 func (m *Manager) History(task string) []api.TaskRun {
 	s, err := m.scheduled()
 	if err != nil {
@@ -232,7 +232,7 @@ func (m *Manager) Known(ctx context.Context, id, path string) (bool, error) {
 	return m.registry.known(ctx, id, path)
 }
 
-// shownURL returns a URL without its query, which may contain a secret.
+// The query may contain a secret.
 func shownURL(path string) string {
 	if path, _, query := strings.Cut(path, "?"); query {
 		return path + "?(hidden)"

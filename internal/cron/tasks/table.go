@@ -21,7 +21,6 @@ type sqsSender struct {
 	queues map[string]*aws.Queue
 }
 
-// Send implements [registry.Sender].
 func (s *sqsSender) Send(ctx context.Context, name string, m queue.Outgoing) (queue.Sent, error) {
 	q, err := s.find(ctx, name)
 	if err != nil {
@@ -47,8 +46,7 @@ func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
 	return q, err
 }
 
-// prepareTable checks the table. If the check fails and the options allow it, it creates the table, and waits for it
-// until ctx is done.
+// If the check fails and the options allow it, prepareTable creates the table, and waits for it until ctx is done.
 func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, log *slog.Logger) {
 	err := table.Check(ctx)
 	if err != nil && opts.Create {
@@ -70,17 +68,15 @@ func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, 
 
 const neverRemoved = "records of old runs are never removed from the registry table"
 
-// enableExpiry makes the table remove old records.
 func enableExpiry(ctx context.Context, table *aws.Table, name string, log *slog.Logger) {
 	if err := table.Expire(ctx); err != nil {
 		log.Warn(neverRemoved, "table", name, "err", err)
 	}
 }
 
-// warnWithoutExpiry logs a warning if the table does not remove old records.
 func warnWithoutExpiry(ctx context.Context, table *aws.Table, name string, log *slog.Logger) {
 	expires, attribute, err := table.Expires(ctx)
-	if err != nil { // reading this needs a permission that nothing else needs
+	if err != nil { // this needs a permission that nothing else needs
 		log.Debug("time to live of the registry table unknown", "table", name, "err", err)
 		return
 	}

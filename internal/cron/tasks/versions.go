@@ -9,7 +9,6 @@ import (
 	"tendril/internal/cron/periodic"
 )
 
-// versionPatience is how long to wait for an unavailable registry.
 const versionPatience = time.Minute
 
 var errUndecided = errors.New("the queue server does not answer whether it has a registry, so whether " +
@@ -36,7 +35,7 @@ func AcquireVersion(ctx context.Context, m *Manager, version string) (work *lead
 	return work, false, err
 }
 
-// awaitRegistry waits for a server that does not respond. It returns nil if there is no registry.
+// A server may not respond. The result is nil without a registry.
 func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err error) {
 	for began := time.Now(); ; {
 		err := m.change(ctx, func(ctx context.Context) error {

@@ -9,8 +9,7 @@ import (
 
 const (
 	initialLimit = 10
-	// stabilizationWindow is how long a peak in concurrent deliveries prevents the limit from falling for lack of
-	// load.
+	// For this time after a peak in concurrent deliveries, the limit does not fall for lack of load.
 	stabilizationWindow = time.Minute
 	// baselineWindows is the number of library windows (one second each, or 50 deliveries if that takes longer) that
 	// define the normal speed. With the library's default of 10, the limit rises to three times the app's capacity
@@ -18,8 +17,7 @@ const (
 	baselineWindows = 50
 )
 
-// newAdaptive returns a limiter that adapts to the duration of deliveries. The library measures it with its own
-// clock.
+// The library measures the duration of deliveries with its own clock.
 func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelimiter.AdaptiveLimiter[any] {
 	return adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(least), uint(most), uint(start)).
@@ -31,19 +29,17 @@ func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelim
 
 const unlimited = math.MaxInt32
 
-// averageOver is the approximate number of deliveries in the average.
+// Approximate number of deliveries in the average.
 const averageOver = 32
 
-// estimate contains measurements of past deliveries.
 type estimate struct {
-	// duration is the mean duration of a successful delivery; 0 before the first.
+	// Mean of a successful delivery; 0 before the first.
 	duration float64
-	// batch is the size of the largest batch. A mean would shrink continually, because the worker limits batches to
-	// the available room.
+	// The size of the largest batch: a mean would shrink continually, because the worker limits batches to the
+	// available room.
 	batch int
 }
 
-// recordDuration records the duration of a successful delivery.
 func (e *estimate) recordDuration(took time.Duration) {
 	t := max(float64(took), 1)
 	if e.duration == 0 {
@@ -53,13 +49,13 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// showsSpeed reports whether an unsuccessful delivery is a valid sample of the app's speed. Failures that are faster
-// than a success are not, because an app that rejects requests immediately would appear fast.
+// A failure that is faster than a success is no valid sample of the app's speed, because an app that rejects requests
+// immediately would appear fast.
 func (e *estimate) showsSpeed(took time.Duration) bool {
 	return e.duration > 0 && float64(took) >= e.duration
 }
 
-// room returns how many messages can start within d.
+// The messages that can start within d.
 func (e *estimate) room(limit, inWork int, d time.Duration) int {
 	deliveries := float64(max(limit-inWork, 0))
 	if e.duration > 0 {

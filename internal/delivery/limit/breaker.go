@@ -6,17 +6,17 @@ import (
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 )
 
-// States of the breaker, as shown in [Status].Breaker.
+// As shown in [Status].Breaker.
 const (
 	stateClosed   = "closed"    // deliveries start normally
-	stateOpen     = "open"      // the app has failed; no deliveries start
+	stateOpen     = "open"      // no deliveries start
 	stateHalfOpen = "half-open" // one delivery tests whether the app has recovered
 )
 
 const (
-	// minDeliveries is how many deliveries must have ended within the window before the failure ratio is evaluated.
+	// Within the window, before the failure ratio is evaluated.
 	minDeliveries = 10
-	// maxDelay limits the growth of the delay, unless [Breaker.Delay] is longer.
+	// Unless [Breaker.Delay] is longer.
 	maxDelay = time.Minute
 )
 
@@ -31,20 +31,20 @@ type breaker struct {
 	// generation is incremented at each state change. A result counts only if its delivery started in the current
 	// generation, so that older deliveries do not affect the trial.
 	generation uint32
-	// inWork counts the deliveries of this generation.
+	// Deliveries of this generation.
 	inWork       int
 	trialRunning bool
-	// slowStartLimit is the concurrency limit during a slow start; otherwise 0.
+	// The concurrency limit during a slow start; otherwise 0.
 	slowStartLimit int
-	// openings counts how often the breaker has opened since the app last reached full concurrency.
+	// How often the breaker has opened since the app last reached full concurrency.
 	openings int
 	// openedAt is when the breaker left the closed state.
 	openedAt, trialAt time.Time
-	// now is when the current call was made; onStateChanged uses it.
+	// The time of the current call, for onStateChanged.
 	now time.Time
 }
 
-// newBreaker returns nil if no breaker is configured. A nil breaker allows everything.
+// A nil breaker allows everything.
 func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	if opts.Breaker == nil {
 		return nil
@@ -58,8 +58,7 @@ func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	return b
 }
 
-// admits reports whether the state allows a delivery. If not, wait is the time until the next request; 0 means after
-// the next result.
+// wait is the time until the next request; 0 means after the next result.
 func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	switch {
 	case b == nil || b.state == stateClosed:
@@ -76,7 +75,7 @@ func (b *breaker) available() bool {
 	return b == nil || b.slowStartLimit == 0 || b.inWork < b.slowStartLimit
 }
 
-// acquire starts a delivery. The caller has checked admits and available.
+// The caller has checked admits and available.
 func (b *breaker) acquire(now time.Time) (generation uint32) {
 	if b == nil {
 		return 0
@@ -90,7 +89,7 @@ func (b *breaker) acquire(now time.Time) (generation uint32) {
 	return b.generation
 }
 
-// release records the result of a delivery. A delivery that started in an earlier state of the breaker does not count.
+// A delivery that started in an earlier state of the breaker does not count.
 func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	if b == nil || generation != b.generation {
 		return
@@ -115,11 +114,11 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 		}
 		b.lib.RecordFailure()
 	default:
-		b.trialRunning = false // The trial was inconclusive, so another delivery may test the app.
+		b.trialRunning = false // the trial was inconclusive, so another delivery may test the app
 	}
 }
 
-// onStateChanged is called by the library while a result is being recorded.
+// The library calls onStateChanged while a result is being recorded.
 func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	b.generation++
 	b.inWork = 0

@@ -11,11 +11,11 @@ import (
 type resultClass uint8
 
 const (
-	// resultIgnored means that the message never reached the app, or that the app did not cause the result.
+	// The message never reached the app, or the app did not cause the result.
 	resultIgnored resultClass = iota
-	// resultOK means that the app responded, even if it did not accept the message.
+	// The app responded, even if it did not accept the message.
 	resultOK
-	// resultFailed means that the app did not respond or reported an internal failure.
+	// The app did not respond or reported an internal failure.
 	resultFailed
 )
 
@@ -48,8 +48,7 @@ func classify(res *queue.Result) resultClass {
 	}
 }
 
-// classifyAll returns the class of a delivery, and whether at least one of its messages is done. A batch counts as
-// failed only if all its messages failed.
+// done means that at least one message is. A batch counts as failed only if all its messages failed.
 func classifyAll(results []queue.Result) (class resultClass, done bool) {
 	for i := range results {
 		done = done || results[i].Outcome == queue.Done

@@ -5,18 +5,18 @@ import "time"
 // Events are the listeners of a [Limiter]. Any field may be nil. A listener may call the limiter, but must not block
 // or call the worker, which may be holding its lock. Changes in quick succession may be reported out of order.
 type Events struct {
-	Opened       func(Opened)     // the app is failing, so deliveries stop
+	Opened       func(Opened)     // deliveries stop
 	HalfOpened   func(HalfOpened) // a trial delivery starts
-	Closed       func(Closed)     // the app has recovered; deliveries resume with a slow start
+	Closed       func(Closed)     // deliveries resume with a slow start
 	LimitChanged func(Resized)
 }
 
 // Opened reports that the breaker opened.
 type Opened struct {
-	// Failures is how many of Deliveries failed, within the window or, if TrialFailed is true, as trials.
+	// Failures of the Deliveries within the window or, if TrialFailed, as trials.
 	Failures, Deliveries int
-	TrialFailed          bool          // the breaker was half-open before
-	Delay                time.Duration // time until the next trial
+	TrialFailed          bool          // the breaker was half-open
+	Delay                time.Duration // until the next trial
 }
 
 // HalfOpened reports that a trial delivery started.
@@ -24,7 +24,7 @@ type HalfOpened struct{}
 
 // Closed reports that the breaker closed.
 type Closed struct {
-	After time.Duration // time since the breaker opened
+	After time.Duration // since the breaker opened
 }
 
 // Resized reports that the adaptive limit changed.
@@ -33,15 +33,15 @@ type Resized struct{ From, To int }
 // Status is a snapshot of a limiter.
 type Status struct {
 	Rate   float64 // messages per second; 0 means no limit
-	InWork int     // deliveries in flight; a batch counts as one
+	InWork int     // deliveries; a batch counts as one
 	Limit  int     // adaptive concurrency limit; 0 without one
 	// SlowStart is the concurrency limit during a slow start; otherwise 0.
 	SlowStart int
 	Breaker   string // "closed", "open" or "half-open"; "" without a breaker
-	// Failing is the fraction of failed deliveries in the breaker's window, 0 to 1, updated with each result.
+	// Failing is the fraction of failed deliveries in the breaker's window, 0 to 1.
 	Failing float64
-	TrialAt time.Time // zero unless the breaker is open
-	Refused Refused   // refusals since the limiter was created
+	TrialAt time.Time // zero unless open
+	Refused Refused   // since the limiter was created
 }
 
 // Refused counts refusals by reason. One message may be refused many times.

@@ -15,7 +15,7 @@ type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// last is the latest time passed to any call. Calls with an earlier time use last instead.
+	// Calls with an earlier time use last instead.
 	last     time.Time
 	rate     *rateLimiter
 	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil without an adaptive limit
@@ -23,15 +23,14 @@ type Limiter struct {
 	estimate estimate
 	refused  Refused
 	inWork   map[uint64]delivery // by permit
-	permits  uint64              // number of permits issued
+	permits  uint64              // permits issued
 	events   deferredEvents
 }
 
-// delivery is a message or batch in flight.
 type delivery struct {
 	startedAt  time.Time
 	adaptive   adaptivelimiter.Permit // nil without an adaptive limit
-	generation uint32                 // generation of the breaker
+	generation uint32                 // of the breaker
 }
 
 // New returns a limiter. opts may be nil.
@@ -99,7 +98,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	case done || class != resultIgnored && l.estimate.showsSpeed(took):
 		d.adaptive.Record()
 	default:
-		d.adaptive.Drop() // The duration is not a sample of the app's speed.
+		d.adaptive.Drop() // the duration is no sample of the app's speed
 	}
 
 	if done {

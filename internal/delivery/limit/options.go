@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// These are the reasons for a refusal.
 const (
 	reasonBreaker     = "breaker"
 	reasonConcurrency = "concurrency"

@@ -7,14 +7,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// epsilon compensates for rounding errors.
+// For rounding errors.
 const epsilon = 1e-9
 
-// rateLimiter limits messages per second. The time passed to it must not go backwards, because the library would then
-// grant the same capacity twice.
+// The time passed to the limiter must not go backwards, because the library would then grant the same capacity twice.
 type rateLimiter struct{ *rate.Limiter }
 
-// newRateLimiter returns nil for a rate of 0. batch is the maximum number of messages per delivery. A nil rateLimiter allows everything.
+// A nil rateLimiter allows everything. batch is the maximum number of messages per delivery.
 func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
@@ -22,8 +21,8 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch))}
 }
 
-// burstOf returns the maximum unused capacity, see [Options].Rate. After a pause, the burst is delivered on top of
-// the rate, so it should be small, but large enough for late timers and for batches.
+// Unused capacity is described at [Options].Rate. After a pause, the burst is delivered on top of the rate, so it
+// should be small, but large enough for late timers and for batches.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
@@ -49,7 +48,6 @@ func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	return 0
 }
 
-// room returns how many messages can start within d.
 func (r *rateLimiter) room(now time.Time, d time.Duration) int {
 	if r == nil {
 		return unlimited

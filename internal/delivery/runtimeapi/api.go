@@ -15,14 +15,12 @@ import (
 
 const (
 	headerPatience = 10 * time.Second
-	// maxConnections limits the connections to one process's API. A function needs one or two; without a limit, any
-	// local program could exhaust the file descriptors.
+	// A function needs one or two connections; without a limit, any local program could exhaust the file descriptors.
 	maxConnections = 16
-	// drainLimit is how much of an oversized response is read so that the function receives the rejection.
+	// An oversized response is read this far so that the function receives the rejection.
 	drainLimit = 64 << 20
 )
 
-// api serves the Runtime API to one process.
 type api struct {
 	inst    *instance
 	address string
@@ -38,8 +36,7 @@ func newAPI(inst *instance, address string) *api {
 	return a
 }
 
-// ServeHTTP rejects requests from other programs, because any local program and any page in a local browser can reach
-// the port.
+// Any local program and any page in a local browser can reach the port, so requests from other programs are rejected.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
 		w.Header().Set("Connection", "close")
@@ -74,7 +71,7 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// write ignores write errors: after one, the process exits or the invocation times out.
+// After a write error, the process exits or the invocation times out.
 func (a *api) write(w http.ResponseWriter, inv *invocation) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -114,8 +111,7 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerOf returns the response, or an error if the trailer reports that the function failed while writing the
-// response.
+// The trailer may report that the function failed while writing the response.
 func answerOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
@@ -142,7 +138,7 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	a.finish(w, id, answer)
 }
 
-// finish records the answer before confirming it, because the function may exit as soon as it receives the
+// The answer is recorded before it is confirmed, because the function may exit as soon as it receives the
 // confirmation.
 func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) {
 	if !a.inst.pool.answer(a.inst, id, answer) {
@@ -165,7 +161,7 @@ func (a *api) initError(w http.ResponseWriter, r *http.Request) {
 	accept(w)
 }
 
-// readError reads an error reported by the function. If it is too large, only its type is kept.
+// Only the type of an error that is too large is kept.
 func readError(r *http.Request) (queue.Invocation, error) {
 	kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
 	body, err := readBody(r)
@@ -180,14 +176,14 @@ func readError(r *http.Request) (queue.Invocation, error) {
 
 var errBodyTooLarge = errors.New("the body is too large")
 
-// readBody reads a body of up to maxResponse bytes. It discards larger ones and returns errBodyTooLarge.
+// A body above maxResponse bytes is discarded.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(body) > maxResponse {
-		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // The body is rejected in any case.
+		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // the body is rejected in any case
 		return nil, errBodyTooLarge
 	}
 	return body, nil

@@ -6,10 +6,10 @@ import (
 	"net/http"
 )
 
-// caller is the client of a connection. Its requests are sequential.
+// The requests of a caller are sequential.
 type caller struct {
 	conn net.Conn
-	// own is set if the caller is the process or one of its children; it is valid once checked is set.
+	// own means that the caller is the process or one of its children; it is valid once checked is set.
 	checked, own bool
 }
 
@@ -19,8 +19,8 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{conn: conn})
 }
 
-// started reports whether a request comes from the process or its children. It waits until the process is registered.
-// Each connection is checked only once, because its owner does not change.
+// started waits until the process is registered. Each connection is checked only once, because its owner does not
+// change.
 func (inst *instance) started(r *http.Request) bool {
 	c, ok := r.Context().Value(callerKey{}).(*caller)
 	if !ok {

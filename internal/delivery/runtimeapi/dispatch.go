@@ -10,12 +10,11 @@ import (
 
 // The functions in this file require the pool's mutex to be held, except those that lock it themselves.
 
-// lingering is how long to wait for a process that has answered to request the next invocation before another process
-// is started.
+// A process that has answered may request the next invocation within this time; then no other process is started.
 const lingering = 50 * time.Millisecond
 
-// dispatch assigns waiting invocations to idle processes. For the others it starts processes or, during a pause,
-// rejects them.
+// Waiting invocations go to idle processes. For the others, processes start or, during a pause, the invocations are
+// rejected.
 func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 && len(p.idle) > 0 {
 		inst, inv := p.idle[len(p.idle)-1], p.waiting[0]
@@ -31,7 +30,7 @@ func (p *Pool) dispatch() {
 	}
 }
 
-// grow starts processes for waiting invocations up to the limit. It keeps at least one process running.
+// At least one process keeps running.
 func (p *Pool) grow() {
 	alive, coming := 0, 0
 	for _, inst := range p.slots {
@@ -60,13 +59,12 @@ func (p *Pool) grow() {
 	}
 }
 
-// poll handles a process's request for an invocation. allowed is false if the process has not answered the current
-// one.
+// allowed is false if the process has not answered the current invocation.
 func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case inv := <-inst.offer: // The process hung up before it received the invocation.
+	case inv := <-inst.offer: // the process hung up before it received the invocation
 		p.takeBack(inst, inv)
 	default:
 	}
@@ -95,12 +93,12 @@ func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bo
 	return inst.offer, first, true
 }
 
-// hangUp handles a process that hangs up while waiting. An invocation already assigned to it is taken back.
+// A process may hang up while waiting. An invocation already assigned to it is taken back.
 func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if inst.offer != offer {
-		return // The process has made a new request.
+		return // the process has made a new request
 	}
 	select {
 	case inv := <-offer:
@@ -117,7 +115,7 @@ func (p *Pool) sendBack(inst *instance, inv *invocation) {
 	p.leave(inst)
 }
 
-// takeBack puts an invocation that was not sent back at the front of the queue.
+// The invocation was not sent and returns to the front of the queue.
 func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	if inst.phase != busy || inst.current != inv {
 		return
@@ -133,7 +131,6 @@ func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	p.waiting = slices.Insert(p.waiting, 0, inv)
 }
 
-// leave marks an idle process as no longer waiting for invocations.
 func (p *Pool) leave(inst *instance) {
 	if inst.phase != idle || !inst.usable() {
 		return
@@ -150,8 +147,8 @@ func (p *Pool) owed(inst *instance, id string) bool {
 	return inst.owes(id)
 }
 
-// initFailing gives a process that reported a failed initialization some time to exit. It returns false if the
-// process had already initialized.
+// After a failed initialization, the process gets some time to exit. initFailing returns false if it had already
+// initialized.
 func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +160,7 @@ func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	return true
 }
 
-// answer records the answer to an invocation. It returns false if the process is not working on that invocation.
+// answer returns false if the process is not working on that invocation.
 func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,8 +184,7 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	return true
 }
 
-// fail starts a pause after a failure. During a pause it returns false, so that processes that fail together count as
-// one failure.
+// During a pause fail returns false, so that processes that fail together count as one failure.
 func (p *Pool) fail() (first bool) {
 	if p.pause != nil || p.stopping {
 		return false

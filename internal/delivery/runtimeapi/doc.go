@@ -30,16 +30,12 @@
 //   - Every process has its own port, so that a killed process cannot answer for its successor. (Most runtime clients
 //     accept only a host and port, so the processes cannot share a port with different paths.)
 //   - An invocation is assigned at most once, and a process handles one at a time.
-//   - [Pool.Start] starts the first process, so that a function that cannot run is detected early. Others start when an
-//     invocation finds no idle process.
 //   - An answer counts as soon as the function has posted it. The process is free again when it requests the next
 //     invocation.
 //   - When a process dies, the rest of its process group is killed before its invocation is answered.
 //   - Only the function receives invocations. On Linux, package supervisor identifies the program behind a connection,
 //     and programs outside the process group and its children are rejected. On all systems, requests with a different
 //     Host header or from a web page in a browser are rejected.
-//
-// # Failures
 //
 // Errors posted by the function, the death of its process, timeouts, and oversized or streamed responses are answered
 // with the FunctionError "Unhandled". If a process exits before it requests its first invocation, the oldest waiting

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// version is Lambda's name for an unpublished function version.
+// Lambda's name for an unpublished function version.
 const version = "$LATEST"
 
 func functionARN(o *Options) string {
 	return "arn:aws:lambda:" + o.Region + ":" + o.AccountID + ":function:" + o.Name
 }
 
-// environ returns the environment of a process: the configured variables, overridden by Lambda's reserved ones.
+// Lambda's reserved variables override the configured ones.
 func environ(o *Options, address string, now time.Time) []string {
 	ours := []string{
 		"AWS_LAMBDA_RUNTIME_API=" + address,
@@ -44,25 +44,24 @@ func environ(o *Options, address string, now time.Time) []string {
 	return append(env, ours...)
 }
 
-// reserved reports whether a variable must not be configured: tendril sets it, or it is specific to one invocation or
-// to Lambda's sandbox.
+// A variable is reserved if tendril sets it, or if it is specific to one invocation or to Lambda's sandbox.
 func reserved(ours []string, name string) bool {
 	return name == "_HANDLER" || name == "_X_AMZN_TRACE_ID" || name == "AWS_LAMBDA_MAX_CONCURRENCY" ||
 		slices.ContainsFunc(ours, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
 
-// traceHeader returns an unsampled X-Ray trace header, because functions expect one.
+// Functions expect a trace header; this one is not sampled.
 func traceHeader(now time.Time) string {
 	return "Root=1-" + strconv.FormatInt(now.Unix(), 16) + "-" + randomHex(12) + ";Parent=" + randomHex(8) + ";Sampled=0"
 }
 
 func randomHex(n int) string {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // Read never returns an error; it crashes the program instead.
+	_, _ = rand.Read(b) // never fails
 	return hex.EncodeToString(b)
 }
 
-// lookup returns the value of a variable. If it is set several times, the last value counts.
+// The last of several values counts.
 func lookup(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

@@ -11,13 +11,12 @@ import (
 	"tendril/queue"
 )
 
-// cleanUp removes an instance whose process has exited, and answers its invocation.
 func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	p.mu.Lock()
 	inst.disarm()
 	p.forget(inst)
 	select {
-	case inv := <-inst.offer: // The process exited before the invocation was sent.
+	case inv := <-inst.offer: // the process exited before the invocation was sent
 		p.takeBack(inst, inv)
 	default:
 	}
@@ -39,8 +38,7 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	}
 }
 
-// settle answers the invocation of an exited process. It returns a function that reports the failure, or nil. The
-// caller holds the mutex.
+// report may be nil. The caller holds the mutex.
 func (p *Pool) settle(inst *instance, was phase, exit supervisor.Exit) (report func()) {
 	switch {
 	case was == busy:
@@ -71,8 +69,7 @@ func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
 	return nil
 }
 
-// initFailed handles a failed initialization. If the failure starts a pause, it answers the oldest waiting
-// invocation.
+// If the failure starts a pause, the oldest waiting invocation is answered.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {
@@ -108,7 +105,7 @@ func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (ans
 	}
 }
 
-// exitMessage describes an exit in Lambda's words.
+// In Lambda's words.
 func exitMessage(e supervisor.Exit) string {
 	switch {
 	case e.Err != nil:

@@ -9,19 +9,16 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// host starts processes. Tests replace it.
 type host struct {
-	// listen opens the port of the next process.
 	listen func() (net.Listener, error)
-	// client describes the program at the other end of a connection. It returns "" if the program has exited.
+	// client returns "" if the program at the other end has exited.
 	client func(net.Conn) string
-	// start runs the function's command as the leader of a new process group.
+	// start makes the command the leader of a new process group.
 	start func(instance int, env []string) (process, error)
 	// close must be called after all processes have been reaped.
 	close func()
 }
 
-// process is implemented by [supervisor.Run].
 type process interface {
 	PID() int
 	Exited() <-chan struct{}

@@ -11,14 +11,14 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// initTimeout is how long a process may take to request its first invocation. (Lambda allows 10 s, and then restarts
-// the initialization within the time limit of the first invocation.)
+// For the request of the first invocation. (Lambda allows 10 s, and then restarts the initialization within the time
+// limit of the first invocation.)
 const initTimeout = time.Minute
 
-// initErrorPatience is how long a process may take to exit after reporting a failed initialization.
+// For the exit after a failed initialization.
 const initErrorPatience = time.Second
 
-// launch starts an instance. The caller holds the pool's mutex.
+// The caller holds the pool's mutex.
 func (p *Pool) launch(number int) *instance {
 	inst := &instance{
 		pool: p, number: number, since: time.Now(),
@@ -28,7 +28,6 @@ func (p *Pool) launch(number int) *instance {
 	return inst
 }
 
-// live runs the process until it exits.
 func (inst *instance) live() supervisor.Exit {
 	p := inst.pool
 	listener, err := p.host.listen()
@@ -48,10 +47,10 @@ func (inst *instance) live() supervisor.Exit {
 	serving := make(chan struct{})
 	go func() {
 		defer close(serving)
-		_ = server.Serve(limited) // Serve always returns an error when the server is closed.
+		_ = server.Serve(limited) // always fails once the server is closed
 	}()
 	defer func() {
-		_ = server.Close() // The process has exited.
+		_ = server.Close() // the process has exited
 		<-serving
 	}()
 
@@ -81,7 +80,7 @@ func (inst *instance) attach(proc process) {
 	}
 }
 
-// detach clears proc. It must be called before the process is reaped, because the PID may be reused afterwards.
+// The PID may be reused after the process is reaped, so detach must be called before.
 func (inst *instance) detach() {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// maxRequest is Lambda's size limit for a payload in bytes.
+	// Lambda's limit for a payload, in bytes.
 	maxRequest = 6 << 20
-	// maxResponse is Lambda's size limit for a response in bytes.
+	// Lambda's limit for a response, in bytes.
 	maxResponse = 6<<20 + 100
 )
 
@@ -28,7 +28,7 @@ type notInvoked struct{}
 
 func (notInvoked) Error() string { return "the function was not invoked" }
 
-// Unsent reports that no part of the payload was sent.
+// No part of the payload was sent.
 func (notInvoked) Unsent() bool { return true }
 
 func tooLarge(size int) queue.Invocation {
@@ -50,7 +50,7 @@ func paused(left time.Duration) queue.Invocation {
 	}
 }
 
-// failure returns a function error in Lambda's format. id may be empty.
+// The error has Lambda's format. id may be "".
 func failure(kind, id, text string) queue.Invocation {
 	if id != "" {
 		text = "RequestId: " + id + " Error: " + text
@@ -58,21 +58,21 @@ func failure(kind, id, text string) queue.Invocation {
 	payload, _ := json.Marshal(struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
-	}{kind, text}) // Marshaling two strings cannot fail.
+	}{kind, text}) // cannot fail
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: payload, Reason: kind}
 }
 
-// seconds returns d rounded up to hundredths of a second, so that a short limit is not shown as "0.00".
+// Rounding up keeps a short limit from being shown as "0.00".
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
 
-// posted returns an error reported by the function. kind is the error type in the request's header; it may be empty.
+// kind is the error type in the request's header; may be "".
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`
 	}
 	valid := json.Valid(body)
 	if valid {
-		_ = json.Unmarshal(body, &form) // Other JSON has no errorType.
+		_ = json.Unmarshal(body, &form) // other JSON has no errorType
 	}
 	if form.Type != "" {
 		kind = form.Type
@@ -87,7 +87,7 @@ func posted(kind string, body []byte) queue.Invocation {
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: body, Reason: kind}
 }
 
-// typeName matches class names, which are safe to log.
+// Class names are safe to log.
 var typeName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.:$/*<>-]*$`)
 
 func ok(payload []byte) queue.Invocation {

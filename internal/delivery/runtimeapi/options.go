@@ -15,21 +15,21 @@ const maxInstances = 1000
 
 // Options configure a [Pool]. Only Command is required.
 type Options struct {
-	// Command is the program and its arguments. It is run without a shell. A name without a slash is looked up in the
-	// PATH of Env; a relative path is relative to Dir.
+	// Command is run without a shell. A name without a slash is looked up in the PATH of Env; a relative path is
+	// relative to Dir.
 	Command []string
 	// Dir is the working directory and LAMBDA_TASK_ROOT; "" means the current directory.
 	Dir string
 	// Env is the entire environment as NAME=value. Lambda's reserved variables override it.
 	Env []string
 
-	// User and Limits apply to each process, see [supervisor.Process].
+	// For each process, see [supervisor.Process].
 	User   string
 	Limits map[string]string
 
 	// Instances is the maximum number of processes, 1 to 1000; 0 means 1.
 	Instances int
-	// Timeout limits an invocation, up to the function's next request; 0 means 15 minutes, which is Lambda's maximum.
+	// Of an invocation, up to the function's next request; 0 means 15 minutes, which is Lambda's maximum.
 	Timeout time.Duration
 	// Grace is the time between SIGTERM and SIGKILL; 0 means 2 s. After a timeout, SIGKILL is sent immediately, as in
 	// Lambda.
@@ -37,10 +37,9 @@ type Options struct {
 	// Hurry, when done, ends the grace periods of [Pool.Stop]; may be nil.
 	Hurry context.Context
 
-	// Name is the function's name, 1 to 64 letters, digits, hyphens and underscores; default "function".
+	// Name has 1 to 64 letters, digits, hyphens and underscores; default "function".
 	Name string
-	// Region and AccountID are part of the function's ARN. Region defaults to AWS_REGION in Env or else us-east-1,
-	// AccountID to 000000000000.
+	// Region defaults to AWS_REGION in Env or else us-east-1, AccountID to 000000000000.
 	Region, AccountID string
 
 	// Output receives every line of output, without the line ending and with control characters escaped. instance
@@ -55,7 +54,7 @@ type Options struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// withDefaults returns a copy of o with defaults applied. Package supervisor checks Command, User and Limits.
+// Package supervisor checks Command, User and Limits.
 func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		name  string
@@ -97,37 +96,30 @@ func (o Options) withDefaults() (Options, error) {
 // listener must return quickly and must not call the pool.
 type Events struct {
 	// Ready is called when a process first requests an invocation.
-	Ready func(Ready)
-	// InitFailed is called when a process fails before its first invocation.
+	Ready      func(Ready)
 	InitFailed func(InitFailed)
-	// TimedOut is called when a process is killed because its invocation timed out.
-	TimedOut func(TimedOut)
+	TimedOut   func(TimedOut)
 	// Exited is called when a process and its group have exited or could not be started.
 	Exited func(Exited)
-	// Refused is called when a request from another program is rejected: for the 1st, 10th, 100th rejection and so
-	// on.
-	Refused func(Refused)
-	// LinesDropped is called when output lines are dropped.
+	// Refused is called for the 1st, 10th, 100th rejected request of another program and so on.
+	Refused      func(Refused)
 	LinesDropped func(supervisor.LinesDropped)
 }
 
 // Ready reports that a process has initialized.
 type Ready struct {
-	// Instance is the number of the process, counted from 1. Numbers are reused.
+	// Instance counts from 1. Numbers are reused.
 	Instance, PID int
-	// After is the time since the process started.
-	After time.Duration
+	After         time.Duration
 }
 
 // InitFailed reports that a process failed before its first invocation.
 type InitFailed struct {
 	Instance int
-	// Type is the error type, such as "Runtime.ImportModuleError".
-	Type string
-	// Reason is a short description of the failure.
+	// Type is for example "Runtime.ImportModuleError".
+	Type   string
 	Reason string
-	// Pause is how long no new process is started. It grows with Failures, the number of failures since the last
-	// answer.
+	// No new process starts during the pause. Failures counts failures since the last answer.
 	Failures int
 	Pause    time.Duration
 }
@@ -136,8 +128,7 @@ type InitFailed struct {
 type TimedOut struct {
 	Instance  int
 	RequestID string
-	// Limit is the invocation's timeout.
-	Limit time.Duration
+	Limit     time.Duration
 }
 
 // Exited reports how a process ended.
@@ -154,6 +145,6 @@ type Refused struct {
 	Instance int
 	// Client describes the program, such as "curl (pid 123) of user 1000".
 	Client string
-	// Total is the number of requests that the pool has rejected.
+	// Total counts the requests that the pool has rejected.
 	Total int
 }

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// killPatience is how long Stop waits after SIGKILL. Only processes that hang in the kernel take longer.
+// After SIGKILL, only processes that hang in the kernel take longer.
 const killPatience = 5 * time.Second
 
 // New returns a pool that is not started. It returns an error if the options are invalid or the program is not found.
@@ -62,7 +62,6 @@ func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, er
 	}
 }
 
-// enter queues an invocation.
 func (p *Pool) enter(inv *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +113,7 @@ func (p *Pool) Stop(ctx context.Context) error {
 	case <-p.set.Hurry.Done():
 	}
 
-	p.endAll((*instance).terminate) // SIGKILL follows after the grace period.
+	p.endAll((*instance).terminate) // SIGKILL follows after the grace period
 	patience := time.NewTimer(p.set.Grace + killPatience)
 	for hurry := p.set.Hurry.Done(); ; {
 		select {
@@ -149,8 +148,7 @@ func (p *Pool) endAll(end func(*instance, asked)) {
 	}
 }
 
-// beginStop rejects waiting invocations and terminates idle processes. It returns false if the pool is already
-// stopping.
+// beginStop returns false if the pool is already stopping.
 func (p *Pool) beginStop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

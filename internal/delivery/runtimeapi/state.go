@@ -20,18 +20,17 @@ type Pool struct {
 
 	mu                sync.Mutex
 	started, stopping bool
-	// slots contains the processes, indexed by number.
+	// By number.
 	slots []*instance
-	// idle contains the idle processes, most recently used last. waiting contains the waiting invocations, oldest
-	// first.
+	// The process used last is at the end of idle, the oldest invocation at the start of waiting.
 	idle    []*instance
 	waiting []*invocation
-	// failures counts failures since the last answer. While pause is not nil, no process starts before pauseEnd.
+	// Failures since the last answer. While pause is not nil, no process starts before pauseEnd.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
 	refusals refusals
-	// stopErr is set before stopped is closed.
+	// Set before stopped is closed.
 	stopErr error
 	stopped chan struct{}
 
@@ -43,13 +42,13 @@ type phase int
 const (
 	starting phase = iota // has not requested an invocation yet
 	idle                  // waiting for an invocation
-	away                  // hung up while waiting for an invocation
+	away                  // hung up while waiting
 	busy
 	answered // has answered, but not requested another invocation
 	dead
 )
 
-// asked is why the pool ends a process, or "" if it does not.
+// asked is why the pool ends a process.
 type asked string
 
 const (
@@ -61,7 +60,7 @@ const (
 	byAbsence   asked = "did not ask for work again"
 )
 
-// instance is one process and its Runtime API. The pool's mutex guards it.
+// The pool's mutex guards an instance.
 type instance struct {
 	pool   *Pool
 	number int
@@ -70,22 +69,21 @@ type instance struct {
 	announced, gone chan struct{}
 
 	phase phase
-	// initialized is set once the process has requested an invocation.
+	// The process has requested an invocation.
 	initialized bool
 	asked       asked
-	// lingers is set if the process has answered but not requested another invocation for a while.
+	// The process has answered but not requested another invocation for a while.
 	lingers bool
-	// initError is the error posted to init/error; may be nil.
+	// Posted to init/error; may be nil.
 	initError *queue.Invocation
-	// offer delivers the next invocation.
-	offer   chan *invocation
-	current *invocation
-	limit   *time.Timer
+	offer     chan *invocation
+	current   *invocation
+	limit     *time.Timer
 	// proc is nil unless the process is running. pid keeps its value after the exit.
 	proc process
 	pid  int
 
-	reporting sync.Mutex // held while an event is being reported
+	reporting sync.Mutex // while an event is being reported
 }
 
 type outcome struct {
@@ -93,17 +91,17 @@ type outcome struct {
 	err error
 }
 
-// invocation is one call of the function. The pool's mutex guards it.
+// The pool's mutex guards an invocation.
 type invocation struct {
 	id       string
 	payload  []byte
-	deadline time.Time     // deadline reported to the function
-	outcome  chan outcome  // has a buffer of one
-	at       *instance     // process that runs it; nil while waiting
-	limit    time.Duration // the invocation's timeout
+	deadline time.Time     // reported to the function
+	outcome  chan outcome  // buffer of one
+	at       *instance     // nil while waiting
+	limit    time.Duration // timeout
 }
 
-// end sets the outcome. Later calls have no effect.
+// Later calls have no effect.
 func (inv *invocation) end(o outcome) {
 	o.RequestID = inv.id
 	if o.Status != http.StatusOK {
@@ -120,7 +118,6 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// pauseAfter returns the pause after consecutive failures.
 func pauseAfter(failures int) time.Duration {
 	return min(firstPause<<min(failures-1, 10), longestPause)
 }
@@ -132,10 +129,10 @@ func (p *Pool) endPause() {
 	}
 }
 
-// refusals counts rejected requests and reports the first, tenth, hundredth and so on.
+// The first, tenth, hundredth rejected request and so on are reported.
 type refusals struct {
 	mu          sync.Mutex
-	total, next int // next is the total at which to report again
+	total, next int // next total to report
 }
 
 func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string, report func(Refused)) {
@@ -145,7 +142,7 @@ func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string
 	if report == nil || c.total < c.next {
 		return
 	}
-	if name := client(conn); name != "" { // If the client has exited, the report waits for the next one.
+	if name := client(conn); name != "" { // if the client has exited, the report waits for the next one
 		c.next = max(c.next, 1) * 10
 		report(Refused{Instance: instance, Client: name, Total: c.total})
 	}
@@ -157,7 +154,6 @@ func (inst *instance) owes(id string) bool {
 	return inst.phase == busy && inst.current.id == id
 }
 
-// assign gives an idle process an invocation.
 func (inst *instance) assign(inv *invocation) {
 	inst.phase = busy
 	inst.current = inv
@@ -169,7 +165,7 @@ func (inst *instance) assign(inv *invocation) {
 	inst.offer <- inv
 }
 
-// arm sets a timer that kills the process after d, replacing any previous timer.
+// After d, the timer kills the process. It replaces any previous timer.
 func (inst *instance) arm(d time.Duration, why asked) {
 	inst.disarm()
 	var timer *time.Timer
@@ -190,7 +186,7 @@ func (inst *instance) disarm() {
 	}
 }
 
-// terminate sends SIGTERM, and SIGKILL after the grace period, unless the process is already being ended.
+// A process that is already being ended is left alone.
 func (inst *instance) terminate(why asked) {
 	if inst.asked != "" {
 		return
@@ -228,7 +224,7 @@ func (p *Pool) refuse(o outcome) {
 	p.waiting = nil
 }
 
-// announceReady reports the first request of a process, unless its exit has been reported.
+// An exit may have been reported before.
 func (inst *instance) announceReady() {
 	reported := inst.pool.set.Events.Ready
 	if reported == nil {
@@ -243,7 +239,7 @@ func (inst *instance) announceReady() {
 	}
 }
 
-// running returns the process, or nil if it is not running.
+// running may return nil.
 func (inst *instance) running() process {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

@@ -1,8 +1,7 @@
 // Package doctor turns facts about an environment and its machine into findings with remedies.
 //
-// Checking settings alone only finds invalid values. Most real problems lie between the settings and their
-// surroundings: a queue with conflicting attributes, a role without a permission, a wrong clock, a full disk, an
-// occupied port.
+// Most real problems lie between the settings and their surroundings: a queue with conflicting attributes, a role
+// without a permission, a wrong clock, a full disk, an occupied port.
 //
 //	settings in force, attributes of queues ──┐
 //	answers of servers: Date, Server ─────────┤──> Facts ──Examine──> []Finding
@@ -11,8 +10,6 @@
 // [Examine] is a pure function of the [Facts], so each rule is one row in a table test. Rules skip unknown facts. The
 // other functions inspect the machine without leaving changes.
 //
-// Each [Finding] has a level. An error stops or loses messages. A warning predicts such an error, or makes messages
-// run twice. Passed checks are findings too.
-//
-// Package environment collects the facts, for a running process or before a start.
+// An error stops or loses messages. A warning predicts such an error, or makes messages run twice. Passed checks are
+// findings too.
 package doctor

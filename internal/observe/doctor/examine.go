@@ -134,7 +134,7 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 	}
 }
 
-// inWords turns a statement's Sid into words: CountDeadLetters becomes "count dead letters".
+// CountDeadLetters becomes "count dead letters".
 func inWords(sid string) string {
 	var b strings.Builder
 	for i, r := range sid {
@@ -146,8 +146,7 @@ func inWords(sid string) string {
 	return strings.ToLower(b.String())
 }
 
-// Limits for the clock offset. Amazon SQS rejects signatures that are more than 5 minutes off. Other servers allow
-// 15.
+// Amazon SQS rejects signatures that are more than 5 minutes off. Other servers allow 15.
 const (
 	clockWrong = 4 * time.Minute
 	clockOff   = 5 * time.Second
@@ -211,8 +210,7 @@ func (f *findings) judgePort(p *Port, running bool) {
 	}
 }
 
-// Limits for free disk space. If less than diskFull or a sixteenth of a small disk is free, the embedded queue
-// rejects new messages.
+// If less than diskFull or a sixteenth of a small disk is free, the embedded queue rejects new messages.
 const (
 	diskFull = 64 << 20
 	diskLow  = 1 << 30
@@ -268,7 +266,7 @@ func bytes(n int64) string {
 	}
 }
 
-// fewFiles is the minimum number of open files that should remain for clients.
+// Open files that should remain for clients.
 const fewFiles = 128
 
 func (f *findings) judgeOpenFiles(o *OpenFiles) {
@@ -299,8 +297,8 @@ func (f *findings) judgeZones(z *Zones) {
 	}
 }
 
-// Versions compares the version of this program with that of the running one. binary is the running program's path if
-// it is a different file.
+// Versions compares the versions of this program and the running one. binary is the running program's path if it is a
+// different file.
 func Versions(this, running, binary string) Finding {
 	const remedy = "restart the environment: tendril drain, then tendril up"
 	switch {

@@ -4,18 +4,18 @@ import "time"
 
 // Facts are the known facts about an environment and its machine. Unknown facts are zero.
 type Facts struct {
-	// Running reports whether the environment is running, rather than being examined before a start.
+	// Running is false for an examination before a start.
 	Running bool
-	// Health lists the causes of HealthStatus. HealthStatus is "" if unknown.
+	// Health lists the causes of HealthStatus, which is "" if unknown.
 	Health       []Finding
 	HealthStatus string
 	Queues       []Queue
 	Apps         []App
-	// Problems are errors that occurred while the facts were collected.
+	// Errors while the facts were collected.
 	Problems []Problem
-	// Secrets are problems of files with secrets.
+	// Problems of files with secrets.
 	Secrets []Problem
-	// Unchecked is the reason why Permissions are unknown, or "".
+	// Unchecked is why Permissions are unknown.
 	Permissions  []Permission
 	Unchecked    string
 	Clocks       []Clock
@@ -25,24 +25,23 @@ type Facts struct {
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// OpenEndpoint is the address at which all local users can use the queues, or "". OtherUsers are the other users
-	// who can log in.
+	// All local users can use the queues at OpenEndpoint. OtherUsers can log in.
 	OpenEndpoint string
 	OtherUsers   []string
 }
 
 // Queue describes a queue and its settings.
 type Queue struct {
-	// Several reports whether the environment has more than one queue.
+	// Several means that the environment has more than one queue.
 	Name    string
 	URL     string
 	OnSQS   bool
 	Several bool
 	// Managed means that 'tendril up' creates the queue. Missing means that the queue does not exist now.
 	Managed, Missing bool
-	// Attributes are the queue's SQS attributes by name, or nil if unknown.
+	// Attributes are by SQS name, or nil if unknown.
 	Attributes map[string]string
-	// Dead is the dead-letter queue. It is nil if there isn't one or it is unknown.
+	// Dead is nil if absent or unknown.
 	Dead  *DeadLetterQueue
 	Times Times
 }
@@ -57,14 +56,13 @@ type DeadLetterQueue struct {
 
 // Times are the time settings of one queue.
 type Times struct {
-	// Visibility is the visibility timeout of each receive. Retention is how long a message is retried after its
-	// first receive.
+	// Visibility is the timeout of each receive. A message is retried for Retention after its first receive.
 	Visibility, Retention time.Duration
 	// Attempt is the maximum duration of a delivery attempt that gets no response; 0 skips the check. AttemptText
 	// names the settings that determine it.
 	Attempt     time.Duration
 	AttemptText string
-	// Pause returns the longest delay after the numbered attempt; the first is 1. A nil Pause skips the check.
+	// Pause is the longest delay after the numbered attempt; the first is 1. A nil Pause skips the check.
 	Pause func(attempt int) time.Duration
 	// MaxRetries is the maximum receive count of a queue without a redrive policy.
 	MaxRetries int
@@ -74,10 +72,10 @@ type Times struct {
 
 // App describes a target of messages.
 type App struct {
-	// Target is the app's URL or command. Own means that tendril starts the app.
+	// Target is a URL or command. Own means that tendril starts the app.
 	Target string
 	Own    bool
-	// Problem is the reason why the app does not respond, or "". Remedy is how to fix it, if known.
+	// Problem is why the app does not respond. Remedy is how to fix it, if known.
 	Problem, Remedy string
 }
 
@@ -87,7 +85,7 @@ type Problem struct{ ID, What, Why, Remedy string }
 // Permission is an AWS action and whether the role allows it.
 type Permission struct {
 	Action, Resource string
-	// Feature is the purpose of the permission: the Sid of its statement in the policy.
+	// Feature is the Sid of the permission's statement in the policy.
 	Feature string
 	Allowed bool
 }
@@ -102,21 +100,21 @@ type Clock struct {
 
 // Proxy describes a proxy server between tendril and the app.
 type Proxy struct {
-	// Where is the file and line that set the timeout. It is "" if the default applies.
+	// Where is the file and line that set the timeout; "" for the default.
 	Target, Name, Where string
-	// Timeout is how long the proxy waits for the app. Attempt is how long tendril does.
+	// Timeout is how long the proxy waits for the app, Attempt how long tendril does.
 	Timeout, Attempt time.Duration
 }
 
 // Port describes an address on which the environment listens.
 type Port struct {
-	// Option is the option that sets the address At. Use says what the address is for.
+	// Option sets the address At. Use says what it is for.
 	Name, Option, Use, At string
 	// Holder is the process that listens there now, or "". Set means that the option was set explicitly.
 	Holder string
 	Set    bool
 	Free   string
-	// Refused is the reason why a running environment cannot be reached at the address, or "".
+	// Refused is why a running environment cannot be reached at the address.
 	Refused string
 }
 
@@ -127,7 +125,7 @@ type Disk struct {
 	Free, Total int64
 	Sync        time.Duration
 	Kind        string
-	// Problem is the reason why the directory is not writable, or "".
+	// Problem is why the directory is not writable.
 	Problem  string
 	Embedded bool
 }
@@ -140,7 +138,7 @@ type OpenFiles struct {
 
 // Zones describes the machine's time zone database.
 type Zones struct {
-	// System is the folder of the machine's database. It is "" if there isn't one or Checked is false.
+	// System is the folder of the machine's database; "" if absent or not Checked.
 	Checked bool
 	System  string
 	App     bool

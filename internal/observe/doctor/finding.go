@@ -22,8 +22,8 @@ type Finding struct {
 	Level Level `json:"level"`
 	// ID identifies the check in JSON output.
 	ID string `json:"id"`
-	// What states the fact, Why its consequence, and Remedy a command that fixes it. Why and Remedy are "" if the
-	// check passed.
+	// What states the fact, Why its consequence, and Remedy a command that fixes it. The latter are "" if the check
+	// passed.
 	What   string `json:"what"`
 	Why    string `json:"why,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
@@ -32,7 +32,7 @@ type Finding struct {
 // Examination is the list of findings about one environment.
 type Examination struct {
 	Environment string `json:"environment"`
-	// Running reports whether the environment is running, rather than being examined before a start.
+	// Running is false for an examination before a start.
 	Running  bool      `json:"running"`
 	Findings []Finding `json:"findings"`
 }
@@ -55,7 +55,7 @@ func (f *findings) add(level Level, id, what, why, remedy string) {
 	*f = append(*f, Finding{level, id, what, why, remedy})
 }
 
-// shown formats a duration the way options are written: "90s", "1h30m".
+// Like options: "90s", "1h30m".
 func shown(d time.Duration) string {
 	switch {
 	case d < time.Minute && d%time.Second != 0:

@@ -81,11 +81,10 @@ func syncTime(dir string) (time.Duration, error) {
 
 // Answer is what a server's response reveals about the server.
 type Answer struct {
-	// Ahead is how far the server's clock is ahead of ours, accurate to about a second. It is valid only if Dated is
-	// true.
+	// Ahead is how far the server's clock is ahead of ours, accurate to about a second, if Dated.
 	Ahead time.Duration
 	Dated bool
-	// Server is the name of the server program, such as "nginx/1.22.1", or "".
+	// Server names the program, such as "nginx/1.22.1", or is "".
 	Server string
 }
 
@@ -205,7 +204,7 @@ func ProbeAddress(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// Range of user IDs that most systems assign to human users.
+// Most systems assign these user IDs to human users.
 const firstUser, endOfUsers = 1000, 60000
 
 // FindUsers returns the users in a passwd file who can log in, except self.

@@ -12,7 +12,6 @@ import (
 // QueueFits is the ID of the finding for a queue without problems.
 const QueueFits = "queue"
 
-// maxRetention is the maximum retention period of an SQS queue.
 const maxRetention = 14 * 24 * time.Hour
 
 // Examine returns the findings about a queue in no particular order. Checks skip missing attributes, except for the

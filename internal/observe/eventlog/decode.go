@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	maxLine = 64 << 10 // maximum length of a line; longer than any event
-	maxID   = 1 << 53  // largest integer that every JSON parser represents exactly
+	maxLine = 64 << 10 // longer than any event
+	maxID   = 1 << 53  // every JSON parser represents it exactly
 )
 
-// decode calls take for each event until take returns false. It skips malformed lines, which a crash or power failure
-// can leave behind.
+// A crash or power failure can leave malformed lines behind, which are skipped. more is false once take returned
+// false.
 func decode(r io.Reader, take func(Event) bool) (more bool, err error) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for whole := true; ; {
 		line, err := lines.ReadSlice('\n')
 		if tooLong := errors.Is(err, bufio.ErrBufferFull); tooLong || !whole {
-			whole = !tooLong // also skip the rest of a line that is too long
+			whole = !tooLong // skip the rest of a line that is too long
 			if err == nil || tooLong {
 				continue
 			}

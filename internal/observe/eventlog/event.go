@@ -17,17 +17,17 @@ type Event struct {
 	// Text is constant. Fields holds the variable parts and may be nil.
 	Text   string            `json:"text"`
 	Fields map[string]string `json:"fields,omitempty"`
-	// Instance is the name of the instance in a list of several instances' events, and "" in the log.
+	// Instance names the instance in a list of several instances' events; "" in the log.
 	Instance string `json:"instance,omitempty"`
 }
 
 // Query selects events. The zero value selects all of them, oldest first.
 type Query struct {
 	Range
-	Kinds []string  // kinds to select; nil for all
-	Since time.Time // earliest time; zero for no limit
-	Until time.Time // events before this time; zero for no limit
-	// Match is a text that must occur in the event's text or a field's value, ignoring case.
+	Kinds []string  // nil for all
+	Since time.Time // zero for no limit
+	Until time.Time // exclusive; zero for no limit
+	// Match is a substring of the event's text or a field's value, ignoring case.
 	Match string
 }
 

@@ -9,7 +9,7 @@ import (
 // Limits of [Lines].
 const (
 	maxLines     = 4000
-	maxLineBytes = 2 << 20 // total bytes of the texts
+	maxLineBytes = 2 << 20 // of the texts
 	maxText      = 16 << 10
 )
 
@@ -25,7 +25,7 @@ type Line struct {
 	Process string     `json:"process"`
 	Stream  string     `json:"stream,omitempty"`
 	Level   slog.Level `json:"level"` // Info for an app process
-	Text    string     `json:"text"`  // control characters are removed
+	Text    string     `json:"text"`  // without control characters
 	// Instance is as in [Event].
 	Instance string `json:"instance,omitempty"`
 }
@@ -37,9 +37,9 @@ func (l Line) size() int { return len(l.Text) }
 type LineQuery struct {
 	Range
 	Process string     // "" selects all; "web" also selects its replicas "web-2" and "web-3"
-	Level   slog.Level // minimum level
-	Match   string     // text that must occur in the line, ignoring case; "" matches every line
-	Until   time.Time  // lines before this time; zero for no limit
+	Level   slog.Level // minimum
+	Match   string     // substring, ignoring case
+	Until   time.Time  // exclusive; zero for no limit
 }
 
 // Matches reports whether a line matches the query, apart from its Range.

@@ -31,13 +31,12 @@ func eventFiles(dir string) files {
 }
 
 const (
-	maxSegment = 4 << 20 // maximum bytes per file
-	// heldEvents is the number of events kept in memory, for readers that follow the log and while the disk is not
-	// writable.
+	maxSegment = 4 << 20 // bytes per file
+	// Events in memory, for readers that follow the log and while the disk is not writable.
 	heldEvents = 512
-	// tailBytes is how much of each file's end is read at startup.
+	// Bytes of each file's end that are read at startup.
 	tailBytes  = 256 << 10
-	retryAfter = 5 * time.Second // wait after a failed write
+	retryAfter = 5 * time.Second // after a failed write
 )
 
 // Log appends events to files in the data directory. It is safe for concurrent use.
@@ -48,7 +47,7 @@ type Log struct {
 	tail       tail[Event]
 
 	mu      sync.Mutex
-	pending []Event // events not written yet
+	pending []Event // not written yet
 	poke    chan struct{}
 	stop    chan struct{}
 	stopped chan struct{}
@@ -196,7 +195,7 @@ func (l *Log) write() {
 	}
 }
 
-// flush writes the pending events. Those it cannot write stay pending.
+// Events that cannot be written stay pending.
 func (l *Log) flush() error {
 	l.mu.Lock()
 	events := l.pending
@@ -273,9 +272,9 @@ func Read(dir string, q Query) ([]Event, error) {
 	return s.result(), err
 }
 
-// scan calls take for the events of both files in order, until take returns false.
+// The events of both files are in order. scan stops when take returns false.
 func scan(at files, take func(Event) bool) error {
-	current, err := openToRead(at.current) // open the current file first, because it may be renamed to the older one
+	current, err := openToRead(at.current) // first, because it may be renamed to the older one
 	if err != nil {
 		return err
 	}

@@ -47,13 +47,13 @@ func (e *Event) Sentence() (text string, rest map[string]string) {
 	return text, rest
 }
 
-// rejectedText is the text of an action that was not carried out.
+// The text of an action that was not carried out.
 const rejectedText = "console action rejected"
 
-// prepositions lead from an action to its queue, if that is not "in".
+// Between an action and its queue; the default is "in".
 var prepositions = map[string]string{"sent": "to", "moved": "from", "received": "from"}
 
-// actionSentence turns an action such as "queue paused" around, so that its subject is the caller.
+// The caller of an action such as "queue paused" becomes the subject.
 func actionSentence(who, action, subject, messages string, rejected bool) string {
 	words := strings.Fields(action)
 	at := slices.IndexFunc(words, func(word string) bool {
@@ -101,7 +101,7 @@ func counted(messages string) string {
 	return messages + " messages"
 }
 
-// causedWithin is the time between an action and the events that it causes.
+// Between an action and the events that it causes.
 const causedWithin = 2 * time.Second
 
 // OnePerAction omits events that repeat an action, such as "queue paused", and gives their reasons to the action. The
@@ -122,7 +122,7 @@ func OnePerAction(events []Event) []Event {
 	return kept
 }
 
-// findAction returns the action that an event repeats, or nil.
+// findAction may return nil.
 func findAction(later []Event, e *Event) *Event {
 	noun, _, _ := strings.Cut(e.Text, " ")
 	for i := range slices.Backward(later) {

@@ -7,11 +7,11 @@ import (
 
 // Range limits entries by ID and number.
 type Range struct {
-	// After and Before are exclusive bounds on the ID. 0 means no bound.
+	// Exclusive bounds on the ID; 0 means no bound.
 	After, Before int64
 	// Newest selects the newest entries, newest first, rather than the oldest.
 	Newest bool
-	Limit  int // maximum number; 0 means no limit
+	Limit  int // 0 means no limit
 }
 
 type entry interface {
@@ -24,12 +24,12 @@ func (e Event) size() int { return 0 }
 
 // tail keeps the latest entries of a sequence and wakes waiters when one is added.
 type tail[T entry] struct {
-	most, maxBytes int // maxBytes limits the total size of the entries
+	most, maxBytes int // bytes of the entries
 
 	mu      sync.Mutex
 	entries []T // in ID order
 	bytes   int
-	last    int64         // last assigned ID
+	last    int64         // assigned
 	dropped bool          // older entries were discarded
 	changed chan struct{} // closed when the next entry is added
 }
@@ -46,7 +46,7 @@ func (t *tail[T]) add(with func(id int64) T) T {
 	return e
 }
 
-// push appends an entry. The caller holds the lock, unless no other goroutine uses the tail yet.
+// The caller holds the lock, unless no other goroutine uses the tail yet.
 func (t *tail[T]) push(e T) {
 	t.last = max(t.last, e.id())
 	t.entries = append(t.entries, e)
@@ -85,7 +85,7 @@ type selector[T entry] struct {
 	selected []T
 }
 
-// take selects an entry if it matches. It returns false once no further entry can be selected.
+// take returns false once no further entry can be selected.
 func (s *selector[T]) take(e T) bool {
 	full := s.Limit > 0 && len(s.selected) >= s.Limit
 	switch {

@@ -23,7 +23,7 @@ type Environment struct {
 // SharedCause is a cause that one or more instances report.
 type SharedCause struct {
 	Cause
-	// Count instances are affected, of which up to five are named.
+	// Up to five of the Count affected instances are named.
 	Count     int      `json:"count,omitempty"`
 	Instances []string `json:"instances,omitempty"`
 	// FiguresOf is the instance whose figures are in the text, if others have different ones.

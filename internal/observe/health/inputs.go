@@ -152,7 +152,7 @@ type TaskState struct {
 
 // DataDirState is the state of the data directory.
 type DataDirState struct {
-	// Lost says how the directory differs from the one that was opened.
+	// Lost says how the directory differs from the one opened.
 	Lost     string
 	Embedded bool
 }

@@ -376,7 +376,7 @@ func storeRule(in *inputs) []finding {
 		Text: "The embedded queues do not accept messages." + in.because(in.Store)})
 }
 
-// storeRule covers data directories with embedded queues.
+// A data directory with embedded queues is left to storeRule.
 func dataDirRule(in *inputs) []finding {
 	if in.DataDir.Lost == "" || in.DataDir.Embedded {
 		return nil

@@ -21,7 +21,7 @@ type Counts struct{ In, Out int64 }
 
 // Reading is a snapshot of all counters.
 type Reading struct {
-	// Total counts the messages of all queues, and Queues those of each queue by name.
+	// Total counts the messages of all queues, Queues each queue's by name.
 	Total  Counts
 	Queues map[string]Counts
 	// InFlight is the number of messages being delivered, and Limit its maximum.
@@ -106,8 +106,7 @@ func (c Counts) since(earlier Counts) Counts {
 	return Counts{max(c.In-earlier.In, 0), max(c.Out-earlier.Out, 0)}
 }
 
-// Curves returns the curves of the named range. If name is "", it returns those of the shortest range. It returns
-// false for an unknown name.
+// Curves returns the curves of the named range; "" means the shortest. It returns false for an unknown name.
 func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 	i := 0
 	if name != "" {

@@ -7,9 +7,9 @@ import (
 )
 
 type cachedSource[T any] struct {
-	read  func() T // nil if there is no source
+	read  func() T // may be nil
 	calls singleflight.Group
-	// value was read at the time at. Only the running call accesses them.
+	// Only the running call accesses value, which was read at the time at.
 	value T
 	at    time.Time
 }
@@ -19,8 +19,8 @@ const (
 	sourceTimeout = 2 * time.Second
 )
 
-// get returns the source's value. It calls the source unless the cached value is fresh. ok is false if the source
-// does not return in time; get never returns a stale value.
+// get calls the source unless the cached value is fresh. ok is false if the source does not return in time; get never
+// returns a stale value.
 func (s *cachedSource[T]) get() (value T, ok bool) {
 	if s.read == nil {
 		return value, false

@@ -15,8 +15,8 @@ type metricInfo struct {
 
 type catalogue struct {
 	registry *prometheus.Registry
-	vectors  map[string]prometheus.Collector // metrics in countedMetrics, by name
-	read     map[string]*prometheus.Desc     // metrics in readMetrics, by name
+	vectors  map[string]prometheus.Collector // in countedMetrics, by name
+	read     map[string]*prometheus.Desc     // in readMetrics, by name
 }
 
 func newCatalogue() catalogue {
@@ -46,7 +46,7 @@ func newCatalogue() catalogue {
 	return c
 }
 
-// counter returns a counter from [countedMetrics]. The methods gauge and histogram do the same for their kinds.
+// The counter must be in [countedMetrics], as for gauge and histogram.
 func (c *catalogue) counter(name string, labels ...string) prometheus.Counter {
 	return c.vectors[name].(*prometheus.CounterVec).WithLabelValues(labels...)
 }
@@ -65,12 +65,12 @@ type sourceCollector[T any] struct {
 	send      func(out samples, value T)
 }
 
-// collect registers a source whose metrics are read on each collection. Metrics of a nil source are absent.
+// The source's metrics are read on each collection, and absent if it is nil.
 func collect[T any](c *catalogue, read func() T, send func(out samples, value T)) {
 	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
 }
 
-// Describe sends no descriptors, because metrics are checked when they are collected.
+// Metrics are checked when they are collected, so there are no descriptors.
 func (*sourceCollector[T]) Describe(chan<- *prometheus.Desc) {}
 
 func (r *sourceCollector[T]) Collect(out chan<- prometheus.Metric) {

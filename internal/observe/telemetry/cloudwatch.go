@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// putter writes metric data, at most 1000 statistic sets per call. isRejected tells errors for invalid data from those
-// worth retrying.
+// A putter's call takes at most 1000 statistic sets. isRejected tells errors for invalid data from those worth
+// retrying.
 type putter interface {
 	PutMetricData(ctx context.Context, namespace string, data []aws.Datum) error
 }
@@ -24,14 +24,13 @@ type putter interface {
 type CloudWatchOptions struct {
 	// Name is the part of the namespace after "Workerless-". Without it, no queue metrics are sent.
 	Name string
-	// Interval is the time between two calls, which is at least 1 s; 0 means 60 s.
+	// Interval between calls, at least 1 s; 0 means 60 s.
 	Interval time.Duration
-	// Environment is the value of the EnvironmentName dimension of health metrics. Without it, no health metrics are
-	// sent.
+	// Environment is the value of the EnvironmentName dimension. Without it, no health metrics are sent.
 	Environment string
-	// Health returns the environment's health. It must not block. If it is nil, no health metrics are sent.
+	// Health must not block; nil means no health metrics.
 	Health func() Health
-	// Logger logs when sending starts to fail and when it works again. It may be nil.
+	// Logger records when sending starts to fail and when it works again. It may be nil.
 	Logger *slog.Logger
 }
 
@@ -42,10 +41,9 @@ type Health struct {
 	// enhanced health. Without HasCode it is not sent, because the leader sends it.
 	Code    int
 	HasCode bool
-	// Periodic reports whether there are periodic tasks; without them, the Leader metric is not sent. Leads reports
-	// whether this instance is the leader.
+	// Without Periodic tasks, the Leader metric is not sent. Leads reports whether this instance is the leader.
 	Periodic, Leads bool
-	// CPU is this instance's CPU utilization in percent. Without HasCPU it is unknown and not sent.
+	// CPU is this instance's utilization in percent. Without HasCPU it is unknown and not sent.
 	CPU    float64
 	HasCPU bool
 }
@@ -68,12 +66,12 @@ type Health struct {
 type CloudWatch struct {
 	put      putter
 	opts     CloudWatchOptions
-	sink     sink // receives queue metrics
+	sink     sink // for queue metrics
 	health   sink
 	mu       sync.Mutex
 	tallies  []*tally
 	pending  []aws.Datum // in order of time; only Run uses it
-	failures int         // number of consecutive failures; only Run uses it
+	failures int         // in a row; only Run uses it
 }
 
 const (
@@ -84,7 +82,7 @@ const (
 	HealthNamespace = "ElasticBeanstalk/SQSD"
 
 	maxPut = 1000
-	// putTimeout limits each call. flushTimeout limits the work that Run does after its context is done.
+	// flushTimeout is for Run after its context is done.
 	putTimeout   = 10 * time.Second
 	flushTimeout = 5 * time.Second
 )
@@ -210,7 +208,7 @@ func (c *CloudWatch) send(ctx context.Context, namespace string, data []aws.Datu
 	return c.put.PutMetricData(ctx, namespace, data)
 }
 
-// sendHealth sends the current health. It does not retry a failed call, because the next interval sends newer values.
+// A failed call is not repeated, because the next interval sends newer values.
 func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
@@ -240,8 +238,7 @@ func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }
 
-// isRejected reports whether CloudWatch rejected the data as invalid. Retrying invalid data would only delay later
-// intervals.
+// Retrying invalid data would only delay later intervals.
 func isRejected(err error) bool {
 	var rejected *queue.Error
 	if !errors.As(err, &rejected) {

@@ -5,8 +5,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// Names from OpenTelemetry's semantic conventions. The messaging conventions are not stable yet; only this file
-// depends on them.
+// The messaging conventions of OpenTelemetry are not stable yet; only this file depends on them.
 const (
 	schemaURL = semconv.SchemaURL
 
@@ -36,7 +35,7 @@ const (
 	operationChange  = "change_visibility"
 )
 
-// system returns the messaging system attribute. It is SQS, even for an embedded queue.
+// The system is SQS, even for an embedded queue.
 func system() attribute.KeyValue { return semconv.MessagingSystemAWSSQS }
 
 func operationType(operation string) attribute.KeyValue {

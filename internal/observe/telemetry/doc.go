@@ -14,22 +14,15 @@
 //	delivery --> Tracer: a span for each delivery ---+  bounded queue
 //
 // For each package that reports events, a method of [Telemetry] returns that package's Events with listeners that
-// count. Callers combine them with their own listeners. State without events is read from [Sources] when the metrics
-// are read.
-//
-// # Invariants
+// count. Callers combine them with their own listeners. State without events is read from [Sources].
 //
 //   - Deliveries never wait for a network, a disk or a long-held lock. Counting a delivery does not allocate.
 //   - Everything pending is bounded: 15 intervals of statistic sets, 2048 spans, one running call per source.
 //   - Label values are bounded: configured names, fixed words, classes of HTTP statuses, and the names of the first 200
 //     embedded queues. Message IDs are never labels.
 //   - Message bodies, attributes and responses are never exported. Message IDs appear only in spans.
-//
-// # Failures
-//
 //   - If a source does not answer within two seconds, its metrics are absent. Stale values are never reported.
 //   - If CloudWatch does not respond, statistic sets are retried after growing delays. Old intervals are merged, so sums
-//     stay correct.
-//   - If an OTLP collector does not respond, spans are eventually dropped. Metrics are cumulative, so nothing is lost.
-//   - Each failure counts as an error. The log has one line when failures start and one when they end.
+//     stay correct. If an OTLP collector does not respond, spans are eventually dropped; metrics are cumulative.
+//   - The log has one line when failures start and one when they end.
 package telemetry

@@ -32,7 +32,7 @@ func (t *Telemetry) Deliver(queue, target string) deliver.Events {
 
 // Supervisor returns listeners that count events of the app's supervisor.
 func (t *Telemetry) Supervisor() *supervisor.Events {
-	var exits sync.Map // last exit reason by process
+	var exits sync.Map // by process
 	return &supervisor.Events{
 		Exited: func(e supervisor.Exited) { exits.Store(e.Process, exitReason(&e.Exit)) },
 		Restarting: func(r supervisor.Restarting) {
@@ -92,7 +92,7 @@ func (t *Telemetry) Leader() *leader.Events {
 	}
 }
 
-// Reasons for dead-lettering: too many receives, the app's request, or a status listed in terminal-codes.
+// Too many receives, the app's request, or a status listed in terminal-codes.
 const (
 	reasonReceives = "receives"
 	reasonApp      = "app"

@@ -21,16 +21,15 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// instrumentationName is the instrumentation scope of spans and metrics.
+// Scope of spans and metrics.
 const instrumentationName = "tendril"
 
 // OTLPOptions configure [OpenOTLP]. A nil *OTLPOptions is valid.
 type OTLPOptions struct {
 	Version string
-	// Service is the service name unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES sets one. If it is "", the
-	// name is tendril.
+	// Service is the service name unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES sets one; "" means tendril.
 	Service string
-	// Logger logs when sending starts to fail and when it works again. It may be nil.
+	// Logger records when sending starts to fail and when it works again. It may be nil.
 	Logger *slog.Logger
 }
 
@@ -43,10 +42,10 @@ type OTLP struct {
 	exports         context.Context // canceled by Close
 	cancelExports   context.CancelFunc
 
-	tracer         trace.Tracer // nil if traces are off
+	tracer         trace.Tracer // nil without traces
 	tracerProvider *sdktrace.TracerProvider
 	processor      *boundedProcessor
-	meter          *meter // nil if metrics are off
+	meter          *meter // nil without metrics
 	meterProvider  *sdkmetric.MeterProvider
 }
 
@@ -86,7 +85,7 @@ func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	return o, nil
 }
 
-// newResource returns the resource that describes this service. Environment variables take precedence over attrs.
+// Environment variables take precedence over attrs.
 func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{keyService.String(cmp.Or(opts.Service, instrumentationName)),
 		keyInstance.String(uuid.NewString())}
@@ -169,7 +168,7 @@ func (o *OTLP) stats() []sinkStats {
 	return all
 }
 
-// boundedProcessor counts spans that the wrapped processor would drop silently.
+// The wrapped processor would drop spans silently.
 type boundedProcessor struct {
 	sdktrace.SpanProcessor
 	pending atomic.Int64
@@ -177,7 +176,7 @@ type boundedProcessor struct {
 	sink    *sink
 }
 
-// OnEnd queues a finished span, or counts it as dropped if the queue is full.
+// If the queue is full, OnEnd counts the span as dropped.
 func (g *boundedProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	if g.pending.Add(1) > g.limit {
 		g.pending.Add(-1)
@@ -193,7 +192,7 @@ type spanExporter struct {
 	pending *atomic.Int64
 }
 
-// ExportSpans sends a batch of spans. It always returns nil, because the sink records errors.
+// The sink records errors, so ExportSpans returns nil.
 func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	defer e.pending.Add(-int64(len(spans)))
 	ctx, cancel := context.WithCancel(ctx)
@@ -212,7 +211,7 @@ type metricExporter struct {
 	o *OTLP
 }
 
-// Export sends all metrics. They are cumulative, so a failed call loses only intermediate values.
+// Metrics are cumulative, so a failed call loses only intermediate values.
 func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

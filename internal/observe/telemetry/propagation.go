@@ -19,7 +19,7 @@ const (
 	baggageAttribute = "baggage"
 )
 
-// maxState is the length in bytes of the longest tracestate that all implementations propagate.
+// Bytes of the longest tracestate that all implementations propagate.
 const maxState = 512
 
 // Propagate returns the trace headers for delivering a message. They come from the span in ctx or, without one, from
@@ -59,7 +59,7 @@ func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	return t
 }
 
-// creation returns the trace context in which the message was created.
+// The trace context in which the message was created.
 func creation(m *queue.Message) trace.SpanContext {
 	if sc := parentOf(carrier{m}); sc.IsValid() {
 		return sc
@@ -88,12 +88,12 @@ type carrier struct{ m *queue.Message }
 
 func (c carrier) Get(name string) string { return textAttribute(c.m, name) }
 
-// Set does nothing, because messages are immutable.
+// Messages are immutable.
 func (carrier) Set(string, string) {}
 
 func (carrier) Keys() []string { return nil }
 
-// textAttribute returns an attribute's value if it is printable text, and "" otherwise.
+// A value that is not printable text becomes "".
 func textAttribute(m *queue.Message, name string) string {
 	for i := range m.Attributes {
 		if a := &m.Attributes[i]; a.Name == name && a.IsText() {

@@ -7,15 +7,15 @@ import (
 )
 
 type sinkStats struct {
-	// sink is the sink's name: "cloudwatch", "otlp_traces" or "otlp_metrics".
+	// "cloudwatch", "otlp_traces" or "otlp_metrics"
 	sink string
-	// errors counts failed calls. Their data may have been sent by a later call.
+	// A later call may have sent the data of failed calls.
 	errors int64
-	// dropped counts dropped spans or CloudWatch statistic sets.
+	// Spans or CloudWatch statistic sets.
 	dropped int64
 }
 
-// sink is a destination of telemetry data. It logs only when sending starts to fail and when it works again.
+// sink logs only when sending starts to fail and when it works again.
 type sink struct {
 	name string
 	data string // "metrics", "traces" or "health"

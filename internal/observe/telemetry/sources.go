@@ -19,17 +19,17 @@ type Sources struct {
 	Tasks     func() []periodic.TaskStatus
 	Leader    func() bool
 	Limits    func() []Limit
-	// Desired returns the number of processes, instances or pods that the load requires.
+	// Desired is the number of processes, instances or pods that the load requires.
 	Desired      func() int
 	Certificates func() []Certificate
 }
 
 // WorkerStatus is the status of a worker and its names in metrics.
 type WorkerStatus struct {
-	// Queue and Target are the values passed to [Telemetry.Worker].
+	// As passed to [Telemetry.Worker].
 	Queue, Target string
 	Status        worker.Status
-	// AdaptiveLimit is the concurrency limit that adapts to the target's speed. It is 0 if the limit is not adaptive.
+	// AdaptiveLimit is the concurrency limit that adapts to the target's speed, or 0.
 	AdaptiveLimit int
 }
 
@@ -45,9 +45,9 @@ type Queue struct {
 // Limit is the state of a target's limiter. The zero value has no limits.
 type Limit struct {
 	Target string
-	// Breaker is "closed", "open" or "half-open". It is "" without a circuit breaker.
+	// Breaker is "closed", "open" or "half-open", or "" without one.
 	Breaker string
-	// The fields below count, by reason, the deliveries that had to wait since startup.
+	// Deliveries that had to wait since startup.
 	RateRefused, ConcurrencyRefused, BreakerRefused int64
 }
 
@@ -97,9 +97,9 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	})
 }
 
-// sendWorkers sends the metrics of the workers. It sends a limit that several workers share only once.
+// A limit that several workers share is sent only once.
 func sendWorkers(out samples, workers []WorkerStatus) {
-	limits := map[string]int{} // keyed by target
+	limits := map[string]int{} // by target
 	for i := range workers {
 		w, s := &workers[i], &workers[i].Status
 		out.send("tendril_inflight", float64(s.InWork), w.Queue, w.Target)
@@ -123,8 +123,7 @@ func sendWorkers(out samples, workers []WorkerStatus) {
 	}
 }
 
-// sendQueues sends the metrics of the queues. It omits queues beyond the limit, because a partial sum would be
-// misleading.
+// A partial sum would be misleading, so queues beyond the limit are omitted.
 func sendQueues(out samples, queues []Queue, names *boundedNames) {
 	for _, q := range queues {
 		if names.label(q.Name) != q.Name {

@@ -12,7 +12,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Events are callbacks, any of which may be nil. They run on the calling goroutine and should return quickly.
+// Events are callbacks; each may be nil. They run on the calling goroutine and should return quickly.
 type Events struct {
 	// SendFailed is called for the first of a series of messages that could not be sent to systemd. The error does
 	// not contain the message.

@@ -105,7 +105,7 @@ func (g *Guard) Close() {
 	g.release()
 }
 
-// Watch starts a guard for the current runs if there is none, so that the next Add is fast.
+// Watch starts a missing guard for the current runs, so that the next Add is fast.
 func (g *Guard) Watch() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
