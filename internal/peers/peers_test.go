@@ -91,13 +91,14 @@ func TestInstancesReadFromEachOther(t *testing.T) {
 	for name, encrypted := range map[string]bool{"TLS": true, "the loopback interface of one host": false} {
 		s := serve(t, encrypted, true, answerStatus)
 		p, _ := newPeers(t, s.record())
-		for range 2 {
+		for range 10 {
 			if st, err := p.status(t); err != nil || st.Environment != "shop" {
 				t.Errorf("%s: %+v, %v", name, st, err)
 			}
 		}
-		if n := s.connections.Load(); n != 1 {
-			t.Errorf("%s: two requests used %d connections", name, n)
+		// On a busy machine, net/http gives up a connection whose request is not known to be written within 50 ms.
+		if n := s.connections.Load(); n > 3 {
+			t.Errorf("%s: ten requests used %d connections", name, n)
 		}
 	}
 }
