@@ -251,7 +251,7 @@ func TestActsOfPagesReachTheEnvironment(t *testing.T) {
 		t.Errorf("the environment does not say that mail is paused:\n%s", out)
 	}
 	b.click("#main .acts form > button.primary")
-	b.awaitText("mail is received from again")
+	b.awaitText("mail is resumed")
 
 	b.open("/tasks/report")
 	b.click("#main .acts form > button.primary")

@@ -72,17 +72,17 @@ func TestEachActionKeepsTwoParameters(t *testing.T) {
 
 	actions := []pageAction{
 		{path: "/pause", page: letters, before: rows(1), form: "/pause", fields: map[string]string{"reason": "x & y=z"},
-			result: "Every queue is paused", after: rows(1),
+			result: "All queues are paused", after: rows(1),
 			changes: map[string]string{"pause of jobs": "x & y=z", "pause of mail": "x & y=z"}},
 		{path: "/resume", page: "/?range=3h&match=a%26b", before: exists("#main form[action='/resume']"), form: "/resume",
-			result:  "Every queue is received from again",
+			result:  "All queues are resumed",
 			after:   "document.querySelector('#charts [aria-current]').textContent === '3 hours'",
 			changes: map[string]string{"pause of jobs": "", "pause of mail": ""}},
 		{path: "/queues/{name}/pause", page: mail, before: rows(1), form: "/queues/mail/pause",
 			fields: map[string]string{"reason": "x & y=z"}, result: "mail is paused", after: rows(1),
 			changes: map[string]string{"pause of mail": "x & y=z"}},
 		{path: "/queues/{name}/resume", page: mail, before: rows(1), form: "/queues/mail/resume",
-			result: "mail is received from again", after: rows(1), changes: map[string]string{"pause of mail": ""}},
+			result: "mail is resumed", after: rows(1), changes: map[string]string{"pause of mail": ""}},
 
 		{path: "/queues/{name}/send", prepare: func() { e.run(t, "queues", "pause", "--all") }, page: visible, before: rows(0),
 			form: "/queues/mail/send", fields: map[string]string{"body": "a&b, typed"}, result: "Sent as", after: rows(1),

@@ -247,7 +247,7 @@ func (c *Client) Gone(ctx context.Context, id string) error {
 	switch {
 	case found && d.Done():
 		gone.Message += fmt.Sprintf(": completed by %s at %s, attempt %d", d.Queue, at(d.At), d.Attempt)
-		gone.Hint = "a completed message is not kept"
+		gone.Hint = "completed messages are not kept"
 	case found:
 		gone.Message += fmt.Sprintf(": its last attempt in %s ended %s at %s: %s", d.Queue, d.Outcome, at(d.At), d.Reason)
 		gone.Hint = "it was deleted or has expired since; 'tendril events' shows who deletes messages"

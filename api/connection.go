@@ -147,7 +147,7 @@ func (c *connection) send(ctx context.Context, r *Request, accept string) (*http
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.instance.ConsoleURL()+path, payload)
 	if err != nil {
-		return nil, fmt.Errorf("asking the console at %s: %w", c.instance.Console, err)
+		return nil, fmt.Errorf("calling the console at %s: %w", c.instance.Console, err)
 	}
 	req.Header.Set("Accept", accept)
 	if r.Body != nil {
@@ -235,7 +235,7 @@ func (c *connection) unanswered(err error) error {
 		err = wrapped.Err
 	}
 
-	return fmt.Errorf("asking the console at %s: %w", c.instance.Console, err)
+	return fmt.Errorf("calling the console at %s: %w", c.instance.Console, err)
 }
 
 func (c *connection) decode(status int, data []byte, into any) error {

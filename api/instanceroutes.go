@@ -80,7 +80,7 @@ func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, 
 // Rollout describes which instances run a version, and names those that cannot be reached.
 func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 	if all.Unread != "" {
-		return fmt.Sprintf("version %d: it is not known which instances run it: %s", number, all.Unread), nil
+		return fmt.Sprintf("version %d: the instances that run it are unknown: %s", number, all.Unread), nil
 	}
 	var waiting []string
 	running := 0

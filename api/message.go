@@ -136,7 +136,7 @@ func parseAttribute(name string, raw json.RawMessage) (queue.Attribute, error) {
 	case '{':
 		var long attributeJSON
 		if err := json.Unmarshal(raw, &long); err != nil {
-			return refuse("is not understood")
+			return refuse("is invalid")
 		}
 		a := queue.Attribute{Name: name, Type: long.Type}
 		switch {

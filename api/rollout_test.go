@@ -16,7 +16,7 @@ func TestRolloutNamesWhereTheVersionRuns(t *testing.T) {
 	}{
 		"some":                {Instances{Instances: all}, "version 2 runs on 1 of 2 instances, not yet on b", []string{"c"}},
 		"one":                 {Instances{Instances: all[:1]}, "version 2 runs on 1 of 1 instance", nil},
-		"without the records": {Instances{Instances: all[:1], Unread: "no answer"}, "version 2: it is not known which instances run it: no answer", nil},
+		"without the records": {Instances{Instances: all[:1], Unread: "no answer"}, "version 2: the instances that run it are unknown: no answer", nil},
 	} {
 		if text, unreachable := c.all.Rollout(2); text != c.want || !slices.Equal(unreachable, c.unreachable) {
 			t.Errorf("%s: %q, unreachable %q", name, text, unreachable)

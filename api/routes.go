@@ -37,7 +37,7 @@ var (
 	GetHealth         = Route[NoBody, health.Report]{Pattern: "GET /api/v1/health", Summary: "Status, colour and causes."}
 	GetScale          = Route[NoBody, autoscale.Scale]{Pattern: "GET /api/v1/scale", Summary: "The backlog and the desired size."}
 	GetScaleDecisions = Route[NoBody, ScaleDecisions]{Pattern: "GET /api/v1/scale/decisions", Summary: "The last scaling decisions."}
-	GetVersions       = Route[NoBody, VersionList]{Pattern: "GET /api/v1/versions", Summary: "The versions of the app, newest first."}
+	GetVersions       = Route[NoBody, VersionList]{Pattern: "GET /api/v1/versions", Summary: "Versions of the app, newest first."}
 	GetInstances      = Route[NoBody, Instances]{Pattern: "GET /api/v1/instances", Summary: "The known instances."}
 	GetSeries         = Route[NoBody, series.Curves]{Pattern: "GET /api/v1/series", Summary: "Curves of the last minutes or hours.", Query: "range"}
 	GetDeliveries     = Route[NoBody, DeliveryList]{Pattern: "GET /api/v1/deliveries", Summary: "The most recent deliveries, newest first.", Query: "limit"}
@@ -46,8 +46,8 @@ var (
 		Act: "message read, with request and answer"}
 	RecordExchanges = Route[RecordRequest, Recording]{Pattern: "POST /api/v1/exchanges", Summary: "Record exchanges for a while.",
 		Act: "requests recorded"}
-	GetEvents     = Route[NoBody, EventList]{Pattern: "GET /api/v1/events", Summary: "Events, newest first, or those after an id.", Query: "after before limit kind match since until"}
-	GetLogs       = Route[NoBody, LineList]{Pattern: "GET /api/v1/logs", Summary: "Lines of the log, newest first, or those after an id.", Query: "after before limit process match level until"}
+	GetEvents     = Route[NoBody, EventList]{Pattern: "GET /api/v1/events", Summary: "Events, newest first, or those after an ID.", Query: "after before limit kind match since until"}
+	GetLogs       = Route[NoBody, LineList]{Pattern: "GET /api/v1/logs", Summary: "Log lines, newest first, or those after an ID.", Query: "after before limit process match level until"}
 	GetQueues     = Route[NoBody, QueueList]{Pattern: "GET /api/v1/queues", Summary: "The embedded queues."}
 	GetQueue      = Route[NoBody, Queue]{Pattern: "GET /api/v1/queues/{name}", Summary: "One queue with its attributes."}
 	CountMessages = Route[NoBody, Total]{Pattern: "GET /api/v1/queues/{name}/count", Summary: "Number of matching messages.", Query: selectionQueries + " wait body",
@@ -66,50 +66,50 @@ var (
 		Act: "queue deleted"}
 	SendMessages = Route[SendRequest, SendAnswer]{Pattern: "POST /api/v1/queues/{name}/messages", Summary: "Send up to ten messages.",
 		Act: "messages sent"}
-	ReceiveMessages = Route[ReceiveRequest, ReceivedList]{Pattern: "POST /api/v1/queues/{name}/receive", Summary: "Take messages as a consumer.",
+	ReceiveMessages = Route[ReceiveRequest, ReceivedList]{Pattern: "POST /api/v1/queues/{name}/receive", Summary: "Receive messages like a consumer.",
 		Act: "messages received"}
 	AcknowledgeMessages = Route[Receipts, Count]{Pattern: "POST /api/v1/queues/{name}/acknowledge", Summary: "Delete received messages.",
 		Act: "messages acknowledged"}
 	PauseQueue = Route[Reason, Paused]{Pattern: "POST /api/v1/queues/{name}/pause", Summary: "Stop receiving from a queue.",
 		Act: "queue paused"}
-	ResumeQueue = Route[Reason, Paused]{Pattern: "POST /api/v1/queues/{name}/resume", Summary: "Receive from a queue again.",
+	ResumeQueue = Route[Reason, Paused]{Pattern: "POST /api/v1/queues/{name}/resume", Summary: "Resume receiving from a queue.",
 		Act: "queue resumed"}
 	PurgeQueue = Route[Confirmation, Count]{Pattern: "POST /api/v1/queues/{name}/purge", Summary: "Remove all messages of a queue.",
 		Act: "queue purged"}
 	MoveMessages = Route[MoveRequest, Count]{Pattern: "POST /api/v1/queues/{name}/move", Summary: "Move messages to another queue.",
 		Act: "messages moved"}
-	StartRedrive = Route[RedriveRequest, MoveTask]{Pattern: "POST /api/v1/queues/{name}/redrive", Summary: "Start to move dead letters back.",
+	StartRedrive = Route[RedriveRequest, MoveTask]{Pattern: "POST /api/v1/queues/{name}/redrive", Summary: "Start moving dead letters back to their source queues.",
 		Act: "redrive started"}
-	GetRedrive    = Route[NoBody, MoveTask]{Pattern: "GET /api/v1/queues/{name}/redrive", Summary: "The latest task of a dead-letter queue."}
-	CancelRedrive = Route[NoBody, MoveTask]{Pattern: "DELETE /api/v1/queues/{name}/redrive", Summary: "Cancel the running task.",
+	GetRedrive    = Route[NoBody, MoveTask]{Pattern: "GET /api/v1/queues/{name}/redrive", Summary: "The latest move task of a dead-letter queue."}
+	CancelRedrive = Route[NoBody, MoveTask]{Pattern: "DELETE /api/v1/queues/{name}/redrive", Summary: "Cancel the running move task.",
 		Act: "redrive cancelled"}
-	DeleteMessages = Route[Deletion, Deleted]{Pattern: "POST /api/v1/queues/{name}/delete", Summary: "Delete messages, or start to.",
+	DeleteMessages = Route[Deletion, Deleted]{Pattern: "POST /api/v1/queues/{name}/delete", Summary: "Delete messages, or start deleting dead letters.",
 		Act: "messages deleted"}
 	DeleteMessage = Route[NoBody, Count]{Pattern: "DELETE /api/v1/queues/{name}/messages/{id}", Summary: "Delete one message.",
 		Act: "message deleted"}
 	RetryMessage = Route[NoBody, Placed]{Pattern: "POST /api/v1/queues/{name}/messages/{id}/retry", Summary: "Make one message visible at once.",
 		Act: "message retried"}
-	DelayMessage = Route[DelayRequest, Placed]{Pattern: "POST /api/v1/queues/{name}/messages/{id}/delay", Summary: "Hide one message for a time from now.",
+	DelayMessage = Route[DelayRequest, Placed]{Pattern: "POST /api/v1/queues/{name}/messages/{id}/delay", Summary: "Hide one message for a period from now.",
 		Act: "message delayed"}
-	EditMessage = Route[EditRequest, SendAnswer]{Pattern: "POST /api/v1/queues/{name}/messages/{id}/edit", Summary: "Send one message in the place of another.",
+	EditMessage = Route[EditRequest, SendAnswer]{Pattern: "POST /api/v1/queues/{name}/messages/{id}/edit", Summary: "Replace a dead letter with an edited message.",
 		Act: "message edited and sent again"}
 	RunTask = Route[NoBody, TaskRun]{Pattern: "POST /api/v1/tasks/{name}/run", Summary: "Enqueue one run of a task.",
 		Act: "task run enqueued"}
-	PauseTask = Route[Reason, TaskPaused]{Pattern: "POST /api/v1/tasks/{name}/pause", Summary: "Leave out the runs of a task.",
+	PauseTask = Route[Reason, TaskPaused]{Pattern: "POST /api/v1/tasks/{name}/pause", Summary: "Pause a task: its runs are skipped.",
 		Act: "task paused"}
-	ResumeTask = Route[NoBody, TaskPaused]{Pattern: "POST /api/v1/tasks/{name}/resume", Summary: "Undo the pause of a task.",
+	ResumeTask = Route[NoBody, TaskPaused]{Pattern: "POST /api/v1/tasks/{name}/resume", Summary: "Resume a task.",
 		Act: "task resumed"}
-	Deploy = Route[DeployRequest, DeployResult]{Pattern: "POST /api/v1/deploy", Summary: "Replace the version of the app.",
+	Deploy = Route[DeployRequest, DeployResult]{Pattern: "POST /api/v1/deploy", Summary: "Deploy a new version of the app.",
 		Act: "app deployed", Limit: MaxDeploy}
 	AbortDeploy = Route[NoBody, Deployment]{Pattern: "POST /api/v1/deploy/abort", Summary: "Abort the deployment in progress.",
 		Act: "deployment aborted", Limit: MaxDeploy}
-	Rollback = Route[RollbackRequest, DeployResult]{Pattern: "POST /api/v1/rollback", Summary: "Go back to a version of the app.",
+	Rollback = Route[RollbackRequest, DeployResult]{Pattern: "POST /api/v1/rollback", Summary: "Go back to a version that served before.",
 		Act: "app rolled back", Limit: MaxDeploy}
 	RestartProcess = Route[NoBody, RestartedProcess]{Pattern: "POST /api/v1/processes/{name}/restart", Summary: "Restart one process of the app.",
 		Act: "process restarted", Limit: MaxDeploy}
 	PreviewSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config/preview", Summary: "Preview a change of settings.",
 		Act: "change of the settings previewed"}
-	ChangeSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config", Summary: "Change the settings file, or the settings for all instances.",
+	ChangeSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config", Summary: "Change settings, for all instances or in the settings file.",
 		Act: "settings changed"}
 	Reload = Route[NoBody, ReloadResult]{Pattern: "POST /api/v1/reload", Summary: "Apply changes of the files.",
 		Act: "settings reloaded", Limit: MaxDeploy}

@@ -45,7 +45,7 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 		return queue.Sent{}, errNoMessage(q.name, id)
 	case !s.items[0].fresh():
 		return queue.Sent{}, queue.Errorf(queue.CodeInvalidParameterValue,
-			"Queue %s had a message with this deduplication id in the last 5 minutes. Choose another id.", to)
+			"Queue %s had a message with this deduplication ID in the last 5 minutes. Choose another ID.", to)
 	}
 
 	s.answer()

@@ -54,7 +54,7 @@ func decodePath(path string) (string, error) {
 	}
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
-		return "", errors.New("it has a broken percent-escape")
+		return "", errors.New("it has an invalid percent-escape")
 	}
 
 	deeper := decoded

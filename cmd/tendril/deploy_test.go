@@ -71,7 +71,7 @@ func TestDeployReportsProgress(t *testing.T) {
 	out, talk, code := s.tendril("", "deploy", app)
 	want := "warning: " + app +
 		"/.ebextensions/a.config:1: packages are not installed: install them on this machine, or in a script in " +
-		".platform/hooks/prebuild; or give --machine-sections=apply (packages: yum)\n" +
+		".platform/hooks/prebuild; or add --machine-sections=apply (packages: yum)\n" +
 		"preparing version 2\n" +
 		"preparing version 2: build: make\\x1b\n" +
 		"starting version 2 beside version 1\n" +
@@ -159,7 +159,7 @@ func TestDeploymentsThatFailSayWhy(t *testing.T) {
 		t.Errorf("nothing runs: exit %d, %s", code, talk)
 	}
 	if _, talk, code := newStage(t, nil).tendril("", "deploy"); code != base.ExitConflict ||
-		!strings.Contains(talk, "runs no app") {
+		!strings.Contains(talk, "no app runs here") {
 		t.Errorf("no app: exit %d, %s", code, talk)
 	}
 }

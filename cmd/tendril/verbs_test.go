@@ -167,7 +167,7 @@ func TestSendRefusesWhatMakesNoSense(t *testing.T) {
 		"no such file":               {"send", "--file", filepath.Join(s.dir, "nothing")},
 		"such as 30s, 15m or 72h":    {"send", "x", "--delay", "soon"},
 		"whole seconds":              {"send", "x", "--delay", "1500ms"},
-		"same deduplication id":      {"send", "--ndjson", "--dedup", "d"},
+		"same deduplication ID":      {"send", "--ndjson", "--dedup", "d"},
 		"MaximumNArgs|at most 1 arg": {"send", "x", "y"},
 		"name:Number=3":              {"send", "x", "--attr", "n"},
 		"invalid queue":              {"send", "x", "--queue", "no queue"},

@@ -143,10 +143,10 @@ func (d *detector) update() {
 	case broken == d.broken:
 	case broken:
 		d.broken = true
-		event.Health.Log(d.log, slog.LevelError, "app crashes on every message", "hint", "it is restarted like an app that crashes without a message")
+		event.Health.Log(d.log, slog.LevelError, "app crashes on every message", "hint", "it is restarted as if no message had caused the crash")
 	default:
 		d.broken = false
-		event.Health.Log(d.log, slog.LevelInfo, "app survives messages again")
+		event.Health.Log(d.log, slog.LevelInfo, "app no longer crashes on every message")
 	}
 	d.idle.Store(len(d.quarantined) == 0 && d.streak == 0)
 }

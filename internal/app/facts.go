@@ -46,7 +46,7 @@ func (a *App) removeFacts(number int) {
 	a.factsMu.Lock()
 	defer a.factsMu.Unlock()
 	if err := a.opts.Facts.Remove(number); err != nil {
-		a.opts.Log.Warn("get-config answers not removed", "err", err)
+		a.opts.Log.Warn("get-config values not removed", "err", err)
 	}
 }
 

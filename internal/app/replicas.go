@@ -212,7 +212,7 @@ func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*
 	again, againErr := s.launcher.helpers(context.WithoutCancel(ctx), old.version)
 	s.now.Store(&serving{old.version, old.replicas, again})
 	if againErr != nil {
-		err = errors.Join(err, fmt.Errorf("restarting the helpers of the previous version: %w", againErr))
+		err = errors.Join(err, fmt.Errorf("restarting the other processes of the previous version: %w", againErr))
 	}
 	return nil, err
 }
@@ -287,7 +287,7 @@ func (s *replicaSet) scale(ctx context.Context, n int) error {
 			if errors.Is(context.Cause(ctx), ErrBusy) {
 				return ErrBusy
 			}
-			return fmt.Errorf("growing from %d to %d replicas of the app: %w", from, n, err)
+			return fmt.Errorf("scaling from %d to %d replicas of the app: %w", from, n, err)
 		}
 		s.now.Store(&serving{old.version, append(replicas[:from:from], more...), old.helpers})
 		s.balancer.replace(nil, more)

@@ -156,13 +156,13 @@ func TestReasonsOfTracking(t *testing.T) {
 		want string
 	}{
 		{"busy slots", Inputs{Busy: of(75), Backlog: of(1)}, 2, "75 % of the slots of 2 are busy, the target is 75 %: 2"},
-		{"backlog", Inputs{Busy: of(60), Backlog: of(10)}, 2, "10 messages wait, 5 for each are acceptable: 2"},
+		{"backlog", Inputs{Busy: of(60), Backlog: of(10)}, 2, "10 messages are waiting, 5 per process are acceptable: 2"},
 		{"both alike", Inputs{Busy: of(75), Backlog: of(10)}, 2, "75 % of the slots of 2 are busy, the target is 75 %: 2"},
 		{"free slots", Inputs{Busy: of(30), Backlog: of(100)}, 2,
-			"100 messages wait, 5 for each are acceptable, but 70 % of the slots are free: more would not help"},
+			"100 messages are waiting, 5 per process are acceptable, but 70 % of the slots are free: more would not help"},
 		{"backlog alone", Inputs{Backlog: of(5)}, 2,
-			"5 messages wait, 5 for each are acceptable: 1; the busy slots are unknown"},
-		{"no backlog alone", Inputs{Backlog: of(0)}, 2, "the busy slots are unknown: 1"},
+			"5 messages are waiting, 5 per process are acceptable: 1; the number of busy slots is unknown"},
+		{"no backlog alone", Inputs{Backlog: of(0)}, 2, "the number of busy slots is unknown: 1"},
 	} {
 		s := newPolicyScript(t, p, c.size)
 		if d := s.step(c.in); d.Why != c.want {
@@ -192,9 +192,9 @@ func TestTriggerAtItsBounds(t *testing.T) {
 			long time.Duration
 			want string
 		}{
-			{50, 70 * time.Second, "CPUUtilization is not outside of 20 to 80"},
+			{50, 70 * time.Second, "CPUUtilization is between 20 and 80"},
 			{90, time.Minute, "Average of CPUUtilization is 90 Percent, but not for 3m0s yet"},
-			{50, time.Minute, "CPUUtilization is not outside of 20 to 80"},
+			{50, time.Minute, "CPUUtilization is between 20 and 80"},
 			{10, time.Minute, "Average of CPUUtilization is 10 Percent, but not for 3m0s yet"},
 		} {
 			if d := s.run(measured(c.cpu, 0), c.long); d.Why != c.want {

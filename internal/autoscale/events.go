@@ -38,7 +38,7 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 			case made.ScaleInHeld():
 				log.Warn("scale-in held", "hint", "lower the desired size yourself, or scale by BacklogPerProcess")
 			default:
-				log.Debug("size unchanged")
+				log.Debug("size stays")
 			}
 		},
 		Failed: func(f Failed) {

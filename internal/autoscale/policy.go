@@ -206,7 +206,7 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 		d.Rule, d.Why = ruleHeld, in.Hold
 		return s.forget(), d
 	case in.Ready <= 0:
-		d.Rule, d.Why = ruleNotReady, fmt.Sprintf("none of %d is ready: neither more nor fewer would help",
+		d.Rule, d.Why = ruleNotReady, fmt.Sprintf("none of %d is ready: another size would not help",
 			in.Desired)
 		return s.forget(), d
 	}

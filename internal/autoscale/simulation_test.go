@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/scaling.md, docs/scale.md and testdata")
+var update = flag.Bool("update", false, "rewrite docs/scale.md and testdata")
 
 type policyCase struct {
 	name   string
@@ -71,9 +71,6 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	compareGolden(t, "testdata/simulation.txt", func(string) string { return lines(results) })
-	compareGolden(t, "../../docs/scaling.md", func(old string) string {
-		return insert(t, "docs/scaling.md", old, policyTable(results))
-	})
 }
 
 func check(t *testing.T, one policyCase, o outcome, tracking bool) {
@@ -222,25 +219,6 @@ func lines(results [][]outcome) string {
 	}
 	w.Flush()
 	return strings.ReplaceAll(out.String(), " \n", "\n")
-}
-
-// policyTable returns a table for the documentation that compares the policies over all loads.
-func policyTable(results [][]outcome) string {
-	var out strings.Builder
-	out.WriteString("| policy | changes in all | most turns beyond the load's own | wrong way | longest wait | " +
-		"process time per work |\n|---|---|---|---|---|---|\n")
-	for i, one := range policyCases() {
-		var changes, extra, wrong int
-		var waited time.Duration
-		var used float64
-		for _, o := range results[i] {
-			changes, wrong = changes+o.changes, wrong+len(o.wrong)
-			extra, waited = max(extra, o.turns-o.c.turns), max(waited, o.waited)
-			used += o.used / float64(len(results[i]))
-		}
-		fmt.Fprintf(&out, "| %s | %d | %d | %d | %v | %.2f |\n", one.name, changes, extra, wrong, waited, used)
-	}
-	return out.String()
 }
 
 const (

@@ -31,7 +31,7 @@ type recommendation struct {
 func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	v, ok := p.recommend(in, d.At)
 	if !ok {
-		d.Rule, d.Why = ruleMissing, "the busy slots and the backlog are unknown"
+		d.Rule, d.Why = ruleMissing, "the number of busy slots and the backlog are unknown"
 		return s, d
 	}
 
@@ -99,7 +99,7 @@ func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance))
 // At this size, TargetBusy percent of the slots are busy.
 func (p Policy) byBusy(in Inputs) (size float64, why string) {
 	if !in.Busy.Known {
-		return 0, "the busy slots are unknown"
+		return 0, "the number of busy slots is unknown"
 	}
 	share := min(in.Busy.Value, 100)
 	return float64(in.Ready) * share / p.TargetBusy,
@@ -113,11 +113,11 @@ func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 	case !in.Backlog.Known:
 		return 0, false, "the backlog is unknown"
 	case in.Backlog.Value == 0:
-		return 0, true, "no message waits"
+		return 0, true, "no messages are waiting"
 	case !eachKnown:
-		return 0, false, fmt.Sprintf("%.0f messages wait, but the time per message is unknown", in.Backlog.Value)
+		return 0, false, fmt.Sprintf("%.0f messages are waiting, but the time per message is unknown", in.Backlog.Value)
 	}
-	return in.Backlog.Value / each, true, fmt.Sprintf("%.0f messages wait, %.0f for each are acceptable", in.Backlog.Value,
+	return in.Backlog.Value / each, true, fmt.Sprintf("%.0f messages are waiting, %.0f per process are acceptable", in.Backlog.Value,
 		each)
 }
 

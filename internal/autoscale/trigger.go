@@ -64,7 +64,7 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 	case s.over > 0 || s.under > 0:
 		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, but not for %v yet", was, p.BreachDuration)
 	default:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s is not outside of %.4g to %.4g", p.Measure, p.LowerThreshold,
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s is between %.4g and %.4g", p.Measure, p.LowerThreshold,
 			p.UpperThreshold)
 	}
 
@@ -173,13 +173,13 @@ func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {
 	}
 	// An empty backlog says nothing about the work in flight that keeps it empty.
 	if !in.Busy.Known && (p.Measure == BacklogPerProcess || p.Measure == OldestMessageAge) {
-		return "the busy slots are unknown"
+		return "the number of busy slots is unknown"
 	}
 	if then := max(s.work, in.busyProcesses()) * 100 / float64(next); then > p.TargetBusy {
 		return fmt.Sprintf("%d would have %.0f %% of their slots busy", next, then)
 	}
 	if each, ok := p.backlogPerProcess(in); ok && in.Backlog.Known && in.Backlog.Value > each*float64(next) {
-		return fmt.Sprintf("%.0f messages wait", in.Backlog.Value)
+		return fmt.Sprintf("%.0f messages are waiting", in.Backlog.Value)
 	}
 	return ""
 }

@@ -246,7 +246,7 @@ func (a *AutoScaling) explain(ctx context.Context, action, what string, err erro
 		case queue.CodeUnreachable, queue.CodeRequestThrottled:
 			message += "; retrying"
 		case queue.CodeAccessDenied:
-			message = fmt.Sprintf("%s refused: %s; allow these credentials autoscaling:%s", a.service.host, refused, action)
+			message = fmt.Sprintf("%s denied access: %s; allow these credentials autoscaling:%s", a.service.host, refused, action)
 		}
 		return code, message
 	})

@@ -105,7 +105,7 @@ func TestAttempts(t *testing.T) {
 		{"delete, not an SQS server", remove, answers(odd), 1, queue.ErrUnreachable, "an invalid SQS response"},
 		{"delete, entry not in the answer", remove, answers(func() *http.Response {
 			return reply(200, `{}`)
-		}), 1, queue.ErrUnreachable, "does not mention entry 1 of 1"},
+		}), 1, queue.ErrUnreachable, "has no result for entry 1 of 1"},
 		{"send, throttled once", send, answers(throttled, ok), 2, nil, ""},
 		{"send once, throttled", sendOnce, answers(throttled), 1, queue.ErrThrottled, "Rate exceeded"},
 		{"send once, answer lost", sendOnce, steps(lost), 1, queue.ErrUnreachable, "did not answer"},

@@ -87,7 +87,7 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 
 	_, err := c.api.get().PutMetricData(ctx, in)
 	return c.service.explain(ctx, "writing the metrics of "+namespace, err, func(refused *refusal) (code, message string) {
-		message = fmt.Sprintf("%s refused: %s", c.service.host, refused)
+		message = fmt.Sprintf("%s rejected the call: %s", c.service.host, refused)
 		switch code = refused.queueCode(); code {
 		case queue.CodeAccessDenied:
 			message += "; allow these credentials cloudwatch:PutMetricData, and check that they have not expired"
@@ -112,7 +112,7 @@ func (c *CloudWatch) GroupCPU(ctx context.Context, group string, end time.Time, 
 	}, func(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() }) // reading may be repeated
 	if err != nil {
 		return Datum{}, c.service.explain(ctx, "reading the CPU utilization of "+group, err, func(refused *refusal) (code, message string) {
-			message = fmt.Sprintf("%s refused: %s", c.service.host, refused)
+			message = fmt.Sprintf("%s rejected the call: %s", c.service.host, refused)
 			if code = refused.queueCode(); code == queue.CodeAccessDenied {
 				message += "; allow these credentials cloudwatch:GetMetricStatistics"
 			}

@@ -41,7 +41,7 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 	opts = cmp.Or(opts, &Options{})
 	if len(name) < 3 || len(name) > 255 || !tableName.MatchString(name) {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %q is not a valid DynamoDB table name: "+
-			"give 3 to 255 letters, digits, '-', '_' and '.', not an ARN or a URL", name)
+			"use 3 to 255 letters, digits, '-', '_' and '.', not an ARN or a URL", name)
 	}
 
 	cfg, service, err := connect(ctx, opts, "DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB", 4)
@@ -181,7 +181,7 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 			message = fmt.Sprintf("registry table %s does not exist at %s: check its name and the region, or create it with "+
 				"--registry-create (registry_create: true)", t.name, t.service.host)
 		case queue.CodeAccessDenied:
-			message = fmt.Sprintf("%s refused access: %s; allow these credentials dynamodb:GetItem, BatchGetItem, "+
+			message = fmt.Sprintf("%s denied access: %s; allow these credentials dynamodb:GetItem, BatchGetItem, "+
 				"UpdateItem, ConditionCheckItem and DescribeTable on the table, and CreateTable, TagResource, "+
 				"UpdateTimeToLive and DescribeTimeToLive where it is to be created ('tendril check --iam' prints a policy)",
 				t.service.host, refused)
@@ -191,7 +191,7 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 		case queue.CodeUnreachable:
 			message = fmt.Sprintf("%s failed: %s; try again later", t.service.host, refused)
 		default:
-			message = fmt.Sprintf("%s refused: %s; check that no other program writes to this table, or use another table",
+			message = fmt.Sprintf("%s rejected the call: %s; check that no other program writes to this table, or use another table",
 				t.service.host, refused)
 		}
 		return code, message

@@ -172,7 +172,7 @@ func (s *service) adviseScaling(permission string) func(*refusal) (code, message
 			code = queue.CodeResourceNotFound
 			message += "; check the names, the account and the region"
 		case code == queue.CodeAccessDenied:
-			message = fmt.Sprintf("%s refused: %s; allow these credentials %s", s.host, refused, permission)
+			message = fmt.Sprintf("%s denied access: %s; allow these credentials %s", s.host, refused, permission)
 		case code == queue.CodeUnreachable || code == queue.CodeRequestThrottled:
 			message += "; retrying"
 		}

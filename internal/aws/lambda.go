@@ -176,7 +176,7 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 			"the account and the region; 'aws lambda list-functions --region %s' lists those that do", l.function, region,
 			l.service.host, region)
 	case code == queue.CodeAccessDenied:
-		message = fmt.Sprintf("%s refused access to Lambda function %s: %s; allow these credentials %s on it, and check "+
+		message = fmt.Sprintf("%s denied access to Lambda function %s: %s; allow these credentials %s on it, and check "+
 			"that they have not expired", l.service.host, l.function, message, permission)
 	case refused.foreign() && refused.status != http.StatusTooManyRequests:
 		message = fmt.Sprintf("Lambda function %s: %s", l.function,
@@ -260,7 +260,7 @@ func parseFunction(s string) (functionReference, error) {
 
 	if problem != "" {
 		return functionReference{},
-			fmt.Errorf("%q is not a Lambda function: %s; write its name, such as resize or resize:live, "+
+			fmt.Errorf("%q is not a Lambda function: %s; use its name, such as resize or resize:live, "+
 				"or its ARN, such as arn:aws:lambda:us-east-1:123456789012:function:resize", s, problem)
 	}
 

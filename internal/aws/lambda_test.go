@@ -59,7 +59,7 @@ func TestFunctionReferences(t *testing.T) {
 	} {
 		_, err := parseFunction(s)
 		if err == nil || !strings.Contains(err.Error(), advice) ||
-			!strings.Contains(err.Error(), "write its name, such as resize or resize:live") {
+			!strings.Contains(err.Error(), "use its name, such as resize or resize:live") {
 			t.Errorf("%q: %v", s, err)
 		}
 	}
@@ -171,7 +171,7 @@ func TestCheckAFunction(t *testing.T) {
 			[]string{"User x is not authorized", "lambda:InvokeFunction"}},
 		{403, "ExpiredTokenException", `{}`, queue.CodeAccessDenied, []string{"have not expired"}},
 		{404, "", "<html>", queue.CodeUnreachable,
-			[]string{"does not answer like Lambda does (HTTP status 404", "AWS_ENDPOINT_URL_LAMBDA"}},
+			[]string{"does not answer like Lambda (HTTP status 404", "AWS_ENDPOINT_URL_LAMBDA"}},
 		{429, "TooManyRequestsException", `{"message":"slow"}`, queue.CodeRequestThrottled, []string{"slow"}},
 		{500, "ServiceException", `{"message":"oh"}`, queue.CodeUnreachable, []string{"oh; check the function"}},
 	} {
@@ -221,7 +221,7 @@ func TestDescribeAFunction(t *testing.T) {
 
 func TestLambdaSettings(t *testing.T) {
 	_, err := OpenLambda(t.Context(), nil)
-	wantCode(t, err, queue.CodeInvalidParameterValue, "write its name")
+	wantCode(t, err, queue.CodeInvalidParameterValue, "use its name")
 	_, err = OpenLambda(t.Context(), &LambdaOptions{Function: "resize"})
 	wantCode(t, err, queue.CodeInvalidParameterValue, "no AWS region for Lambda function resize: set AWS_REGION")
 	if l := openLambda(t,

@@ -74,7 +74,7 @@ func TestErrorsOfTheSDK(t *testing.T) {
 			"host did not answer: dial tcp: refused; check the network, the region and AWS_ENDPOINT_URL_SQS"},
 		{old, &queue.Error{Code: "UnknownOperationException"}, "UnknownOperationException"},
 		{proxy, queue.ErrUnreachable,
-			"queue jobs: host does not answer like SQS does (HTTP status 503 Service Unavailable without an explanation): " +
+			"queue jobs: host does not answer like SQS (HTTP status 503 Service Unavailable without an explanation): " +
 				"check AWS_ENDPOINT_URL_SQS, and any proxy in between"},
 	} {
 		got := explain(t.Context(), "jobs", "host", test.err)

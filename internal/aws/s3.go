@@ -357,7 +357,7 @@ func (s *S3) explain(ctx context.Context, call *objectCall, err error) error {
 		case refused.status/100 == 3, refused.shape == "AuthorizationHeaderMalformed":
 			message = fmt.Sprintf("bucket %s is in another region than %s: set the region of the bucket", call.bucket, s.service.host)
 		case !refused.foreign():
-			message = fmt.Sprintf("%s refused %s: %s", s.service.host, call.action(), refused)
+			message = fmt.Sprintf("%s rejected %s: %s", s.service.host, call.action(), refused)
 		}
 		return code, message
 	})

@@ -86,7 +86,7 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	if region == "" {
 		if base == nil {
 			return site{}, queue.Errorf(queue.CodeInvalidParameterValue, "no AWS region for queue %s: "+
-				"set AWS_REGION, or set a region in the profile, or give the queue by its URL or ARN", ref.Name)
+				"set AWS_REGION, or set a region in the profile, or name the queue by its URL or ARN", ref.Name)
 		}
 		region = localRegion
 	}
@@ -320,7 +320,7 @@ func refusalMessage(refused *refusal, queueName, host string) string {
 	case queue.CodeQueueDoesNotExist:
 		return fmt.Sprintf("queue %s does not exist at %s: check its name, the account and the region", queueName, host)
 	case queue.CodeAccessDenied:
-		return fmt.Sprintf("%s refused access to queue %s: %s; check the policy of these credentials, and that they "+
+		return fmt.Sprintf("%s denied access to queue %s: %s; check the policy of these credentials, and that they "+
 			"have not expired", host, queueName, message)
 	}
 	return message

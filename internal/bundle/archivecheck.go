@@ -123,7 +123,7 @@ func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
 	}
 
 	if text := names.add(e.path, e.kind); text != "" {
-		return refuse("give each file its own path, also on file systems that ignore case", text)
+		return refuse("use paths that also differ on case-insensitive file systems", text)
 	}
 
 	return e, true
@@ -142,7 +142,7 @@ func harmful(name string, depth int) (text, hint string) {
 	case strings.HasPrefix(name, "/"):
 		return "has an absolute path", relative
 	case len(name) > 1 && name[1] == ':' && unicode.IsLetter(rune(name[0])):
-		return "names a drive", relative
+		return "has a drive letter in its path", relative
 	}
 
 	elements := strings.Split(strings.TrimSuffix(name, "/"), "/")
@@ -182,7 +182,7 @@ func (n *names) add(name string, kind entryKind) string {
 	case taken && before.path != name:
 		return fmt.Sprintf("differs from %q only in case", yamlfile.Short(before.path))
 	case taken && before.named:
-		return "comes twice"
+		return "is in the archive twice"
 	case taken && kind != folderEntry:
 		return "is a folder according to another entry"
 	}
@@ -272,7 +272,7 @@ func (u *unpacking) link(root *os.Root) error {
 		}
 		if _, err := root.Stat(e.path); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return u.errorf("remove the link", "%s is a link to something that does not exist", e.shown())
+				return u.errorf("remove the link", "%s is a link to a missing file", e.shown())
 			}
 			return u.errorf("link only to files of the bundle",
 				"%s is a link that leaves the bundle or leads back to itself", e.shown())

@@ -157,7 +157,7 @@ func TestWebAdvises(t *testing.T) {
 		"no web": {map[string]string{"Procfile": "clock: a\nWeb: b"},
 			`has no process "web", only clock, Web: the process that gets the messages must be called "web"`},
 		"an empty one":    {map[string]string{"Procfile": "# later"}, "has no Procfile with a process"},
-		"the way out too": {map[string]string{}, "give the command after --"},
+		"the way out too": {map[string]string{}, "add the command after --"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -165,7 +165,7 @@ var sections = []struct{ name, why string }{
 	{"Outputs", noStack}, {"Mappings", noStack}, {"Parameters", noStack}, {"Conditions", noStack}, {"Metadata", noStack},
 }
 
-const orApply = "; or give --machine-sections=apply"
+const orApply = "; or add --machine-sections=apply"
 
 const noStack = "nothing is created by CloudFormation"
 

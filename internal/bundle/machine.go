@@ -181,7 +181,7 @@ func (d *document) packages(section yamlfile.Pair) (all []Package) {
 			versions := slices.DeleteFunc(e.list(p), func(version string) bool { return version == "" })
 			e.checkName(p, append(slices.Clone(versions), p.Key)...)
 			if manager.Key == "rpm" && len(versions) == 0 {
-				e.wrong(p, "write NAME: URL", "has no URL or path of a file")
+				e.wrong(p, "write NAME: URL", "needs a URL or a file path")
 			}
 			return Package{Place: e.place(p), Manager: manager.Key, Name: p.Key, Versions: versions}
 		})...)
@@ -263,11 +263,11 @@ func (e *entryReader) file(p yamlfile.Pair) (f MachineFile) {
 	}
 
 	if e.whole() && hasContent == (f.Source != "") {
-		e.wrong(p, "write either content or source", "needs one of content and source")
+		e.wrong(p, "write either content or source", "needs either content or source")
 	}
 	if f.IsLink {
 		if f.Content = strings.TrimSpace(f.Content); e.whole() && f.Content == "" {
-			e.wrong(p, "write the link's target path as content", "is a link to nowhere")
+			e.wrong(p, "write the link's target path as content", "has no link target")
 		}
 	}
 	return f

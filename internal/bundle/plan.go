@@ -142,13 +142,13 @@ func (b *Bundle) Web() (Process, error) {
 func (b *Bundle) noProcess() error {
 	if b.Default != nil {
 		return fmt.Errorf("%s has no Procfile with a process: write one with the line %q, Elastic Beanstalk's "+
-			"default for %s, or give the command after --",
+			"default for %s, or add the command after --",
 			b.Dir, MainProcess+": "+b.Default.Process.Command, b.Default.File)
 	}
 	advice := ""
 	if b.Advice != "" {
 		advice = " (" + b.Advice + ")"
 	}
-	return fmt.Errorf("%s has no Procfile with a process: write one with the line %q, or give the command "+
+	return fmt.Errorf("%s has no Procfile with a process: write one with the line %q, or add the command "+
 		"after --%s", b.Dir, "web: COMMAND", advice)
 }

@@ -93,7 +93,7 @@ func (l *lines) line(number int, line string) {
 		l.refuse(number, name+" is the name of a replica of "+MainProcess, fmt.Sprintf("write %q", MainProcess+
 			strings.TrimPrefix(name, MainProcess+"-")+": "+yamlfile.Short(command)))
 	case l.lineOf[name] != 0:
-		l.refuse(number, fmt.Sprintf("%s is already in line %d", name, l.lineOf[name]),
+		l.refuse(number, fmt.Sprintf("%s is already on line %d", name, l.lineOf[name]),
 			"give each "+l.what+" a name of its own")
 	default:
 		if l.lineOf == nil {

@@ -63,7 +63,7 @@ func TestParseProcfileRefuses(t *testing.T) {
 			"Procfile:1: \"" + strings.Repeat("n", 65) +
 				"\" is not a name for a process\n  a name is 1 to 64 letters, digits, \"_\" and \"-\""},
 		"twice": {"web: x\n\nweb: y",
-			"Procfile:3: web is already in line 1\n  give each process a name of its own"},
+			"Procfile:3: web is already on line 1\n  give each process a name of its own"},
 		"a replica's name": {"web: x\nweb-2: y",
 			"Procfile:2: web-2 is the name of a replica of web\n  write \"web2: y\""},
 		"control character": {"web: x\x1b[2J",

@@ -328,7 +328,7 @@ func (m *missingPrograms) shellScript(file string, line int, arguments []string)
 		return
 	}
 	if first, _, _ := strings.Cut(string(m.begin(arguments[i])), "\n"); strings.HasSuffix(first, "\r") {
-		m.report(file, line, "the lines of "+arguments[i]+" end with CR LF: the shell takes CR as part of each "+
+		m.report(file, line, "the lines of "+arguments[i]+" end with CR LF: the shell treats CR as part of each "+
 			"command",
 			m.toType(unixLines, arguments[i]))
 	}

@@ -116,7 +116,7 @@ func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 		"after a step that rewrites it": {map[string]string{"Buildfile": "b: dos2unix *.sh", "Procfile": "web: ./run.sh",
 			"run.sh": windows}, false, nil},
 		"of a shell": {map[string]string{"Procfile": "web: sh -e run.sh", "run.sh": windows}, false,
-			[]string{"Procfile:1", "the lines of run.sh end with CR LF: the shell takes CR as part of each command", toUnix}},
+			[]string{"Procfile:1", "the lines of run.sh end with CR LF: the shell treats CR as part of each command", toUnix}},
 		"of a shell, but text": {map[string]string{"Procfile": "web: sh -c run.sh", "run.sh": windows}, false, nil},
 		"a process without the permission": {map[string]string{"Procfile": "web: ./run.sh", "run.sh": "#!/bin/sh\n"}, false,
 			[]string{"Procfile:1", plain, chmod}},

@@ -100,7 +100,7 @@ func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) boo
 	good := true
 	for _, p := range n.Pairs {
 		if first, twice := lines[p.Key]; twice {
-			d.refuseKey(p, "merge the two: one of them would be lost", "%q is already in line %d",
+			d.refuseKey(p, "merge the two: one of them would be lost", "%q is already on line %d",
 				yamlfile.Short(p.Key), first)
 			good = false
 		} else {

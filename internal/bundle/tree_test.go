@@ -52,7 +52,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 		"one more": {merges(100, maxMerged/100+1),
 			"f:203:5: the keys << of this file expand to more than 10000 keys"},
 		"merge of itself":  {"a: &a {<<: *a}", "alias used before its definition"},
-		"merge twice":      {"a: &a {x: y}\nb:\n  <<: *a\n  z: w\n  ? <<\n  : *a", "f:5:3: duplicate <<, first in line 3"},
+		"merge twice":      {"a: &a {x: y}\nb:\n  <<: *a\n  z: w\n  ? <<\n  : *a", "f:5:3: duplicate <<, first on line 3"},
 		"merge of a text":  {"a: &a x\nb: {<<: *a}", "f:2:9: << must be followed by an alias of a map"},
 		"merge of a list":  {"a: &a [{}]\nb: {<<: *a}", "f:2:9: << must be followed by an alias of a map"},
 		"merge of nothing": {"a:\n  <<:\n", "f:2:3: << must be followed by aliases"},

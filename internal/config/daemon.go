@@ -16,7 +16,7 @@ func readDaemonFile(l *loader, path string, entries []entry) {
 	for _, e := range entries {
 		if first, twice := d.lines[e.key]; twice && !e.sqsd {
 			l.refuseAt(yamlfile.Place(path, e.line, 0), "", "keep only one of the two lines",
-				"%s is already set in line %d", shown(e.key), first.line)
+				"%s is already set on line %d", shown(e.key), first.line)
 			continue
 		}
 		d.lines[e.key] = e

@@ -85,7 +85,7 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 	if o.Key == queuesKey && len(e.queues()) > 0 {
 		return nil, nil, &Problem{Where: e.file.Path, Option: o.Name,
 			Text: "the queues have their own settings in this file",
-			Hint: "change one as 'http-path of NAME', or edit the file by hand"}
+			Hint: "use 'http-path of NAME', or edit the file by hand"}
 	}
 
 	if e.root != nil {

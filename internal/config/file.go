@@ -242,7 +242,7 @@ func admit(l *loader, from Origin, o *Option, e entry, lines map[string]int) (as
 	a := assignment{option: o, origin: from, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {
 	case first != 0:
-		l.refuseAt(from.Where, o.Name, "keep only one of the two lines", "%s is already set in line %d", e.key, first)
+		l.refuseAt(from.Where, o.Name, "keep only one of the two lines", "%s is already set on line %d", e.key, first)
 		return a, false
 	case e.null && o.Default != unset:
 		l.refuseAt(from.Where, o.Name, "write "+a.line(o.example())+", or delete the line",

@@ -81,7 +81,7 @@ func (o *Option) Guard() string {
 func (o *Option) PerInstance() string {
 	switch {
 	case o.IsSecret(), o.isSecretFile:
-		return "the registry does not keep secrets"
+		return "the registry does not store secrets"
 	case o.Guard() == GuardAccess:
 		return "it controls access to an instance"
 	case strings.HasPrefix(o.Name, "rollout-"), o.Name == "registry-lost-after":

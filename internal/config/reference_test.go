@@ -26,19 +26,12 @@ func Reference() string {
 			func(row func(...string)) {
 				for _, o := range options {
 					if o.Group == g {
-						row(flagCell(&o), defaultCell(&o), o.AllowedText(), strings.TrimSpace(o.Help+" "+o.Detail))
+						row(flagCell(&o), defaultCell(&o), allowedCell(&o), strings.TrimSpace(o.Help+" "+o.Detail))
 					}
 				}
 			})
 	}
 	b.WriteString(referenceServe)
-	var serve []string
-	for _, o := range options {
-		if o.Serve {
-			serve = append(serve, code("--"+o.Name))
-		}
-	}
-	b.WriteString(strings.Join(serve, ", ") + ".\n")
 	b.WriteString(referenceFile)
 	b.WriteString(referenceQueues)
 	writeTable(&b, []string{"key", "allowed", "meaning"}, func(row func(...string)) {
@@ -71,7 +64,6 @@ func Reference() string {
 		row("`http_url`, `http_port`", "`target`; by default `http://localhost` and `80`")
 		row("`debug`", "`verbose`, if true")
 	})
-	b.WriteString(referenceDifferences)
 	return b.String()
 }
 
@@ -119,6 +111,16 @@ func defaultCell(o *Option) string {
 	}
 }
 
+// allowedCell returns the allowed values, except of switches and paths, which the meaning and the default show.
+func allowedCell(o *Option) string {
+	allowed := o.AllowedText()
+	switch strings.TrimSuffix(strings.TrimPrefix(allowed, "a "), ", or off") {
+	case "true or false", "path of a file", "path of a folder":
+		return ""
+	}
+	return allowed
+}
+
 func code(s string) string {
 	if s == "" {
 		return ""
@@ -164,7 +166,8 @@ BreachDuration is minutes. See [scaling.md](scaling.md).
 const referenceServe = `
 ## tendril serve
 
-It serves only the embedded queues, with these options: `
+It serves only the embedded queues. ` + "`tendril serve --help`" + ` lists its options.
+`
 
 const referenceFile = `
 ## The settings file
@@ -215,17 +218,4 @@ const referenceDaemon = `
 A file given by ` + "`--config`" + ` is read as one of aws-sqsd if its folder is called ` + "`aws-sqsd.d`" + ` or
 if it has a key of the table below. Unknown keys cause a warning. Keys of tendril.yaml work too.
 
-`
-
-const referenceDifferences = `
-## Where the sources disagree
-
-| option | the sources | here |
-|---|---|---|
-| ` + "`inactivity_timeout`" + ` | default 180 or 299; up to 36000, on older platforms 1800 | default 180; up to 36000, with a warning above 1800 |
-| ` + "`http_connections`" + ` | up to 100; Workerless has no bound | up to 1000, with a warning above 100 for an app |
-| ` + "`error_visibility_timeout`" + ` | default unset or 2 | unset |
-| ` + "`max_retries`" + ` | up to 100, on older platforms 1000 | up to 1000, with a warning above 100 |
-| ` + "`shutdown_timeout`" + ` | aws-sqsd's ` + "`drain_timeout`" + ` is 600 | 30, because platforms send KILL soon after TERM; raise both together |
-| ` + "`port`" + `, ` + "`target`" + ` | aws-sqsd posts to port 80, where a proxy listens | the app's own port, 5000 |
 `

@@ -277,7 +277,7 @@ func tableName(text string) (string, error) {
 }
 
 func accountID(text string) (string, error) {
-	return valid(text, fault{len(text) != 12 || strings.Trim(text, "0123456789") != "", "is not an account id"})
+	return valid(text, fault{len(text) != 12 || strings.Trim(text, "0123456789") != "", "is not an account ID"})
 }
 
 func healthcheck(text string) (string, error) {

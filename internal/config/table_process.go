@@ -89,7 +89,7 @@ func ownAppOptions(s *Settings) []Option {
 		value:  integer(&s.AppLogRate, 1, 1_000_000),
 	}, {
 		Name: "pid-file", Example: "/run/tendril/app.pid", DefaultNote: "none",
-		Help:  "File with the process id of the app's main process while it runs.",
+		Help:  "File with the process ID of the app's main process while it runs.",
 		value: checked(&s.PIDFile, "a path of a file", filePath),
 	}}
 }

@@ -225,7 +225,7 @@ func TestActsAreRecorded(t *testing.T) {
 			"owner POST /api/v1/drain: 200 ",
 			" POST /api/v1/drain: 401 this needs the console's token",
 			"owner POST /api/v1/drain: 403 requests from pages of other sites are rejected",
-			"owner POST /api/v1/deploy: 409 this environment runs no app whose version could change",
+			"owner POST /api/v1/deploy: 409 no app runs here, so its version cannot change",
 			"session 1 GET /login: 200 ",
 			"session 1 POST /api/v1/drain: 403 session 1 has the scope read; this needs act",
 		}

@@ -176,8 +176,8 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	}
 
 	if err != nil {
-		return api.Delivery{}, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is remembered",
-			"ask again with ?wait=20s; the message may still be waiting")
+		return api.Delivery{}, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is stored",
+			"retry with ?wait=20s; the message may still be waiting")
 	}
 
 	return d, nil

@@ -21,7 +21,7 @@ func asRefusal(err error) *api.Error {
 			Hint: hints[refused.Code], Code: refused.Code}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return api.NewError(http.StatusServiceUnavailable, "the request was canceled before it was answered", "")
+		return api.NewError(http.StatusServiceUnavailable, "the request was cancelled before it was answered", "")
 	}
 	return api.NewError(http.StatusInternalServerError, err.Error(), "")
 }

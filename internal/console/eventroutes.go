@@ -114,7 +114,7 @@ func rangeOf(c *call) (in eventlog.Range, err error) {
 	for name, id := range map[string]*int64{"after": &in.After, "before": &in.Before} {
 		if text := values.Get(name); text != "" {
 			if *id, err = strconv.ParseInt(text, 10, 64); err != nil || *id < 0 {
-				return in, api.NewError(http.StatusBadRequest, name+" "+strconv.Quote(text)+" is not an id", "use an id from an earlier answer")
+				return in, api.NewError(http.StatusBadRequest, name+" "+strconv.Quote(text)+" is not an ID", "use an ID from an earlier answer")
 			}
 		}
 	}

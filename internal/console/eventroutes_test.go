@@ -90,8 +90,8 @@ func TestBadFiltersAreRefused(t *testing.T) {
 	s := New(&Options{Token: testToken, History: newHistory(t)})
 	owner := func(path string) *http.Request { return with(get(path), "Authorization", "Bearer "+testToken) }
 	for path, want := range map[string]string{
-		"/api/v1/events?kind=start,lunch": "unknown event kind", "/api/v1/events?after=x": "not an id",
-		"/api/v1/events?before=-1": "not an id", "/api/v1/events?since=yesterday": "not a time",
+		"/api/v1/events?kind=start,lunch": "unknown event kind", "/api/v1/events?after=x": "not an ID",
+		"/api/v1/events?before=-1": "not an ID", "/api/v1/events?since=yesterday": "not a time",
 		"/api/v1/events?limit=1001": "out of range", "/api/v1/logs?level=loud": "unknown level",
 		"/api/v1/logs?match=" + strings.Repeat("x", maxMatch+1): "longer",
 	} {

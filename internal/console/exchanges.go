@@ -87,7 +87,7 @@ func (e *environmentRoutes) getExchange(c *call) (api.Exchange, error) {
 	id := c.id
 	x, found := e.opts.Deliveries.Exchange(id)
 	if !found {
-		return api.Exchange{}, api.NewError(http.StatusNotFound, "no exchange of message "+strconv.Quote(id)+" is remembered",
+		return api.Exchange{}, api.NewError(http.StatusNotFound, "no exchange of message "+strconv.Quote(id)+" is stored",
 			"exchanges are only recorded after POST /api/v1/exchanges; post the message with 'tendril replay'")
 	}
 	return x, nil

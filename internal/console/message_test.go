@@ -36,7 +36,7 @@ func TestAttributesRead(t *testing.T) {
 		{"both", `{"n":{"type":"Binary","base64":"AP8=","value":"x"}}`, nil, "needs a value"},
 		{"text as bytes", `{"n":{"type":"Binary","value":"x"}}`, nil, "base64 when its type is Binary"},
 		{"bad base64", `{"n":{"type":"Binary","base64":"?"}}`, nil, "does not decode"},
-		{"a number for a type", `{"n":{"type":3}}`, nil, "is not understood"},
+		{"a number for a type", `{"n":{"type":3}}`, nil, "is invalid"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -287,7 +287,7 @@ func mayAsk(c *call, sel *api.Selection) error {
 		return nil
 	}
 	return api.NewError(http.StatusForbidden, "selecting messages by body or attribute needs the scope "+api.ScopeRead,
-		"name them by id, or use a token with the scopes read and act")
+		"name them by ID, or use a token with the scopes read and act")
 }
 
 func (q *queueRoutes) deleteOne(c *call) (api.Count, error) {

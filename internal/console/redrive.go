@@ -19,7 +19,7 @@ func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, e
 		n, err := q.matching(c, &body.Filter)
 		if err == nil && n > body.Most {
 			err = api.NewError(http.StatusConflict, strconv.FormatInt(n, 10)+" messages match, more than the "+
-				strconv.FormatInt(body.Most, 10)+" that were expected: none was moved", "review them again, and repeat the action")
+				strconv.FormatInt(body.Most, 10)+" expected: none were moved", "review them again, and repeat the action")
 		}
 		if err != nil {
 			return api.MoveTask{}, err

@@ -152,8 +152,8 @@ func checkReason(r *api.Reason) error {
 
 func checkIDs(ids []string) error {
 	if len(ids) == 0 || len(ids) > maxIDs {
-		return api.NewError(http.StatusBadRequest, "ids holds "+strconv.Itoa(len(ids))+" message ids",
-			"name 1 to "+strconv.Itoa(maxIDs)+" of them")
+		return api.NewError(http.StatusBadRequest, "ids holds "+strconv.Itoa(len(ids))+" message IDs",
+			"send 1 to "+strconv.Itoa(maxIDs))
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func checkDeletion(d *api.Deletion) error {
 	case d.Filter == nil:
 		return checkIDs(d.IDs)
 	case len(d.IDs) > 0:
-		return api.NewError(http.StatusBadRequest, "messages are selected both by ids and by a filter", "use only one of them")
+		return api.NewError(http.StatusBadRequest, "messages are selected by both IDs and a filter", "use only one of them")
 	}
 	return checkSelection(d.Filter)
 }

@@ -181,8 +181,8 @@ func secure(h http.Header) {
 // The host is checked first, because after DNS rebinding the cross-origin check passes.
 func (s *Server) admit(r *http.Request) *api.Error {
 	if !allowedHost(r.Host, s.opts.Access.Hosts) && !isOwnAddress(r) {
-		return api.NewError(http.StatusForbidden, "this listener does not answer for the host that the request names",
-			"address it as 127.0.0.1, [::1] or localhost, or start tendril with --console-hosts NAME")
+		return api.NewError(http.StatusForbidden, "this listener does not serve the host named in the request",
+			"use 127.0.0.1, [::1] or localhost, or start tendril with --console-hosts NAME")
 	}
 	if err := s.crossOrigin.Check(r); err != nil || isForeign(r) {
 		return api.NewError(http.StatusForbidden, "requests from pages of other sites are rejected",

@@ -233,7 +233,7 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 			with(httptest.NewRequest(http.MethodDelete, "/api/v1/queues/jobs/messages/m1", nil), "Authorization",
 				"Bearer "+testToken),
 		},
-		"runs no app":           {post("/api/v1/deploy", "{}")},
+		"no app runs here":      {post("/api/v1/deploy", "{}")},
 		"has no health monitor": {get("/api/v1/health")},
 		"does not scale":        {get("/api/v1/scale")},
 		"no periodic tasks": {

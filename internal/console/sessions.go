@@ -140,7 +140,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 
 	if s.isExposed(r) {
-		http.Error(w, "this link was followed unencrypted, and not by a trusted proxy; use HTTPS", http.StatusForbidden)
+		http.Error(w, "this link was opened over plain HTTP, and not through a trusted proxy; use HTTPS", http.StatusForbidden)
 		return
 	}
 

@@ -61,8 +61,8 @@ func newStream(c *call, newest int64, changed func() <-chan struct{}, read func(
 
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 0 {
-		return nil, api.NewError(http.StatusBadRequest, "Last-Event-ID "+strconv.Quote(text)+" is not an id",
-			"use an id of the stream before, or none")
+		return nil, api.NewError(http.StatusBadRequest, "Last-Event-ID "+strconv.Quote(text)+" is not an ID",
+			"use an ID from the previous stream, or omit it")
 	}
 	s.after = id
 	return s, nil
@@ -75,7 +75,7 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 	if c.open.Add(1) > maxStreams {
 		w.Header().Set("Retry-After", "10")
 		writeJSON(w, http.StatusServiceUnavailable, api.NewError(http.StatusServiceUnavailable,
-			strconv.Itoa(maxStreams)+" streams are open already", "close one, or ask without Accept: text/event-stream"))
+			strconv.Itoa(maxStreams)+" streams are open already", "close one, or omit Accept: text/event-stream"))
 		return
 	}
 

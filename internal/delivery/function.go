@@ -91,7 +91,7 @@ func LogFunction(log *slog.Logger, stopping func() bool) runtimeapi.Events {
 			process(t.Instance).Warn("function timed out and was killed", "timeout", t.Limit.String())
 		},
 		Refused: func(r runtimeapi.Refused) {
-			process(r.Instance).Warn("request for messages refused: not from a process of the function",
+			process(r.Instance).Warn("request for messages rejected: not from a process of the function",
 				"client", r.Client, "refused", r.Total)
 		},
 		Exited: func(x runtimeapi.Exited) {

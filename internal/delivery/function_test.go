@@ -74,7 +74,7 @@ func TestFunctionEventsAreLogged(t *testing.T) {
 		}, `level=WARN msg="function timed out and was killed" component=function.1 timeout=3s`},
 		{"a program of others", false, func(e runtimeapi.Events) {
 			e.Refused(runtimeapi.Refused{Instance: 1, Client: "curl (pid 123) of user 1000", Total: 4})
-		}, `level=WARN msg="request for messages refused: not from a process of the function" component=function.1 ` +
+		}, `level=WARN msg="request for messages rejected: not from a process of the function" component=function.1 ` +
 			`client="curl (pid 123) of user 1000" refused=4`},
 		{"ended by itself", false, func(e runtimeapi.Events) {
 			e.Exited(runtimeapi.Exited{Instance: 3, PID: 9, Exit: supervisor.Exit{Code: 1}})

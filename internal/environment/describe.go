@@ -163,7 +163,7 @@ func (o *Options) describedFiles(b *bundle.Bundle) (all []api.Place) {
 	}
 	add("periodic tasks", cron)
 	add("app logs", s.AppLogDir)
-	add("pid file", s.PIDFile)
+	add("PID file", s.PIDFile)
 	add("certificate", s.ConsoleTLSCert)
 	add("certificate key", s.ConsoleTLSKey)
 	return all

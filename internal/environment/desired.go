@@ -67,7 +67,7 @@ func (d *desired) adopt(ctx context.Context) error {
 		path := filepath.Join(set.DataDir, desiredFile)
 		text, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("reading the kept desired state: %w", err)
+			return fmt.Errorf("reading the saved desired state: %w", err)
 		}
 		kept = string(text)
 		keep = func(text string) error { return datadir.Replace(path, []byte(text), 0o600) }
@@ -76,7 +76,7 @@ func (d *desired) adopt(ctx context.Context) error {
 	log := d.log()
 	state, err := instances.NewDesired(d.cron.election.Name(), instances.FleetKey(set.FleetKey), kept, keep)
 	if err != nil {
-		log.Error("kept desired state not applied", "err", err, "file", desiredFile)
+		log.Error("saved desired state not applied", "err", err, "file", desiredFile)
 	}
 	d.state, d.follower.State = state, state
 
@@ -179,7 +179,7 @@ func (d *desired) changeAll(ctx context.Context, follows func(*instances.Instanc
 	alter func(*instances.Desired) error) (revision int64, err error) {
 	leases, _, err := d.cron.election.Leases(ctx)
 	if err == nil && leases == nil {
-		err = errors.New("its server does not answer")
+		err = errors.New("the queue server does not answer")
 	}
 	if err == nil {
 		err = d.allFollow(ctx, follows)

@@ -81,7 +81,7 @@ func (h *history) open(context.Context) error {
 	log := eventlog.Open(s.DataDir, writes(eventlog.CurrentFile))
 	fields := map[string]string{"version": h.opts.Version, "environment": s.Name}
 	if last, found := log.Newest(); found && last.Text != stopText {
-		fields["previous_run"] = "ended without a stop"
+		fields["previous_run"] = "did not stop cleanly"
 	}
 	if !h.opts.Again {
 		log.Happened(event.Event{Kind: event.Start, Text: "environment started", Fields: fields})

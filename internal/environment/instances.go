@@ -181,7 +181,7 @@ func sharedNotes(group string, sole bool, leader *api.Leader) []string {
 	case !leader.Leading && leader.Holder == "":
 		notes = append(notes, "No instance is the leader right now.")
 	case group != "" && !leader.Leading:
-		notes = append(notes, "The lease names the leader by host, the group by instance id: it may be listed twice.")
+		notes = append(notes, "The lease names the leader by host, the group by instance ID: it may be listed twice.")
 	}
 	return notes
 }

@@ -18,7 +18,7 @@ var (
 	// ErrLate means that the drain exceeded the shutdown timeout. Messages in flight return to the queue.
 	ErrLate = errors.New("the stop took longer than the shutdown timeout")
 	// ErrCutShort means that an immediate shutdown was requested. Messages in flight return to the queue.
-	ErrCutShort = errors.New("the stop was cut short on request")
+	ErrCutShort = errors.New("the stop was interrupted on request")
 	// ErrQueue means that the queue does not exist, is inaccessible or does not respond.
 	ErrQueue = errors.New("cannot use the queue")
 	// ErrSettings means that a setting or an environment variable is invalid.

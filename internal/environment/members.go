@@ -130,7 +130,7 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 			return
 		}
 
-		why := "its server does not answer"
+		why := "the queue server does not answer"
 		if err != nil {
 			why = err.Error()
 		}
@@ -194,7 +194,7 @@ func (m *members) leaderRecord(joined *membership) (r instances.Record, err erro
 	}
 	r, err = joined.others.Announced(context.Background(), m.cron.election.Announcement())
 	if err == nil && r.Environment == nil {
-		err = errors.New("it does not have the health of the environment yet")
+		err = errors.New("it has not reported the environment's health yet")
 	}
 	return r, err
 }

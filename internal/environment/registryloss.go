@@ -107,7 +107,7 @@ func (d *desired) reread(ctx context.Context) error {
 	}
 	leases, _, err := d.cron.election.Leases(ctx)
 	if err != nil || leases == nil {
-		return errors.Join(err, errors.New("its server does not answer"))
+		return errors.Join(err, errors.New("the queue server does not answer"))
 	}
 	_, err = d.state.Refresh(ctx, leases)
 	d.apply()

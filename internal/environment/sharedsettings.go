@@ -23,7 +23,7 @@ type NewSettings struct {
 
 // Error implements error.
 func (n *NewSettings) Error() string {
-	return "starting again with the settings for all instances: " + n.Registry.Path
+	return "restarting with the settings for all instances: " + n.Registry.Path
 }
 
 // registryFile returns nil if no settings were ever set for all instances.

@@ -164,7 +164,7 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	case s.target == config.ScaleProcesses && s.programs.app != nil:
 		opts.Policy.MinSize, opts.Policy.MaxSize = set.ProcessesMin, maxReplicas(set)
 		if opts.Policy.MaxSize < set.ProcessesMax {
-			log.Warn("more processes than allowed deliveries, some are unused", "processes_max", set.ProcessesMax,
+			log.Warn("more processes than http-connections, some stay idle", "processes_max", set.ProcessesMax,
 				"http_connections", set.HTTPConnections, "used", opts.Policy.MaxSize)
 		}
 		opts.Events = autoscale.LogEvents(log, "replicas of the app")

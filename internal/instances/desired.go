@@ -157,12 +157,12 @@ func (p SettingsProgress) Next(s *Settings) SettingsStep {
 // The errors of a stored state or record that an instance refuses.
 var (
 	// ErrForged means that no fleet key of this instance made the signature.
-	ErrForged = errors.New("its signature is not made with this instance's fleet key: give all instances the same key")
+	ErrForged = errors.New("it was not signed with this instance's fleet key: give all instances the same key")
 	// ErrReplayed means that this instance has already applied a later revision, or read a later version.
 	ErrReplayed = errors.New("it is older than the one this instance has seen")
 	// ErrDiverged means that two states have the same revision, for example after the registry was lost.
 	ErrDiverged = errors.New("it differs from the one with the same revision that this instance has applied: the next change " +
-		"of the pauses, the settings or the app replaces it")
+		"of pauses, settings or the app replaces it")
 	// ErrUnsigned means that a record has no signature, although this instance has a fleet key.
 	ErrUnsigned = errors.New("it is not signed: give all instances this version and the same fleet key")
 )
@@ -254,7 +254,7 @@ func NewDesired(environment string, key FleetKey, kept string, keep func(text st
 	}
 	latest, err := key.open(kept, environment)
 	if err != nil {
-		return d, fmt.Errorf("opening the kept desired state: %w", err)
+		return d, fmt.Errorf("opening the saved desired state: %w", err)
 	}
 	d.latest, d.text = latest, kept
 	return d, nil
@@ -294,7 +294,7 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 	if stored.Version != "" {
 		var err error
 		if next, err = d.key.open(stored.Data, d.environment); err != nil {
-			return fmt.Errorf("the registry's desired state is refused: %w", err)
+			return fmt.Errorf("the registry's desired state is rejected: %w", err)
 		}
 	}
 
@@ -311,7 +311,7 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 	}
 	if d.keep != nil {
 		if err := d.keep(stored.Data); err != nil {
-			return fmt.Errorf("keeping the desired state: %w", err)
+			return fmt.Errorf("saving the desired state: %w", err)
 		}
 	}
 	d.latest, d.text = next, stored.Data

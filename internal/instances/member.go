@@ -150,16 +150,16 @@ func (m *Member) join(ctx context.Context) error {
 		return r
 	})
 	if err != nil {
-		return fmt.Errorf("joining the instances: %w", err)
+		return fmt.Errorf("registering this instance: %w", err)
 	}
 	if !done {
-		return fmt.Errorf("joining the instances: %w", errContended)
+		return fmt.Errorf("registering this instance: %w", errContended)
 	}
 
 	// The slot may contain the record of an earlier instance.
 	left, err := m.store.Read(ctx, m.slotName(slot))
 	if err != nil {
-		return fmt.Errorf("joining the instances: %w", err)
+		return fmt.Errorf("registering this instance: %w", err)
 	}
 	m.slot, m.version, m.written = slot, left.Version, time.Time{}
 	m.status = Record{}

@@ -80,7 +80,7 @@ type observation struct {
 	refused error
 }
 
-var errUnread = errors.New("they have not been read yet")
+var errUnread = errors.New("not read yet")
 
 // NewWatcher returns a watcher that has read nothing yet.
 func NewWatcher(opts Options) *Watcher {
@@ -329,7 +329,7 @@ func (w *Watcher) forget(ctx context.Context) error {
 			stopped.Version, stopped.Released = rand.Text(), true
 			won, _, err := w.store.Swap(ctx, w.slotName(slot), stored, stopped)
 			if err != nil {
-				return fmt.Errorf("forgetting a lost instance: %w", err)
+				return fmt.Errorf("removing an unreachable instance: %w", err)
 			}
 			if !won {
 				continue // the instance has reported since

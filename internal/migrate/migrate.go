@@ -122,11 +122,11 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	source, err := r.from.Count(ctx)
 	if err != nil {
-		return fmt.Errorf("counting the source: %w", err)
+		return fmt.Errorf("counting the messages at the source: %w", err)
 	}
 	destination, err := r.to.Count(ctx)
 	if err != nil {
-		return fmt.Errorf("counting the destination: %w", err)
+		return fmt.Errorf("counting the messages at the destination: %w", err)
 	}
 	return r.journal.Begin(source.Total(), destination.Total())
 }
@@ -159,7 +159,7 @@ func (r *run) loop(ctx context.Context) error {
 
 		left, err := r.from.Count(ctx)
 		if err != nil {
-			return fmt.Errorf("counting the source: %w", err)
+			return fmt.Errorf("counting the messages at the source: %w", err)
 		}
 		// An approximate count needs confirmation.
 		empty++

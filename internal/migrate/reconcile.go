@@ -64,10 +64,10 @@ func (r *Result) Lines() (lines []string) {
 	if !r.FIFO {
 		line(r.Resent, "sent again after an interruption: there may be two of them")
 	}
-	line(r.DelaysCut, "due later, and visible after the longest delay of the destination")
+	line(r.DelaysCut, "due later: they become visible after the destination's longest delay")
 	line(r.Reasons[DueLater], "left: due later than the destination can delay them; run this again when they are due, or "+
 		"add --cut-delays")
-	line(r.Reasons[Refused], "left: refused by the destination")
+	line(r.Reasons[Refused], "left: rejected by the destination")
 	line(r.Reasons[Behind], "left: behind a rejected message of the same group")
 	return append(append(lines, r.Refusals...), r.Problems...)
 }
@@ -87,11 +87,11 @@ func (r *run) finish(ctx context.Context, settle bool) error {
 	for began := time.Now(); ; {
 		source, err := r.from.Count(ctx)
 		if err != nil {
-			return fmt.Errorf("counting the source: %w", err)
+			return fmt.Errorf("counting the messages at the source: %w", err)
 		}
 		destination, err := r.to.Count(ctx)
 		if err != nil {
-			return fmt.Errorf("counting the destination: %w", err)
+			return fmt.Errorf("counting the messages at the destination: %w", err)
 		}
 
 		r.result.SourceCount = r.journal.SourceBefore()

@@ -195,10 +195,10 @@ func TestLinesOfAResult(t *testing.T) {
 	want := []string{
 		"1 message arrived at the source meanwhile",
 		"2 messages sent again after an interruption: there may be two of them",
-		"3 messages due later, and visible after the longest delay of the destination",
+		"3 messages due later: they become visible after the destination's longest delay",
 		"4 messages left: due later than the destination can delay them; run this again when they are due, or add " +
 			"--cut-delays",
-		"5 messages left: refused by the destination",
+		"5 messages left: rejected by the destination",
 		"6 messages left: behind a rejected message of the same group",
 		"id0: too large", "id1: too large", "id2: too large", "id3: too large", "id4: too large",
 		"1 message still at the source",

@@ -211,7 +211,7 @@ func (r *run) decide(ctx context.Context) (there bool, err error) {
 
 	count, err := r.to.Count(ctx)
 	if err != nil {
-		return false, fmt.Errorf("counting the destination: %w", err)
+		return false, fmt.Errorf("counting the messages at the destination: %w", err)
 	}
 
 	more := count.Total() - r.journal.DestinationBefore() - r.journal.Sent()

@@ -154,11 +154,11 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 	case err != nil || at.Port() == 0 || ip.IsUnspecified() || ip.IsMulticast():
 		return fmt.Sprintf("the address of its console is invalid: %q", i.Console)
 	case ip.IsLoopback() && !sameHost:
-		return "its console listens on loopback only: give it another --console address and a certificate"
+		return "its console listens on loopback only: set --console to another address, with a certificate"
 	case ip.IsLinkLocalUnicast() && !sameHost:
-		return "its console has a link-local address: give it another --console address"
+		return "its console has a link-local address: set --console to another address"
 	case i.Certificate == "" && !ip.IsLoopback():
-		return "its console does not use TLS: give it --console-tls-cert and --console-tls-key"
+		return "its console does not use TLS: set --console-tls-cert and --console-tls-key"
 	}
 	return ""
 }

@@ -17,7 +17,7 @@ const (
 func checkName(what, name string) error {
 	if name == "" || len(name) > maxName || !validText(name) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"The name %q of a %s is not allowed: give 1 to %d bytes of text without control characters.",
+			"The name %q of a %s is not allowed: use 1 to %d bytes of text without control characters.",
 			clip(name), what, maxName)
 	}
 	return nil
@@ -27,7 +27,7 @@ func checkName(what, name string) error {
 func checkText(what, text string) error {
 	if len(text) > maxText || !validText(text) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"The %s is not allowed: give at most %d bytes of text without control characters.", what, maxText)
+			"The %s is not allowed: use at most %d bytes of text without control characters.", what, maxText)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (r *Run) check(scope Scope) error {
 	}
 	if r.ScheduledAt.IsZero() {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Run %s has no time; give the time that it was scheduled for.", r.ID)
+			"Run %s has no time; use its scheduled time.", r.ID)
 	}
 	if r.Manual {
 		return nil

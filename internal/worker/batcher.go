@@ -133,6 +133,6 @@ func entryErr(errs []error, i int) error {
 }
 
 var (
-	errNoResult       = errors.New("the queue gave no result for this entry")
+	errNoResult       = errors.New("the queue returned no result for this entry")
 	errVisibilityOver = errors.New("the visibility timeout expired before the delete was confirmed")
 )

@@ -125,7 +125,7 @@ func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	results = w.batches.DeliverBatch(w.core.workCtx, msgs)
 	results = results[:min(len(results), len(msgs))]
 	for len(results) < len(msgs) {
-		results = append(results, queue.Result{Reason: "the delivery gave no result for this message"})
+		results = append(results, queue.Result{Reason: "the delivery returned no result for this message"})
 	}
 	return results
 }

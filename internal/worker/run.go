@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var errUsed = errors.New("worker: Run was called before; a worker runs once, make another with New")
+var errUsed = errors.New("worker: Run was already called; create another worker with New")
 
 // Unfinished messages become visible again after their visibility timeouts.
 type stopError struct {

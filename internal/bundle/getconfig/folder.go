@@ -48,7 +48,7 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	}
 
 	if err != nil {
-		return fmt.Errorf("creating the folder for get-config's answers: %w", err)
+		return fmt.Errorf("creating the folder for get-config's values: %w", err)
 	}
 
 	bin := f.bin()
@@ -80,7 +80,7 @@ func (f *Folder) Publish(number int, facts *Facts) error {
 
 	dir := f.version(number)
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("writing get-config's answers: %w", err)
+		return fmt.Errorf("writing get-config's values: %w", err)
 	}
 
 	err = datadir.Replace(filepath.Join(dir, ownerFile), text, 0o600)
@@ -88,7 +88,7 @@ func (f *Folder) Publish(number int, facts *Facts) error {
 		err = f.publishForApp(dir, text)
 	}
 	if err != nil {
-		return fmt.Errorf("writing get-config's answers: %w", err)
+		return fmt.Errorf("writing get-config's values: %w", err)
 	}
 
 	return nil

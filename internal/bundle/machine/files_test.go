@@ -205,11 +205,11 @@ func TestArchivesAreUnpackedBelowTheirFolder(t *testing.T) {
 		}
 	}
 	for want, archive := range map[string][]byte{
-		"leads out of the folder": tarOf(t, member{name: "../x", text: "x", mode: 0o644}),
-		`"l" leads out`:           tarOf(t, member{name: "l", to: "../x"}),
-		`"m" leads out`:           zipOf(t, member{name: "m", to: "/etc"}),
-		"neither a tar archive":   []byte(strings.Repeat("no archive ", 100)),
-		"not an archive":          []byte("x"),
+		"points outside the folder": tarOf(t, member{name: "../x", text: "x", mode: 0o644}),
+		`"l" points outside`:        tarOf(t, member{name: "l", to: "../x"}),
+		`"m" points outside`:        zipOf(t, member{name: "m", to: "/etc"}),
+		"neither a tar archive":     []byte(strings.Repeat("no archive ", 100)),
+		"not an archive":            []byte("x"),
 	} {
 		dir := t.TempDir()
 		from := filepath.Join(dir, "archive")

@@ -264,7 +264,7 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 	case name == ".":
 		return nil
 	case !filepath.IsLocal(name):
-		return fmt.Errorf("the entry %q leads out of the folder", name)
+		return fmt.Errorf("the entry %q points outside the folder", name)
 	case mode.IsDir():
 		return u.root.MkdirAll(name, newFolder)
 	}
@@ -287,7 +287,7 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 // link creates a link. It rejects links that lead outside the folder.
 func (u *unpacking) link(name, to string) error {
 	if filepath.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to)) {
-		return fmt.Errorf("the link %q leads out of the folder", name)
+		return fmt.Errorf("the link %q points outside the folder", name)
 	}
 	if current, err := u.root.Readlink(name); err == nil && current == to {
 		return nil

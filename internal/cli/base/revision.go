@@ -37,7 +37,7 @@ func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int
 			return nil
 		}
 		if time.Now().After(deadline) && all.Unread != "" {
-			return Conflictf("applied by this instance; the others are not known: %s", Plain(all.Unread)).
+			return Conflictf("applied by this instance; the state of the others is unknown: %s", Plain(all.Unread)).
 				Hint("they follow once the registry answers; 'tendril instances' shows when")
 		}
 		if time.Now().After(deadline) {

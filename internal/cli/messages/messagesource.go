@@ -265,7 +265,7 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 		return "", 0, base.Usagef("message %s does not record its source queue", messages[0].ID).
 			Hint("name the destination with --to QUEUE")
 	case !trusted:
-		return "", 0, base.Failedf("message %s came from %s, which has no such dead-letter queue",
+		return "", 0, base.Failedf("message %s came from %s, which does not use this dead-letter queue",
 			messages[0].ID, first).Hint("name the destination with --to QUEUE")
 	}
 

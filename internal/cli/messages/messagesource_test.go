@@ -372,7 +372,7 @@ func TestReasonsDecideWhereDeadLettersGo(t *testing.T) {
 	}{
 		{name: "a queue that sends here", source: "jobs", sources: []string{"mails", "jobs"}, want: "jobs"},
 		{name: "a queue that does not", source: "payments", sources: []string{"mails", "jobs"},
-			want: "came from payments, which has no such dead-letter queue", fails: true},
+			want: "came from payments, which does not use this dead-letter queue", fails: true},
 		{name: "a queue that does not, but --to is given", source: "payments", to: "jobs", want: "jobs"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

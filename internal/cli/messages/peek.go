@@ -171,21 +171,21 @@ func failureRows(f *queue.Failure) (t base.Table) {
 	t.Add("failed at", base.Moment(f.FailedAt))
 	t.Add("failed on instance", f.Instance)
 	t.Add("attempts", fmt.Sprintf("%d, of %s", f.Attempts, base.Plural(f.Receives, "receive")))
-	t.Add("was message", f.MessageID)
-	t.Add("was sent", base.Moment(f.SentAt))
-	t.Add("was in queue", f.Source)
+	t.Add("original message", f.MessageID)
+	t.Add("originally sent", base.Moment(f.SentAt))
+	t.Add("source queue", f.Source)
 	return t
 }
 
 func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
-	t := base.Table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", base.Moment(m.SentAt)}}
+	t := base.Table{{"ID", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", base.Moment(m.SentAt)}}
 	t.Add("receives", fmt.Sprint(m.ReceiveCount))
 	t.Add("first received", base.Moment(m.FirstReceivedAt))
 	t.Add("visible from", base.Moment(m.VisibleAt))
 	t.Add("dead since", base.Moment(m.DeadAt))
 	t.Add("dead-lettered from", m.DeadLetterSource)
 	t.Add("group", m.GroupID)
-	t.Add("deduplication id", m.DedupID)
+	t.Add("deduplication ID", m.DedupID)
 	t.Add("sender", m.SenderID)
 	t.Add("trace", m.TraceHeader)
 	attributes, failure := queue.CutReason(m.Attributes)

@@ -26,10 +26,10 @@ func newDeadRedrive(c *base.CLI) *cobra.Command {
 		Use:   "redrive {ID... | --all | --match TEXT | --limit N | FILTER}",
 		Short: "Move dead letters back to their source queues",
 		Long: `Moves dead letters back to their source queues, or to --to. On the embedded queue a message
-keeps its id and its receive count restarts; --all and the filters skip messages in flight, and
+keeps its ID and its receive count restarts; --all and the filters skip messages in flight, and
 interrupting the command cancels the move. On Amazon SQS --all is a message move task of SQS,
 cancelled in the same way. Other selections, and --to, send a copy with the same body, attributes
-and group under a new id, and delete the dead letter once the copy is accepted. Dead letters with
+and group under a new ID, and delete the dead letter once the copy is accepted. Dead letters with
 a recorded reason (--dead-letter-reasons) are also copied, because SQS does not know their source
 queue. A copy has no reason.`,
 		Example: `  tendril dead redrive 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
@@ -220,7 +220,7 @@ func newDeadDelete(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete {ID... | --all | --match TEXT | --limit N | FILTER}",
 		Short: "Delete dead letters permanently",
-		Long: `Deletes dead letters. Unless they are given by id, it asks you to type the number of messages
+		Long: `Deletes dead letters. Unless they are given by ID, it asks you to type the number of messages
 (on Amazon SQS the name of the queue). --yes skips the question.`,
 		Example: `  tendril dead delete 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead export --file dead.ndjson && tendril dead delete --all --yes`,
@@ -254,7 +254,7 @@ func newDeadExport(c *base.CLI) *cobra.Command {
 		Short: "Export dead letters as JSON lines",
 		Long: `Writes each dead letter as one line of JSON, with its body, attributes, metadata and recorded
 attempts. The dead letters stay in their queue. 'tendril send --ndjson' sends such lines again,
-without the attempts. Without ids, --match, --reason or --limit, all are exported.`,
+without the attempts. Without IDs, --match, --reason or --limit, all are exported.`,
 		Example: `  tendril dead export --file dead.ndjson
   tendril dead export --match tenant-7 | jq -r .body`,
 	}

@@ -35,7 +35,7 @@ func NewReplay(c *base.CLI) *cobra.Command {
 prints the request and the answer. Queues do not change. The exit status is 1 unless the answer
 is a success.
 
-MESSAGE is the id of a message in a queue or dead-letter queue of the running environment.
+MESSAGE is the ID of a message in a queue or dead-letter queue of the running environment.
 FILE holds messages as printed by 'tendril dead export' and 'tendril receive -o json', one per
 line; - is standard input. They go to the app of their queue, or to the URL of --to. Without a
 running environment, the settings of the working folder apply. Header values that may be secrets
@@ -295,7 +295,7 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		shown, _, hidden := strings.Cut(o.Value, "?(hidden)")
 		if hidden && p.to == "" {
 			p.c.PrintWarnings(yamlfile.Problem{Text: "the query of " + option + " is hidden, and omitted here",
-				Hint: "give the full URL with --to"})
+				Hint: "add the full URL with --to"})
 		}
 		given[option] = shown
 	}
@@ -343,7 +343,7 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 	u, err := url.Parse(to)
 	if to == "" || err != nil || !slices.Contains([]string{"http", "https", "unix", "http+unix"}, u.Scheme) {
 		return "", base.Usagef("the messages of %s are not posted to a URL", cmp.Or(name, "this environment")).
-			Hint("give a URL with --to")
+			Hint("add the URL with --to")
 	}
 
 	first := p.client.Instance.AppPort

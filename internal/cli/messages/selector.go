@@ -124,11 +124,11 @@ func (p *selector) check(args []string) error {
 	case p.limit < 0:
 		return base.Usagef("--limit %d is out of range", p.limit).Hint("use 1 or more")
 	case len(p.ids) > 0 && broad:
-		return base.Usagef("messages are selected by id and by --all, --match, --reason, --limit or another filter").
+		return base.Usagef("messages are selected by ID and by --all, --match, --reason, --limit or another filter").
 			Hint("use only one of them")
 	case len(p.ids) == 0 && !broad:
 		return base.Usagef("no messages selected").
-			Hint("give ids, or --all, --match TEXT, --reason TEXT, --limit N or another filter")
+			Hint("give IDs, or --all, --match TEXT, --reason TEXT, --limit N or another filter")
 	}
 
 	return nil

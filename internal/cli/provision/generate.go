@@ -128,7 +128,7 @@ func newManifest(c *base.CLI, name, short string, files func(*generate.Plan) []g
 		p, err := deploymentPlan(c, cmd, args, f)
 		if err == nil && name == "keda" && p.Embedded {
 			err = base.Usagef("an embedded queue serves one pod: there is nothing to scale").
-				Hint("name a queue on Amazon SQS with --queue-url, or give --backend sqs and --name")
+				Hint("name a queue on Amazon SQS with --queue-url, or add --backend sqs and --name")
 		}
 		if err != nil {
 			return nil, err

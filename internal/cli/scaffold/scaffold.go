@@ -230,7 +230,7 @@ func (f files) pythonApp() *App {
 
 	if m := djangoSettings.FindStringSubmatch(f.text("manage.py")); m != nil {
 		app := &App{Platform: "Django", File: "manage.py", Web: "python3 manage.py runserver --noreload 127.0.0.1:$PORT",
-			Note: "Django refuses POSTs without a token (403): decorate the view with @csrf_exempt"}
+			Note: "Django rejects POSTs without a token (403): decorate the view with @csrf_exempt"}
 		if hasGunicorn {
 			app.Web, app.Connections = gunicorn(m[1]+".wsgi"), pool
 		}
@@ -274,7 +274,7 @@ func (f files) ruby() *App {
 		app.File = "bin/rails"
 		app.Connections = pool
 		app.Web = fmt.Sprintf("RAILS_MAX_THREADS=%d bin/rails server --binding 127.0.0.1 --port $PORT", pool)
-		app.Note = "Rails refuses POSTs without a token (422): write skip_forgery_protection into the controller"
+		app.Note = "Rails rejects POSTs without a token (422): write skip_forgery_protection into the controller"
 	case f.first("config.ru") == "":
 		return nil
 	case strings.Contains(f.text("Gemfile"), "puma"):
@@ -320,7 +320,7 @@ func (f files) php() *App {
 	app := &App{Platform: "PHP", File: f.first("artisan", "composer.json", "public/index.php", "index.php")}
 	if app.File == "artisan" {
 		app.Platform = "Laravel"
-		app.Note = "Laravel refuses POSTs without a token (419): write the route into routes/api.php, or exclude its path " +
+		app.Note = "Laravel rejects POSTs without a token (419): write the route into routes/api.php, or exclude its path " +
 			"with validateCsrfTokens in bootstrap/app.php"
 	}
 

@@ -167,7 +167,7 @@ func (o *batchSender) print(r queue.Sent) error {
 func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {
-		return nil, fmt.Errorf("asking the environment that receives from the queue, for --wait: %w", err)
+		return nil, fmt.Errorf("calling the environment that receives from the queue, for --wait: %w", err)
 	}
 	i := client.Instance
 	if p.WorkedOnBy(&i) {
@@ -175,7 +175,7 @@ func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, err
 	}
 	works := cmp.Or(target.QueueNames(&i, ""), "no queue")
 	return nil, base.Usagef("--wait would never return: environment %q receives from %s, not from %s", i.Environment,
-		works, p.Name).Hint("omit --wait, or give the --data-dir of the environment that receives from it")
+		works, p.Name).Hint("omit --wait, or add the --data-dir of the environment that receives from it")
 }
 
 // awaitOutcomes prints the outcome of each message. The error contains the number of messages without success.

@@ -38,7 +38,7 @@ func NewSend(c *base.CLI) *cobra.Command {
 		Use:   "send [BODY]",
 		Short: "Send messages",
 		Long: `Sends one message: BODY, or the content of --file, or standard input, byte for byte.
-Prints the message id once the queue has stored it.
+Prints the message ID once the queue has stored it.
 
 With --ndjson each line is one message. An object with the key "body" is read in the form
 printed by 'tendril dead export' and 'tendril peek -o json':
@@ -77,7 +77,7 @@ a longer delay counts as sent when the delay ends: its age and retention start t
 	flags.StringVar(&f.at, "at", "", "Time at which the message becomes visible, such as 18:30 or "+
 		"2026-12-24T18:00:00Z.")
 	flags.StringVarP(&f.group, "group", "g", "", "Message group, required for FIFO queues.")
-	flags.StringVar(&f.dedup, "dedup", "", "Deduplication id, for FIFO queues without content-based deduplication.")
+	flags.StringVar(&f.dedup, "dedup", "", "Deduplication ID, for FIFO queues without content-based deduplication.")
 	flags.BoolVarP(&f.wait, "wait", "w", false,
 		"Wait for the first attempt and print its outcome; exit status 1 if it failed.")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false,
@@ -188,7 +188,7 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 
 	if f.many() && f.dedup != "" {
 		return queue.Outgoing{},
-			base.Usagef("--dedup would give all lines the same deduplication id").Hint(`write "dedup_id" into each line`)
+			base.Usagef("--dedup would give all lines the same deduplication ID").Hint(`write "dedup_id" into each line`)
 	}
 
 	out := queue.Outgoing{Attributes: attributes, GroupID: f.group, DedupID: f.dedup}

@@ -106,7 +106,7 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 		}
 	}
 
-	c.PrintErrf("asked environment %q, process %d, up %s\n", d.Environment, d.PID, base.Since(d.StartedAt))
+	c.PrintErrf("queried environment %q, process %d, up %s\n", d.Environment, d.PID, base.Since(d.StartedAt))
 	for _, note := range d.Notes {
 		c.PrintWarnings(yamlfile.Problem{Text: note})
 	}

@@ -237,7 +237,7 @@ func ownQueue(ctx context.Context, client *api.Client, name string) (*Queue, err
 		return &Queue{Name: name, Client: client}, nil
 	}
 	return nil, base.NotFoundf("environment %q uses Amazon SQS and has no queue %s of its own",
-		instance.Environment, name).Hint("give the queue's URL or ARN, or add --backend sqs")
+		instance.Environment, name).Hint("use the queue's URL or ARN, or add --backend sqs")
 }
 
 func findOnSQS(ctx context.Context, reference string) (*Queue, error) {

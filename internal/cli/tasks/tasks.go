@@ -58,7 +58,7 @@ func newTasksRun(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Enqueue one run of a task now, even if it is paused",
-		Long:  `Enqueues one run of a task now and prints the message id. The schedule does not change.`,
+		Long:  `Enqueues one run of a task now and prints the message ID. The schedule does not change.`,
 		Args:  cobra.ExactArgs(1),
 	}
 	return changesTask(c, cmd, "enqueue one run of task %s now", func(ctx context.Context, client *api.Client,

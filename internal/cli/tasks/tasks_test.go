@@ -74,7 +74,7 @@ func TestStatusSaysWhoLeads(t *testing.T) {
 			next: {Leader: api.Leader{Leading: true, Local: true}, Tasks: tasks},
 		"3, no leader known; registry error: table jobs is missing" +
 			next: {Leader: api.Leader{Error: "table jobs is missing"}, Tasks: tasks},
-		"3, NOT SCHEDULED: no leader can be elected: give --registry-table NAME": {Off: "no leader can be elected: give " +
+		"3, NOT SCHEDULED: no leader can be elected: add --registry-table NAME": {Off: "no leader can be elected: add " +
 			"--registry-table NAME", Tasks: tasks},
 		"0, led by this instance (term 1)": {Leader: api.Leader{Leading: true, Term: 1}},
 		"3, led by this instance (term 4); registry error: timed out" +

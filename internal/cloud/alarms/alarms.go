@@ -154,7 +154,7 @@ func (d *describer) queue(q *Queue) {
 	unpublished := ""
 	switch {
 	case !q.OnSQS:
-		unpublished = "CloudWatch has no metrics of embedded queues"
+		unpublished = "CloudWatch has no metrics for embedded queues"
 	case cmp.Or(q.Region, d.Region) != d.Region:
 		unpublished = fmt.Sprintf("the queue is in %s and the alarms are in %s: set --region %[1]s", q.Region, d.Region)
 	}

@@ -76,8 +76,8 @@ func TestDefaultsAreWhereHealthBecomesDegraded(t *testing.T) {
 	if diff := cmp.Diff(want, lines(set.Alarms)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	left := []string{"queue-age/mails: CloudWatch has no metrics of embedded queues",
-		"dead-letters/mails: CloudWatch has no metrics of embedded queues"}
+	left := []string{"queue-age/mails: CloudWatch has no metrics for embedded queues",
+		"dead-letters/mails: CloudWatch has no metrics for embedded queues"}
 	if diff := cmp.Diff(left, set.LeftOut); diff != "" {
 		t.Errorf("what is left out (-want +got):\n%s", diff)
 	}
@@ -195,7 +195,7 @@ func TestMistakesInTheFileAreNamedWithTheirLines(t *testing.T) {
 		"alarms:\n  queue-age:\n    evaluation_periods: 0":            "alarms.yaml:3: evaluation_periods is out of range",
 		"alarms:\n  queue-age: {datapoints_to_alarm: 2}":              "alarms.yaml:2: datapoints_to_alarm is more than",
 		"alarms:\n  queue-age:\n    treat_missing_data: never":        "alarms.yaml:3: invalid treat_missing_data",
-		"alarms:\n  queue-age: off\n  queue-age: on":                  "alarms.yaml:3: queue-age comes twice",
+		"alarms:\n  queue-age: off\n  queue-age: on":                  "alarms.yaml:3: queue-age is in the file twice",
 		"actions:\n  - topic":                                         "alarms.yaml:2: this action is not an ARN",
 		"actions: [" + strings.Repeat("arn:aws:sns:r:1:t, ", 6) + "]": "alarms.yaml:1: actions has more than 5 actions",
 		"- 1": "alarms.yaml:1: not a list of alarms",

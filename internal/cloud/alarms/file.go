@@ -159,7 +159,7 @@ func (r *fileReader) root(n *yamlfile.Node) {
 // repeated reports a duplicate key as a problem.
 func (r *fileReader) repeated(seen map[string]bool, p yamlfile.Pair) bool {
 	if seen[p.Key] {
-		r.refuse(p.Line, yamlfile.Shown(p.Key)+" comes twice", "delete one of them")
+		r.refuse(p.Line, yamlfile.Shown(p.Key)+" is in the file twice", "delete one of them")
 		return true
 	}
 	seen[p.Key] = true

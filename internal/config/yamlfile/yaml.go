@@ -287,7 +287,7 @@ func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 
 		if isMergeKey(key) {
 			if merge != nil {
-				return r.refuse(v.Key, fmt.Sprintf("duplicate <<, first in line %d", plainText(merge.Key).Position.Line),
+				return r.refuse(v.Key, fmt.Sprintf("duplicate <<, first on line %d", plainText(merge.Key).Position.Line),
 					"join the two: <<: [*one, *other]")
 			}
 			merge, place = v, len(m.Pairs)

@@ -93,9 +93,9 @@ func (t *Token) besides(dataDir string) ([]stored, error) {
 		err = api.NewError(http.StatusBadRequest, fmt.Sprintf("invalid name %q", t.Name),
 			`use 1 to 64 letters, digits, "_", "-" and "."`)
 	case len(t.Scopes) == 0:
-		err = api.NewError(http.StatusBadRequest, "a token without a scope may do nothing", "use "+strings.Join(api.Scopes(), ", "))
+		err = api.NewError(http.StatusBadRequest, "a token needs a scope", "use "+strings.Join(api.Scopes(), ", "))
 	case slices.ContainsFunc(tokens, isNamed):
-		err = api.NewError(http.StatusConflict, "there is a token "+t.Name+" already",
+		err = api.NewError(http.StatusConflict, "duplicate token name "+t.Name,
 			"type 'tendril tokens revoke "+t.Name+"', or choose another name")
 	case len(tokens) >= maxTokens:
 		err = api.NewError(http.StatusConflict, fmt.Sprintf("there are %d tokens already", len(tokens)), "revoke some")

@@ -42,11 +42,11 @@ func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	}{
 		"as shown":            {nil, address, "Redriving 3 messages.", 3, 9},
 		"without the address": {nil, "", "Redriving 3 messages.", 3, 9},
-		"with a lost filter":  {func(f url.Values) { f.Del("reason") }, address, "not about the messages", 0, 12},
+		"with a lost filter":  {func(f url.Values) { f.Del("reason") }, address, "does not match the messages", 0, 12},
 		"with a lost filter, without the address": {func(f url.Values) { f.Del("reason") }, "",
-			"8 messages match, more than the 3 that were expected: none was moved", 0, 12},
-		"with another queue":  {nil, "/dead?queue=mail-dead&reason=" + url.QueryEscape(reason), "not about the messages", 0, 12},
-		"without the newest":  {func(f url.Values) { f.Del("through") }, address, "not about the messages", 0, 12},
+			"8 messages match, more than the 3 expected: none were moved", 0, 12},
+		"with another queue":  {nil, "/dead?queue=mail-dead&reason=" + url.QueryEscape(reason), "does not match the messages", 0, 12},
+		"without the newest":  {func(f url.Values) { f.Del("through") }, address, "does not match the messages", 0, 12},
 		"with a later newest": {func(f url.Values) { f.Set("through", "1000") }, address, "7 messages match", 0, 12},
 	} {
 		t.Run(name, func(t *testing.T) {

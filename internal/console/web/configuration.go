@@ -325,7 +325,7 @@ func previewConfiguration(v *visit) (any, error) {
 
 	change := page.change(v.r.PostForm)
 	if len(change.Set) == 0 {
-		page.Note = "Nothing differs from the settings in force."
+		page.Note = "These settings are already in force."
 		return page, nil
 	}
 

@@ -163,7 +163,7 @@ func TestConfigurationFormSendsWhatWasTyped(t *testing.T) {
 				t.Fatalf("%d %s", status, page)
 			}
 			if c.want == nil {
-				wantText(t, page, "Nothing differs")
+				wantText(t, page, "already in force")
 				if got != nil {
 					t.Errorf("the API was asked for %v", got)
 				}

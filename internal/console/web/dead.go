@@ -248,8 +248,8 @@ func chosenOf(values url.Values) (c chosen, err error) {
 		c.IDs = values["message"]
 	}
 	if len(c.IDs) == 0 {
-		return c, &api.Error{Status: http.StatusBadRequest, Message: "no dead letters are chosen",
-			Hint: "mark rows, or choose the page or all that match"}
+		return c, &api.Error{Status: http.StatusBadRequest, Message: "no dead letters selected",
+			Hint: "select rows, the page, or all that match"}
 	}
 	c.sel.IDs = c.IDs
 	return c, nil
@@ -273,7 +273,7 @@ func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	c.sel.Through = int64(through)
 	if c.IDs == nil && (through == 0 || !c.isOf(v.r.Referer())) {
 		return c, 0, 0, &api.Error{Status: http.StatusConflict,
-			Message: "nothing was done: the form is not about the messages that its page showed",
+			Message: "nothing was done: the form does not match the messages on its page",
 			Hint:    "reload the page, and repeat the action"}
 	}
 
@@ -312,7 +312,7 @@ func redrive(v *visit) (string, error) {
 	}
 
 	task, err := v.api.Redrive(v.ctx, c.Queue, to, rate, c.sel, int64(most))
-	return "Redriving " + plural(task.ToMove, "message") + ". It goes on when you leave the page.", err
+	return "Redriving " + plural(task.ToMove, "message") + ". It continues if you leave the page.", err
 }
 
 type bulkPage struct {
@@ -372,7 +372,7 @@ func deleteDead(v *visit) (string, error) {
 		return plural(n, "message") + " deleted.", err
 	}
 	task, err := v.api.DeleteMatching(v.ctx, c.Queue, c.sel, rate, int64(confirm))
-	return "Deleting " + plural(task.ToMove, "message") + ". It goes on when you leave the page.", err
+	return "Deleting " + plural(task.ToMove, "message") + ". It continues if you leave the page.", err
 }
 
 type editPage struct {

@@ -74,7 +74,7 @@ func TestDeadLettersAreGroupedByReason(t *testing.T) {
 	if strings.Contains(page, ids[2]) {
 		t.Error("a message with another reason is shown")
 	}
-	wantText(t, s.get("/messages/"+ids[2]+"?queue=jobs-dead"), "HTTP 422</span> <b>The app refused the message.",
+	wantText(t, s.get("/messages/"+ids[2]+"?queue=jobs-dead"), "HTTP 422</span> <b>The app rejected the message.",
 		"&lt;b&gt;no&lt;/b&gt; such tenant", "i-1", "Edit and redrive")
 }
 
@@ -117,7 +117,7 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 		}
 		return form
 	}
-	wantText(t, s.post("/dead/redrive", back), "no dead letters are chosen")
+	wantText(t, s.post("/dead/redrive", back), "no dead letters selected")
 	wantText(t, s.post("/dead/redrive", with("message", ids[0])), "1 message moved.")
 	form := with("shown", ids[1], ids[2])
 	form.Set("which", "page")

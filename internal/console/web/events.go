@@ -77,7 +77,7 @@ func (v *visit) before() (int64, error) {
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, &api.Error{Status: http.StatusBadRequest, Message: "after " + strconv.Quote(text) + " is not an id",
+		return 0, &api.Error{Status: http.StatusBadRequest, Message: "after " + strconv.Quote(text) + " is not an ID",
 			Hint: "go to the first page"}
 	}
 	return id, nil

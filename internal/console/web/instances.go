@@ -16,7 +16,7 @@ func applied(all api.Instances) string {
 	case all.Revision == 0:
 		return ""
 	case all.Unread != "": // the page has the reason
-		return fmt.Sprintf("It is not known which instances have applied revision %d of the environment.", all.Revision)
+		return fmt.Sprintf("The instances that have applied revision %d of the environment are unknown.", all.Revision)
 	}
 
 	done, behind, unreachable := all.Applied(func(one *api.KnownInstance) bool { return one.Revision >= all.Revision })

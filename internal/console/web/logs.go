@@ -42,7 +42,7 @@ func (v *visit) logs() (any, error) {
 	filter := api.LineFilter{Before: at.before, Until: at.until, Limit: pageSize + 1, Process: page.Process, Match: page.Match}
 	if err := filter.Level.UnmarshalText([]byte(cmp.Or(page.Level, slog.LevelInfo.String()))); err != nil {
 		return nil, &api.Error{Status: http.StatusBadRequest, Message: "unknown level " + strconv.Quote(page.Level),
-			Hint: "choose one of the list"}
+			Hint: "choose one from the list"}
 	}
 
 	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Line, error) { return c.Logs(ctx, filter) })

@@ -203,7 +203,7 @@ func (a attempt) Words() string {
 	case a.Status == http.StatusTooManyRequests:
 		return "The app is overloaded."
 	case a.Status >= 400:
-		return "The app refused the message."
+		return "The app rejected the message."
 	case a.Status >= 300:
 		return "The app answered with a redirect."
 	case a.Outcome == queue.Unreached.String():

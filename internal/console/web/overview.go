@@ -16,11 +16,11 @@ var overviewScreens = []screen{{path: "/{$}", entry: "Overview", view: "overview
 var environmentActs = []act{
 	{"/pause", func(v *visit) (string, error) {
 		answer, err := v.api.Pause(v.ctx, "", api.Reason{Reason: v.field("reason")})
-		return "Every queue is paused" + scope(answer) + ". Messages in flight will finish.", err
+		return "All queues are paused" + scope(answer) + ". Messages in flight will finish.", err
 	}},
 	{"/resume", func(v *visit) (string, error) {
 		answer, err := v.api.Resume(v.ctx, "", api.Reason{})
-		return "Every queue is received from again" + scope(answer) + ".", err
+		return "All queues are resumed" + scope(answer) + ".", err
 	}},
 }
 
@@ -157,7 +157,7 @@ func (v *visit) queueRowsOf(st *api.Status) []queueRow {
 	dead, curves := deadLetterQueues(st.Queues), v.site.curves.of(v)
 	rows := make([]queueRow, len(st.Queues))
 	for i, q := range st.Queues {
-		rows[i] = queueRow{Queue: q, Dead: dead[q.Name], DeadLetters: live[q.DeadLetterQueue], State: "Not worked on"}
+		rows[i] = queueRow{Queue: q, Dead: dead[q.Name], DeadLetters: live[q.DeadLetterQueue], State: "Not receiving"}
 		for j := range st.Workers {
 			if w := &st.Workers[j]; w.Queue == q.Name {
 				rows[i].work(w)

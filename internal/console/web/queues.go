@@ -28,7 +28,7 @@ var queueActs = []act{
 	}},
 	{"/queues/{name}/resume", func(v *visit) (string, error) {
 		answer, err := v.api.Resume(v.ctx, v.name("name"), api.Reason{})
-		return v.name("name") + " is received from again" + scope(answer) + ".", err
+		return v.name("name") + " is resumed" + scope(answer) + ".", err
 	}},
 	{"/queues/{name}/send", (*visit).send},
 	{"/queues/{name}/purge", (*visit).purge},

@@ -98,7 +98,7 @@ func sizes(target string) string {
 	case kind == "ecs" && found:
 		return "Tasks of the Amazon ECS service " + name
 	case target == "publish":
-		return "Figures are published; something else scales"
+		return "Metrics are published; something else sets the size"
 	}
 	return "Nothing"
 }

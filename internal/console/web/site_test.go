@@ -324,7 +324,7 @@ func TestFormsCallTheAPI(t *testing.T) {
 		t.Errorf("the environment was asked to pause %v", s.paused)
 	}
 	s.pauseAnswer = api.Paused{Revision: 4}
-	wantText(t, s.post("/queues/jobs/resume", url.Values{"back": {"/queues/jobs"}}), "jobs is received from again on this instance, and on the others")
+	wantText(t, s.post("/queues/jobs/resume", url.Values{"back": {"/queues/jobs"}}), "jobs is resumed on this instance, and on the others")
 	if len(s.paused) != 0 {
 		t.Errorf("paused after resume: %v", s.paused)
 	}

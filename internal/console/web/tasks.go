@@ -82,7 +82,7 @@ func (v *visit) task() (any, error) {
 		}
 	}
 	return nil, &api.Error{Status: http.StatusNotFound, Message: "task " + strconv.Quote(name) + " not found",
-		Hint: "choose one of the list"}
+		Hint: "choose one from the list"}
 }
 
 func runState(run api.TaskRun) string {

@@ -87,7 +87,7 @@ func (e *Elector) Changed() <-chan struct{} { return e.gate.changes() }
 // release, and the wait for a blocked listener, take up to CallTimeout each. A second call of Run is an error.
 func (e *Elector) Run(ctx context.Context) error {
 	if e.started.Swap(true) {
-		return fmt.Errorf("the elector of lease %s was run before: create a new one", e.opts.Name)
+		return fmt.Errorf("the elector of lease %s has already run: create a new one", e.opts.Name)
 	}
 	go e.events.run()
 	defer e.events.end(e.opts.CallTimeout)

@@ -45,7 +45,7 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 		return g.stillOpen(time.Now())
 	}
 
-	g.shut("a newer term began") // does nothing if the gate is closed
+	g.shut("a newer term has started") // does nothing if the gate is closed
 	if g.reasonToClose(time.Now()) != "" {
 		g.closed = term // the gate never opens for this term
 		return false

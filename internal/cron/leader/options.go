@@ -57,7 +57,7 @@ func (o Options) complete() (Options, error) {
 	}{{"lease", o.Lease}, {"renewal", o.Renew}, {"call limit", o.CallTimeout}, {"margin", o.Margin},
 		{"standstill", o.Standstill}} {
 		if d.value < 0 {
-			return o, fmt.Errorf("the %s of lease %s is %s: give a positive time, or 0 for the default", d.name, o.Name, d.value)
+			return o, fmt.Errorf("the %s of lease %s is %s: use a positive duration, or 0 for the default", d.name, o.Name, d.value)
 		}
 	}
 

@@ -39,7 +39,7 @@ func (r *reader) parse(data []byte) *yamlfile.Node {
 		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, Form: "list of tasks",
 		HintTooMuch: "combine several tasks into one, and keep their data elsewhere",
 		HintForm:    skeleton,
-		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front; put an ` +
+		HintSyntax: `write one "key: value" per line, with a space after the colon and no tabs in front; put an ` +
 			`expression in quotes`,
 	}
 

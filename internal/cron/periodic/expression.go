@@ -109,7 +109,7 @@ func (f field) problem(item string) string {
 	case base == "?":
 		return "has a ?, which stands for *"
 	case !ok:
-		return "is not understood"
+		return "is invalid"
 	case low < f.low || low > f.top:
 		return fmt.Sprintf("is not between %d and %d", f.low, f.top)
 	case !ranged && stepped:
@@ -121,11 +121,11 @@ func (f field) problem(item string) string {
 	high, ok := f.value(to)
 	switch {
 	case !ok:
-		return "is not understood"
+		return "is invalid"
 	case high > f.top:
 		return fmt.Sprintf("is not between %d and %d", f.low, f.top)
 	case low > high:
-		return fmt.Sprintf("has a range that runs backwards (%s?)", f.forwards(item, from, to))
+		return fmt.Sprintf("has a reversed range (%s?)", f.forwards(item, from, to))
 	}
 
 	return ""

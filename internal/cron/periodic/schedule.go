@@ -43,7 +43,7 @@ func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 		cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).WithMaxSearchYears(searchYears)
 	parsed, err := parser.Parse(strings.Join(fields, " "))
 	if err != nil {
-		return Schedule{}, fmt.Errorf("the expression is not understood: %w", err)
+		return Schedule{}, fmt.Errorf("invalid expression: %w", err)
 	}
 
 	bits, ok := parsed.(*cron.SpecSchedule)

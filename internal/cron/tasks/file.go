@@ -41,7 +41,7 @@ func Open(path string, log *slog.Logger) (File, error) {
 		if w.Hint != "" {
 			hint = []any{"hint", w.Hint}
 		}
-		log.Warn("cron.yaml has a questionable setting", append([]any{"file", w.Where, "reason", w.Text}, hint...)...)
+		log.Warn("cron.yaml warning", append([]any{"file", w.Where, "reason", w.Text}, hint...)...)
 	}
 	return f, nil
 }

@@ -114,7 +114,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	}
 
 	if reg == nil {
-		s := &schedule{off: "no leader can be elected: give --registry-table NAME (and --registry-create to create it), or " +
+		s := &schedule{off: "no leader can be elected: add --registry-table NAME (and --registry-create to create it), or " +
 			"--leader local when this is the only instance"}
 		if m.registry.undecided.Load() {
 			s.off = "unknown whether the queue server has a registry; tendril retries"

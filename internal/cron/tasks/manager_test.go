@@ -276,7 +276,7 @@ func TestTasksWithoutALeaderAreShown(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{Registry: RegistryOptions{Queue: "jobs", QueueURL: onlyInstance.QueueURL}}, "tidy")
 	e.begin(t)
-	const hint = "no leader can be elected: give --registry-table"
+	const hint = "no leader can be elected: add --registry-table"
 	st := e.Status()
 	if !strings.Contains(st.Off, hint) || len(st.Tasks) != 1 || st.Tasks[0].Name != "tidy" || e.Count() != 1 ||
 		e.Leading() || !strings.Contains(e.Off(), hint) || e.Account() != nil || e.Readings() != nil {

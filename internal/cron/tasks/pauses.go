@@ -60,7 +60,7 @@ func (p *pauses) all() map[string]pause {
 func (p *pauses) set(ctx context.Context, task string, why pause, paused bool) error {
 	if p.store != nil {
 		if err := p.store.SetPaused(ctx, task, why.text(), paused); err != nil {
-			return fmt.Errorf("keeping the pause: %w", err)
+			return fmt.Errorf("saving the pause: %w", err)
 		}
 	}
 	p.setting.Lock()

@@ -15,7 +15,7 @@ import (
 
 var errStarting = errors.New("the environment is starting")
 
-var errStopped = errors.New("the environment stops")
+var errStopped = errors.New("the environment is stopping")
 
 // Start starts the scheduler and the elector, and continues the search for an undecided registry. If a registry table
 // is being checked, it waits up to a second.
@@ -127,7 +127,7 @@ func (m *Manager) reload() (err error) {
 	defer func() { call(m.opts.Observers.Reloaded, err) }()
 	file, err := m.file.reread(m.opts.Required)
 	if err != nil {
-		return fmt.Errorf("the tasks in force stay as they are: %w", err)
+		return fmt.Errorf("the current tasks stay in force: %w", err)
 	}
 	if file.Path != "" && file.stamp == "" {
 		m.log.Warn("task file removed, no periodic task is scheduled", "file", file.Path,

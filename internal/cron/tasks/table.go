@@ -86,11 +86,11 @@ func warnWithoutExpiry(ctx context.Context, table *aws.Table, name string, log *
 		return
 	case attribute != "":
 		log.Warn(neverRemoved, "table", name,
-			"reason", "its time to live uses another attribute than \"expires\"",
+			"reason", "its time to live uses an attribute other than \"expires\"",
 			"attribute", attribute, "hint", "name another table with --registry-table")
 	default:
 		log.Warn(neverRemoved, "table", name,
-			"reason", "it has no time to live", "hint", "give --registry-create, or run aws "+
+			"reason", "it has no time to live", "hint", "add --registry-create, or run aws "+
 				"dynamodb update-time-to-live --table-name "+name+" --time-to-live-specification "+
 				"Enabled=true,AttributeName=expires")
 	}

@@ -11,8 +11,8 @@ import (
 
 const versionPatience = time.Minute
 
-var errUndecided = errors.New("the queue server does not answer whether it has a registry, so whether " +
-	"another instance runs this version too is not known")
+var errUndecided = errors.New("the queue server does not say whether it has a registry, so other " +
+	"instances with this version are unknown")
 
 // AcquireVersion acquires the work that one instance does for a version of the app. version must be the same text on
 // all instances. While another instance does the work, AcquireVersion waits. It returns nil if the work is done.

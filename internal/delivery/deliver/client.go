@@ -127,7 +127,7 @@ func runOf(m *queue.Message) (*scheduledRun, error) {
 	}
 	target, err := queue.ParsePath(m.Run.Path)
 	if err != nil {
-		return nil, fmt.Errorf("task path refused: %w", err)
+		return nil, fmt.Errorf("task path rejected: %w", err)
 	}
 	return &scheduledRun{m.Run, target}, nil
 }

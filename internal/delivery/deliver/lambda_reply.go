@@ -93,7 +93,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 		case name == failuresMember:
 			list = value
 		case looksLikeFailures(name) && !saysNothing(value):
-			return errors.New("the function's reply spells " + failuresMember + " differently")
+			return errors.New("the function's reply misspells " + failuresMember)
 		}
 		return nil
 	})

@@ -18,7 +18,7 @@ func TestReplies(t *testing.T) {
 		without = "batchItemFailures has an entry without an itemIdentifier"
 		noList  = "batchItemFailures is not a list"
 		twice   = "batchItemFailures names a message twice"
-		spelt   = "the function's reply spells batchItemFailures differently"
+		spelt   = "the function's reply misspells batchItemFailures"
 		noJSON  = "the function's reply is not JSON"
 		noUTF8  = "the function's reply is not UTF-8"
 		inBody  = "batchItemFailures is in the reply's body, where Lambda ignores it: return the object itself"

@@ -140,7 +140,7 @@ func (o *Options) checkRanges() error {
 		{"deadline", o.Deadline < 0, o.Deadline, duration},
 	} {
 		if v.isNegative {
-			return fmt.Errorf("%s %v is negative: give %s, or 0 for the default", v.name, v.value, v.allowed)
+			return fmt.Errorf("%s %v is negative: use %s, or 0 for the default", v.name, v.value, v.allowed)
 		}
 	}
 

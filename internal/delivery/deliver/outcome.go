@@ -152,7 +152,7 @@ func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time
 	case bound != "":
 		return bound
 	case isLate(a.err) && a.extended > 0:
-		return "no more of an answer within " + a.extended.String() + ", as the app requested"
+		return "answer stalled for " + a.extended.String() + ", as the app requested"
 	case isLate(a.err) && a.started:
 		return r.stalled
 	case isLate(a.err):

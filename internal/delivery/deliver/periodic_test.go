@@ -68,7 +68,7 @@ func TestBadTaskPathIsNeverPosted(t *testing.T) {
 		}
 	}
 	want(t, deliver(h, message(text(queue.AttributePath, "//evil"))), queue.Failed, 0,
-		"task path refused: it has two slashes in a row")
+		"task path rejected: it has two slashes in a row")
 	a.wantCounts(t, 0, 0)
 }
 

@@ -40,9 +40,9 @@ const (
 	problemTwice    = "given more than once"
 	problemWord     = "does not start with retry, drop, dead-letter or extend"
 	problemForm     = `is not of the form retry; after=90s; reason="text"`
-	problemName     = "has a parameter that is not allowed for its first word, or is repeated"
-	problemTime     = "has a time that is not 0 to 12 hours, such as 90s"
-	problemExtend   = "extend has no for of 1 second to 12 hours, such as for=30m"
+	problemName     = "has a parameter that is repeated or not allowed with its first word"
+	problemTime     = "has a time outside of 0 to 12 hours: use one such as 90s"
+	problemExtend   = "extend needs for= with 1 second to 12 hours, such as for=30m"
 	problemEarly    = "an informational answer allows only extend"
 	problemTooLate  = "extend is not allowed in a failure or in a trailer"
 	maxSteeringTime = queue.MaxVisibility

@@ -183,10 +183,10 @@ func TestAppExtendsItsTime(t *testing.T) {
 			c.drip(29*time.Minute, ok200)
 		}, queue.Done, 200, "", 30 * time.Minute},
 		{"and it is late all the same", func(c *appConn) { c.drip(time.Minute, early) }, queue.Failed, 0,
-			"no more of an answer within 30m0s, as the app requested", 31 * time.Minute},
+			"answer stalled for 30m0s, as the app requested", 31 * time.Minute},
 		{"shortened again", func(c *appConn) {
 			c.drip(time.Minute, early, "HTTP/1.1 102 X\r\nTendril-Outcome: extend; for=5s\r\n\r\n")
-		}, queue.Failed, 0, "no more of an answer within 5s, as the app requested", 2*time.Minute + 5*time.Second},
+		}, queue.Failed, 0, "answer stalled for 5s, as the app requested", 2*time.Minute + 5*time.Second},
 		{"a streamed success", func(c *appConn) {
 			c.write(streamed)
 			c.drip(29*time.Minute, "1\r\n.\r\n", "1\r\n.\r\n", "0\r\n\r\n")

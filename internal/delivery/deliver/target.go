@@ -37,10 +37,10 @@ func parseTarget(raw string) (*target, error) {
 
 	switch {
 	case u.User != nil:
-		return nil, fmt.Errorf("target %q has a user name: leave it out, only the message is sent to the app",
+		return nil, fmt.Errorf("target %q has a user name: remove it, only the message is sent to the app",
 			hideUser(raw))
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("target %q has a query or a fragment: give a query with the HTTP path", raw)
+		return nil, fmt.Errorf("target %q has a query or a fragment: put the query into the HTTP path", raw)
 	}
 
 	return hostTarget(raw, u)
@@ -64,7 +64,7 @@ func socketTarget(raw, rest string) (*target, error) {
 		}
 		unescaped, err := url.PathUnescape(host)
 		if err != nil {
-			return nil, fmt.Errorf("target %q has a broken percent-escape: write the socket's path as unix:///run/app.sock", raw)
+			return nil, fmt.Errorf("target %q has an invalid percent-escape: write the socket's path as unix:///run/app.sock", raw)
 		}
 		socket = unescaped
 	}

@@ -127,7 +127,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 // or compiles the alternatives of $or. It rejects operators, which would otherwise be taken for field names.
 func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
-		return nil, p.fail(n.offset, "$or has one alternative: give two or more")
+		return nil, p.fail(n.offset, "$or has one alternative: use two or more")
 	}
 
 	var or []*object
@@ -213,7 +213,7 @@ func (p *parser) equal(n node) (test, *patternError) {
 
 func (p *parser) operator(n node) (t test, absent bool, wrong *patternError) {
 	if len(n.object) != 1 {
-		return nil, false, p.fail(n.offset, "an object in a list has one operator: %s", strings.Join(operators[:6], ", "))
+		return nil, false, p.fail(n.offset, "an object in a list must have one operator: %s", strings.Join(operators[:6], ", "))
 	}
 
 	m := n.object[0]
@@ -221,7 +221,7 @@ func (p *parser) operator(n node) (t test, absent bool, wrong *patternError) {
 	case "exists":
 		switch {
 		case m.value.kind != isBool:
-			return nil, false, p.fail(m.value.offset, "exists is true or false")
+			return nil, false, p.fail(m.value.offset, "exists must be true or false")
 		case m.value.text == "true":
 			return func(*leaf) bool { return true }, false, nil
 		}
@@ -308,7 +308,7 @@ func (p *parser) numeric(n node) (test, *patternError) {
 	case "> < ", "> <= ", ">= < ", ">= <= ":
 		low, high, _ := strings.Cut(signs, " ")
 		if bounds[0].value >= bounds[1].value {
-			return nil, p.fail(n.offset, "the lower bound of numeric is not below its upper bound")
+			return nil, p.fail(n.offset, "the lower bound of numeric must be less than its upper bound")
 		}
 		above, below := within(low, bounds[0].value), within(high, bounds[1].value)
 		return compareNumber(func(got number) bool { return above(got) && below(got) }), nil

@@ -44,7 +44,7 @@ func Parse(text string) (*Filter, error) {
 
 func (p *parser) criteria(list node) (*Filter, *patternError) {
 	if list.kind != isArray || len(list.array) == 0 || len(list.array) > maxPatterns {
-		return nil, p.fail(list.offset, "Filters is a list of 1 to %d objects with a Pattern", maxPatterns)
+		return nil, p.fail(list.offset, "Filters must be a list of 1 to %d objects with a Pattern", maxPatterns)
 	}
 
 	f := &Filter{}
@@ -70,7 +70,7 @@ func (p *parser) criteria(list node) (*Filter, *patternError) {
 
 func (p *parser) message(root node) (*object, *patternError) {
 	if root.kind != isObject {
-		return nil, p.fail(root.offset, `a pattern is an object, such as {"body": {"kind": ["order"]}}`)
+		return nil, p.fail(root.offset, `a pattern must be an object, such as {"body": {"kind": ["order"]}}`)
 	}
 	if wrong := p.checkKeys(root); wrong != nil {
 		return nil, wrong
@@ -102,7 +102,7 @@ func (p *parser) checkKeys(n node) *patternError {
 
 func (p *parser) checkAttributes(n node) *patternError {
 	if n.kind != isObject {
-		return p.fail(n.offset, `messageAttributes is an object, such as {"kind": {"stringValue": ["order"]}}`)
+		return p.fail(n.offset, `messageAttributes must be an object, such as {"kind": {"stringValue": ["order"]}}`)
 	}
 	for _, attribute := range n.object {
 		switch {
@@ -114,7 +114,7 @@ func (p *parser) checkAttributes(n node) *patternError {
 			}
 			continue
 		case attribute.value.kind != isObject:
-			return p.fail(attribute.value.offset, `a message attribute is an object: write {"stringValue": [...]}`)
+			return p.fail(attribute.value.offset, `a message attribute must be an object: write {"stringValue": [...]}`)
 		}
 
 		for _, m := range attribute.value.object {

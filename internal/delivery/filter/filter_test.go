@@ -184,25 +184,25 @@ func TestWrongPatterns(t *testing.T) {
 		`{"body": {"k": ["a",]}}`:            `1:21: invalid JSON`,
 		`{"body": {"k": ["a"]}} x`:           `1:24: invalid JSON`,
 		"{\n  \"body\": {'k': 1}\n}":         `2:12: invalid JSON`,
-		`[]`:                                 `1:1: a pattern is an object, such as {"body": {"kind": ["order"]}}`,
+		`[]`:                                 `1:1: a pattern must be an object, such as {"body": {"kind": ["order"]}}`,
 		`{}`:                                 `1:1: an empty object: name a field, such as {"kind": ["order"]}`,
 		"{\"body\":\n {\"k\": \"a\"}}":       `2:8: the values of "k" are a list: write ["a"]`,
 		`{"body": {"k": 5}}`:                 `1:16: the values of "k" are a list: write [5]`,
 		`{"body": {"k": []}}`:                `1:16: "k" has an empty list, which nothing matches`,
 		`{"body": {"k": {}}}`:                `1:16: an empty object: name a field, such as {"kind": ["order"]}`,
 		`{"body": {"k": [["a"]]}}`:           `1:17: nested list: use one list of values`,
-		`{"body": {"k": ["a"], "k": ["b"]}}`: `1:23: "k" is there twice`,
+		`{"body": {"k": ["a"], "k": ["b"]}}`: `1:23: duplicate key "k"`,
 		`{"kind": ["a"]}`:                    `1:2: unknown key "kind": a pattern may have "body" and "messageAttributes"`,
 		`{"$or": [{"body": ["a"]}, {"attributes": {"SenderId": ["x"]}}]}`: `1:28: unknown key "attributes": a pattern may ` +
 			`have "body" and "messageAttributes"`,
 		`{"body": {"k": [{"wildcard": "a*"}]}}`: `1:18: unknown operator "wildcard": use prefix, suffix, ` +
 			`equals-ignore-case, anything-but, numeric, exists`,
-		`{"body": {"k": [{}]}}`: `1:17: an object in a list has one operator: prefix, suffix, equals-ignore-case, ` +
+		`{"body": {"k": [{}]}}`: `1:17: an object in a list must have one operator: prefix, suffix, equals-ignore-case, ` +
 			`anything-but, ` +
 			`numeric, exists`,
 		`{"body": {"k": [{"prefix": 5}]}}`:              `1:28: prefix takes a non-empty string`,
 		`{"body": {"k": [{"suffix": ""}]}}`:             `1:28: suffix takes a non-empty string`,
-		`{"body": {"k": [{"exists": "true"}]}}`:         `1:28: exists is true or false`,
+		`{"body": {"k": [{"exists": "true"}]}}`:         `1:28: exists must be true or false`,
 		`{"body": {"k": [{"anything-but": []}]}}`:       `1:34: anything-but has an empty list`,
 		`{"body": {"k": [{"anything-but": ["a", 1]}]}}`: `1:40: anything-but takes either strings or numbers`,
 		`{"body": {"k": [{"anything-but": null}]}}`:     `1:34: anything-but takes either strings or numbers`,
@@ -210,13 +210,13 @@ func TestWrongPatterns(t *testing.T) {
 			`equals-ignore-case, anything-but, numeric, exists`,
 		`{"body": {"k": [{"numeric": 5}]}}`:                numericForm,
 		`{"body": {"k": [{"numeric": ["<", 5, ">", 1]}]}}`: numericForm,
-		`{"body": {"k": [{"numeric": [">", 5, "<", 5]}]}}`: `1:29: the lower bound of numeric is not below its upper bound`,
+		`{"body": {"k": [{"numeric": [">", 5, "<", 5]}]}}`: `1:29: the lower bound of numeric must be less than its upper bound`,
 		`{"body": {"k": [{"numeric": ["~", 5]}]}}`:         numericForm,
-		`{"body": {"$or": [{"a": [1]}]}}`:                  `1:18: $or has one alternative: give two or more`,
+		`{"body": {"$or": [{"a": [1]}]}}`:                  `1:18: $or has one alternative: use two or more`,
 		`{"body": {"k": [1], "$or": [{"prefix": ["a"]}, {"b": [1]}]}}`: `1:30: "prefix" in an alternative of $or is an ` +
 			`operator, not a field`,
-		`{"messageAttributes": {"k": ["a"]}}`: `1:29: a message attribute is an object: write {"stringValue": [...]}`,
-		`{"messageAttributes": ["a"]}`:        `1:23: messageAttributes is an object, such as {"kind": {"stringValue": ["order"]}}`,
+		`{"messageAttributes": {"k": ["a"]}}`: `1:29: a message attribute must be an object: write {"stringValue": [...]}`,
+		`{"messageAttributes": ["a"]}`:        `1:23: messageAttributes must be an object, such as {"kind": {"stringValue": ["order"]}}`,
 		`{"messageAttributes": {"k": {"StringValue": ["a"]}}}`: `1:30: unknown key "StringValue": a message attribute has ` +
 			`"stringValue" and "dataType"`,
 		`{"body": {"$or": []}}`: `1:18: "$or" has an empty list, which nothing matches`,
@@ -224,8 +224,8 @@ func TestWrongPatterns(t *testing.T) {
 			`"value": a message attribute has "stringValue" and "dataType"`,
 		`{"body": {"k": ` + strings.Repeat(`[`, 40) + strings.Repeat(`]`, 40) + `}}`: `1:47: nested deeper than 32`,
 		`{"Filters": [` + strings.Repeat(`{"Pattern": "{\"body\": [\"a\"]}"}, `, maxPatterns) +
-			`{"Pattern": "{\"body\": [\"a\"]}"}]}`: `1:13: Filters is a list of 1 to 10 objects with a Pattern`,
-		`{"Filters": []}`: `1:13: Filters is a list of 1 to 10 objects with a Pattern`,
+			`{"Pattern": "{\"body\": [\"a\"]}"}]}`: `1:13: Filters must be a list of 1 to 10 objects with a Pattern`,
+		`{"Filters": []}`: `1:13: Filters must be a list of 1 to 10 objects with a Pattern`,
 		`{"Filters": [{"Pattern": {"body": ["a"]}}]}`: `1:14: write {"Pattern": "..."} with the pattern as a string`,
 		`{"Filters": [{"Pattern": "{\"body\": 1}"}]}`: `1:26: pattern 1 at 1:10: the values of "body" are a list: ` +
 			`write [1]`,

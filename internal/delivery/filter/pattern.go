@@ -141,7 +141,7 @@ func (p *parser) child(n *node, depth int) (wrong *patternError) {
 		token, _ := p.decode.ReadToken()
 		m.name = token.String()
 		if slices.ContainsFunc(n.object, func(o member) bool { return o.name == m.name }) {
-			return p.fail(m.offset, "%q is there twice", m.name)
+			return p.fail(m.offset, "duplicate key %q", m.name)
 		}
 	}
 

@@ -57,7 +57,7 @@ const (
 	byTimeLimit asked = "time limit"
 	byInit      asked = "initialization took too long"
 	byInitError asked = "initialization failed"
-	byAbsence   asked = "did not ask for work again"
+	byAbsence   asked = "did not request another invocation"
 )
 
 // The pool's mutex guards an instance.

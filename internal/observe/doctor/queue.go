@@ -225,7 +225,7 @@ func (q *queueExamination) facts() {
 			"a failing message blocks its group until it succeeds, expires or is dead-lettered", q.queue.Name)
 		if q.queue.Attributes["ContentBasedDeduplication"] == "false" {
 			q.found.ok("fifo-deduplication", "queue %s has no content-based deduplication: every sender must set a "+
-				"deduplication id", q.queue.Name)
+				"deduplication ID", q.queue.Name)
 		}
 	}
 	if delay, known := duration(q.queue.Attributes, "DelaySeconds"); known && delay > 0 {

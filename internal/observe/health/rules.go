@@ -94,7 +94,7 @@ func appRule(in *inputs) []finding {
 	if !a.WasReady {
 		c.Status = Severe
 		c.Since = in.Started
-		state = "has not become ready since the start"
+		state = "has not become ready since startup"
 	}
 	if len(a.Processes) == 0 && len(a.Queues) > 0 {
 		what = "The app of " + strings.Join(a.Queues, ", ")
@@ -503,7 +503,7 @@ func diskRule(in *inputs) []finding {
 		c.Status = Degraded
 	}
 	if free < min(noFree, h.Disk/16) {
-		c.Text += " Sends to embedded queues are refused. Free space below " + h.Mount + ", outside the data directory."
+		c.Text += " Sends to embedded queues are rejected. Free space below " + h.Mount + ", outside the data directory."
 	}
 	return measured(c)
 }

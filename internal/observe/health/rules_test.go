@@ -63,7 +63,7 @@ func TestRules(t *testing.T) {
 		}, Warning, "; the previous version is still running. web-2 was not ready within 14s. (tendril logs web-2)"},
 		{"a disk of which sends are refused", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 1<<30, known(50<<20)
-		}, Severe, "50 MiB are free. Sends to embedded queues are refused. Free space below /data, outside the data directory."},
+		}, Severe, "50 MiB are free. Sends to embedded queues are rejected. Free space below /data, outside the data directory."},
 		{"a small disk with more than its reserve", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 300<<20, known(24<<20)
 		}, Severe, "24 MiB are free."},
@@ -80,7 +80,7 @@ func TestRules(t *testing.T) {
 		{"a long start", func(in *inputs) {
 			in.App = appInputs{}
 			in.Started = before(10 * min)
-		}, Severe, "The app has not become ready since the start."},
+		}, Severe, "The app has not become ready since startup."},
 		{"a start with its own limit", func(in *inputs) {
 			in.App = appInputs{}
 			in.Started = before(20 * min)
