@@ -200,7 +200,7 @@ func TestReloadPutsTheFileInForce(t *testing.T) {
 	if err := os.WriteFile(e.cron(), []byte("version: 2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Reload(); err == nil || !strings.Contains(err.Error(), "the tasks in force stay as they are") {
+	if err := e.Reload(); err == nil || !strings.Contains(err.Error(), "the current tasks stay in force") {
 		t.Errorf("a broken file: %v", err)
 	}
 	want("a broken file", "tidy", "report")
