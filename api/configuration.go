@@ -37,6 +37,8 @@ type SharedSettings struct {
 	At       time.Time `json:"at,omitzero"`
 	// RolledBack is the instance that rejected the previous change, and why; "" if this is no rollback.
 	RolledBack string `json:"rolled_back,omitempty"`
+	// InBatches is true while instances of later batches still use the settings before the change.
+	InBatches bool `json:"in_batches,omitempty"`
 }
 
 // ConfigOption is an option with its value, documentation and editing rules.

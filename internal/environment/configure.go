@@ -153,9 +153,10 @@ func (c *changes) configOption(o *config.Option, described api.DescribedOption) 
 
 type settingsPlan struct {
 	api.SettingsPreview
-	shared bool
-	old    settingsFile
-	new    config.File
+	shared   bool
+	restarts bool // an option needs a restart of the app, on this instance or others
+	old      settingsFile
+	new      config.File
 }
 
 func (c *changes) previewChange(change api.SettingsChange) (api.SettingsPreview, error) {
@@ -200,7 +201,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	if shared && c.programs.app != nil {
 		restarting = after.RestartApp()
 	}
-	plan = settingsPlan{shared: shared, old: old, new: edited.File, SettingsPreview: api.SettingsPreview{
+	plan = settingsPlan{shared: shared, restarts: restartsApp(change.Set), old: old, new: edited.File, SettingsPreview: api.SettingsPreview{
 		File: old.place(), Base: old.hash(), Hash: hashOf(edited.File.Data), Scope: scopeOf(change.Set),
 		Lines:   fileLines(edited.Lines),
 		Changes: pendingChanges(&after), Warnings: c.newWarnings(loaded)}}
@@ -229,6 +230,15 @@ func scopeOf(set map[string]*string) string {
 		}
 	}
 	return console.SettingsScope(code, access)
+}
+
+func restartsApp(set map[string]*string) bool {
+	for name := range set {
+		if o, _ := config.Lookup(name); o.AppRestart {
+			return true
+		}
+	}
+	return false
 }
 
 func fileLines(lines []config.EditedLine) []api.FileLine {

@@ -99,12 +99,12 @@ func (d *desired) adopt(ctx context.Context) error {
 
 func (d *desired) log() *slog.Logger { return d.opts.Logger.With("component", "instances") }
 
-func (d *desired) follow(ctx context.Context, store instances.Store, leads func() bool) {
+func (d *desired) follow(ctx context.Context, fleet *instances.Fleet) {
 	if d.state != nil {
 		var settings sync.WaitGroup
 		defer settings.Wait()
-		settings.Go(func() { d.follower.Run(ctx, store) })
-		d.state.Follow(ctx, instances.Following{Store: store, Leads: leads, Revision: d.cron.election.Revision, Apply: d.apply,
+		settings.Go(func() { d.follower.Run(ctx, fleet) })
+		d.state.Follow(ctx, instances.Following{Store: fleet.Store, Leads: fleet.Leads, Revision: d.cron.election.Revision, Apply: d.apply,
 			Failed: d.failed})
 	}
 }

@@ -124,8 +124,10 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 				Key: opts.Key, List: m.others, Log: log})
 			m.joined.Store(joined)
 			running.Go(func() { joined.others.Run(ctx, m.leads) })
-			running.Go(func() { m.desired.follow(ctx, leases, m.leads) })
-			running.Go(func() { m.rollouts.run(ctx, leases, joined) })
+			fleet := &instances.Fleet{Store: leases, ID: joined.self.ID(), Self: m.record, Others: joined.others, Leads: m.leads,
+				Healthy: completesBatch}
+			running.Go(func() { m.desired.follow(ctx, fleet) })
+			running.Go(func() { m.rollouts.run(ctx, fleet) })
 			joined.self.Run(ctx)
 			return
 		}
@@ -144,6 +146,12 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 			return
 		}
 	}
+}
+
+// completesBatch reports whether an instance is healthy enough for the next batch of a rollout.
+func completesBatch(one *instances.Record) bool {
+	color := health.Status(one.Health).Color()
+	return one.State == api.StateRunning && (color == health.Green || color == health.Yellow)
 }
 
 func (m *members) shared() bool { return m.joined.Load() != nil }
@@ -271,7 +279,7 @@ func (m *members) record() instances.Record {
 	r.Deploying = m.scale.deploying()
 	r.Follows, r.Revision = m.desired.state != nil, m.desired.revision()
 	if r.Follows {
-		r.Applies = []string{instances.PartSettings}
+		r.Applies = []string{instances.PartSettings, instances.PartBatches}
 		progress := m.desired.follower.Progress()
 		r.SettingsRevision, r.Rejected = max(progress.Applied, progress.Rejected), progress.Reason
 	}

@@ -21,7 +21,6 @@ import (
 	"tendril/internal/config"
 	"tendril/internal/instances"
 	"tendril/internal/observe/event"
-	"tendril/internal/observe/health"
 	"tendril/queue"
 )
 
@@ -260,15 +259,11 @@ func copyFile(to *os.File, path string) error {
 func (r *rollouts) log() *slog.Logger { return r.opts.Logger.With("component", "rollout") }
 
 // run advances the rollout whenever this instance leads.
-func (r *rollouts) run(ctx context.Context, leases instances.Store, joined *membership) {
+func (r *rollouts) run(ctx context.Context, fleet *instances.Fleet) {
 	if r.control == nil {
 		return
 	}
-	r.control.Run(ctx, &instances.RolloutOptions{Store: leases, ID: joined.self.ID(), Self: r.members.record,
-		Others: joined.others, Leads: r.members.leads, Healthy: func(one *instances.Record) bool {
-			color := health.Status(one.Health).Color()
-			return one.State == api.StateRunning && (color == health.Green || color == health.Yellow)
-		},
+	r.control.Run(ctx, &instances.RolloutOptions{Fleet: fleet,
 		Active:  func() bool { return !r.life.stopping() && r.life.running() },
 		Changed: r.desired.apply, Finished: r.finished, Tried: func(*instances.AppVersion, error) { r.prune() }, Log: r.log()})
 }

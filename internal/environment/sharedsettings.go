@@ -52,7 +52,7 @@ func (d *desired) shared() *api.SharedSettings {
 	}
 	now, _ := d.state.Current()
 	s := &now.Settings
-	return &api.SharedSettings{Revision: s.Revision, By: s.By, At: s.At, RolledBack: s.RolledBack}
+	return &api.SharedSettings{Revision: s.Revision, By: s.By, At: s.At, RolledBack: s.RolledBack, InBatches: s.Rollout != nil}
 }
 
 // warnings says where a change applies, unless that is obvious. loaded are the settings after the change.
@@ -87,8 +87,21 @@ func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (rev
 		if hashOf([]byte(now.Settings.Text)) != base {
 			return errChangedMeanwhile(plan.File)
 		}
-		now.SetSettings(string(plan.new.Data), api.CallerName(ctx), now.Settings.AppliedBy(all))
+		text, by, settled := string(plan.new.Data), api.CallerName(ctx), now.Settings.AppliedBy(all)
+		if how := rolloutPolicy(d.settings.now()); how.InBatches() && supportBatches(all) && (plan.restarts || now.Settings.Rollout != nil) {
+			now.RollOutSettings(text, by, settled, how)
+		} else {
+			now.SetSettings(text, by, settled)
+		}
 		return nil
+	})
+}
+
+// supportBatches reports whether all reachable instances wait for their batch. Older versions apply settings at once, and
+// do not continue a rollout when they lead.
+func supportBatches(all []instances.Instance) bool {
+	return !slices.ContainsFunc(all, func(one instances.Instance) bool {
+		return one.Reachable() && !slices.Contains(one.Applies, instances.PartBatches)
 	})
 }
 
@@ -96,8 +109,9 @@ func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (rev
 // of tendril, the error is a [NewSettings].
 func (d *desired) adoptSettings() error {
 	now, _ := d.state.Current()
-	file := registryFile(&now.Settings)
-	d.follower.Started(now.Settings.Revision)
+	settings := now.Settings.For("")
+	file := registryFile(&settings)
+	d.follower.Started(settings.Revision)
 	if known := d.opts.Registry; file == nil || d.opts.Load == nil || known != nil && string(known.Data) == string(file.Data) {
 		d.changes.registry.Store(file)
 		return nil

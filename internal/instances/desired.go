@@ -82,6 +82,8 @@ type Settings struct {
 	Previous string `json:"previous,omitempty"`
 	// RolledBack is the instance that rejected the previous change, and why; "" if this is no rollback.
 	RolledBack string `json:"rolled_back,omitempty"`
+	// Rollout is nil unless the settings are being rolled out in batches. It is replaced, never modified.
+	Rollout *SettingsRollout `json:"rollout,omitempty"`
 
 	unknown unknownFields
 }
@@ -99,6 +101,37 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 	return encodeKeeping(plain(s), s.unknown)
 }
 
+// SettingsRollout is a rollout of settings in batches.
+type SettingsRollout struct {
+	How Rollout `json:"how"`
+	// Until is the ID up to which the instances use the settings, none if it is "". The others use Kept.
+	Until string   `json:"until,omitempty"`
+	Kept  Settings `json:"kept"`
+
+	unknown unknownFields
+}
+
+// UnmarshalJSON keeps the fields of later versions.
+func (r *SettingsRollout) UnmarshalJSON(text []byte) (err error) {
+	type plain SettingsRollout
+	r.unknown, err = decodeKeeping(text, (*plain)(r))
+	return err
+}
+
+// MarshalJSON writes the fields of later versions as they were read.
+func (r SettingsRollout) MarshalJSON() ([]byte, error) {
+	type plain SettingsRollout
+	return encodeKeeping(plain(r), r.unknown)
+}
+
+// For returns the settings that the instance with this ID should use; the ID is "" before the instance has joined.
+func (s *Settings) For(id string) Settings {
+	if s.Rollout != nil && (id == "" || id > s.Rollout.Until) {
+		return s.Rollout.Kept
+	}
+	return *s
+}
+
 // SetSettings replaces the settings during a [DesiredState.Change]. settled means that all instances have applied the
 // present ones. Otherwise one may still reject them, so a rollback goes further back.
 func (d *Desired) SetSettings(text, by string, settled bool) {
@@ -110,9 +143,18 @@ func (d *Desired) SetSettings(text, by string, settled bool) {
 		Previous: previous}
 }
 
-// AppliedBy reports whether all reachable instances have applied the settings.
+// RollOutSettings is SetSettings in batches. The instances of later batches use the same settings as new instances did
+// before, also if a rollout was in progress.
+func (d *Desired) RollOutSettings(text, by string, settled bool, how Rollout) {
+	kept := d.Settings.For("")
+	kept.Previous = ""
+	d.SetSettings(text, by, settled)
+	d.Settings.Rollout = &SettingsRollout{How: how, Kept: kept}
+}
+
+// AppliedBy reports whether all reachable instances have applied the settings, and their rollout is complete.
 func (s *Settings) AppliedBy(all []Instance) bool {
-	return !slices.ContainsFunc(all, func(one Instance) bool {
+	return s.Rollout == nil && !slices.ContainsFunc(all, func(one Instance) bool {
 		return one.Reachable() && slices.Contains(one.Applies, PartSettings) && (one.SettingsRevision != s.Revision || one.Rejected != "")
 	})
 }
@@ -140,7 +182,7 @@ const (
 	RollBackSettings
 )
 
-// Next returns what to do with the latest settings. A rejected rollback is not rolled back again: the instance then
+// Next returns what to do with the settings for this instance. A rejected rollback is not rolled back again: the instance then
 // keeps the settings that it applied last.
 func (p SettingsProgress) Next(s *Settings) SettingsStep {
 	switch {

@@ -424,3 +424,66 @@ func TestRollbackRestoresSettingsThatAllHaveApplied(t *testing.T) {
 		}
 	}
 }
+
+// Settings reach the instances in batches. They are rolled back if a batch rejects them or does not become healthy.
+func TestSettingsAreRolledOutInBatches(t *testing.T) {
+	t.Parallel()
+	healthy := func(r *Record) bool { return r.Health == "Ok" }
+	for name, c := range map[string]struct {
+		apply func(one *Record, s Settings) // an instance follows; nil means that it succeeds
+		want  []string                      // Until after each change
+		fails string
+	}{
+		"all apply them": {nil, []string{"a", "b", "c"}, ""},
+		"the second rejects them": {func(one *Record, s Settings) {
+			if one.SettingsRevision = s.Revision; one.ID == "b" && s.Revision == 7 {
+				one.Rejected = "web exited"
+			}
+		}, []string{"a", "b"}, "host b: web exited"},
+		"the first becomes unhealthy": {func(one *Record, s Settings) {
+			if one.SettingsRevision = s.Revision; s.Revision == 7 {
+				one.Health = "Severe"
+			}
+		}, []string{"a"}, "not complete after 1m0s: host a is Severe:"},
+		"the first never applies them": {func(*Record, Settings) {}, []string{"a"}, "not complete after 1m0s: host a has not applied it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := Desired{Revision: 4}
+			d.SetSettings("app-grace: 1s\n", "owner", true)
+			d.Revision = 7
+			d.RollOutSettings("app-grace: 2s\n", "owner", true, Rollout{BatchSize: 1, Timeout: time.Minute})
+			s := d.Settings
+			var all []Instance
+			for _, id := range []string{"c", "a", "b"} {
+				all = append(all, Instance{Record: Record{ID: id, Name: "host " + id, State: "running", Health: "Ok", Applies: []string{PartSettings},
+					SettingsRevision: 4}})
+			}
+
+			var conductor Conductor
+			var until []string
+			failed := ""
+			for at := time.Unix(1000, 0); at.Before(time.Unix(2000, 0)) && failed == "" && s.Rollout != nil; at = at.Add(5 * time.Second) {
+				next, why, changed := conductor.NextSettings(s, all, at, healthy)
+				if s, failed = next, why; changed && failed == "" && s.Rollout != nil {
+					until = append(until, s.Rollout.Until)
+				}
+				for i := range all {
+					one := &all[i].Record
+					wanted := s.For(one.ID)
+					if c.apply != nil {
+						c.apply(one, wanted)
+					} else {
+						one.SettingsRevision = wanted.Revision
+					}
+				}
+			}
+			if !slices.Equal(until, c.want) || !strings.HasPrefix(failed, c.fails) || (failed == "") != (c.fails == "") {
+				t.Errorf("the batches reached %q and failed with %q", until, failed)
+			}
+			if starting := s.For(""); s.Rollout != nil && starting.Text != "app-grace: 1s\n" {
+				t.Errorf("an instance that starts meanwhile uses %+v", starting)
+			}
+		})
+	}
+}

@@ -83,7 +83,9 @@ type Record struct {
 // The parts of the desired state that an instance applies besides pauses.
 const (
 	PartSettings = "settings"
-	PartApp      = "app"
+	// PartBatches means that the instance waits for its batch while settings are rolled out.
+	PartBatches = "settings-batches"
+	PartApp     = "app"
 )
 
 // Load is the part of a record that changes constantly. It is written with each heartbeat.

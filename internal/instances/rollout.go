@@ -71,13 +71,13 @@ func (v AppVersion) MarshalJSON() ([]byte, error) {
 // String returns the version's name for display.
 func (v AppVersion) String() string { return fmt.Sprintf("version %d (%s)", v.Number, v.Name) }
 
-// Rollout says how a version is rolled out.
+// Rollout says how a version, or settings, are rolled out.
 type Rollout struct {
 	// A batch is limited by the share or the number of the instances. Without a limit, all instances are one batch.
 	BatchPercent int `json:"batch_percent,omitempty"`
 	BatchSize    int `json:"batch_size,omitempty"`
-	// Timeout is the maximum time until all instances of a batch run the version and are healthy. IgnoreHealth
-	// continues with unhealthy ones.
+	// Timeout is the maximum time until all instances of a batch have applied it and are healthy. IgnoreHealth continues
+	// with unhealthy ones.
 	Timeout      time.Duration `json:"timeout"`
 	IgnoreHealth bool          `json:"ignore_health,omitempty"`
 
@@ -248,7 +248,7 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 		case one.App.Failed == c.number:
 			return app.fail(one.Name + ": " + one.App.Error), true
 		case one.App.Number != c.number:
-			waiting = append(waiting, one.Name+" does not run the version")
+			waiting = append(waiting, one.Name+" has not applied it")
 		case !app.Rollout.IgnoreHealth && !healthy(&one.Record):
 			text := fmt.Sprintf("%s is %s:", one.Name, cmp.Or(one.Health, "of unknown health"))
 			if len(one.Causes) > 0 {
@@ -281,6 +281,37 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	return app, true
 }
 
+// NextSettings returns the next state of settings that are being rolled out. failed is why they must be rolled back, or
+// "". changed is false if there is nothing to change yet. healthy decides about the health of an instance's record.
+func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, healthy func(*Record) bool) (next Settings, failed string,
+	changed bool) {
+	if s.Rollout == nil {
+		return s, "", false
+	}
+	all = slices.Clone(all)
+	for i := range all {
+		one := &all[i].Record
+		one.App = AppReport{Takes: one.State == "running" && slices.Contains(one.Applies, PartSettings),
+			Number: int(one.SettingsRevision)}
+		if one.Rejected != "" {
+			one.App.Failed, one.App.Error = one.App.Number, one.Rejected
+		}
+	}
+
+	revision, rollout := AppVersion{Number: int(s.Revision)}, *s.Rollout
+	app, changed := c.Next(App{Next: &revision, Until: rollout.Until, Rollout: rollout.How}, all, now, healthy)
+	switch {
+	case app.Next != nil:
+		rollout.Until = app.Until
+		s.Rollout = &rollout
+	case app.Current.Number == revision.Number:
+		s.Rollout = nil
+	default:
+		failed = app.Earlier[0].Error
+	}
+	return s, failed, changed
+}
+
 // Members are reachable instances that take part in a rollout, with authenticated records: switched have an ID up to
 // until, rest is ordered by ID.
 func members(until string, all []Instance) (switched, rest []Instance) {
@@ -296,6 +327,8 @@ func members(until string, all []Instance) (switched, rest []Instance) {
 	slices.SortFunc(rest, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
 	return switched, rest
 }
+
+func (r Rollout) InBatches() bool { return r.BatchSize > 0 || r.BatchPercent > 0 }
 
 func (r Rollout) batch(all int) int {
 	switch {

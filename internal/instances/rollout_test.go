@@ -259,9 +259,10 @@ func TestNoDeliveryStartsAfterALateAbort(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() {
-			rollouts.Run(ctx, &RolloutOptions{Store: n, ID: "a", Self: func() Record { return Record{App: rollouts.Report()} },
-				Others: NewWatcher(opts), Log: opts.Log, Active: func() bool { return true }, Leads: func() bool { return true },
-				Healthy: func(*Record) bool { return true }, Changed: rollouts.Apply,
+			rollouts.Run(ctx, &RolloutOptions{Fleet: &Fleet{Store: n, ID: "a", Others: NewWatcher(opts),
+				Self:  func() Record { return Record{App: rollouts.Report()} },
+				Leads: func() bool { return true }, Healthy: func(*Record) bool { return true }},
+				Log: opts.Log, Active: func() bool { return true }, Changed: rollouts.Apply,
 				Finished: func(context.Context, *App, *AppVersion) {}, Tried: func(*AppVersion, error) {}})
 		})
 		change(begin)
@@ -360,8 +361,9 @@ func (f *deployFleet) start(t *testing.T, name string) *deployee {
 		}})
 	})
 	d.ended.Go(func() {
-		d.rollouts.Run(ctx, &RolloutOptions{Store: n, ID: d.ID(), Self: record, Others: NewWatcher(opts), Log: opts.Log,
-			Active: func() bool { return ctx.Err() == nil }, Leads: leads, Healthy: func(r *Record) bool { return r.Health == "Ok" },
+		d.rollouts.Run(ctx, &RolloutOptions{Fleet: &Fleet{Store: n, ID: d.ID(), Self: record, Others: NewWatcher(opts),
+			Leads: leads, Healthy: func(r *Record) bool { return r.Health == "Ok" }},
+			Log: opts.Log, Active: func() bool { return ctx.Err() == nil },
 			Changed: d.rollouts.Apply, Finished: func(context.Context, *App, *AppVersion) {}, Tried: func(*AppVersion, error) {}})
 	})
 	return d

@@ -64,19 +64,32 @@ func NewRollouts(state *DesiredState, app RolloutApp) *Rollouts {
 	return &Rollouts{state: state, app: app, wake: make(chan struct{}, 1)}
 }
 
-// RolloutOptions configure [Rollouts.Run]. All fields are required.
-type RolloutOptions struct {
+// Fleet is what an instance knows of all instances, for the rollouts that it advances as the leader. All fields are
+// required.
+type Fleet struct {
 	Store Store
 	// Self returns the current record of this instance. Others has the records of the others.
-	ID     string
-	Self   func() Record
-	Others *Watcher
-	// Active reports whether this instance takes part now, and Leads whether it is the leader.
-	Active  func() bool
+	ID      string
+	Self    func() Record
+	Others  *Watcher
 	Leads   func() bool
 	Healthy func(*Record) bool
-	// Changed is called after this instance has changed the desired state. Finished is called if that ended the
-	// rollout of a version.
+}
+
+func (f *Fleet) records(ctx context.Context) ([]Instance, error) {
+	all, err := f.Others.ReadOnce(ctx, rolloutRecords)
+	self := f.Self()
+	self.ID = f.ID
+	all = slices.DeleteFunc(all, func(one Instance) bool { return one.ID == self.ID })
+	return append(all, Instance{Record: self}), err
+}
+
+// RolloutOptions configure [Rollouts.Run]. All fields are required.
+type RolloutOptions struct {
+	*Fleet
+	Active func() bool
+	// Changed is called after this instance has changed the desired state. Finished is called if that ended the rollout
+	// of a version.
 	Changed  func()
 	Finished func(ctx context.Context, now *App, v *AppVersion)
 	// Tried is called after each deployment on this instance, with its error.
@@ -110,15 +123,12 @@ func (r *Rollouts) lead(ctx context.Context, o *RolloutOptions) {
 	if now.App == nil || now.App.Next == nil {
 		return
 	}
-	all, err := o.Others.ReadOnce(ctx, rolloutRecords)
+	all, err := o.records(ctx)
 	if err != nil {
 		return // the watcher has logged it
 	}
-	self := o.Self()
-	self.ID = o.ID
-	all = slices.DeleteFunc(all, func(one Instance) bool { return one.ID == self.ID })
 	before := *now.App
-	next, changed := r.conductor.Next(before, append(all, Instance{Record: self}), time.Now(), o.Healthy)
+	next, changed := r.conductor.Next(before, all, time.Now(), o.Healthy)
 	if !changed {
 		return
 	}

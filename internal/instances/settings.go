@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,14 +15,14 @@ const settingsRetry = 10 * time.Second
 // ErrNotApplied is the error of [SettingsFollower].Apply if the settings were neither applied nor rejected.
 var ErrNotApplied = errors.New("not applied")
 
-// SettingsFollower applies the settings for all instances on this one, and rolls back those that it rejects. All
-// fields are required.
+// SettingsFollower applies the settings for all instances on this one, and rolls back those that it rejects. On the
+// leader it advances their rollout. All fields are required.
 type SettingsFollower struct {
 	State *DesiredState
 	Name  string
 	// After an error of Apply, the previous settings are in force.
 	Apply func(context.Context, *Settings) error
-	// Changed is called after the settings were rolled back, Failed if that was impossible.
+	// Changed is called after this instance has changed the desired state, Failed if that was impossible.
 	Changed func()
 	Failed  func(error)
 	// Due has a value when the settings may have changed. Its capacity is 1.
@@ -52,7 +53,10 @@ func (f *SettingsFollower) Notify() {
 }
 
 // Run applies new settings until ctx ends.
-func (f *SettingsFollower) Run(ctx context.Context, store Store) {
+func (f *SettingsFollower) Run(ctx context.Context, fleet *Fleet) {
+	var leading sync.WaitGroup
+	defer leading.Wait()
+	leading.Go(func() { f.lead(ctx, fleet) })
 	retry := time.NewTicker(settingsRetry)
 	defer retry.Stop()
 	for {
@@ -63,11 +67,12 @@ func (f *SettingsFollower) Run(ctx context.Context, store Store) {
 		case <-f.Due:
 		}
 		now, _ := f.State.Current()
-		switch f.Progress().Next(&now.Settings) {
+		settings := now.Settings.For(fleet.ID)
+		switch f.Progress().Next(&settings) {
 		case ApplySettings:
-			f.apply(ctx, &now.Settings)
+			f.apply(ctx, &settings)
 		case RollBackSettings:
-			f.rollBack(ctx, store, now.Settings.Revision)
+			f.rollBack(ctx, fleet.Store, settings.Revision)
 		case NoStep:
 		}
 	}
@@ -90,15 +95,59 @@ func (f *SettingsFollower) apply(ctx context.Context, s *Settings) {
 // Settings that have changed since are not rolled back.
 func (f *SettingsFollower) rollBack(ctx context.Context, store Store, rejected int64) {
 	why := fmt.Sprintf("%s rejected revision %d: %s", f.Name, rejected, f.Progress().Reason)
-	_, err := f.State.Change(ctx, store, func(now *Desired) error {
+	f.change(ctx, store, func(now *Desired) error {
 		if now.Settings.Revision != rejected {
 			return ErrNotApplied
 		}
 		now.RollBackSettings(why, f.Name)
 		return nil
 	})
+}
+
+// change changes the desired state, unless alter returns ErrNotApplied.
+func (f *SettingsFollower) change(ctx context.Context, store Store, alter func(*Desired) error) {
+	_, err := f.State.Change(ctx, store, alter)
 	if err != nil && !errors.Is(err, ErrNotApplied) && ctx.Err() == nil {
 		f.Failed(err)
 	}
 	f.Changed()
+}
+
+// lead advances settings that are being rolled out whenever this instance leads, until ctx ends.
+func (f *SettingsFollower) lead(ctx context.Context, fleet *Fleet) {
+	var conductor Conductor
+	tick := time.NewTicker(rolloutTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, _ := f.State.Current()
+		s := now.Settings
+		if s.Rollout == nil || !fleet.Leads() {
+			continue
+		}
+		all, err := fleet.records(ctx)
+		if err != nil {
+			continue // the watcher has logged it
+		}
+		next, failed, changed := conductor.NextSettings(s, all, time.Now(), fleet.Healthy)
+		if !changed {
+			continue
+		}
+		f.change(ctx, fleet.Store, func(now *Desired) error {
+			latest := &now.Settings
+			switch {
+			case latest.Revision != s.Revision || latest.Rollout == nil || latest.Rollout.Until != s.Rollout.Until:
+				return ErrNotApplied // another leader was faster, or the settings have changed
+			case failed != "":
+				now.RollBackSettings(fmt.Sprintf("revision %d: %s", s.Revision, failed), f.Name)
+			default:
+				now.Settings = next
+			}
+			return nil
+		})
+	}
 }

@@ -29,6 +29,9 @@ func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int
 			return failed
 		}
 
+		if all.Shared != nil && all.Shared.InBatches { // each batch has its own time limit
+			deadline = time.Now().Add(wait)
+		}
 		if behind == nil && all.Unread == "" {
 			for _, name := range unreachable {
 				c.PrintErrf("%s is unreachable: it applies this once it reaches the registry\n", Plain(name))

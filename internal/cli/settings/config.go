@@ -100,6 +100,9 @@ func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
 		if s.RolledBack != "" {
 			c.Printf("rolled back: %s\n", base.Plain(s.RolledBack))
 		}
+		if s.InBatches {
+			c.Println("they are being applied in batches: 'tendril instances' shows which instances have them")
+		}
 	}
 	if shown.Problem != "" {
 		c.PrintErrf("warning: the settings file is now invalid: %s\n", base.Plain(shown.Problem))

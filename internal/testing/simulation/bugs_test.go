@@ -32,6 +32,7 @@ const (
 	bugForgetState     bug = "a daemon forgets the desired state when it starts"
 	bugServeWithdrawn  bug = "a daemon keeps delivering to a withdrawn version"
 	bugNoBatches       bug = "a deployment has no batches"
+	bugSettingsAtOnce  bug = "settings have no batches"
 	bugBlindLeader     bug = "the leader does not see unhealthy daemons"
 	bugReportEarly     bug = "a daemon reports a version before it runs it"
 	bugKeepSettings    bug = "a daemon confirms settings that it does not apply"
@@ -81,6 +82,8 @@ func TestTheOracleFindsBugs(t *testing.T) {
 		}},
 		{bugServeWithdrawn, "has learned of its rollback", operating(operation{Kind: deployGood}, operation{Kind: rollBack})},
 		{bugNoBatches, "at once, 1 are allowed", operating(operation{Kind: deployGood, Batch: 1})},
+		{bugSettingsAtOnce, "daemons are switching to the settings", operating(operation{Kind: setSettings, Batch: 1})},
+		{bugBlindLeader, "are the current ones", operating(operation{Kind: setUnhealthy, Batch: 1})},
 		{bugBlindLeader, "is the current one", operating(operation{Kind: deployUnhealthy, Batch: 1})},
 		{bugReportEarly, "is finished, and daemon", operating(operation{Kind: deployBrokenOnOne, On: 1})},
 		{bugKeepSettings, "has the settings", operating(operation{Kind: setSettings})},

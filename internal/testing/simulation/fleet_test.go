@@ -97,7 +97,7 @@ func (f *follower) adopt(ctx context.Context) {
 	defer cancel()
 	_, _ = f.state.Refresh(limited, f.way)
 	now, _ := f.state.Current()
-	for f.rejects(now.Settings.Text) && sleep(ctx, 5*time.Second) {
+	for f.rejects(now.Settings.For("").Text) && sleep(ctx, 5*time.Second) {
 		_, _ = f.state.Refresh(ctx, f.way)
 		now, _ = f.state.Current()
 	}
@@ -115,8 +115,9 @@ func (f *follower) adopt(ctx context.Context) {
 	} else {
 		f.rollouts.Unknown()
 	}
-	f.inForce.Store(now.Settings.Text)
-	f.settings.Started(now.Settings.Revision)
+	settings := now.Settings.For("")
+	f.inForce.Store(settings.Text)
+	f.settings.Started(settings.Revision)
 	f.apply()
 }
 
@@ -132,10 +133,10 @@ func (f *follower) follow(ctx context.Context) {
 	var parts sync.WaitGroup
 	parts.Go(func() { f.member.Run(ctx) })
 	parts.Go(func() { f.others.Run(ctx, leads) })
-	parts.Go(func() { f.settings.Run(ctx, f.way) })
+	fleet := &instances.Fleet{Store: f.way, ID: f.id, Self: f.record, Others: f.others, Leads: leads, Healthy: healthy}
+	parts.Go(func() { f.settings.Run(ctx, fleet) })
 	parts.Go(func() {
-		f.rollouts.Run(ctx, &instances.RolloutOptions{Store: f.way, ID: f.id, Self: f.record, Others: f.others,
-			Active: func() bool { return ctx.Err() == nil }, Leads: leads, Healthy: healthy, Changed: f.apply,
+		f.rollouts.Run(ctx, &instances.RolloutOptions{Fleet: fleet, Active: func() bool { return ctx.Err() == nil }, Changed: f.apply,
 			Finished: f.w.finished, Tried: func(*instances.AppVersion, error) {}, Log: slog.New(slog.DiscardHandler)})
 	})
 	f.state.Follow(ctx, instances.Following{Store: f.way, Apply: f.apply, Failed: func(error) {}, Leads: leads,
@@ -161,7 +162,8 @@ func (f *follower) record() instances.Record {
 	r := instances.Record{Name: f.name(), State: "running", Health: "Ok", Follows: true, Revision: now.Revision,
 		Applies:          []string{instances.PartSettings, instances.PartApp},
 		SettingsRevision: max(progress.Applied, progress.Rejected), Rejected: progress.Reason, App: f.rollouts.Report()}
-	if strings.HasPrefix(f.digest.Load().(string), string(deployUnhealthy)) {
+	if strings.HasPrefix(f.digest.Load().(string), string(deployUnhealthy)) ||
+		strings.HasPrefix(f.inForce.Load().(string), string(setUnhealthy)) {
 		r.Health = "Severe"
 	}
 	if f.w.bug == bugReportEarly && now.App != nil {
@@ -262,8 +264,13 @@ func (f *follower) rejects(settings string) bool {
 // were in force before and rejects them (decision 0154).
 func (f *follower) keeps(s *instances.Settings) bool { return s.RolledBack != "" && f.rejects(s.Text) }
 
-// applySettings applies settings after up to three seconds.
+// applySettings applies settings after up to three seconds. In a batch, it takes up to ten seconds more to restart the app.
 func (f *follower) applySettings(ctx context.Context, s *instances.Settings) error {
+	if s.Rollout != nil {
+		f.w.oracle.switching(f, settingsName(s.Revision), true)
+		defer f.w.oracle.switched(f, settingsName(s.Revision))
+		sleep(ctx, time.Duration(f.w.plan.roll("restart", f.index, s.Revision)*10e9))
+	}
 	if !sleep(ctx, time.Duration(f.w.plan.roll("apply", f.index, s.Revision)*3e9)) || f.frozen() != nil {
 		return instances.ErrNotApplied
 	}
@@ -311,8 +318,9 @@ func (f *follower) Deploy(ctx context.Context, v *instances.AppVersion) error {
 	if _, _, err := f.way.call(ctx, "fetch", true, fetchNothing); err != nil {
 		return fmt.Errorf("%w: %w", instances.ErrDeployLater, err)
 	}
-	f.w.oracle.switching(f, v)
-	defer f.w.oracle.switched(f)
+	now, _ := f.state.Current()
+	f.w.oracle.switching(f, versionName(v.Number), now.App.Next != nil && now.App.Next.Number == v.Number)
+	defer f.w.oracle.switched(f, versionName(v.Number))
 
 	abortable, abort := context.WithCancel(ctx)
 	defer abort()

@@ -19,7 +19,7 @@ type operation struct {
 	// Daemon receives the operation. On is the one that rejects the settings or does not start the version.
 	Daemon int `json:"daemon"`
 	On     int `json:"on,omitempty"`
-	// Batch is the size of a deployment's batches; 0 means all at once.
+	// Batch is the size of the batches in which a deployment or settings reach the daemons; 0 means all at once.
 	Batch int `json:"batch,omitempty"`
 }
 
@@ -30,6 +30,7 @@ const (
 	resumeQueue       operationKind = "resume"
 	setSettings       operationKind = "settings"
 	setRejected       operationKind = "settings that one daemon rejects"
+	setUnhealthy      operationKind = "unhealthy settings"
 	deployGood        operationKind = "deploy"
 	deployBroken      operationKind = "deploy broken"
 	deployBrokenOnOne operationKind = "deploy partly broken"
@@ -39,8 +40,8 @@ const (
 )
 
 // operationKinds lists all kinds, those that need a finished or a running deployment more than once.
-var operationKinds = []operationKind{pauseQueue, resumeQueue, setSettings, setRejected, setRejected, deployGood, deployGood,
-	deployGood, deployGood, deployBroken, deployBrokenOnOne, deployUnhealthy, rollBack, rollBack, rollBack, abortDeployment,
+var operationKinds = []operationKind{pauseQueue, resumeQueue, setSettings, setRejected, setRejected, setUnhealthy, deployGood,
+	deployGood, deployGood, deployGood, deployBroken, deployBrokenOnOne, deployUnhealthy, rollBack, rollBack, rollBack, abortDeployment,
 	abortDeployment}
 
 const (
@@ -62,8 +63,11 @@ func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
 		for range 1 + r.IntN(3) {
 			op := operation{Kind: operationKinds[r.IntN(len(operationKinds))], At: at, Daemon: r.IntN(p.Daemons), On: r.IntN(p.Daemons),
 				Batch: r.IntN(p.Daemons)}
-			if op.Kind == setRejected && p.Daemons == 1 {
+			if (op.Kind == setRejected || op.Kind == setUnhealthy) && p.Daemons == 1 {
 				op.Kind = setSettings // the operator's own daemon checks the settings first
+			}
+			if op.Kind == setUnhealthy {
+				op.Batch = max(op.Batch, 1) // the health is not examined otherwise
 			}
 			all = append(all, op)
 			at += time.Duration(r.Int64N(int64(near))).Truncate(time.Millisecond)
@@ -118,14 +122,22 @@ func (w *world) change(by *follower, op *operation, i int) bool {
 
 func (w *world) alter(d *instances.Desired, op *operation, i int, settled bool) (err error) {
 	how := instances.Rollout{BatchSize: op.Batch, Timeout: rolloutTimeout}
-	if w.bug == bugNoBatches {
+	if w.bug == bugNoBatches || w.bug == bugSettingsAtOnce {
 		how.BatchSize = 0
 	}
 	begin := func(v instances.AppVersion) error {
 		if v, err = d.BeginRollout(v, how); err == nil {
-			w.oracle.began(v.Number, op.Batch)
+			w.oracle.began(versionName(v.Number), op.Batch)
 		}
 		return err
+	}
+	set := func(text string) {
+		if op.Batch == 0 {
+			d.SetSettings(text, "operator", settled)
+			return
+		}
+		d.RollOutSettings(text, "operator", settled, how)
+		w.oracle.began(settingsName(d.Revision), op.Batch)
 	}
 	switch op.Kind {
 	case pauseQueue:
@@ -133,9 +145,11 @@ func (w *world) alter(d *instances.Desired, op *operation, i int, settled bool) 
 	case resumeQueue:
 		d.Pauses = nil
 	case setSettings:
-		d.SetSettings(fmt.Sprintf("settings %d", i), "operator", settled)
+		set(fmt.Sprintf("settings %d", i))
 	case setRejected:
-		d.SetSettings(fmt.Sprintf("settings %d, not on %d", i, op.On), "operator", settled)
+		set(fmt.Sprintf("settings %d, not on %d", i, op.On))
+	case setUnhealthy:
+		set(fmt.Sprintf("%s %d", setUnhealthy, i))
 	case rollBack:
 		if d.App == nil || len(d.App.Restorable()) == 0 {
 			return instances.ErrNoRollout
@@ -155,6 +169,10 @@ func (w *world) alter(d *instances.Desired, op *operation, i int, settled bool) 
 	}
 	return nil
 }
+
+// versionName and settingsName name what is rolled out.
+func versionName(number int) string      { return fmt.Sprintf("version %d", number) }
+func settingsName(revision int64) string { return fmt.Sprintf("the settings of revision %d", revision) }
 
 // fetchNothing stands for fetching an archive.
 func fetchNothing(context.Context, *broker.Broker) error { return nil }
@@ -204,6 +222,8 @@ func (w *world) awaitSettled() {
 			return fmt.Sprintf("still takes part in the rollout of version %d", now.App.Next.Number)
 		case running != now.App.Current.Number && !f.breaks(&now.App.Current):
 			return fmt.Sprintf("runs version %d, the current one is %d", running, now.App.Current.Number)
+		case now.Settings.Rollout != nil:
+			return fmt.Sprintf("still takes part in the rollout of the settings %q", now.Settings.Text)
 		case f.inForce.Load() != now.Settings.Text && !f.keeps(&now.Settings):
 			return fmt.Sprintf("has the settings %q in force, not %q", f.inForce.Load(), now.Settings.Text)
 		}
@@ -213,6 +233,9 @@ func (w *world) awaitSettled() {
 		if l := d.running(); l != nil {
 			now, _ := l.fleet.state.Current()
 			w.oracle.isGood(now.App)
+			if strings.HasPrefix(now.Settings.Text, string(setUnhealthy)) {
+				w.oracle.violated("the settings %q are the current ones", now.Settings.Text)
+			}
 		}
 	}
 }
@@ -317,7 +340,7 @@ func (o *oracle) converged(took time.Duration) {
 	o.figures.Slowest = max(o.figures.Slowest, took)
 }
 
-// rollout is what the oracle knows about the rollout of a version.
+// rollout is what the oracle knows about the rollout of a version or of settings.
 type rollout struct {
 	began     time.Time
 	batch     int                // 0 for all at once
@@ -325,33 +348,32 @@ type rollout struct {
 }
 
 // began records the start of a rollout. Its write may be repeated, or its confirmation lost.
-func (o *oracle) began(number, batch int) {
+func (o *oracle) began(what string, batch int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.rollouts[number] = &rollout{began: time.Now(), batch: batch, switching: map[*follower]bool{}}
+	o.rollouts[what] = &rollout{began: time.Now(), batch: batch, switching: map[*follower]bool{}}
 }
 
 // switching checks that at most one batch switches at once. Daemons that started during the rollout do not belong to a
-// batch, and a leader does not wait for one that it cannot reach.
-func (o *oracle) switching(f *follower, v *instances.AppVersion) {
-	o.w.note("daemon %d switches to version %d", f.index, v.Number)
+// batch, and a leader does not wait for one that it cannot reach. isRollout is false for a return to what was current.
+func (o *oracle) switching(f *follower, what string, isRollout bool) {
+	o.w.note("daemon %d switches to %s", f.index, what)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	r := o.rollouts[v.Number]
-	now, _ := f.state.Current()
-	if r == nil || now.App.Next == nil || now.App.Next.Number != v.Number || f.startedAt.After(r.began.Add(-joinWithin)) {
+	r := o.rollouts[what]
+	if r == nil || !isRollout || f.startedAt.After(r.began.Add(-joinWithin)) {
 		return
 	}
 	r.switching[f] = true
 	if n := len(r.switching); r.batch > 0 && n > r.batch && !o.w.disturbed(r.began.Add(-instances.FreshFor)) {
-		o.violate("%d daemons are switching to version %d at once, %d are allowed", n, v.Number, r.batch)
+		o.violate("%d daemons are switching to %s at once, %d are allowed", n, what, r.batch)
 	}
 }
 
-func (o *oracle) switched(f *follower) {
+func (o *oracle) switched(f *follower, what string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, r := range o.rollouts {
+	if r := o.rollouts[what]; r != nil {
 		delete(r.switching, f)
 	}
 }

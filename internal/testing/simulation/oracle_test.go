@@ -26,7 +26,7 @@ type oracle struct {
 	desired    int64                 // last revision of the desired state that was confirmed
 	followed   map[*daemon]int64     // revision that each daemon applied last
 	operations map[operationKind]int
-	rollouts   map[int]*rollout // by the version's number
+	rollouts   map[string]*rollout
 	violations []string
 	figures    figures
 }

@@ -60,7 +60,7 @@ func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 		w := &world{t: t, plan: p, bug: b, fs: fs, began: time.Now(), faults: map[kind]int{}}
 		w.oracle = &oracle{w: w, messages: map[string]*message{}, receipts: map[string]*message{},
 			groups: map[string][]*message{}, since: map[string]time.Time{}, leaders: map[int64]*life{},
-			followed: map[*daemon]int64{}, operations: map[operationKind]int{}, rollouts: map[int]*rollout{}}
+			followed: map[*daemon]int64{}, operations: map[operationKind]int{}, rollouts: map[string]*rollout{}}
 		w.server = &server{w: w, root: root, dir: filepath.Join(root, "disk-0")}
 		w.app = &app{w}
 		fs.SetFail(w.server.fail)
