@@ -216,13 +216,47 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 		}
 	}
 
+	other.tendril(t, "config", "set", "rollout-policy=Rolling", "rollout-batch-size-type=Fixed", "rollout-batch-size=1", "--yes")
+	if out := other.tendril(t, "config", "set", "app-grace=4s", "--yes"); !strings.Contains(out, "applied by 3 instances") {
+		t.Errorf("the change in batches printed %q", out)
+	}
+	isSet(t, "after a change in batches", "app-grace", "4s")
+	var at []time.Time
+	for _, m := range all {
+		m.count(func(e event) bool {
+			restarted, _ := time.Parse(time.RFC3339, e.attribute("time"))
+			if e.Msg == "process restarted" {
+				at = append(at, restarted)
+			}
+			return false
+		})
+	}
+	slices.SortFunc(at, time.Time.Compare)
+	if len(at) != 6 || at[4].Sub(at[3]) < 15*time.Second || at[5].Sub(at[4]) < 15*time.Second {
+		t.Errorf("the processes were restarted at %v: want batches of one instance, which stays healthy for 20 s", at)
+	}
+	failing, err := program(t, "config", "set", "app-limit=nofile=3", "--yes", "--data-dir", other.dir).CombinedOutput()
+	if err == nil || !strings.Contains(string(failing), "rolled back on all instances") {
+		t.Errorf("the change with which no app starts printed %q, %v", failing, err)
+	}
+	tried := 0
+	for _, m := range all {
+		tried += m.count(func(e event) bool { return e.Msg == "settings for all instances rejected, the previous ones still apply" })
+	}
+	if tried != 1 {
+		t.Errorf("%d instances tried to start an app that cannot start, want one", tried)
+	}
+	isSet(t, "after a batch failed", "app-limit", "")
+
 	rejected, err := program(t, "config", "set", "http-path=/wrong", "backoff-min=2m", "--yes", "--data-dir", other.dir).CombinedOutput()
 	if err == nil || !strings.Contains(string(rejected), "rolled back on all instances") || !strings.Contains(string(rejected), "backoff-max 60s is shorter") {
 		t.Errorf("the change that one instance rejects printed %q, %v", rejected, err)
 	}
 	eventually(t, "all instances have rolled back", func() bool {
 		return !slices.ContainsFunc(all, func(m *member) bool {
-			return m.count(func(e event) bool { return e.Msg == "settings for all instances rolled back" }) != 1
+			return m.count(func(e event) bool {
+				return e.Msg == "settings for all instances rolled back" && strings.Contains(e.raw, "backoff-max")
+			}) != 1
 		})
 	})
 	isSet(t, "after the rollback", "http-path", "/all")

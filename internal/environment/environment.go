@@ -195,7 +195,8 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.work.restorePauses,           // before anything is received
 		e.work.buildDepths,             // for health, scaling and metrics
 		e.cron.build,                   // needs the queues
-		e.desired.adopt,                // before anything is received
+		e.desired.adopt,                // before anything is received; may end this start for another one
+		e.queues.warnOfConflicts,       // once, with the settings that apply
 		e.members.run,                  // shows the drain to other instances, and leaves after everything below has stopped
 		e.scale.closeFleet,             // leaves its group after everything below has stopped
 		e.scale.protectTask,            // removes the protection after everything below has stopped

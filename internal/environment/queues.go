@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -254,24 +255,31 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*wor
 	if err != nil && !errors.Is(err, queue.ErrDenied) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrQueue, reference, err)
 	}
-	q.warnOfConflicts(set, found.Name(), found.URL(), attrs, err)
 	dead, _ := queue.ParseRedrivePolicy(attrs["RedrivePolicy"])
 	return &workQueue{source: found, name: found.Name(), url: found.URL(), arn: queueARN(attrs, found.URL(), set),
-		fifo: found.FIFO(), dead: dead}, nil
+		fifo: found.FIFO(), dead: dead, attributes: attrs, denied: err}, nil
 }
 
-// The worker also runs without permission to read the attributes.
-func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, attrs map[string]string, denied error) {
-	s := q.settings.now()
-	log := q.opts.Logger.With("component", "aws", "queue", name)
-	if denied != nil {
-		log.Warn("queue attributes not readable, settings not compared with them", "err", denied,
+// The workers also run without permission to read the attributes.
+func (q *queues) warnOfConflicts(context.Context) error {
+	for _, w := range q.all {
+		if !w.embedded {
+			w.warnOfConflicts(q.opts.Logger.With("component", "aws", "queue", w.name))
+		}
+	}
+	return nil
+}
+
+func (w *workQueue) warnOfConflicts(log *slog.Logger) {
+	if w.denied != nil {
+		log.Warn("queue attributes not readable, settings not compared with them", "err", w.denied,
 			"hint", "allow sqs:GetQueueAttributes")
 		return
 	}
 
-	examined := doctor.Queue{Name: name, URL: url, OnSQS: true, Several: len(s.Queues) > 1, Attributes: attrs,
-		Times: queueTimes(s, set)}
+	s := w.inForce.now()
+	examined := doctor.Queue{Name: w.name, URL: w.url, OnSQS: true, Several: len(s.Queues) > 1, Attributes: w.attributes,
+		Times: queueTimes(s, w.settings())}
 	for _, f := range examined.Examine() {
 		switch {
 		case f.Level != doctor.OK:

@@ -18,7 +18,9 @@ type workQueue struct {
 	dead           string // may be ""
 	fifo           bool
 	embedded       bool // false on Amazon SQS
-	forTask        bool // opened for a periodic task
+	attributes     map[string]string
+	denied         error // why the attributes are not readable
+	forTask        bool  // opened for a periodic task
 
 	inForce *settings
 	index   int // of the queue's settings

@@ -459,6 +459,7 @@ func TestSettingsAreRolledOutInBatches(t *testing.T) {
 				all = append(all, Instance{Record: Record{ID: id, Name: "host " + id, State: "running", Health: "Ok", Applies: []string{PartSettings},
 					SettingsRevision: 4}})
 			}
+			all = append(all, Instance{Record: Record{ID: "aa", State: "draining", Applies: []string{PartSettings}, SettingsRevision: 4}})
 
 			var conductor Conductor
 			var until []string
@@ -471,9 +472,11 @@ func TestSettingsAreRolledOutInBatches(t *testing.T) {
 				for i := range all {
 					one := &all[i].Record
 					wanted := s.For(one.ID)
-					if c.apply != nil {
+					switch {
+					case one.State == "draining":
+					case c.apply != nil:
 						c.apply(one, wanted)
-					} else {
+					default:
 						one.SettingsRevision = wanted.Revision
 					}
 				}
@@ -485,5 +488,35 @@ func TestSettingsAreRolledOutInBatches(t *testing.T) {
 				t.Errorf("an instance that starts meanwhile uses %+v", starting)
 			}
 		})
+	}
+}
+
+// A change during a rollout is rolled out as well: instances without a batch keep what they had before, and a rollback
+// restores what all had applied.
+func TestSettingsAreChangedDuringTheirRollout(t *testing.T) {
+	t.Parallel()
+	all := []Instance{{Record: Record{Applies: []string{PartSettings}, SettingsRevision: 2}}}
+	d := Desired{Revision: 1}
+	d.SetSettings("first", "owner", true)
+	d.Revision = 2
+	d.RollOutSettings("second", "owner", true, Rollout{BatchSize: 1})
+	if d.Settings.AppliedBy(all) {
+		t.Error("settings that are still being rolled out are a state to return to")
+	}
+	d.Settings.Rollout.Until = "b"
+	d.Revision = 3
+	d.RollOutSettings("third", "owner", d.Settings.AppliedBy(all), Rollout{BatchSize: 1})
+	d.Settings.Rollout.Until = "a"
+	for id, want := range map[string]string{"": "first 1", "a": "third 3", "b": "first 1"} {
+		if s := d.Settings.For(id); fmt.Sprint(s.Text, " ", s.Revision) != want {
+			t.Errorf("the instance %q uses %q of revision %d, want %s", id, s.Text, s.Revision, want)
+		}
+	}
+	d.Revision = 4
+	d.RollBackSettings("no", "host")
+	for _, id := range []string{"", "a", "b"} {
+		if s := d.Settings.For(id); s.Text != "first" || s.Revision != 4 {
+			t.Errorf("after the rollback, the instance %q uses %q of revision %d", id, s.Text, s.Revision)
+		}
 	}
 }
