@@ -273,8 +273,8 @@ func awaitSettings(ctx context.Context, c *base.CLI, client *api.Client, revisio
 		case s != nil && s.Revision > revision && s.RolledBack != "":
 			return 0, base.Conflictf("the settings were rolled back on all instances: %s", base.Plain(s.RolledBack)).
 				Hint("correct the value, or set it with --this on the instances that accept it")
-		case one.Rejected != "", s != nil && one.SettingsRevision > s.Revision:
-			return 0, nil // a rollback follows, or is not known here yet
+		case one.Rejected != "", s != nil && (one.SettingsRevision > s.Revision || s.InBatches):
+			return 0, nil // a rollback follows, or is not known here yet; or the last batch is still examined
 		}
 		return one.SettingsRevision, nil
 	})
