@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"tendril/internal/supervisor"
 )
 
 var errNoReplica = errors.New("no replica of the app is ready")
@@ -35,8 +37,12 @@ func newBalancer(port int, freePort func() (int, error)) *balancer {
 func (b *balancer) add(v version) (*replica, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	taken := func(port int) bool {
+		return slices.ContainsFunc(b.replicas, func(r *replica) bool { return r.port == port }) ||
+			port == b.port && len(b.replicas) > 0 && supervisor.PortTaken(port) // by another program since the app left it
+	}
 	port := b.port
-	for port == 0 || slices.ContainsFunc(b.replicas, func(r *replica) bool { return r.port == port }) {
+	for port == 0 || taken(port) {
 		var err error
 		if port, err = b.freePort(); err != nil {
 			return nil, fmt.Errorf("finding a port for another replica of the app: %w", err)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"net"
 	"testing"
 
 	"tendril/internal/supervisor"
@@ -23,5 +24,24 @@ func TestReplicasHaveDifferentAddresses(t *testing.T) {
 	}
 	if !seen["http://localhost:5000"] {
 		t.Error("no replica has the port of the settings")
+	}
+}
+
+// While the app runs on another port, another program may take the one of the settings. Only the first replica needs it.
+func TestReplicaAvoidsAPortThatAnotherProgramTook(t *testing.T) {
+	t.Parallel()
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	configured := other.Addr().(*net.TCPAddr).Port
+	b := newBalancer(configured, supervisor.FreePort)
+	first, second := mustAdd(t, b), mustAdd(t, b)
+	b.remove(first)
+	third := mustAdd(t, b)
+	if first.port != configured || second.port == configured || third.port == configured {
+		t.Errorf("the replicas have the ports %d, %d and %d; only the first should report that %d is in use",
+			first.port, second.port, third.port, configured)
 	}
 }

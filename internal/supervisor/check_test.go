@@ -124,7 +124,7 @@ func TestProbeReachesIPv6(t *testing.T) {
 	if err := c.Probe(context.Background()); err != nil {
 		t.Errorf("probing a listener on ::1: %v", err)
 	}
-	if !portTaken(c.Port) {
+	if !PortTaken(c.Port) {
 		t.Error("its port counts as free")
 	}
 }

@@ -24,7 +24,7 @@ const firstFreePort, lastFreePort = 20_000, 29_999
 // FreePort returns a port from 20000 to 29999 that is currently free.
 func FreePort() (int, error) {
 	for range 100 {
-		if port := firstFreePort + rand.IntN(lastFreePort-firstFreePort+1); !portTaken(port) {
+		if port := firstFreePort + rand.IntN(lastFreePort-firstFreePort+1); !PortTaken(port) {
 			return port, nil
 		}
 	}
@@ -53,14 +53,14 @@ func (e *PortError) Error() string {
 
 // CheckPort returns a [*PortError] if another program uses the port.
 func CheckPort(process string, port int) error {
-	if portTaken(port) {
+	if PortTaken(port) {
 		return &PortError{Process: process, Port: port, Holder: portHolder(port)}
 	}
 	return nil
 }
 
-// portTaken briefly binds the port.
-func portTaken(port int) bool {
+// PortTaken reports whether a program uses the port, by briefly binding it.
+func PortTaken(port int) bool {
 	for _, at := range []struct{ network, address string }{{"tcp4", "127.0.0.1"}, {"tcp6", "::1"}} {
 		ln, err := net.Listen(at.network, net.JoinHostPort(at.address, strconv.Itoa(port)))
 		if err == nil {

@@ -16,7 +16,7 @@ func TestPortTaken(t *testing.T) {
 			t.Logf("SKIPPED %s: %v", address, err)
 			continue
 		}
-		if port := ln.Addr().(*net.TCPAddr).Port; !portTaken(port) {
+		if port := ln.Addr().(*net.TCPAddr).Port; !PortTaken(port) {
 			t.Errorf("the port of a listener on %s counts as free", address)
 		}
 		ln.Close()
@@ -55,7 +55,7 @@ func TestFreePort(t *testing.T) {
 		if port < 20_000 || port > 29_999 {
 			t.Errorf("port %d is out of range", port)
 		}
-		if portTaken(port) {
+		if PortTaken(port) {
 			taken++
 		}
 	}

@@ -112,7 +112,7 @@ func TestRealServer(t *testing.T) {
 	if len(r.killed) != 0 || r.exits[0].Exit.Signal != "SIGTERM" {
 		t.Errorf("killed %v, exits %+v, want an end by TERM", r.killed, r.exits)
 	}
-	if portTaken(p.Port) {
+	if PortTaken(p.Port) {
 		t.Error("the port is still taken")
 	}
 }

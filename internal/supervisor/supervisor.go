@@ -59,7 +59,7 @@ func systemOn(h *host) *system {
 	return &system{
 		start:  h.start,
 		probe:  func(ctx context.Context, c Check) error { return c.Probe(ctx) },
-		taken:  portTaken,
+		taken:  PortTaken,
 		random: rand.Float64,
 		close:  h.close,
 	}
