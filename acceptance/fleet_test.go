@@ -241,7 +241,9 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 	}
 	tried := 0
 	for _, m := range all {
-		tried += m.count(func(e event) bool { return e.Msg == "settings for all instances rejected, the previous ones still apply" })
+		tried += m.count(func(e event) bool {
+			return e.Msg == "settings for all instances rejected, the previous ones still apply"
+		})
 	}
 	if tried != 1 {
 		t.Errorf("%d instances tried to start an app that cannot start, want one", tried)

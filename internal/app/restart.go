@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"tendril/api"
+	"tendril/internal/bundle"
 	"tendril/internal/supervisor"
 )
 
@@ -53,7 +54,8 @@ func (a *App) RestartAll(ctx context.Context) (restarted int, err error) {
 
 var errNoProcess = errors.New("not found")
 
-// restart returns once the new replica receives deliveries. The error is [ErrBusy] if a deployment canceled the
+// restart returns once the new replica receives deliveries. Deployments and restarts change the numbers of replicas:
+// without a replica of that name, "web", the name in the Procfile, stands for the first one. The error is [ErrBusy] if a deployment canceled the
 // restart.
 func (s *replicaSet) restart(ctx context.Context, name string) (now string, err error) {
 	ctx, end, err := s.changes.begin(ctx, toScale)
@@ -64,6 +66,9 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 
 	serves := s.now.Load()
 	at := slices.IndexFunc(serves.replicas, func(r *replica) bool { return r.name() == name })
+	if at < 0 && name == bundle.MainProcess && len(serves.replicas) > 0 {
+		at = 0
+	}
 	if at >= 0 {
 		now, err = s.replaceReplica(ctx, serves, at)
 	} else {

@@ -23,7 +23,7 @@ func namesOf(s *replicaSet) (names []string) {
 }
 
 // During a restart, every delivery reaches a running replica, other replicas are unaffected and the previous replica
-// drains.
+// drains. "web" also stands for a replica that an earlier restart has given a number.
 func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -35,7 +35,7 @@ func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		delivered, refused, wait := s.load(ctx)
 		time.Sleep(time.Second)
-		for _, restart := range []struct{ name, now string }{{"web", "web-3"}, {"web-3", "web"}} {
+		for _, restart := range []struct{ name, now string }{{"web", "web-3"}, {"web", "web"}, {"web", "web-3"}, {"web-3", "web"}} {
 			now, err := m.restart(t.Context(), restart.name)
 			if err != nil || now != restart.now {
 				t.Errorf("%s was restarted as %q, %v, want %s", restart.name, now, err, restart.now)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/api"
+	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 )
 
@@ -22,9 +23,10 @@ func NewRestart(c *base.CLI) *cobra.Command {
 		Short: "Restart one process of the app",
 		Long: `Restarts one process of the app; 'tendril status' lists them. A replica that takes messages is
 restarted without downtime: its replacement starts beside it under another name and gets the messages
-once it is ready; then the previous one finishes its work and stops. If the replacement does not
-become ready, nothing changes and the exit status is 1. A process that takes no messages stops first.
-The other processes keep running; 'tendril deploy' restarts all of them.`,
+once it is ready; then the previous one finishes its work and stops. web always stands for a replica,
+the first one if none has this name. If the replacement does not become ready, nothing changes and the
+exit status is 1. A process that takes no messages stops first. The other processes keep running;
+'tendril deploy' restarts all of them.`,
 		Example: "  tendril restart web\n  tendril restart mailer",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -36,7 +38,7 @@ The other processes keep running; 'tendril deploy' restarts all of them.`,
 		name := args[0]
 		return base.PlanOf(func() ([]string, error) {
 			st, err := client.Status(ctx)
-			if err == nil && !slices.ContainsFunc(st.App, func(p api.Process) bool { return p.Name == name }) {
+			if err == nil && !slices.ContainsFunc(st.App, func(p api.Process) bool { return p.Name == name || name == bundle.MainProcess }) {
 				err = base.NotFoundf("process %s not found", strconv.Quote(name)).Hint("'tendril status' lists them")
 			}
 			return []string{"restart " + base.Plain(name)}, err
