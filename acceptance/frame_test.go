@@ -134,7 +134,7 @@ func TestLostConnectionIsShown(t *testing.T) {
 	b.open("/queues")
 	b.await("the stream", "document.querySelector('#live')._htmx?.sse")
 	e.terminate(t)
-	b.await("the bar", "document.querySelector('#lost')?.textContent.includes('Trying again')")
+	b.await("the bar", "document.querySelector('#lost')?.textContent.includes('Retrying')")
 }
 
 // The log of tendril contains the request ID that the page shows.

@@ -56,7 +56,7 @@ func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 	b.awaitText("because of an error in a script")
 	b.await("a closed stream", "document.querySelector('#live')._htmx.sse === undefined")
 	b.stays("no other stream, and no lost connection",
-		"window.streams === 0 && !document.body.innerText.includes('connection to tendril is lost')")
+		"window.streams === 0 && !document.body.innerText.includes('No connection to tendril')")
 }
 
 // The messages contain all kinds of line ends. They are shown unchanged, initially and after an update.

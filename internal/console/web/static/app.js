@@ -77,11 +77,11 @@
     updating = false; broken = true;
     $('#live')._htmx?.sse?.abortController?.abort();
     console.error(error);
-    tell('This page cannot show changes any more, because of an error in a script. Load it again.');
+    tell('A script error stopped live updates. Reload the page.');
   }
   function lost(status) {
     tell(status === 401 || status === 403 ? 'You are signed out. Type "tendril open" and follow the link.'
-      : 'The connection to tendril is lost. Trying again…');
+      : 'No connection to tendril. Retrying…');
   }
   function tell(text) {
     const bar = $('#lost') || document.createElement('div');
