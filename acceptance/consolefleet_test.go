@@ -37,7 +37,7 @@ func TestConsoleShowsAllInstances(t *testing.T) {
 
 	b := (&consoleEnvironment{process: first.process, data: first.dir}).signIn(t)
 	b.look("light", 1200)
-	for path, text := range map[string]string{"/": "as " + names[0] + " works on them", "/app": "Restart the app", "/events": "environment shop started",
+	for path, text := range map[string]string{"/": "Queues on " + names[0], "/app": "Restart the app", "/events": "environment shop started",
 		"/logs": "receiving started", "/deployments": "Deploy to all instances", "/scaling": "Load of the instances"} {
 		b.open(path)
 		b.awaitText(text)
