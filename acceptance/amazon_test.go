@@ -86,8 +86,7 @@ func takeAll(t *testing.T, q *aws.Queue) (all []queue.Message) {
 	return all
 }
 
-// oneAtATime returns the URL of a server that forwards one call at a time to endpoint. It reads the whole request
-// before it starts a call, and the whole response before it replies, so that a paused caller does not block others.
+// oneAtATime reads each request and response completely, so that a paused caller does not block others.
 func oneAtATime(t *testing.T, endpoint string) string {
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	var turn sync.Mutex

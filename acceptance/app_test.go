@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// serveApp runs an app that records each completed message, with the app's version, in a file. A message's body
-// determines how long it takes. It can also make the app crash, which is recorded in a second file, or make the
-// message fail always or only at its first receive. On SIGTERM, the app finishes its work.
+// serveApp runs an app that records completed messages in one file and its crashes in another. A message's body
+// determines how long it takes, or whether and how it fails.
 func serveApp() error {
 	journal, err := os.OpenFile(os.Getenv("ACCEPTANCE_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -72,7 +71,6 @@ func serveApp() error {
 	}
 }
 
-// deathsOf returns the path of the file in which the app records its crashes.
 func deathsOf(journal string) string {
 	if journal == os.DevNull {
 		return journal
@@ -100,7 +98,6 @@ func writeBundle(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// readJournal counts how often each message was completed, and how many messages each version completed.
 func readJournal(t *testing.T, path string) (times map[string]int, versions map[string]int) {
 	t.Helper()
 	f, err := os.Open(path)

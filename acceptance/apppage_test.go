@@ -15,7 +15,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// shopBundle writes the bundle that docs/bundles.md describes to dir/shop.
 func shopBundle(t *testing.T, text, dir string) {
 	t.Helper()
 	for name, content := range map[string]string{
@@ -35,7 +34,6 @@ func shopBundle(t *testing.T, text, dir string) {
 	}
 }
 
-// The commands check and explain print the output that the page shows.
 func TestBundlesPage(t *testing.T) {
 	t.Parallel()
 	text, dir := page(t, "docs/bundles.md"), t.TempDir()
@@ -53,7 +51,6 @@ func TestBundlesPage(t *testing.T) {
 	}
 }
 
-// The environment uses all parts of the example bundles.
 func TestBundlesPageExamples(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thumbnails", "letters", "reports"} {
@@ -170,13 +167,13 @@ func TestAppPageReloadWaits(t *testing.T) {
 		replaceIn(t, filepath.Join(dir, "Procfile"), fmt.Sprint("ACCEPTANCE_VERSION=", version-1),
 			fmt.Sprint("ACCEPTANCE_VERSION=", version))
 		s.cmd.Process.Signal(syscall.SIGHUP)
-		if version == 2 { // version 3's hook continues below, after the signal has arrived
+		if version == 2 {
 			os.WriteFile(goOn, nil, 0o644)
 			s.await(t, "it is deployed", func(e event) bool { return e.isDeploymentOf("2") })
 			os.Remove(goOn)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // lets the signal arrive
+	time.Sleep(100 * time.Millisecond)
 	os.WriteFile(goOn, nil, 0o644)
 	s.await(t, "it is deployed", func(e event) bool { return e.isDeploymentOf("3") })
 	s.await(t, "the old one is gone", func(e event) bool { return e.Msg == "previous version stopped" })
@@ -206,11 +203,11 @@ func TestAppPageRollBack(t *testing.T) {
 	}
 }
 
-// awaitLines waits for all lines of a block on a page. It ignores times and numbers.
+// Times and numbers are ignored.
 func awaitLines(t *testing.T, p *process, block string) {
 	t.Helper()
 	for line := range strings.Lines(block) {
-		_, text, _ := strings.Cut(strings.TrimSpace(line), " ") // removes the time
+		_, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 		message, attrs, _ := strings.Cut(strings.TrimLeft(text, "!· "), "  ")
 		p.await(t, line, func(e event) bool { return e.Msg == message && e.hasAttributes(attrs) })
 	}
@@ -222,7 +219,7 @@ func (e *event) isDeploymentOf(version string) bool {
 
 var attributeText = regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`)
 
-// hasAttributes reports whether the event has the attributes in a log line for terminals. It ignores numbers.
+// Numbers are ignored.
 func (e *event) hasAttributes(text string) bool {
 	for _, a := range attributeText.FindAllStringSubmatch(text, -1) {
 		if shape(e.attribute(a[1])) != shape(strings.Trim(a[2], `"`)) {

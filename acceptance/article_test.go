@@ -14,8 +14,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// articleMachine runs the bundle of the shutdown article on a machine of its own, which testdata/container.sh sets
-// up.
 type articleMachine struct {
 	*process
 	started event
@@ -54,13 +52,12 @@ func (m *articleMachine) run(args ...string) (output string, err error) {
 	return string(out), err
 }
 
-// awaitLog waits for a line in the worker's log that matches pattern, and returns the pattern's last group.
 func (m *articleMachine) awaitLog(t *testing.T, pattern string) string {
 	t.Helper()
 	line := regexp.MustCompile("(?m)^" + pattern + "$")
 	var text []byte
 	for range 1500 {
-		text, _ = os.ReadFile(fmt.Sprintf("/proc/%d/root/tmp/worker.log", m.cmd.Process.Pid)) // missing at first
+		text, _ = os.ReadFile(fmt.Sprintf("/proc/%d/root/tmp/worker.log", m.cmd.Process.Pid))
 		if found := line.FindSubmatch(text); found != nil {
 			return string(found[len(found)-1])
 		}
@@ -70,8 +67,6 @@ func (m *articleMachine) awaitLog(t *testing.T, pattern string) string {
 	return ""
 }
 
-// whileAtWork starts a job, stops the worker with stop, and then lets the job finish. It returns the worker that
-// finished the job.
 func (m *articleMachine) whileAtWork(t *testing.T, name string, stop func() error) (worker string) {
 	t.Helper()
 	m.sendJob(t, fmt.Sprintf(`{"name":%q,"until":"/mnt/%[1]s.end"}`, name))
@@ -102,9 +97,7 @@ func (m *articleMachine) sendJob(t *testing.T, body string) {
 	sendBody(t, started, body)
 }
 
-// The bundle of the article "Gracefully shutting down worker nodes on Elastic Beanstalk" runs unchanged. Its hooks
-// restart the worker after a deployment, after a restart of the app and after a change of settings. The worker
-// finishes its job before it exits, and its manager restarts it after a crash.
+// The bundle of the article "Gracefully shutting down worker nodes on Elastic Beanstalk" runs unchanged.
 func TestShutdownArticle(t *testing.T) {
 	long(t)
 	t.Parallel()

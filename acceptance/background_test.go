@@ -11,8 +11,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// backgroundBundle returns a bundle whose hooks, build command and container command start background processes. A
-// variable in the processes' environment marks them. The last one records in a file that it received SIGTERM.
+// A variable in the environment of the processes marks them.
 func backgroundBundle(property, buildLine string) map[string]string {
 	const term = "#!/bin/sh\nsetsid sh -c 'trap \"echo TERM >got-term; exit\" TERM; touch up; while :; do sleep 0.05; done' " +
 		">/dev/null 2>&1 &\n"
@@ -26,14 +25,13 @@ func backgroundBundle(property, buildLine string) map[string]string {
 	}
 }
 
-// Background processes of hooks and commands exit when tendril does, even if they are in other sessions. tendril
-// exits after SIGTERM, SIGKILL or an aborted start.
+// Even processes in other sessions exit, also after SIGKILL or an aborted start of tendril.
 func TestBackgroundProcessesOfHooksEndWithTendril(t *testing.T) {
 	t.Parallel()
 	const buildLine = "setsid sleep 1000 >/dev/null 2>&1 &"
 	for name, c := range map[string]struct {
 		buildLine string
-		running   int // number of marked processes while tendril runs
+		running   int
 		signal    syscall.Signal
 		wantTerm  bool
 	}{

@@ -18,7 +18,6 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser is a tab of a headless Chromium.
 type browser struct {
 	t    *testing.T
 	ctx  context.Context
@@ -90,7 +89,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// isStale reports whether a step failed because a live page has just replaced the element. The step can be repeated.
+// A live page may have just replaced the element, and the step can be repeated.
 func isStale(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "node with given id")
 }
@@ -134,14 +133,13 @@ func (b *browser) awaitText(text string) {
 	b.await(fmt.Sprintf("the text %q", text), fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// click clicks the visible element that a CSS selector matches. If the click misses because a live page has moved, it
-// tries again.
+// If the click misses because a live page has moved, it is repeated.
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	watch := fmt.Sprintf(`window.clickHit = false; document.addEventListener('click', event => {
 		window.clickHit ||= event.target.closest(%q) !== null;
 	}, {capture: true})`, selector)
-	if b.noScripts { // pages without scripts do not move
+	if b.noScripts {
 		b.do(chromedp.WaitVisible(selector), chromedp.Click(selector))
 		return
 	}
@@ -150,7 +148,7 @@ func (b *browser) click(selector string) {
 		ctx, cancel := context.WithTimeout(b.ctx, patience)
 		missed, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("window.clickHit === false"))
 		cancel()
-		if err != nil || !missed { // after following a link, the element no longer exists
+		if err != nil || !missed {
 			return
 		}
 	}
@@ -177,7 +175,6 @@ func (b *browser) scripts(on bool) {
 	b.noScripts = !on
 }
 
-// screenshot saves a picture of the page in the folder TENDRIL_SCREENSHOTS, if that is set.
 func (b *browser) screenshot(name string) {
 	b.t.Helper()
 	dir := os.Getenv("TENDRIL_SCREENSHOTS")

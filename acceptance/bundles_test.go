@@ -24,20 +24,19 @@ var update = flag.Bool("update", false, "rewrite testdata/bundles/*.check")
 // railsSecret is a secret_key_base, and djangoSecret a SECRET_KEY.
 const railsSecret, djangoSecret = "s3krit", "not a secret"
 
-// frameworkBundle is a bundle in testdata/bundles. It has the form of a framework's worker on Elastic Beanstalk.
+// A frameworkBundle in testdata/bundles has the form of a framework's worker on Elastic Beanstalk.
 type frameworkBundle struct {
 	name string
-	// programs returns a PATH with the programs that the bundle needs. Stand-ins from testdata/bundles/standins
-	// replace missing programs.
+	// Stand-ins from testdata/bundles/standins replace missing programs.
 	programs func(t *testing.T) (path string)
-	// body, with its attributes, is a message that the app accepts. It is posted to path.
+	// body is a message that the app accepts, with its attributes.
 	body       string
 	attributes map[string]string
 	path       string
-	// refused is a message that the app answers with refusedStatus, unless that is 0.
+	// refused is a message that the app answers with refusedStatus.
 	refused       string
 	refusedStatus int
-	// task is the name of a task in cron.yaml. Its runs are posted to taskPath.
+	// task is the name of a task in cron.yaml.
 	task, taskPath string
 }
 
@@ -76,7 +75,6 @@ func railsDigest(body string) string {
 // nextRuns matches the times of the next runs, which depend on the date.
 var nextRuns = regexp.MustCompile(`(?m)^         next .*\n`)
 
-// The file testdata/bundles/NAME.check contains the expected output of check for each bundle.
 func TestFrameworkBundlesAreChecked(t *testing.T) {
 	t.Parallel()
 	bundles, err := filepath.Abs("testdata/bundles")
@@ -108,7 +106,7 @@ func TestFrameworkBundlesAreChecked(t *testing.T) {
 	}
 }
 
-// Each bundle runs unchanged. Its app receives messages and tasks with the headers that its framework requires.
+// The apps get the headers that their frameworks require.
 func TestFrameworkBundlesRun(t *testing.T) {
 	t.Parallel()
 	for _, b := range frameworkBundles() {
@@ -153,7 +151,6 @@ func sendWith(t *testing.T, started event, body string, attributes map[string]st
 	return send(t, client(started.Endpoint), in)
 }
 
-// seenRequest is a request as printed by an app in testdata/bundles.
 type seenRequest struct {
 	Path, Body string
 	Headers    map[string]string
@@ -199,7 +196,7 @@ func (b *frameworkBundle) deliver(t *testing.T, p *process, started event) {
 	p.await(t, "the message is deleted", func(e event) bool { return e.MessageID == id && e.Status == 200.0 })
 }
 
-// refuse sends a message that the app must refuse. Otherwise, a response of 200 would prove nothing.
+// Without a refused message, a response of 200 would prove nothing.
 func (b *frameworkBundle) refuse(t *testing.T, p *process, started event) {
 	t.Helper()
 	if b.refusedStatus == 0 {

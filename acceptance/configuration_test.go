@@ -26,8 +26,6 @@ func (e *consoleEnvironment) settings(t *testing.T) string {
 	return string(data)
 }
 
-// Changing an option shows the difference and writes the file, with and without scripts. The next message is posted
-// to the new path.
 func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -40,7 +38,7 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 		before := e.settings(t)
 		b.open("/configuration")
 		b.fill("#field-http-path", c.path)
-		b.fill("#field-max-retries", "1") // the current value
+		b.fill("#field-max-retries", "1")
 		b.do(chromedp.SendKeys("#field-max-retries", "\r"))
 		if !c.scripts {
 			b.goOnWithKey(key, ".difference")
@@ -71,7 +69,6 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 		e.run(t, "send", "--queue", "jobs", "--wait", "posted to "+c.path)
 	}
 
-	// A mistake is shown next to its field and changes nothing. Locked options have no field.
 	before := e.settings(t)
 	b.open("/configuration")
 	b.fill("#field-http-connections", "5000")
@@ -88,7 +85,6 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 		t.Error("a mistake changed the file")
 	}
 
-	// Removing an option from the file restores the default.
 	b.open("/configuration?match=http-path")
 	b.click("#option-http-path button[name=unset]")
 	b.goOnWithKey(key, ".difference")
@@ -99,7 +95,6 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 	}
 }
 
-// An update of the page neither replaces typed text nor closes open sections.
 func TestConfigurationKeepsWhatIsTypedWhileThePageIsLive(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)

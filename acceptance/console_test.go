@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// consoleScreens lists the pages of the console. Each contains its text when it is complete.
+// Each page contains its text when it is complete.
 var consoleScreens = []struct{ name, path, text string }{
 	{"overview", "/", "Messages in and out per second"},
 	{"queues", "/queues", "15 minutes"},
@@ -35,14 +35,13 @@ var consoleScreens = []struct{ name, path, text string }{
 	{"configuration-all", "/configuration?match=e", "The weight is a queue's share of free slots."},
 }
 
-// consoleEnvironment is an environment with an app, a periodic task, waiting messages and failed messages.
 type consoleEnvironment struct {
 	*process
 	started event
-	data    string // data directory
+	data    string
 	bundle  string
-	dead    string // ID of a message in the dead-letter queue
-	order   string // ID of a message with a JSON body
+	dead    string
+	order   string
 }
 
 const consoleTasks = "version: 1\ncron:\n  - {name: cleanup, url: /tasks/cleanup, schedule: \"0 3 * * *\"}\n" +
@@ -73,7 +72,6 @@ func startConsole(t *testing.T) *consoleEnvironment {
 	return e
 }
 
-// run runs a command on the environment and returns its output without surrounding white space.
 func (e *consoleEnvironment) run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := program(t, append(args, "--data-dir", e.data)...)
@@ -119,7 +117,6 @@ func awaitLedger(t *testing.T, e *consoleEnvironment, done func(live map[string]
 	t.Fatalf("the queues hold %v", live)
 }
 
-// signIn opens a browser tab and signs in as the owner, with the link that 'tendril open' prints.
 func (e *consoleEnvironment) signIn(t *testing.T) *browser {
 	t.Helper()
 	link := regexp.MustCompile(`http://\S+`).FindString(e.run(t, "open", "--print"))
@@ -133,7 +130,6 @@ func (e *consoleEnvironment) signIn(t *testing.T) *browser {
 	return b
 }
 
-// Each screen opens without errors in both themes and at two widths. axe-core checks its accessibility.
 func TestScreensLoadWithoutAnError(t *testing.T) {
 	modules := testpeer.NodeModules(t, "axe-core")
 	axe, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))
@@ -186,7 +182,7 @@ func (b *browser) axe(script string) []string {
 	return found
 }
 
-// A violation of a page's content security policy is detected. Otherwise, the other tests would prove nothing.
+// Otherwise, the other tests would prove nothing.
 func TestPolicyIsSeenToWork(t *testing.T) {
 	b := startConsole(t).signIn(t)
 	b.open("/queues")
@@ -202,7 +198,6 @@ func TestPolicyIsSeenToWork(t *testing.T) {
 	}
 }
 
-// shortID returns what lists of messages show of an ID.
 func shortID(id string) string {
 	short, _, _ := strings.Cut(id, "-")
 	return short
@@ -217,7 +212,7 @@ func TestRowsChangeWhileMessagesFlow(t *testing.T) {
 	b.awaitText(id)
 	b.await("the same load", "window.loaded")
 
-	b.click("#hold") // pauses updates
+	b.click("#hold")
 	later := shortID(e.run(t, "send", "--queue", "jobs", "--delay", "15m", "arrives while updates are paused"))
 	<-time.After(2500 * time.Millisecond)
 	if strings.Contains(b.text(), later) {

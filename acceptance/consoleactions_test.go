@@ -17,23 +17,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pageAction is an action of a page whose address has two parameters.
 type pageAction struct {
 	path    string // as in [web.Actions]
 	prepare func()
 	page    string
-	before  string            // JavaScript condition: the page shows what it should before the action
-	lead    func()            // steps on the page before the form of the action
-	form    string            // attribute action of the form
-	fields  map[string]string // values to enter
+	before  string // JavaScript condition before the action
+	lead    func()
+	form    string
+	fields  map[string]string
 	result  string            // regular expression
 	back    string            // address afterwards; defaults to page
 	after   string            // like before, after the action and an update
 	changes map[string]string // facts that change; nil if they vary
 }
 
-// TestEachActionKeepsTwoParameters performs each action of the console once, on a page whose address has two
-// parameters. Address, filter and result survive an update of the page, and nothing else changes in the environment.
+// The address has two parameters. Address, filter and result survive an update of the page, and nothing else changes
+// in the environment.
 func TestEachActionKeepsTwoParameters(t *testing.T) {
 	e := startConsole(t)
 	for _, c := range []struct{ queue, body string }{{"mail", "a&b"}, {"mail", "c"}} {
@@ -185,7 +184,6 @@ func TestEachActionKeepsTwoParameters(t *testing.T) {
 	}
 }
 
-// perform opens the page of an action, submits its form, and checks the page and the environment afterwards.
 func (b *browser) perform(e *consoleEnvironment, a pageAction) {
 	b.t.Helper()
 	if a.prepare != nil {
@@ -254,7 +252,7 @@ func nonEmpty(condition string) string {
 	return condition
 }
 
-// keepsAddress checks the address of the page, and that its field for a search has the text of the address.
+// The field for a search must have the text of the address.
 func (b *browser) keepsAddress(want string) {
 	b.t.Helper()
 	b.await("the parameters "+want, fmt.Sprintf(`((now, want) => now.pathname === want.pathname &&
@@ -263,7 +261,6 @@ func (b *browser) keepsAddress(want string) {
 		)(new URL(location), new URL(%q, location))`, want))
 }
 
-// facts returns what the actions of pages may change: queues, pauses, tasks and settings.
 func (e *consoleEnvironment) facts(t *testing.T) map[string]string {
 	t.Helper()
 	var st api.Status

@@ -35,7 +35,7 @@ func zipBundle(t *testing.T, name string, files map[string]string) string {
 	return archive
 }
 
-// deployVersions deploys two archives and a broken one. The first version prints in colors.
+// The first version prints in colors.
 func (e *consoleEnvironment) deployVersions(t *testing.T) {
 	t.Helper()
 	journal := filepath.Join(t.TempDir(), "journal")

@@ -9,8 +9,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// One console shows the events, logs, processes, deployments and scaling of all instances, or of the one in the address. An
-// instance that does not answer costs a line of the page.
+// An instance that does not answer costs a line of the page.
 func TestConsoleShowsAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()

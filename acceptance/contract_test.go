@@ -31,7 +31,6 @@ type posted struct {
 	from     string
 }
 
-// script is an app whose behavior depends on a message's body and receive count.
 type script struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -93,7 +92,6 @@ func counts(all []posted, body string) []int {
 	return list
 }
 
-// endpoint starts `tendril serve` with a queue.
 func endpoint(t *testing.T, name string, attrs map[string]string) (*sqs.Client, string) {
 	t.Helper()
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
@@ -159,8 +157,7 @@ func TestContractRequest(t *testing.T) {
 	}
 }
 
-// For each behavior of an app at the first attempt, the test checks whether there is a second attempt, which always
-// succeeds.
+// The second attempt, if there is one, succeeds.
 func TestContractOutcomes(t *testing.T) {
 	t.Parallel()
 	answer := func(status int) func(http.ResponseWriter) {
@@ -229,7 +226,7 @@ func TestContractOutcomes(t *testing.T) {
 	}
 	app.await(t, "the queue is empty", func(all []posted) bool {
 		select {
-		case app.news <- struct{}{}: // makes waiting tests check again
+		case app.news <- struct{}{}:
 		default:
 		}
 		return empty(t, c, url)(all)
@@ -322,8 +319,8 @@ func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	}
 }
 
-// A failing message does not affect the messages behind it in its group. On the embedded queue, their receives do not
-// count. On other queues, counting continues after the last failure.
+// On the embedded queue, the receives of the messages behind a failing one do not count. On other queues, counting
+// continues after the last failure.
 func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 	t.Parallel()
 	for name, elsewhere := range map[string]bool{"embedded": false, "elsewhere": true} {

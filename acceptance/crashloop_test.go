@@ -16,14 +16,14 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// crashingApp is an app that kills the process with the queue 20 ms after the message "poison" is posted.
+// crashingApp kills the process with the queue 20 ms after a POST of the message "poison".
 type crashingApp struct {
 	*httptest.Server
-	victims chan *process // process to kill at the next POST of the poison message
+	victims chan *process
 
 	mu    sync.Mutex
 	posts []string // receive count and attempt number of each POST of the poison message
-	good  []string // the same for each POST of the other message
+	good  []string
 }
 
 func newCrashingApp(t *testing.T) *crashingApp {
@@ -48,9 +48,7 @@ func newCrashingApp(t *testing.T) *crashingApp {
 	return k
 }
 
-// A message that kills tendril right after it is received is posted max_retries times, with increasing receive counts
-// and attempt numbers, and then dead-lettered. Receives of a message that was fetched together with it do not count.
-// The test covers a single process, FIFO queues, and a queue in a second process, which is the one killed.
+// The receive counts and attempt numbers increase. Receives of a message fetched together with it do not count.
 func TestMessageThatKillsTendrilAtOnceIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	worker := []string{"--max-retries", "3", "--visibility-timeout", "5", "--error-visibility-timeout", "0", "--console",

@@ -8,8 +8,6 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestDeadLettersAreRedrivenInTheBrowser redrives one group of dead letters, and then all of them, with a rate limit
-// and progress.
 func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -17,7 +15,7 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	e.run(t, "queues", "pause", "mail")
 
 	b.open("/dead?queue=mail-dead")
-	b.click("#main td.reason a") // there is only one group
+	b.click("#main td.reason a")
 	b.await("the open group", "document.querySelector('#main tr.chosen')")
 	b.awaitText("refuse 14")
 	b.click("#main .acts details > summary") // an open menu pauses updates of the page
@@ -27,8 +25,7 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	b.awaitText("Redriving 1 message.")
 	awaitLedger(t, e, func(live map[string]int64) bool { return live["mail-dead"] == 0 && live["mail"] == 1 })
 
-	// The other queue is redriven slowly. The progress is visible, survives leaving the page, and disappears at the
-	// end.
+	// The progress survives leaving the page.
 	var bodies strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&bodies, "{\"body\": \"refuse %d\"}\n", i)
@@ -52,8 +49,7 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	}
 }
 
-// goOnWithKey types the session's key, which a browser without scripts does not store. It then waits for an element
-// of the next page.
+// A browser without scripts does not store the session's key.
 func (b *browser) goOnWithKey(key, element string) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible("#main input[name=session-key]"), chromedp.SendKeys("#main input[name=session-key]", key))
@@ -118,8 +114,7 @@ func TestMessageActsInTheBrowser(t *testing.T) {
 	}
 }
 
-// Pages whose URLs have two parameters keep them across two updates. Redriving the messages of one reason does not
-// move others.
+// Redriving the messages of one reason does not move others.
 func TestLiveUpdatesKeepFiltersInTheBrowser(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)

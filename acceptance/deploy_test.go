@@ -20,9 +20,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestDeploymentsUnderLoad repeatedly deploys a new version under load. Some are broken: one fails to build, one
-// exits immediately, and one never listens. Messages are neither lost nor repeated, and broken versions are rolled
-// back. TENDRIL_DEPLOYMENTS sets the number of deployments.
+// TENDRIL_DEPLOYMENTS sets the number of deployments. Some versions fail to build, exit immediately or never listen.
 func TestDeploymentsUnderLoad(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -61,7 +59,7 @@ func TestDeploymentsUnderLoad(t *testing.T) {
 			serving = strconv.Itoa(i)
 		}
 	}
-	time.Sleep(time.Second) // gives the last version some work
+	time.Sleep(time.Second)
 	sent := load.stop()
 	awaitEmpty(t, started)
 	if code := p.terminate(t); code != 0 {
@@ -89,7 +87,6 @@ func TestDeploymentsUnderLoad(t *testing.T) {
 	checkLedger(t, data, int64(len(sent)))
 }
 
-// A version and a change of settings that arrive while the first version is being built take effect after startup.
 func TestDeploymentDuringTheStart(t *testing.T) {
 	t.Parallel()
 	journal, data, built := filepath.Join(t.TempDir(), "journal"), t.TempDir(), filepath.Join(t.TempDir(), "built")
@@ -123,7 +120,6 @@ func TestDeploymentDuringTheStart(t *testing.T) {
 	}
 }
 
-// load sends messages continuously and records those that were accepted.
 type load struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -155,7 +151,6 @@ func newLoad(t *testing.T, started event) *load {
 	return l
 }
 
-// stop returns the accepted messages.
 func (l *load) stop() map[string]bool {
 	l.cancel()
 	l.all.Wait()

@@ -18,50 +18,48 @@ import (
 type networkFault string
 
 const (
-	// lostRequest means that the server never receives the request.
+	// The server never receives the request.
 	lostRequest networkFault = "lost request"
-	// lostAnswer means that the server handles the request, but its response is lost.
+	// The server handles the request.
 	lostAnswer networkFault = "lost answer"
-	// halfAnswer means that the connection is closed in the middle of the response's body.
+	// The connection is closed in the middle of the response's body.
 	halfAnswer networkFault = "half answer"
-	// slowAnswer means that request and response are each delayed by the plan's pause.
+	// Request and response are each delayed by the plan's pause.
 	slowAnswer networkFault = "slow answer"
-	// throttled means that the response is status 503 or the SQS error for too many requests.
+	// The response is status 503 or the SQS error for too many requests.
 	throttled networkFault = "throttled"
-	// silence means that there is no response until the fault ends or the client gives up.
+	// There is no response until the fault ends or the client gives up.
 	silence networkFault = "silence"
-	// wrongByte means that one byte of a message's body is changed.
+	// One byte of a message's body is changed.
 	wrongByte networkFault = "wrong byte"
 )
 
-// faultPlan selects the requests that a fault affects. The zero value selects none.
+// The zero value affects no requests.
 type faultPlan struct {
 	fault networkFault
 	share float64       // share of affected requests, from 0 to 1
 	only  string        // part of the names of affected SQS, DynamoDB or registry actions
 	pause time.Duration // delay for slowAnswer
-	// then is called when a request (answer is nil) or a response is about to be lost. If it returns false, the fault
-	// does not happen.
+	// then is called when a request (answer is nil) or a response is about to be lost, and may prevent that.
 	then func(answer []byte) bool
 }
 
 func (p faultPlan) happens(answer []byte) bool { return p.then == nil || p.then(answer) }
 
-// faultProxy forwards requests to an HTTP server and injects faults. Its random choices follow from a seed.
+// The random choices of a faultProxy follow from a seed.
 type faultProxy struct {
 	*httptest.Server
 	to        string
 	transport *http.Transport
-	busy      sync.Mutex // held during a temporary fault
+	busy      sync.Mutex
 
 	mu       sync.Mutex
 	random   *rand.Rand
 	plan     faultPlan
-	changed  chan struct{} // closed when the plan changes
+	changed  chan struct{}
 	injected map[networkFault]int
 }
 
-// newFaultProxy starts a proxy for a server at a URL such as http://127.0.0.1:9324.
 func newFaultProxy(t testing.TB, to string, seed uint64) *faultProxy {
 	p := &faultProxy{
 		to: to, transport: &http.Transport{MaxIdleConnsPerHost: 100}, random: rand.New(rand.NewPCG(seed, 1)),
@@ -77,7 +75,7 @@ func newFaultProxy(t testing.TB, to string, seed uint64) *faultProxy {
 	return p
 }
 
-// inject sets the plan for new requests and ends the silence for earlier ones.
+// inject ends the silence for earlier requests.
 func (p *faultProxy) inject(plan faultPlan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,8 +105,7 @@ func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{
 	return p.plan, p.changed
 }
 
-// duringWait returns the current plan if that waits for a particular moment. Such a plan also affects requests that
-// started earlier, such as long polls.
+// A plan that waits for a particular moment also affects requests that started earlier, such as long polls.
 func (p *faultProxy) duringWait(action string) faultPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,7 +168,7 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer) // the client may have disconnected
 }
 
-// pass forwards a request and returns the whole response. If the server does not respond, neither does the proxy.
+// If the server does not respond, neither does the proxy.
 func (p *faultProxy) pass(r *http.Request, body []byte) (*http.Response, []byte) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, p.to+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
@@ -202,7 +199,7 @@ func (p *faultProxy) pause(r *http.Request, d time.Duration, changed <-chan stru
 	}
 }
 
-// throttle responds like AWS: half of the time with a specific error, otherwise only with a status.
+// AWS responds with a specific error or only with a status.
 func (p *faultProxy) throttle(w http.ResponseWriter, action string) {
 	p.mu.Lock()
 	named := action != "" && p.random.IntN(2) == 0
@@ -216,7 +213,6 @@ func (p *faultProxy) throttle(w http.ResponseWriter, action string) {
 	fmt.Fprint(w, `{"__type":"com.amazonaws.sqs#RequestThrottled","message":"Rate exceeded"}`)
 }
 
-// changeBody changes one byte in the body of the first message, if there is a message.
 func (p *faultProxy) changeBody(answer []byte) bool {
 	const key = `"Body":"`
 	at := bytes.Index(answer, []byte(key))

@@ -17,9 +17,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestFaultTable repeatedly runs the tests of each fault in docs/reliability.md, and counts their cases, which are
-// the subtests that have no subtests of their own. TENDRIL_FAULT_TABLE sets the duration per package. By default, the
-// test runs only at night. Tests of this package count in their ordinary form.
+// The test runs the tests of each fault in docs/reliability.md and counts their cases: the subtests without subtests
+// of their own. TENDRIL_FAULT_TABLE sets the duration per package. By default, it runs only at night.
 func TestFaultTable(t *testing.T) {
 	length := testpeer.Size(0, time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_FAULT_TABLE")); err == nil {
@@ -59,7 +58,7 @@ func TestFaultTable(t *testing.T) {
 
 type faultRow struct {
 	id    string
-	tests map[string][]string // names of tests by package
+	tests map[string][]string
 }
 
 var (
@@ -93,7 +92,6 @@ func readFaultTable(path string) (rows []faultRow, err error) {
 	return rows, nil
 }
 
-// testsOf returns the tests of a package that occur in any of the rows.
 func testsOf(rows []faultRow, pkg string) []string {
 	names := map[string]bool{}
 	for _, row := range rows {
@@ -104,13 +102,11 @@ func testsOf(rows []faultRow, pkg string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// cases is the number of passed and failed subtests.
 type cases struct{ passed, failed int }
 
 func (c cases) plus(o cases) cases { return cases{c.passed + o.passed, c.failed + o.failed} }
 
-// countCases runs tests of a package for about length, at least once and at most 100 times. It counts the cases of
-// each test.
+// The tests run for about length, at least once and at most 100 times.
 func countCases(t *testing.T, pkg string, length time.Duration, names []string) map[string]cases {
 	counted, took := runCases(t, pkg, 1, names)
 	if times := min(100, int(length/max(took, time.Millisecond))) - 1; times > 0 {
@@ -122,7 +118,7 @@ func countCases(t *testing.T, pkg string, length time.Duration, names []string) 
 	return counted
 }
 
-// runCases runs each test a number of times. It also returns how long that took, without the build.
+// took does not include the build.
 func runCases(t *testing.T, pkg string, times int, names []string) (counted map[string]cases, took time.Duration) {
 	var tests, scripts []string
 	for _, name := range names {
@@ -152,7 +148,7 @@ func runCases(t *testing.T, pkg string, times int, names []string) (counted map[
 	return counted, took
 }
 
-// countEvents counts the cases in the output of go test -json. It also returns the duration of the package's tests.
+// took is the duration of the package's tests.
 func countEvents(out []byte, names []string) (counted map[string]cases, took time.Duration) {
 	ended := map[string]cases{} // by the full name of the subtest
 	for line := range bytes.Lines(out) {
@@ -161,7 +157,7 @@ func countEvents(out []byte, names []string) (counted map[string]cases, took tim
 			Elapsed      float64
 		}
 		if json.Unmarshal(line, &event) != nil {
-			continue // output of the build
+			continue
 		}
 		if event.Test == "" {
 			took = max(took, time.Duration(event.Elapsed*float64(time.Second)))

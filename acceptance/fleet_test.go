@@ -15,7 +15,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// sharedQueue is a queue and registry of 'tendril serve', from which the instances of an environment receive.
 type sharedQueue struct {
 	endpoint string
 	queue    *watchedQueue
@@ -29,7 +28,6 @@ func newSharedQueue(t *testing.T) *sharedQueue {
 	return newSharedQueueOf(t, program(t).Path)
 }
 
-// newSharedQueueOf runs 'serve' of the binary at path.
 func newSharedQueueOf(t *testing.T, path string) *sharedQueue {
 	t.Helper()
 	const token = "0123456789abcdef-token"
@@ -55,10 +53,9 @@ func newFleetQueue(t *testing.T, endpoint string) *sharedQueue {
 	return f
 }
 
-// member is one of the instances.
 type member struct {
 	*process
-	path, dir string // of its binary and its data
+	path, dir string
 }
 
 func (f *sharedQueue) up(t *testing.T, dir, endpoint string, app ...string) *member {
@@ -66,7 +63,6 @@ func (f *sharedQueue) up(t *testing.T, dir, endpoint string, app ...string) *mem
 	return f.upOf(t, program(t).Path, dir, endpoint, app...)
 }
 
-// upOf runs 'up' of the binary at path.
 func (f *sharedQueue) upOf(t *testing.T, path, dir, endpoint string, app ...string) *member {
 	t.Helper()
 	if app == nil {
@@ -80,7 +76,6 @@ func (f *sharedQueue) upOf(t *testing.T, path, dir, endpoint string, app ...stri
 	return &member{p, path, dir}
 }
 
-// tendril runs a command for the member, which must succeed, and returns its output.
 func (m *member) tendril(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(m.path, append(args, "--data-dir", m.dir)...).CombinedOutput()
@@ -90,7 +85,6 @@ func (m *member) tendril(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// paused returns whether the member reports that its queue is paused, with the reason.
 func (m *member) paused(t *testing.T) (paused bool, reason string) {
 	t.Helper()
 	var st api.Status
@@ -100,8 +94,8 @@ func (m *member) paused(t *testing.T) (paused bool, reason string) {
 	return st.Workers[0].Paused, st.Workers[0].Why
 }
 
-// A pause with a fleet key applies to all instances: the running ones, one that starts later, one that was cut off, and
-// after the leader was killed. --this concerns one instance.
+// The pause also applies to an instance that starts later, to one that was cut off, and after the leader was killed.
+// --this concerns one instance.
 func TestPauseAppliesToAllInstances(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -169,9 +163,7 @@ func TestPauseAppliesToAllInstances(t *testing.T) {
 	}
 }
 
-// Settings with a fleet key apply to all instances: an option of deliveries at once, one of the app's processes by
-// restarting them. A variable overrides them on its instance, an instance that starts later has them, and a change that
-// one instance rejects is rolled back on all.
+// A variable overrides a setting on its instance, and a change that one instance rejects is rolled back on all.
 func TestSettingsApplyToAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -275,7 +267,6 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 	})
 }
 
-// leader returns the member that leads, by its own log, and the others.
 func leaderOf(all []*member) (leader *member, others []*member) {
 	for _, m := range all {
 		if m.count(func(e event) bool { return e.Msg == "leadership acquired" }) > m.count(func(e event) bool { return e.Msg == "leadership lost" }) {
@@ -287,7 +278,7 @@ func leaderOf(all []*member) (leader *member, others []*member) {
 	return leader, others
 }
 
-// known returns the instances that the member knows, itself first.
+// The member itself comes first.
 func (m *member) known(t *testing.T) []api.KnownInstance {
 	t.Helper()
 	var all api.Instances
@@ -297,7 +288,6 @@ func (m *member) known(t *testing.T) []api.KnownInstance {
 	return all.Instances
 }
 
-// running returns the version that each reachable instance runs, as known by the member.
 func (m *member) running(t *testing.T) (versions []int) {
 	t.Helper()
 	for _, one := range m.known(t) {
@@ -308,8 +298,8 @@ func (m *member) running(t *testing.T) (versions []int) {
 	return versions
 }
 
-// A deployment reaches all instances in batches: also one that starts midway, and although the leader is killed. A
-// version that does not start is rolled back everywhere, and a rollback restores the first version.
+// The deployment reaches an instance that starts midway, and continues although the leader is killed. A version that
+// does not start is rolled back everywhere.
 func TestDeploymentReachesAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -340,7 +330,7 @@ func TestDeploymentReachesAllInstances(t *testing.T) {
 		t.Errorf("the deployment: %v\n%s", err, others[0].tendril(t, "versions"))
 	}
 
-	// Another instance, which may have seen the end of the deployment not yet, accepts the next one at once.
+	// Another instance may not have seen the end of the deployment yet.
 	out, err := program(t, "deploy", writeBundle(t, map[string]string{"Procfile": "web: exit 3\n"}), "--data-dir", others[1].dir).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "version 3 was rolled back on all instances: ") {
 		t.Errorf("deploying a broken version: %v, %s", err, out)
@@ -363,8 +353,7 @@ func TestDeploymentReachesAllInstances(t *testing.T) {
 	}
 }
 
-// On moto, the archives are in S3 and the registry is in DynamoDB: a rolling deployment, and an instance that starts later
-// without the archive.
+// On moto, the archives are in S3 and the registry is in DynamoDB.
 func TestDeploymentThroughS3ReachesAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -403,7 +392,6 @@ func TestDeploymentThroughS3ReachesAllInstances(t *testing.T) {
 	})
 }
 
-// An instance whose registry does not answer stops receiving after --registry-lost-after, says so, and resumes by itself.
 func TestReceivingStopsAfterTheRegistryIsLost(t *testing.T) {
 	long(t)
 	t.Parallel()

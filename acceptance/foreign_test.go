@@ -16,9 +16,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// foreignServers are third-party servers for a queue and a registry.
 type foreignServers struct {
-	queue, table string // endpoints of the servers
+	queue, table string
 	messages     int
 	// repeats means that concurrent receives may return the same message, or an error after counting the receive.
 	repeats bool
@@ -26,9 +25,7 @@ type foreignServers struct {
 	taskless bool
 }
 
-// Two workers use third-party SQS and DynamoDB servers. Every message is posted. Failed messages are retried, and
-// dead-lettered by the server or, after a terminal status, by the worker. The runs that an earlier worker missed are
-// caught up once, and the workers stop cleanly.
+// The runs that an earlier worker missed are caught up once.
 func TestWorkerOnForeignServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -138,8 +135,7 @@ func runWorkers(t *testing.T, servers foreignServers) {
 	t.Logf("%d POSTs, %d dead letters, %d runs", len(all), len(dead), len(runs))
 }
 
-// leaveRuns makes the registry look as if its task had not run for n minutes. It returns the due times of the missed
-// runs.
+// The registry afterwards looks as if its task had not run for n minutes.
 func leaveRuns(t *testing.T, endpoint, queueName string, n int) (due []string) {
 	t.Helper()
 	table, err := aws.OpenTable(t.Context(), amazonTable, &aws.Options{Endpoint: endpoint})
@@ -161,7 +157,6 @@ func leaveRuns(t *testing.T, endpoint, queueName string, n int) (due []string) {
 	return due
 }
 
-// postsOf counts the POSTs of each body that starts with word.
 func postsOf(all []posted, word string) map[string]int {
 	posts := map[string]int{}
 	for _, p := range all {
@@ -172,7 +167,6 @@ func postsOf(all []posted, word string) map[string]int {
 	return posts
 }
 
-// runsOf counts the POSTs of each scheduled time.
 func runsOf(all []posted) map[string]int {
 	runs := map[string]int{}
 	for _, p := range all {

@@ -23,7 +23,7 @@ func (b *browser) innerText(selector string) string {
 	return text
 }
 
-// stays checks that a JavaScript expression remains true during two updates.
+// The expression must remain true during two updates.
 func (b *browser) stays(what, expression string) {
 	b.t.Helper()
 	for until := time.Now().Add(2500 * time.Millisecond); time.Now().Before(until); <-time.After(100 * time.Millisecond) {
@@ -36,7 +36,7 @@ func (b *browser) stays(what, expression string) {
 	}
 }
 
-// press presses keys while no field has the focus.
+// No field has the focus.
 func (b *browser) press(keys string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys))
@@ -76,8 +76,7 @@ func TestKeysOfTheConsole(t *testing.T) {
 	}
 }
 
-// The page does not change while a dialog or menu is open, text is selected or the tab is hidden. Afterwards, it
-// immediately shows the latest update.
+// Afterwards, the page immediately shows the latest update.
 func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -104,7 +103,7 @@ func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 	}
 }
 
-// A scrolled list keeps its position and shows the number of new rows. A click adds them.
+// A click adds the new rows.
 func TestNewRowsWaitWhileTheListIsScrolled(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -137,7 +136,6 @@ func TestLostConnectionIsShown(t *testing.T) {
 	b.await("the bar", "document.querySelector('#lost')?.textContent.includes('Retrying')")
 }
 
-// The log of tendril contains the request ID that the page shows.
 func TestErrorsAreShownInPlaceWithTheirRequest(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -156,7 +154,6 @@ func TestErrorsAreShownInPlaceWithTheirRequest(t *testing.T) {
 	})
 }
 
-// A relative time has the exact UTC time in its title and in its machine-readable form.
 func TestTimesAreExactOnHover(t *testing.T) {
 	b := startConsole(t).signIn(t)
 	b.open("/events")

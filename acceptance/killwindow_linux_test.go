@@ -10,8 +10,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestKilledAtEachWindow kills `tendril up` at each moment at which a peer has acted but tendril does not know it
-// yet, and counts how often the app processes the message. See "Moments of doubt" in docs/reliability.md.
+// The moments are those at which a peer has acted but tendril does not know it yet: see "Moments of doubt" in
+// docs/reliability.md.
 func TestKilledAtEachWindow(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -33,7 +33,7 @@ func TestKilledAtEachWindow(t *testing.T) {
 		proxy *faultProxy
 		plan  faultPlan
 		now   func(answer []byte) bool
-		works int // how often the app processes the message
+		works int
 	}{
 		{"received, not learned", queue, faultPlan{fault: lostAnswer, only: "ReceiveMessage"}, hasMessage, 1},
 		{"received, not posted", target, faultPlan{fault: lostRequest}, any, 1},

@@ -33,10 +33,8 @@ const (
 	tickTask  = "tick"
 )
 
-// Three instances share a queue, a registry and a task that is due every second. Faults affect the leader: kill -9, a
-// pause that is longer than the lease, and a network failure. On embedded queues and FIFO queues, each run is
-// enqueued exactly once. On a standard queue of Amazon SQS, a run may have a second message with the same ID. No run
-// is early.
+// Faults affect the leader: kill -9, a pause longer than the lease, and a network failure. On a standard queue of
+// Amazon SQS, a run may have a second message with the same ID.
 //
 // TENDRIL_LEADER_KILLS sets the number of faults. By default, the test runs only at night, because it needs a machine
 // that is otherwise idle.
@@ -63,11 +61,10 @@ func TestKilledLeadersEnqueueEachRunOnce(t *testing.T) {
 	}
 }
 
-// place is the queue and the registry that instances share.
 type place struct {
 	endpoint, queue string
-	role            string // the role that the instances' processes play
-	token           string // token for the registry
+	role            string
+	token           string
 	// term is the maximum time until the next fault. On average, it is long enough to catch up on missed runs.
 	term  time.Duration
 	lease func(context.Context) (queue.Lease, error)
@@ -79,7 +76,6 @@ type place struct {
 	twice bool
 }
 
-// run is a message of the task tick.
 type run struct {
 	id       string
 	at, sent time.Time
@@ -95,7 +91,6 @@ func runOf(t *testing.T, m *queue.Message) run {
 	return run{id, scheduled.ScheduledAt, m.SentAt}
 }
 
-// servedPlace returns a place with a queue of `tendril serve`, which also serves the registry.
 func servedPlace(t *testing.T, name string) *place {
 	dir := t.TempDir()
 	serve, started := start(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")
@@ -152,7 +147,6 @@ func killLeaders(t *testing.T, p *place, faults int) {
 	checkTicks(t, p, faults, takeovers, first, last, readMissed(t, fleet.missedLog))
 }
 
-// readMissed counts how often each second's run was reported as missed.
 func readMissed(t *testing.T, path string) map[int64]int {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -170,8 +164,7 @@ func readMissed(t *testing.T, path string) map[int64]int {
 	return missed
 }
 
-// checkTicks compares the runs in the queue, and those reported as missed, with the seconds from the first leader to
-// the end.
+// The seconds from the first leader to the end each have one run, or are reported as missed.
 func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, began, ended time.Time,
 	reportedMissed map[int64]int,
 ) {
@@ -233,13 +226,13 @@ func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, b
 	}
 }
 
-// fleet contains the instances. Each has a connection of its own, which can be cut.
+// Each instance has a connection of its own, which can be cut.
 type fleet struct {
 	*place
 	t         *testing.T
 	made      int
 	nodes     map[string]*node
-	missedLog string // file in which instances record missed runs
+	missedLog string
 }
 
 type node struct {
@@ -265,12 +258,12 @@ func (f *fleet) add() {
 	f.nodes[n.name] = n
 }
 
-// leader waits until a live instance other than not holds the lease, and returns its name. If the fault has ended
-// before any instance took over, it also accepts the previous leader once that has renewed its lease.
+// leader waits until a live instance other than not holds the lease. If the fault ends first, the previous leader
+// counts again once it has renewed its lease.
 func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease) {
 	f.t.Helper()
 	deadline := time.After(2 * time.Minute)
-	var before *queue.Lease // the lease when the fault ended
+	var before *queue.Lease
 	for {
 		lease, err := f.lease(context.Background())
 		if err == nil && !lease.Released && f.nodes[lease.Owner] != nil {
@@ -290,8 +283,7 @@ func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease)
 	}
 }
 
-// fault starts one of three faults on an instance. It returns a channel that is closed when the fault has ended, or
-// nil if it is permanent.
+// fault returns a channel that is closed when the fault has ended, or nil if it is permanent.
 func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	n, healed := f.nodes[name], make(chan struct{})
 	switch kind {
@@ -313,8 +305,7 @@ func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	return healed
 }
 
-// awaitOutstanding waits until all missed runs have been enqueued. If responses are slow, this takes as long as the
-// faults did.
+// If responses are slow, catching up takes as long as the faults did.
 func (f *fleet) awaitOutstanding() {
 	f.t.Helper()
 	const patience = 5 * time.Minute

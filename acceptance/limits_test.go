@@ -23,8 +23,7 @@ import (
 	"tendril/internal/access"
 )
 
-// 30 clients share the eight connections that 64 descriptors allow. Each send is either performed and answered, or
-// not performed. The SDKs retry, and no message is duplicated.
+// The SDKs retry, and no message is duplicated.
 func TestFewDescriptorsAnswerEverySendTheyAccept(t *testing.T) {
 	t.Parallel()
 	const clients, sends = 30, 15
@@ -78,7 +77,6 @@ func raw(t *testing.T, base, request string) net.Conn {
 	return conn
 }
 
-// statusOf returns the status of a response of any length, or 0 if the connection was closed.
 func statusOf(conn net.Conn) (status int) {
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err == nil {
@@ -90,7 +88,6 @@ func statusOf(conn net.Conn) (status int) {
 	return status
 }
 
-// The signed endpoint, its registry and the console refuse a request because of its header, before its body arrives.
 func TestBodiesWithoutCredentialsAreNotRead(t *testing.T) {
 	t.Parallel()
 	credentials := filepath.Join(t.TempDir(), "credentials.json")
@@ -132,7 +129,6 @@ func TestBodiesWithoutCredentialsAreNotRead(t *testing.T) {
 	}
 }
 
-// Each listener refuses a request that can hide another one from a proxy.
 func TestBothContentLengthAndChunkedAreRefused(t *testing.T) {
 	t.Parallel()
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0")
@@ -152,8 +148,7 @@ func TestBothContentLengthAndChunkedAreRefused(t *testing.T) {
 	}
 }
 
-// Programs that know a key's id, which is not secret, begin 400 large uploads and never finish them. A signed message is
-// accepted at its first attempt.
+// A key's id is not secret, so anyone can begin a large upload with it.
 func TestUnfinishedUploadsLeaveMemoryToSignedSends(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")
@@ -189,8 +184,7 @@ func TestUnfinishedUploadsLeaveMemoryToSignedSends(t *testing.T) {
 	}
 }
 
-// Programs without a token open as many waiting requests and live pages as they can. Probes, and commands with the
-// token, still work.
+// Commands with the token still work, too.
 func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -221,8 +215,7 @@ func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
 	}
 }
 
-// Local programs open as many waiting requests as they can, with a token or where none is needed. Probes are answered
-// while the requests wait.
+// A token is not needed everywhere.
 func TestWaitsOfPermittedCallersLeaveTheConsoleToProbes(t *testing.T) {
 	t.Parallel()
 	for _, auth := range []string{"token", "none"} {

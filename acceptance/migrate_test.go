@@ -27,7 +27,7 @@ const (
 	migrateKills    = 12
 )
 
-// migrateSize returns the number of messages in the standard queue. The FIFO queue has a tenth of that.
+// The FIFO queue has a tenth of these messages.
 func migrateSize(t *testing.T, size int) int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_MIGRATE")); err == nil {
 		return n
@@ -38,7 +38,6 @@ func migrateSize(t *testing.T, size int) int {
 	return size
 }
 
-// TestKilledMigrationLosesNothing repeatedly kills `tendril migrate` while it moves messages to a second tendril.
 func TestKilledMigrationLosesNothing(t *testing.T) {
 	size := migrateSize(t, 20_000)
 	dir, there := t.TempDir(), t.TempDir()
@@ -51,8 +50,7 @@ func TestKilledMigrationLosesNothing(t *testing.T) {
 	checkMigrated(t, size, stored(t, there, migrateStandard), stored(t, there, migrateFIFO))
 }
 
-// TestKilledMigrationBackLosesNothing migrates in the other direction. Messages that a killed run has received become
-// visible again after a minute.
+// Messages that a killed run has received become visible again after a minute.
 func TestKilledMigrationBackLosesNothing(t *testing.T) {
 	if os.Getenv("TENDRIL_MIGRATE") == "" && !testpeer.Nightly() {
 		t.Skip("takes minutes: set TENDRIL_MIGRATE to the number of messages, or TENDRIL_NIGHTLY")
@@ -67,7 +65,6 @@ func TestKilledMigrationBackLosesNothing(t *testing.T) {
 	checkMigrated(t, size, stored(t, dir, migrateStandard), stored(t, dir, migrateFIFO))
 }
 
-// fillQueues creates a data directory with a standard queue and a FIFO queue, and fills them.
 func fillQueues(t *testing.T, dir string, size int) {
 	t.Helper()
 	b, err := broker.Open(dir, nil)
@@ -100,7 +97,6 @@ func fillQueues(t *testing.T, dir string, size int) {
 	}
 }
 
-// migrateWithKills runs the command, kills it several times, lets it finish, and checks its result.
 func migrateWithKills(t *testing.T, env []string, size int, args ...string) {
 	t.Helper()
 	run := func() (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
@@ -132,7 +128,7 @@ func migrateWithKills(t *testing.T, env []string, size int, args ...string) {
 					<-ended
 					killed++
 				}
-			case <-ended: // the command finished before the kill
+			case <-ended:
 				alive = false
 			}
 		}
@@ -164,8 +160,7 @@ func journalSize(folder string) (n int64) {
 	return n
 }
 
-// checkMigrated checks that each message of the standard queue arrived at least once, and each message of the FIFO
-// queue once and in order.
+// Each message of the standard queue arrives at least once, and each message of the FIFO queue once and in order.
 func checkMigrated(t *testing.T, size int, standard, fifo []broker.Stored) {
 	t.Helper()
 	number := func(m *queue.Message) int {

@@ -15,11 +15,10 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// In a nightly run, the result of each test that passes is stored in a file, in a folder for the commit. If the run
-// is restarted on the same commit, these tests are skipped. TENDRIL_NIGHTLY_DIR is the parent folder. By default, it
-// is in the user's cache folder.
+// In a nightly run, the result of each test that passes is stored in a folder for the commit, and these tests are
+// skipped if the run is restarted. TENDRIL_NIGHTLY_DIR is the parent folder, by default in the user's cache folder.
 
-// nightlyFolder returns the folder for this commit. It returns "" if this is not a nightly run or files have changed.
+// The folder is "" if this is not a nightly run or files have changed.
 var nightlyFolder = sync.OnceValue(func() string {
 	if !testpeer.Nightly() {
 		return ""
@@ -39,7 +38,6 @@ var nightlyFolder = sync.OnceValue(func() string {
 	return filepath.Join(root, strings.TrimSpace(string(commit)))
 })
 
-// resume skips a test that has passed in a nightly run of this commit.
 func resume(t *testing.T) {
 	t.Helper()
 	dir := nightlyFolder()
@@ -56,7 +54,6 @@ func resume(t *testing.T) {
 
 func resultFile(dir, test string) string { return filepath.Join(dir, url.PathEscape(test)+".txt") }
 
-// report logs the result of a test. If the test passes, it also stores the result for the nightly report.
 func report(t *testing.T, format string, args ...any) {
 	t.Helper()
 	text := fmt.Sprintf(format, args...)
@@ -77,7 +74,6 @@ func report(t *testing.T, format string, args ...any) {
 	})
 }
 
-// writeNightlyTable writes the results in a folder into the table in docs/reliability.md.
 func writeNightlyTable(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil || len(files) == 0 {

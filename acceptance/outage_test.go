@@ -16,9 +16,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The app is down for many times the visibility timeout while ten thousand messages wait. No message is
-// dead-lettered, and no more messages are received than may be in flight. TENDRIL_OUTAGE sets the duration, for
-// example 10m.
+// TENDRIL_OUTAGE sets the duration, for example 10m.
 func TestOutageBurnsNoReceives(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -75,7 +73,6 @@ func preload(t *testing.T, c *sqs.Client, url string, n int, body func(i int) st
 	}
 }
 
-// stored returns the messages in a queue of a stopped environment.
 func stored(t *testing.T, dir, name string) (all []broker.Stored) {
 	t.Helper()
 	store, err := broker.Open(dir, nil)

@@ -9,7 +9,6 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// evaluate returns the value of a JavaScript expression as text.
 func (b *browser) evaluate(expression string) string {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -21,7 +20,7 @@ func (b *browser) evaluate(expression string) string {
 	return text
 }
 
-// Browser extensions, such as spelling checkers, add attributes to forms. The page must remain live nevertheless.
+// Browser extensions, such as spelling checkers, add attributes to forms.
 func TestFormsSurviveExtensionsOfTheBrowser(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -42,7 +41,7 @@ func TestFormsSurviveExtensionsOfTheBrowser(t *testing.T) {
 	}
 }
 
-// If an update fails because of a script error, the page reports that, closes its stream and does not open another.
+// The page closes its stream and does not open another.
 func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -59,7 +58,7 @@ func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 		"window.streams === 0 && !document.body.innerText.includes('No connection to tendril')")
 }
 
-// The messages contain all kinds of line ends. They are shown unchanged, initially and after an update.
+// The messages contain all kinds of line ends.
 func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -84,7 +83,7 @@ func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
 	}
 }
 
-// A server on another port of the same host receives the cookie, but not the key.
+// A server on another port of the same host receives the cookie.
 func TestTheKeyOfASessionBelongsToOnePort(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -102,6 +101,6 @@ func TestTheKeyOfASessionBelongsToOnePort(t *testing.T) {
 		t.Errorf("scripts see the cookies %s", cookies)
 	}
 	b.do(chromedp.Evaluate[chromedp.Void]("localStorage.removeItem('session-key')"))
-	b.click("#main .acts form > button.primary") // resumes the queue
+	b.click("#main .acts form > button.primary")
 	b.awaitText("Enter the key of this session")
 }

@@ -20,7 +20,6 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// fenced returns the first fenced block of a page that starts with start.
 func fenced(t *testing.T, text, start string) string {
 	t.Helper()
 	for i, part := range strings.Split(text, "\n```") {
@@ -35,7 +34,6 @@ func fenced(t *testing.T, text, start string) string {
 	return ""
 }
 
-// tendril runs a command in a folder and returns its output.
 func tendril(t *testing.T, dir string, env []string, args ...string) (output string, code int) {
 	t.Helper()
 	cmd := program(t, args...)
@@ -50,16 +48,16 @@ func tendril(t *testing.T, dir string, env []string, args ...string) (output str
 	return ownWarning.ReplaceAllString(string(out), ""), cmd.ProcessState.ExitCode()
 }
 
-// ownWarning matches the warning that a variable set by tendril causes.
+// Variables that tendril sets cause this warning.
 var ownWarning = regexp.MustCompile("(?m)^warning: TENDRIL_LISTEN: .*\n")
 
-// typedUp matches command lines that start with "tendril up", indented or in backquotes. shellWords splits them.
+// The command lines are indented or in backquotes.
 var (
 	typedUp    = regexp.MustCompile("(?m)(?:^    |`)tendril up([^`\n#]*)")
 	shellWords = regexp.MustCompile(`'[^']*'|\S+`)
 )
 
-// The settings of all environments on the pages are valid and cause no warnings. The test starts no environment.
+// The test starts no environment.
 func TestPagesSettings(t *testing.T) {
 	t.Parallel()
 	app := t.TempDir()
@@ -79,7 +77,7 @@ func TestPagesSettings(t *testing.T) {
 				args = append(args, strings.Trim(strings.ReplaceAll(w, "path/to/app", app), "'"))
 			}
 			if strings.Contains(m[1], "/etc/") || strings.Contains(m[1], ".zip") || strings.Contains(m[1], "DIR") {
-				continue // not available on this machine
+				continue
 			}
 			found++
 			dir := ".."
@@ -119,7 +117,7 @@ func TestQueuesPageSettings(t *testing.T) {
 	}
 }
 
-// TestWorkerlessPageSettings runs the check that the page shows, and compares Workerless's variables with its flags.
+// The test compares Workerless's variables with the flags.
 func TestWorkerlessPageSettings(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/from-workerless.md")
@@ -147,7 +145,6 @@ func TestWorkerlessPageSettings(t *testing.T) {
 	}
 }
 
-// Options that the page describes as refused or off behave accordingly.
 func TestWorkerlessPageSurprises(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

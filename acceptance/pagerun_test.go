@@ -21,7 +21,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// shop is a running environment of a page. It has its own folder and uses free ports.
+// A shop has its own folder and uses free ports.
 type shop struct {
 	*process
 	t       *testing.T
@@ -29,7 +29,6 @@ type shop struct {
 	started event
 }
 
-// open runs tendril up in dir and waits until it has started.
 func open(t *testing.T, dir string, env []string, args ...string) *shop {
 	t.Helper()
 	args = append([]string{"up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0"}, args...)
@@ -45,7 +44,6 @@ func (s *shop) do(args ...string) (output string, code int) {
 	return tendril(s.t, s.dir, nil, append(args, "--data-dir", s.dir)...)
 }
 
-// must is like do, and fails the test if the command does.
 func (s *shop) must(args ...string) string {
 	s.t.Helper()
 	out, code := s.do(args...)
@@ -55,7 +53,6 @@ func (s *shop) must(args ...string) string {
 	return out
 }
 
-// typedLine returns the words of the first command line on a page that starts with start.
 func typedLine(t *testing.T, text, start string) []string {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -72,7 +69,6 @@ func typedLine(t *testing.T, text, start string) []string {
 	return nil
 }
 
-// These match parts of the output that differ between runs.
 var (
 	ids     = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	numbers = regexp.MustCompile(`\d+(\.\d+)?(ms|µs|s|m)?`)
@@ -81,14 +77,12 @@ var (
 	blanks  = regexp.MustCompile(` +`)
 )
 
-// shape replaces the parts of a text that differ between runs.
 func shape(text string) string {
 	text = version.ReplaceAllString(ids.ReplaceAllString(text, "ID"), "tendril VERSION, process")
-	text = rates.ReplaceAllString(text, "") // not shown in every run
+	text = rates.ReplaceAllString(text, "")
 	return blanks.ReplaceAllString(numbers.ReplaceAllString(text, "N"), " ")
 }
 
-// TestLambdaPageGo follows the steps of docs/lambda.md for a function in Go.
 func TestLambdaPageGo(t *testing.T) {
 	t.Parallel()
 	text, dir := page(t, "docs/lambda.md"), t.TempDir()
@@ -163,7 +157,6 @@ func TestQueuesPageStatus(t *testing.T) {
 	if !strings.HasPrefix(shape(out), first) || !strings.Contains(shape(text), first) {
 		t.Errorf("the first line is not %s:\n%s", first, out)
 	}
-	// The health information above changes constantly.
 	_, queues, _ := strings.Cut(out, "\nQUEUE ")
 	if want := fenced(t, text, "QUEUE "); strings.TrimSpace(shape("QUEUE "+queues)) != strings.TrimSpace(shape(want)) {
 		t.Errorf("%s\nwant\n%s", out, want)
@@ -219,7 +212,6 @@ func TestQueuesPageOwnSettings(t *testing.T) {
 	}
 }
 
-// The app receives the guide's notification, and a trace, as the guide shows.
 func TestGuideNotification(t *testing.T) {
 	t.Parallel()
 	app := newScript(t, func(w http.ResponseWriter, _ *http.Request, _ posted) { w.WriteHeader(http.StatusOK) })
@@ -254,7 +246,6 @@ func TestGuideNotification(t *testing.T) {
 	}
 }
 
-// The log lines in the format of aws-sqsd, and those about limits, match the guide.
 func TestGuideLogs(t *testing.T) {
 	t.Parallel()
 	sqsd := fenced(t, page(t, "docs/observe.md"), "2026-11-20T17:07:51Z message: sent")
@@ -288,7 +279,6 @@ func TestGuideLogs(t *testing.T) {
 	}
 }
 
-// anywhere returns the shape of a log line, without the app's address.
 func anywhere(line string) string {
 	return regexp.MustCompile(`http://[^ ]+/`).ReplaceAllString(shape(line), "URL")
 }

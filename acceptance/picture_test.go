@@ -10,10 +10,9 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestPictureOfABusyConsole takes the picture of the README after a shop has worked for five minutes. It runs only on
-// request:
+// The picture in the README is taken only on request:
 //
-//	TENDRIL_PICTURES=$PWD/docs/images go test ./acceptance -run TestPictureOfABusyConsole
+// TENDRIL_PICTURES=$PWD/docs/images go test ./acceptance -run TestPictureOfABusyConsole
 func TestPictureOfABusyConsole(t *testing.T) {
 	folder := os.Getenv("TENDRIL_PICTURES")
 	if folder == "" {
@@ -47,5 +46,4 @@ func TestPictureOfABusyConsole(t *testing.T) {
 	b.screenshot("overview")
 }
 
-// jobs returns lines for sendLines.
 func jobs(n int, body string) string { return strings.Repeat(fmt.Sprintf("{\"body\": %q}\n", body), n) }

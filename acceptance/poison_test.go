@@ -17,8 +17,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Exactly those messages that crash the app are dead-lettered. Once they are identified, they do not slow down the
-// good messages. TENDRIL_POISON sets the number of messages; one in a hundred is poison.
+// Once poison messages are identified, they do not slow down the good ones. TENDRIL_POISON sets the number of
+// messages; one in a hundred is poison.
 func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -48,8 +48,8 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	awaitQuiet(t, started)
 	all := time.Since(began)
 
-	// The second part compares the rate of good messages while identified poison messages are retried with the rate
-	// when there are none.
+	// The second part compares the rate of good messages beside identified poison messages with the rate without
+	// them.
 	good, deaths := newLines(t, journal), newLines(t, deathsOf(journal))
 	pace := func(what string) (perSecond float64, died int) {
 		const n = per
@@ -95,7 +95,7 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	}
 }
 
-// awaitPoisonFound waits until n messages are identified as poison but not yet dead-lettered.
+// The messages are identified but not yet dead-lettered.
 func awaitPoisonFound(t *testing.T, started event, n int) {
 	t.Helper()
 	for range 15000 {
@@ -117,7 +117,6 @@ func awaitPoisonFound(t *testing.T, started event, n int) {
 	t.Fatal("the poison messages were not found within five minutes")
 }
 
-// lines counts the lines of a file that is being written.
 type lines struct {
 	t    *testing.T
 	file *os.File
@@ -149,7 +148,6 @@ func (l *lines) count() int {
 	}
 }
 
-// awaitQuiet waits until all messages are processed or dead-lettered.
 func awaitQuiet(t *testing.T, started event) {
 	t.Helper()
 	c := client(started.Endpoint)

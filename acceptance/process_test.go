@@ -24,7 +24,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// binary is the path of the program under test, which TestMain builds.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -61,8 +60,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// program returns a command that runs the program under test. It checks the state of all source files: go test caches
-// results depending on the files that a test opens, and does not know that TestMain builds the program.
+// go test caches results depending on the files that a test opens, and does not know that TestMain builds the
+// program. So program checks the state of all source files.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := lookAtSources(); err != nil {
@@ -86,18 +85,17 @@ var lookAtSources = sync.OnceValue(func() error {
 	})
 })
 
-// event is a line of tendril's output.
 type event struct {
 	Msg       string `json:"msg"`
 	Level     string `json:"level"`
-	Status    any    `json:"status"` // health status or HTTP status
+	Status    any    `json:"status"`
 	MessageID string `json:"message_id"`
 	Outcome   string `json:"outcome"`
 	Reason    string `json:"reason"`
 	Endpoint  string `json:"endpoint"`
 	QueueURL  string `json:"queue_url"`
 	Console   string `json:"console"`
-	Line      string `json:"line"` // line of the app's output
+	Line      string `json:"line"`
 	Process   string `json:"process"`
 	raw       string
 }
@@ -113,22 +111,21 @@ func (e *event) attribute(key string) string {
 type process struct {
 	cmd    *exec.Cmd
 	output *testpeer.Output // complete output
-	stderr *testpeer.Output // standard error without log lines
+	stderr *testpeer.Output
 	exited chan struct{}
 
 	mu     sync.Mutex
 	events []event
-	news   chan struct{} // closed and replaced at each event
+	news   chan struct{}
 }
 
-// start runs tendril and waits until it has started. It returns the event that reports the start.
 func start(t *testing.T, args ...string) (*process, event) {
 	t.Helper()
 	p := launch(t, args...)
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
-// long skips a test that takes more than ten seconds if -short is set.
+// -short skips tests of more than ten seconds.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -167,7 +164,7 @@ func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 	return launchCommand(t, cmd)
 }
 
-// launchCommand starts a command that becomes tendril. It adds the default environment variables.
+// The environment variables of the command take precedence.
 func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, output: new(testpeer.Output), stderr: new(testpeer.Output), exited: make(chan struct{}),
@@ -221,7 +218,7 @@ func (p *process) read(out io.Reader) {
 	close(p.exited)
 }
 
-// await waits for the first event that matches and returns it. The event may already have happened.
+// The event may already have happened.
 func (p *process) await(t *testing.T, what string, wanted func(event) bool) event {
 	t.Helper()
 	deadline := time.After(waitsFor())
@@ -244,7 +241,7 @@ func (p *process) await(t *testing.T, what string, wanted func(event) bool) even
 	}
 }
 
-// waitsFor returns how long to wait for an event. The time is shorter for mutants, which may prevent the event.
+// Mutants, which may prevent the event, get less time.
 func waitsFor() time.Duration {
 	if os.Getenv("TENDRIL_MUTANT") != "" {
 		return 6 * time.Second
@@ -281,7 +278,7 @@ func (p *process) terminate(t *testing.T) int {
 	}
 }
 
-// client returns an AWS SDK client that makes no retries, so that each acknowledgement belongs to one call.
+// The client makes no retries, so that each acknowledgement belongs to one call.
 func client(endpoint string) *sqs.Client {
 	return sqs.New(sqs.Options{
 		BaseEndpoint: &endpoint, Region: "us-east-1",

@@ -19,8 +19,6 @@ import (
 
 type sqsAttribute = types.QueueAttributeName
 
-// TestKilledQueueLosesNoAcknowledgedSend kills `tendril serve` at random moments while eight producers send. In the
-// end, the queue contains every acknowledged message, unmodified.
 func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 	resume(t)
 	kills, enough := testpeer.Size(50, 300), testpeer.Size(100_000, 300_000)
@@ -67,11 +65,10 @@ func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 	}
 }
 
-// producers send batches of ten as fast as possible, and continue after crashes.
 type producers struct {
 	acked atomic.Int64
 	news  chan struct{}
-	log   losscheck.Log // by message ID and body
+	log   losscheck.Log
 }
 
 func startProducers(t *testing.T, n int, endpoint, queueURL string) (*producers, func()) {
@@ -117,7 +114,6 @@ func (ps *producers) produce(ctx context.Context, who int, c *sqs.Client, queueU
 
 func (ps *producers) wait() { <-ps.news }
 
-// drain receives and deletes all messages, and counts them by message ID and body.
 func drain(t *testing.T, c *sqs.Client, queueURL string) map[string]int {
 	t.Helper()
 	got := map[string]int{}

@@ -29,14 +29,13 @@ import (
 
 const (
 	faultsQueue       = "jobs"
-	faultsReceives    = 60 // receives before a message is dead-lettered
-	faultsConnections = 10 // connections per worker
+	faultsReceives    = 60
+	faultsConnections = 10
 )
 
-// faultKind is a kind of fault in the table of docs/reliability.md.
 type faultKind struct {
 	row, name string
-	// harmless means that the fault causes no repeated processing, so messages in flight are not counted.
+	// A harmless fault causes no repeated processing, so messages in flight are not counted.
 	harmless bool
 	// begin selects a target and returns a function that performs the fault, or nil if all targets already have one.
 	begin func(w *faultyWorld, k *faultKind, lasts time.Duration) func()
@@ -151,12 +150,9 @@ func onApp(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() 
 	}
 }
 
-// TestRandomFaultsKeepTheLedger runs `tendril serve`, two `tendril up` that share its queue, their apps and a
-// producer under random, overlapping faults: kills and pauses of any process, network faults, deployments and
-// reloads, a disk that refuses writes, and a lack of descriptors. In the end, each message is done, dead-lettered or
-// in the queue, and only messages that were in flight during a fault were processed twice. The ordinary form has each
-// fault once. TENDRIL_SEED repeats the choices of an earlier run, and TENDRIL_RANDOM_FAULTS sets the duration of the
-// long form.
+// The faults overlap. In the end, each message is done, dead-lettered or in the queue, and only messages that were in
+// flight during a fault were processed twice. In the ordinary form, each fault happens once. TENDRIL_SEED repeats the
+// choices of an earlier run, and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
 func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -178,8 +174,8 @@ func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	})
 }
 
-// TestEachFaultKeepsTheLedger is like TestRandomFaultsKeepTheLedger, but repeats a single fault, and has a world for
-// each fault. TENDRIL_EACH_FAULT sets the duration. By default, the test runs only at night.
+// Each fault is repeated in a world of its own. TENDRIL_EACH_FAULT sets the duration. By default, the test runs only
+// at night.
 func TestEachFaultKeepsTheLedger(t *testing.T) {
 	t.Parallel()
 	length := testpeer.Size(0, 2*time.Minute)
@@ -206,7 +202,7 @@ func TestEachFaultKeepsTheLedger(t *testing.T) {
 	}
 }
 
-// faultyWorld contains a queue, two workers with their apps, a producer, and the faults that affect them.
+// A faultyWorld runs `tendril serve` and two `tendril up` that share its queue, with their apps.
 type faultyWorld struct {
 	t      *testing.T
 	seed   uint64
@@ -214,36 +210,35 @@ type faultyWorld struct {
 	began  time.Time
 
 	visibility time.Duration
-	queue      *server // runs tendril serve
-	external   *server // runs tendril up, with an app in the test process
-	bundled    *server // runs tendril up, with an app of its own
-	url        string  // URL of the queue, without faults
+	queue      *server
+	external   *server
+	bundled    *server
+	url        string
 	// These are the connections of the workers and the producer to the queue, and of one worker to the external app.
 	externalQueue, bundledQueue, producerQueue, externalApp *faultProxy
-	journal                                                 string // journal of the bundle's app
-	version                                                 int    // version of the bundle that was deployed last
+	journal                                                 string
+	version                                                 int
 
 	mu       sync.Mutex
-	done     map[string]int // completions in the external app by message ID
-	corrupt  int            // number of modified bodies
+	done     map[string]int // in the external app, by message ID
+	corrupt  int
 	acked    map[string]string
-	unknown  int // number of sends with an unknown outcome
+	unknown  int
 	refused  int
-	inFlight int // last known number of messages in flight
+	inFlight int
 	opened   map[*faultWindow]bool
 	windows  []*faultWindow
-	counts   map[string]int // number of faults by name
-	// networkFaults is the number of faults that affect requests, and requestsHit the number of affected requests.
+	counts   map[string]int
+	// networkFaults counts faults that affect requests, and requestsHit the affected requests.
 	networkFaults, requestsHit int
 }
 
 type faultWindow struct{ mostInFlight int }
 
-// server is a process that is restarted with the same arguments after a kill.
 type server struct {
 	name string
 	args []string
-	busy sync.Mutex // held during a fault of the process
+	busy sync.Mutex
 
 	mu      sync.Mutex
 	p       *process
@@ -256,7 +251,7 @@ func (s *server) process() (*process, event) {
 	return s.p, s.started
 }
 
-// start starts the process. Like a service manager, it tries again while the queue is unreachable.
+// Like a service manager, start tries again while the queue is unreachable.
 func (s *server) start(t *testing.T) {
 	const queueUnreachable = 4 // exit status of tendril
 	for {
@@ -333,7 +328,7 @@ func newFaultyWorld(t *testing.T, visibility time.Duration) *faultyWorld {
 	return w
 }
 
-// run calls inject while the producer sends, and then checks the outcome of all messages.
+// The producer sends while inject runs.
 func (w *faultyWorld) run(inject func(context.Context)) {
 	w.t.Logf("seed %d", w.seed)
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -359,7 +354,7 @@ func (w *faultyWorld) bundle(broken bool) string {
 	return writeBundle(w.t, files)
 }
 
-// work is the external app. A message determines how long it takes, or that it always fails.
+// work is the external app.
 func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -389,7 +384,7 @@ func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 
 func fails(body string) bool { return strings.HasPrefix(body, "refuse ") }
 
-// produce sends at a steady rate. A message that was neither accepted nor refused may be in the queue.
+// A message that was neither accepted nor refused may be in the queue.
 func (w *faultyWorld) produce(ctx context.Context) {
 	const perSecond = 60
 	c := client(w.producerQueue.URL)
@@ -430,7 +425,6 @@ func (w *faultyWorld) produce(ctx context.Context) {
 	}
 }
 
-// sampleInFlight records the number of messages in flight for the faults that are active.
 func (w *faultyWorld) sampleInFlight(ctx context.Context) {
 	for {
 		select {
@@ -464,7 +458,7 @@ func (w *faultyWorld) numberInFlight(ctx context.Context) (int, error) {
 	return strconv.Atoi(out.Attributes[inFlight])
 }
 
-// open starts the period in which a fault may have effects. The returned function ends it.
+// The returned function ends the period in which a fault may have effects.
 func (w *faultyWorld) open(k *faultKind) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -499,7 +493,6 @@ func (w *faultyWorld) progress(ctx context.Context) {
 	}
 }
 
-// injectRandom injects a fault about every two seconds until ctx is done. It returns when all faults have ended.
 func (w *faultyWorld) injectRandom(ctx context.Context) {
 	var faults sync.WaitGroup
 	defer faults.Wait()
@@ -515,7 +508,7 @@ func (w *faultyWorld) injectRandom(ctx context.Context) {
 	}
 }
 
-// injectEach injects each fault once, in random order and overlapping.
+// The faults overlap.
 func (w *faultyWorld) injectEach(ctx context.Context) {
 	var faults sync.WaitGroup
 	defer faults.Wait()
@@ -531,7 +524,7 @@ func (w *faultyWorld) injectEach(ctx context.Context) {
 	}
 }
 
-// injectOne repeats one fault. The pauses between them exceed the visibility timeout.
+// The pauses exceed the visibility timeout.
 func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
 	for w.wait(ctx, time.Second) {
 		lasts := time.Duration(w.random.Float64() * float64(2*time.Second))
@@ -544,7 +537,7 @@ func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
 	}
 }
 
-// wait waits for a random time with the given mean. It returns false if ctx is done first.
+// wait returns false if ctx is done first.
 func (w *faultyWorld) wait(ctx context.Context, mean time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -590,7 +583,6 @@ func (w *faultyWorld) network(p *faultProxy, k *faultKind, plan faultPlan, lasts
 	}
 }
 
-// limit lowers a limit of a process for some time.
 func (w *faultyWorld) limit(s *server, resource int, to uint64, lasts time.Duration) {
 	p, _ := s.process()
 	var before unix.Rlimit
@@ -608,7 +600,6 @@ func (w *faultyWorld) limit(s *server, resource int, to uint64, lasts time.Durat
 	}
 }
 
-// deployment returns a function that deploys a new version, which may be broken.
 func (w *faultyWorld) deployment(k *faultKind, broken bool) func() {
 	dir, want := w.bundle(broken), http.StatusOK
 	if broken {
@@ -648,7 +639,7 @@ func (s *server) restart(t *testing.T) {
 	s.start(t)
 }
 
-// check waits until all messages are settled, and compares the apps' records with the messages sent.
+// When all messages are settled, the apps' records must match the messages sent.
 func (w *faultyWorld) check() {
 	t := w.t
 	healed := time.Now()
@@ -756,7 +747,6 @@ func (w *faultyWorld) check() {
 	}
 }
 
-// timesDone counts how often each message was completed, in both apps together.
 func (w *faultyWorld) timesDone() map[string]int {
 	times, _ := readJournal(w.t, w.journal)
 	w.mu.Lock()
@@ -767,7 +757,6 @@ func (w *faultyWorld) timesDone() map[string]int {
 	return times
 }
 
-// notDone returns the accepted messages that are not completed yet.
 func (w *faultyWorld) notDone() (missing []string) {
 	times := w.timesDone()
 	for id, body := range w.acked {

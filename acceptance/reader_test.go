@@ -21,13 +21,12 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// In these tests, the reader of tendril's output stops reading. A program in a pipeline exits because of the Ctrl-C
-// that was meant for tendril, and a pager or log driver may stall.
+// A program in a pipeline exits because of the Ctrl-C that was meant for tendril, and a pager or log driver may
+// stall.
 
-// piped is a tendril whose standard output is a pipe.
 type piped struct {
 	cmd           *exec.Cmd
-	out           *bufio.Reader // end of the pipe to read from
+	out           *bufio.Reader
 	started       event
 	dir, journal  string
 	noise, silent string // the app prints after noise exists, and then creates silent
@@ -37,7 +36,7 @@ type piped struct {
 // noiseLines of 8 KB each exceed the buffers of a pipe and of tendril.
 const noiseLines = 900
 
-// pipe starts tendril with the output that connect returns, and reads the output until the app is ready.
+// pipe reads the output until the app is ready.
 func pipe(t *testing.T, connect func(cmd *exec.Cmd) *os.File, args ...string) *piped {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,7 +85,6 @@ func osPipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// stallable starts tendril with a pipe for both outputs.
 func stallable(t *testing.T, args ...string) (*piped, *os.File) {
 	t.Helper()
 	r, w := osPipe(t)
@@ -98,7 +96,7 @@ func stallable(t *testing.T, args ...string) (*piped, *os.File) {
 	return p, r
 }
 
-// fill makes the app print more than the buffers of a pipe and of tendril hold. The app must not wait for the reader.
+// The app prints more than the buffers of a pipe and of tendril hold. It must not wait for the reader.
 func (p *piped) fill(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(p.noise, nil, 0o600); err != nil {
@@ -126,8 +124,7 @@ func (p *piped) ends(t *testing.T, within time.Duration) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// drained checks that tendril shut down cleanly: each job is done once, and the files of a running environment are
-// gone.
+// Each job is done once, and the files of a running environment are gone.
 func (p *piped) drained(t *testing.T, ids ...string) {
 	t.Helper()
 	times, _ := readJournal(t, p.journal)
@@ -143,7 +140,7 @@ func (p *piped) drained(t *testing.T, ids ...string) {
 	}
 }
 
-// worksAndDrains checks that jobs are done without a reader, and that tendril drains in time after SIGTERM.
+// The drain is limited by within.
 func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	t.Helper()
 	p.fill(t)
@@ -161,8 +158,7 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	p.drained(t, before, id)
 }
 
-// After Ctrl-C in 'tendril up app 2>&1 | cat', the terminal signals both programs. cat exits immediately, and tendril
-// drains.
+// The terminal signals both programs of 'tendril up app 2>&1 | cat'. cat exits immediately.
 func TestCtrlCInAPipelineDrains(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)
@@ -202,14 +198,13 @@ func TestReaderThatHangsUpCostsNoWork(t *testing.T) {
 	p.worksAndDrains(t, 20*time.Second)
 }
 
-// Without a reader, jobs are done, tendril drains after SIGTERM, and the exit does not wait for the reader.
+// The exit does not wait for the reader either.
 func TestStalledReaderHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
 	p.worksAndDrains(t, 10*time.Second)
 }
 
-// The job never ends, and the final error has no reader either.
 func TestStalledReaderAndASecondSignal(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t, "--app-grace", "1s")
@@ -229,7 +224,7 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	p.drained(t)
 }
 
-// No line is cut. One line reports how many are missing, and the last lines are complete.
+// No line is cut, and the last lines are complete.
 func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
@@ -274,7 +269,7 @@ func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	t.Logf("%d lines of noise, %d missing, the last line: %s", noise, missing, last)
 }
 
-// The commands exit because of SIGPIPE, without a message.
+// SIGPIPE ends the commands without a message.
 func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)
@@ -289,7 +284,7 @@ func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	}
 }
 
-// If its reader exits, an export of an Amazon SQS queue releases the messages that it has received.
+// The export is of an Amazon SQS queue.
 func TestExportReturnsMessagesThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

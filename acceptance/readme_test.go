@@ -10,8 +10,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestReadmeCommands runs the first two commands of the README on other ports, as root and as another user. They
-// create thumbnails from queued jobs, including one that the reader sends.
+// The first two commands of the README run on other ports, as root and as another user.
 func TestReadmeCommands(t *testing.T) {
 	readme := page(t, "README.md")
 	const send = `go run ./cmd/tendril send --wait '{"image":"002-noon.png","width":640}'`
@@ -64,7 +63,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// launchOnMachine runs tendril as root, in a folder of a machine that testdata/machine.sh sets up.
+// The machine is set up by testdata/machine.sh.
 func launchOnMachine(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	testpeer.MountNamespace(t)
@@ -81,7 +80,7 @@ func launchOnMachine(t *testing.T, dir string, args ...string) *process {
 	return launchCommand(t, exec.Command("unshare", append(command, args...)...))
 }
 
-// cloneOfThumbnails returns a folder with those parts of a clone that the README's first command needs.
+// The folder has only the parts of a clone that the README's first command needs.
 func cloneOfThumbnails(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -26,7 +26,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// ownMounts moves the goroutine, and processes that it starts, into a new mount namespace.
+// Processes that the goroutine starts are in the namespace, too.
 func ownMounts(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked, so that the thread exits with the goroutine
@@ -42,8 +42,7 @@ func ownMounts(t *testing.T) {
 	}
 }
 
-// While a small disk is full, sends are refused, but deliveries and deletes continue. Afterwards, sends work again
-// without a restart. If the disk is read-only, tendril reports that and exits.
+// Deliveries and deletes continue, and sends work again without a restart. If the disk is read-only, tendril exits.
 func TestFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -121,7 +120,6 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	}
 }
 
-// The host name of the queue's server cannot be resolved for a while, and then resolves to another address.
 func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -187,7 +185,7 @@ func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 		resumed.Round(100*time.Millisecond))
 }
 
-// If connections fail because the machine has no free ports, the receives do not count.
+// The machine has no free ports, so the receives do not count.
 func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -228,7 +226,6 @@ func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 		connections, ports, app.repeats())
 }
 
-// memoryGroup creates a control group with a memory limit. It is removed when the test ends.
 func memoryGroup(t *testing.T, bytes int) (dir string) {
 	t.Helper()
 	for _, kind := range []struct{ root, limit, swap string }{
@@ -252,8 +249,7 @@ func startInGroup(t *testing.T, group string, args ...string) (*process, event) 
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
-// Large bodies on many connections fit into the memory of a small machine. If the app exhausts the memory, it is
-// killed and restarted, and only the message responsible is dead-lettered.
+// If the app exhausts the memory, only the message responsible is dead-lettered.
 func TestLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -298,8 +294,8 @@ func TestLittleMemory(t *testing.T) {
 		"dead-lettered without cause 0; the app was killed for want of memory %d times", bodies, limit>>20, bodies, deaths)
 }
 
-// 300 waiting messages of 1 MiB, and others sent meanwhile, drain over 50 connections within the memory that the
-// provided sidecar requests. No process is killed, and no message is posted twice.
+// 300 waiting messages of 1 MiB, and others sent meanwhile, fit into the memory that the provided sidecar requests.
+// No message is posted twice.
 func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -334,7 +330,7 @@ func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 		"processes killed 0", messages, producers*more, mebibytes)
 }
 
-// sidecarMemory returns the memory that the provided sidecar requests, in MiB.
+// The unit is MiB.
 func sidecarMemory(t *testing.T) int {
 	t.Helper()
 	shipped, err := os.ReadFile("../deploy/kubernetes/sidecar.yaml")
@@ -355,7 +351,6 @@ func sendLarge(t *testing.T, to event, name string) error {
 	return err
 }
 
-// fillWithLargeMessages adds messages to the queue jobs in a data directory.
 func fillWithLargeMessages(t *testing.T, data string, messages int) {
 	t.Helper()
 	p, started := start(t, "serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "off")
@@ -368,8 +363,7 @@ func fillWithLargeMessages(t *testing.T, data string, messages int) {
 	p.terminate(t)
 }
 
-// 50 programs receive from the endpoint, asking for ten messages of 1 MiB at a time. Each call returns fewer, but
-// they receive all messages in the end.
+// 50 programs ask for ten messages of 1 MiB at a time. Each call returns fewer.
 func TestReceiversOfLargeMessagesFitInLittleMemory(t *testing.T) {
 	t.Parallel()
 	const messages, receivers = 150, 50
@@ -418,8 +412,7 @@ func TestTooLittleMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// tendril may use only a fiftieth of a processor while the app works for longer than the visibility timeout. The
-// messages stay invisible nevertheless.
+// tendril may use only a fiftieth of a processor. The messages stay invisible nevertheless.
 func TestLittleCPU(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -457,7 +450,6 @@ func TestLittleCPU(t *testing.T) {
 		"lost 0, worked on again 0", messages, throttled)
 }
 
-// cpuGroup creates a control group with a CPU limit. It is removed when the test ends.
 func cpuGroup(t *testing.T, percent int) (dir string) {
 	t.Helper()
 	const period = 100_000 // in microseconds
@@ -474,14 +466,14 @@ func cpuGroup(t *testing.T, percent int) (dir string) {
 	return ""
 }
 
-// controlGroup creates a control group with a setting, and returns its path, or "" if that is not possible.
+// controlGroup returns "" if it cannot create the group.
 func controlGroup(t *testing.T, root, file, text string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(root, fmt.Sprintf("tendril-acceptance-%d-%d", os.Getpid(), time.Now().UnixNano()))
 	if os.Mkdir(dir, 0o755) != nil {
 		return ""
 	}
-	t.Cleanup(func() { // after its processes have exited
+	t.Cleanup(func() {
 		for range 100 {
 			if os.Remove(dir) == nil {
 				return

@@ -18,14 +18,12 @@ import (
 	"tendril/queue"
 )
 
-// instance is a process in the leader tests. It takes part in the election, and enqueues ticks while it is the
-// leader.
 type instance struct {
 	endpoint, name, queue string
-	missedLog             string // file for the times reported as missed
+	missedLog             string
 }
 
-// play plays a role until SIGTERM. known is false if there is no such role.
+// play plays a role until SIGTERM.
 func play(role string) (known bool, err error) {
 	i := instance{
 		endpoint: os.Getenv("ACCEPTANCE_ENDPOINT"), name: os.Getenv("ACCEPTANCE_NAME"),
@@ -71,7 +69,6 @@ func (i instance) run(store leader.Store, runs func(periodic.Leadership) periodi
 	return errors.Join(<-done, <-done)
 }
 
-// skipped records the times that are reported as missed.
 func (i instance) skipped(s periodic.Skipped) {
 	if s.Reason != periodic.ReasonMissed {
 		return
@@ -90,10 +87,8 @@ func (i instance) skipped(s periodic.Skipped) {
 	}
 }
 
-// scope is the scope of the records in the leader tests.
 var scope = registry.Scope{Name: leaseName, Lease: leaseName}
 
-// openAmazon opens the table and the queue, using the SDK's environment variables.
 func openAmazon(name string) (*aws.Table, *sender, error) {
 	table, err := aws.OpenTable(context.Background(), amazonTable, nil)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The app runs as the same user as tendril, which is not root. It does not find the key in the environment of any
-// process.
+// The user is not root.
 func TestAppOfTheSameUserCannotReadTheSigningKeyInMemory(t *testing.T) {
 	t.Parallel()
 	const key = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"

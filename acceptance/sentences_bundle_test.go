@@ -22,7 +22,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// seenByObserver is an event that the app records as a line of JSON.
 type seenByObserver struct {
 	Event     string // start, post, done or term
 	Version   string
@@ -36,8 +35,8 @@ type seenByObserver struct {
 	Header    http.Header
 }
 
-// observer is an app that records events. It refuses the message "refuse" and crashes at "crash". For other messages,
-// it works for the duration in the body. On SIGTERM, it finishes its requests.
+// observer refuses the message "refuse", crashes at "crash", and works for the duration in any other body. On
+// SIGTERM, it finishes its requests.
 func observer() error {
 	journal, err := os.OpenFile(os.Getenv("WITNESS_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
@@ -86,7 +85,6 @@ func observer() error {
 	}
 }
 
-// observerLine returns a line for a Procfile that runs the observer.
 func observerLine(journal, version string) string {
 	return fmt.Sprintf("web: ACCEPTANCE_ROLE=observer WITNESS_JOURNAL=%s WITNESS_VERSION=%s exec %s\n", journal, version,
 		os.Args[0])
@@ -130,7 +128,6 @@ func matches(t *testing.T, text, pattern string) {
 	}
 }
 
-// exampleCron is the example in the AWS documentation.
 const exampleCron = `version: 1
 cron:
  - name: "backup-job"
@@ -141,7 +138,6 @@ cron:
    schedule: "0 23 * * *"
 `
 
-// The environment comes from a source bundle and has its own queue.
 func TestSentencesBundle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -256,7 +252,7 @@ func TestSentencesBundle(t *testing.T) {
 	})
 	expect(t, "B3", begun.Parent, s.cmd.Process.Pid)
 	expect(t, "B6", first.From, "127.0.0.1")
-	row(t, "B5", func(t *testing.T) { // several requests use one connection
+	row(t, "B5", func(t *testing.T) {
 		ports, requests := map[string]bool{}, 0
 		for _, s := range readObserver(t, journal) {
 			if s.Event == "post" {
@@ -316,7 +312,7 @@ func TestSentencesBundle(t *testing.T) {
 			t.Errorf("the message id is %v", first.Header)
 		}
 	})
-	t.Run("changes", func(t *testing.T) { // changes to the running environment
+	t.Run("changes", func(t *testing.T) {
 		sendBody(t, s.started, "1500ms")
 		awaitObserver(t, journal, "the job began", 1, posts("1500ms"))
 		files["Procfile"] = observerLine(journal, "2")

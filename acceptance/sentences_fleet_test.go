@@ -22,12 +22,12 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// scalingGroup is an Auto Scaling group named workers. Its size is always the last one requested.
+// The size of a scalingGroup is always the last one requested.
 type scalingGroup struct {
 	*httptest.Server
 	mu      sync.Mutex
 	desired int
-	sizes   []int // requested sizes, in order
+	sizes   []int
 }
 
 func newScalingGroup(t *testing.T, desired int) *scalingGroup {
@@ -68,7 +68,6 @@ func (g *scalingGroup) requested() []int {
 	return append([]int(nil), g.sizes...)
 }
 
-// The CPU usage determines the size of an Auto Scaling group by two thresholds.
 func TestSentencesScaling(t *testing.T) {
 	t.Parallel()
 	up := func(t *testing.T, group *scalingGroup, args ...string) *process {
@@ -79,7 +78,7 @@ func TestSentencesScaling(t *testing.T) {
 			"--scale-period", "2s", "--scale-cooldown", "0s", "--leader", "local", "--verbose"}, args...)...)
 		return p
 	}
-	busy := func(stop <-chan struct{}) { // uses the machine's CPU until stop is closed
+	busy := func(stop <-chan struct{}) {
 		for stopped := false; !stopped; {
 			select {
 			case <-stop:
@@ -132,7 +131,7 @@ func TestSentencesScaling(t *testing.T) {
 	})
 }
 
-// Two instances without a leader publish their CPU utilization.
+// The instances have no leader.
 func TestSentencesPublishedCPU(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "jobs", nil)
@@ -177,12 +176,12 @@ func TestSentencesPublishedCPU(t *testing.T) {
 	})
 }
 
-// dynamo is a DynamoDB table that supports the calls made for leases.
+// dynamo supports the calls made for leases.
 type dynamo struct {
 	*httptest.Server
 	mu     sync.Mutex
 	items  map[string]map[string]any
-	writes []string // owners of the leases written
+	writes []string
 }
 
 func newDynamo(t *testing.T) *dynamo {
@@ -257,8 +256,7 @@ func (d *dynamo) owners() []string {
 	return append([]string(nil), d.writes...)
 }
 
-// A busy instance and an idle one report to the same table. Their average keeps the group's size, which neither of
-// them would do alone. The group shrinks after both are idle.
+// The average of a busy instance and an idle one keeps the group's size, which neither would do alone.
 func TestSentencesAverageOfInstances(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -303,8 +301,8 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 	})
 }
 
-// The options of aws:elasticbeanstalk:command in the bundle decide how a deployment reaches the instances. Both are
-// unhealthy throughout, because a second process keeps failing, which IgnoreHealthCheck accepts.
+// The options of aws:elasticbeanstalk:command apply. Both instances are unhealthy throughout, which IgnoreHealthCheck
+// accepts.
 func TestSentencesRollout(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -376,7 +374,6 @@ func TestSentencesRollout(t *testing.T) {
 	})
 }
 
-// Instances that share a DynamoDB table elect a leader.
 func TestSentencesElection(t *testing.T) {
 	t.Parallel()
 	table := newDynamo(t)
@@ -489,7 +486,6 @@ func TestSentencesDueTask(t *testing.T) {
 	})
 }
 
-// Only crashes within the window count together.
 func TestSentencesRestarts(t *testing.T) {
 	t.Parallel()
 	t.Run("apart", func(t *testing.T) {
@@ -524,7 +520,7 @@ func TestSentencesRestarts(t *testing.T) {
 			})
 		}
 	})
-	t.Run("ended", func(t *testing.T) { // a worker that exits with status 0 has not crashed
+	t.Run("ended", func(t *testing.T) {
 		t.Parallel()
 		p, _, _ := appUp(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1") +
 			"once: echo begun; exit 0\n"})
@@ -538,7 +534,6 @@ func TestSentencesRestarts(t *testing.T) {
 	})
 }
 
-// The app runs as another user, beside a server that responds to health checks.
 func TestSentencesUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

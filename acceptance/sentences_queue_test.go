@@ -18,8 +18,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Messages are received only if there is capacity. Redelivered messages are not processed twice. The number of
-// messages in flight is limited.
 func TestSentencesCapacity(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)
@@ -62,7 +60,6 @@ func TestSentencesCapacity(t *testing.T) {
 	expect(t, "A14", fmt.Sprint(counts(app.all(), app.all()[0].body)), "[1]")
 }
 
-// An existing queue keeps its redrive policy. If that conflicts with the settings, tendril logs it.
 func TestSentencesExistingQueue(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "jobs", map[string]string{"MessageRetentionPeriod": "3600", "VisibilityTimeout": "11"})
@@ -150,7 +147,6 @@ func TestSentencesFIFO(t *testing.T) {
 	})
 }
 
-// TestSentencesInstanceEnds covers work in flight on an instance that is terminated, killed or shut down.
 func TestSentencesInstanceEnds(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -230,7 +226,7 @@ func TestSentencesInstanceEnds(t *testing.T) {
 	})
 }
 
-// TestSentencesConnections covers establishing a connection, before a request is sent.
+// No request is sent before the connection is established.
 func TestSentencesConnections(t *testing.T) {
 	t.Parallel()
 	t.Run("timeout", func(t *testing.T) {
@@ -245,7 +241,7 @@ func TestSentencesConnections(t *testing.T) {
 			between(t, "the time to the timeout", time.Since(began), 950*time.Millisecond, 15*time.Second)
 		})
 	})
-	t.Run("foreign", func(t *testing.T) { // another program listens on the app's port
+	t.Run("foreign", func(t *testing.T) {
 		t.Parallel()
 		port := testpeer.FreePort(t)
 		p, started, _ := appUp(t, map[string]string{"Procfile": "web: echo here; exec sleep 1000\n"}, "--port", port)
@@ -258,7 +254,7 @@ func TestSentencesConnections(t *testing.T) {
 		go http.Serve(l, foreign.Config.Handler)
 		t.Cleanup(func() { l.Close() })
 		sendBody(t, started, "secret")
-		time.Sleep(2 * time.Second) // lets tendril post the message
+		time.Sleep(2 * time.Second)
 		row(t, "B7", func(t *testing.T) {
 			for _, p := range foreign.all() {
 				if p.body == "secret" {
@@ -269,7 +265,7 @@ func TestSentencesConnections(t *testing.T) {
 	})
 }
 
-// fullListener returns an address at which connections are neither accepted nor refused.
+// The listener neither accepts nor refuses connections.
 func fullListener(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
@@ -298,7 +294,7 @@ func fullListener(t *testing.T) string {
 	return address
 }
 
-// TestSentencesRetention takes a minute, which is the shortest retention period.
+// The shortest retention period is a minute.
 func TestSentencesRetention(t *testing.T) {
 	t.Parallel()
 	const minute, longer = "60", 75 * time.Second
@@ -342,8 +338,7 @@ func TestSentencesRetention(t *testing.T) {
 	})
 }
 
-// Processes that run beside the app receive SIGTERM. They and their children are killed after WORKER_SHUTDOWN_DELAY,
-// at least 10 s.
+// The processes and their children are killed after WORKER_SHUTDOWN_DELAY, at least 10 s.
 func TestSentencesStop(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

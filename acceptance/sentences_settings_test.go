@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSentencesSettings checks the defaults and ranges of the compiled command. It starts no environment.
+// The test starts no environment.
 func TestSentencesSettings(t *testing.T) {
 	t.Parallel()
 	dir := writeBundle(t, map[string]string{"Procfile": "web: python3 app.py\n"})

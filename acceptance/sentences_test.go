@@ -19,19 +19,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// The tests TestSentences... check the program against docs/specification.md. Each subtest has the ID of its row, and
-// detects the code change for that row in docs/specification.yaml.
+// Each subtest has the ID of its row in docs/specification.md, and detects the code change for that row in
+// docs/specification.yaml.
 
 const principal = "AIDAIENQZJOLO23YVJ4VO"
 
-// queueCall is a recorded call in the SQS protocol.
 type queueCall struct {
 	action     string
 	in, answer map[string]any
 	at         time.Time
 }
 
-// number returns a number in the request, or -1 if it is missing.
+// number returns -1 for a missing number.
 func (c queueCall) number(name string) float64 {
 	if n, ok := c.in[name].(float64); ok {
 		return n
@@ -39,16 +38,16 @@ func (c queueCall) number(name string) float64 {
 	return -1
 }
 
-// watchedQueue is a queue of `tendril serve`. tendril up uses it through a server that records the calls.
+// A server between tendril up and `tendril serve` records the calls of a watchedQueue.
 type watchedQueue struct {
-	*sqs.Client        // its calls are not recorded
-	url         string // URL for the test, without recording
-	watched     string // URL on the recording server
-	server      string // URL of the recording server
+	*sqs.Client
+	url     string
+	watched string
+	server  string
 
 	mu    sync.Mutex
 	calls []queueCall
-	open  int // number of calls in progress, except receives
+	open  int // calls in progress, except receives
 }
 
 func watchQueue(t *testing.T, name string, attrs map[string]string) *watchedQueue {
@@ -57,7 +56,6 @@ func watchQueue(t *testing.T, name string, attrs map[string]string) *watchedQueu
 	return watch(t, c, own)
 }
 
-// watch starts a recording server for the queue at the URL own.
 func watch(t *testing.T, c *sqs.Client, own string) *watchedQueue {
 	t.Helper()
 	to, err := url.Parse(own)
@@ -118,7 +116,7 @@ func (q *watchedQueue) count(n int) {
 	q.open += n
 }
 
-// made returns the recorded calls of an action. Batches are split into their entries.
+// Batches are split into their entries.
 func (q *watchedQueue) made(action string) (calls []queueCall) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -137,7 +135,6 @@ func (q *watchedQueue) made(action string) (calls []queueCall) {
 	return calls
 }
 
-// receipts returns the receipt handles of the messages with a body, in order.
 func (q *watchedQueue) receipts(body string) (handles []string) {
 	for _, c := range q.made("ReceiveMessage") {
 		messages, _ := c.answer["Messages"].([]any)
@@ -150,7 +147,6 @@ func (q *watchedQueue) receipts(body string) (handles []string) {
 	return handles
 }
 
-// changes returns the visibility changes of the messages with a body.
 func (q *watchedQueue) changes(body string) (calls []queueCall) {
 	handles := q.receipts(body)
 	for _, c := range q.made("ChangeMessageVisibility") {
@@ -176,7 +172,7 @@ func (q *watchedQueue) awaitEmpty(t *testing.T, app *script) {
 		}
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		return q.open == 0 // until all calls have been recorded
+		return q.open == 0
 	})
 }
 
@@ -194,7 +190,6 @@ func eventuallyWithin(t *testing.T, limit time.Duration, what string, holds func
 	}
 }
 
-// up runs tendril up on the queue, with the app already running.
 func (q *watchedQueue) up(t *testing.T, app *script, args ...string) *process {
 	t.Helper()
 	p, _ := start(t, append([]string{"up", "--queue-url", q.watched, "--target", app.URL, "--console", "off"}, args...)...)
@@ -206,7 +201,6 @@ func row(t *testing.T, id string, check func(t *testing.T)) {
 	t.Run(id, check)
 }
 
-// expect is a subtest for a row of the specification that compares two values.
 func expect(t *testing.T, id string, got, want any) {
 	t.Helper()
 	row(t, id, func(t *testing.T) {
@@ -228,7 +222,6 @@ func text(v string) types.MessageAttributeValue {
 	return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &v}
 }
 
-// TestSentencesRequest covers the request that the app receives, and about the message after a response of 200.
 func TestSentencesRequest(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", map[string]string{"VisibilityTimeout": "30"})
@@ -322,7 +315,7 @@ func TestSentencesRequest(t *testing.T) {
 	})
 }
 
-// TestSentencesErrors covers failing messages with an ErrorVisibilityTimeout. Each message fails once.
+// Each message fails once.
 func TestSentencesErrors(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)
@@ -407,7 +400,6 @@ func TestSentencesErrors(t *testing.T) {
 	})
 }
 
-// TestSentencesVisibility covers failing messages without an ErrorVisibilityTimeout.
 func TestSentencesVisibility(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", map[string]string{"VisibilityTimeout": "30"})
@@ -460,7 +452,6 @@ func TestSentencesVisibility(t *testing.T) {
 	})
 }
 
-// A message that takes longer than its visibility timeout stays invisible.
 func TestSentencesExtension(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)

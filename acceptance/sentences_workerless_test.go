@@ -20,8 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// function is a Lambda server with one function, which records each event. The function fails for "fail" and
-// otherwise works for the duration in the body.
+// The function fails for "fail" and otherwise works for the duration in the body.
 type function struct {
 	*httptest.Server
 	mu        sync.Mutex
@@ -97,7 +96,6 @@ func (f *function) awaitSeen(t *testing.T, n int) (bodies, queues []string) {
 	return bodies, queues
 }
 
-// workerless is a Workerless command line that uses three queues.
 type workerless struct {
 	*watchedQueue
 	f    *function
@@ -143,8 +141,6 @@ func count[T comparable](list []T, wanted T) (n int) {
 	return n
 }
 
-// TestSentencesWorkerlessEvents covers the events that the function receives, its concurrency, and how errors are
-// reported.
 func TestSentencesWorkerlessEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorkerless(t)
@@ -194,7 +190,7 @@ func TestSentencesWorkerlessEvents(t *testing.T) {
 	expect(t, "E14", record["md5OfBody"], hex.EncodeToString(sum[:]))
 	expect(t, "E15", fmt.Sprint(record["eventSource"], " ", record["eventSourceARN"], " ", record["awsRegion"]),
 		"aws:sqs arn:aws:sqs:us-east-1:000000000000:payments us-east-1")
-	row(t, "E16", func(t *testing.T) { // p.await reads standard output
+	row(t, "E16", func(t *testing.T) {
 		failed := send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls["default"]), MessageBody: new("fail")})
 		p.await(t, "the error is on standard output", func(e event) bool {
 			return e.MessageID == failed && e.Outcome == "failed" && strings.Contains(e.raw, "no such customer")
@@ -301,7 +297,6 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 	})
 }
 
-// TestSentencesWorkerlessIdle covers polls and pauses while the queues are empty.
 func TestSentencesWorkerlessIdle(t *testing.T) {
 	t.Parallel()
 	gaps := func(t *testing.T, w *workerless) (longest time.Duration, calls []queueCall) {
@@ -352,7 +347,6 @@ func TestSentencesWorkerlessIdle(t *testing.T) {
 	})
 }
 
-// processUsage returns the resident memory and the CPU time of a process.
 func processUsage(t *testing.T, pid int) (resident int64, used time.Duration) {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -14,11 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharedAddress is the address of the machine in the test's network.
 const sharedAddress = "10.77.0.1:9324"
 
-// ownNetwork moves the goroutine, and processes that it starts, into a new network that has a loopback interface and
-// sharedAddress.
+// The network has a loopback interface and sharedAddress.
 func ownNetwork(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked, so that the thread exits with the goroutine
@@ -57,7 +55,7 @@ func ownNetwork(t *testing.T) {
 	}
 }
 
-// copyFor copies a program to a folder from which every user can run it.
+// Every user can run the copy.
 func copyFor(t *testing.T, dir, from string) string {
 	t.Helper()
 	in, err := os.Open(from)
@@ -77,8 +75,7 @@ func copyFor(t *testing.T, dir, from string) string {
 	return to
 }
 
-// Three users run the queue, the worker with its app, and the sender. They share no files and use an address of the
-// machine. Only signed requests are served.
+// The queue, the worker with its app, and the sender share no files. Only signed requests are served.
 func TestSharedQueueOfThreeUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT TESTED with several users: it takes root")

@@ -15,8 +15,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The tests below cover the three scenarios of the article "Gracefully shutting down worker nodes on Elastic
-// Beanstalk": a stop during jobs, a stuck job, and an app that crashes repeatedly.
+// The article "Gracefully shutting down worker nodes on Elastic Beanstalk" has three scenarios: a stop during jobs, a
+// stuck job, and an app that crashes repeatedly.
 
 func appUp(t *testing.T, files map[string]string, args ...string) (p *process, started event, port string) {
 	t.Helper()
@@ -49,7 +49,7 @@ func inFlight(t *testing.T, started event) {
 	t.Fatal("nothing came into work")
 }
 
-// survivors returns the IDs of the processes that have mark in their environment.
+// The processes have mark in their environment.
 func survivors(mark string) (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
@@ -91,8 +91,7 @@ func TestStopDuringWork(t *testing.T) {
 	portFree(t, port)
 }
 
-// A job that never ends delays the stop by the job's timeout and the app's grace period. Then the app is killed, and
-// the message is released.
+// The job delays the stop by its timeout and the app's grace period. Then the message is released.
 func TestStuckJob(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
@@ -118,8 +117,8 @@ func TestStuckJob(t *testing.T) {
 	portFree(t, port)
 }
 
-// If an app has worked but then crashes at every start, tendril stops restarting it. The environment stays up,
-// receives no messages, and reports the problem.
+// An app that has worked but then crashes at every start is no longer restarted. The environment stays up, receives
+// no messages, and reports the problem.
 func TestCrashLoop(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
@@ -157,7 +156,6 @@ func awaitWeb(t *testing.T, p *process) {
 	p.await(t, "the app was ready", func(e event) bool { return e.Msg == "process ready" && e.Process == "web" })
 }
 
-// buildingUp starts an environment whose app's build never ends.
 func buildingUp(t *testing.T) (p *process, mark string) {
 	t.Helper()
 	mark = "ACCEPTANCE_MARK=" + t.TempDir()
@@ -169,7 +167,7 @@ func buildingUp(t *testing.T) (p *process, mark string) {
 	return p, mark
 }
 
-// SIGTERM cancels the build, which does not count as a failure.
+// A canceled build does not count as a failure.
 func TestStopDuringTheStart(t *testing.T) {
 	t.Parallel()
 	p, mark := buildingUp(t)
@@ -181,7 +179,7 @@ func TestStopDuringTheStart(t *testing.T) {
 	}
 }
 
-// SIGTERM cancels the build of the new version, and the version that is serving stops normally.
+// The version that is serving stops normally.
 func TestStopDuringADeployment(t *testing.T) {
 	t.Parallel()
 	journal, mark := filepath.Join(t.TempDir(), "journal"), "ACCEPTANCE_MARK="+t.TempDir()
@@ -234,7 +232,6 @@ func awaitNone(t *testing.T, mark string) {
 	}
 }
 
-// After kill -9 of tendril, the app and its children no longer run, and the app's port is free.
 func TestKilledTendrilLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")

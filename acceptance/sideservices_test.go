@@ -20,8 +20,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The registry, metrics, traces, instance metadata and the Auto Scaling group are at an address that never responds,
-// refuses connections, or returns a web page. The first message is delivered almost as fast as without them.
+// The side services are at an address that never responds, refuses connections, or returns a web page.
 func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 	t.Parallel()
 	cron := filepath.Join(t.TempDir(), "cron.yaml")
@@ -62,7 +61,6 @@ func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 	}
 }
 
-// firstDelivery returns the time from the start of a worker to the POST of a waiting message.
 func firstDelivery(t *testing.T, c *sqs.Client, env []string, args ...string) time.Duration {
 	t.Helper()
 	url := createQueue(t, c, "jobs-"+strconv.FormatInt(time.Now().UnixNano(), 36), nil)
@@ -83,7 +81,7 @@ func firstDelivery(t *testing.T, c *sqs.Client, env []string, args ...string) ti
 	}
 }
 
-// silentServer starts a server that accepts and counts connections, but never responds.
+// The server accepts and counts connections, but never responds.
 func silentServer(t *testing.T, asked *atomic.Int64) (url string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

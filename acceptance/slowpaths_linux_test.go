@@ -14,7 +14,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// After its queue is deleted, the worker reports that, keeps running, and stops normally.
 func TestDeletedQueueIsReported(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -51,8 +50,8 @@ func TestDeletedQueueIsReported(t *testing.T) {
 	report(t, "1 queue deleted while it was used: reported after %s, 0 crashes", reported.Round(100*time.Millisecond))
 }
 
-// A proxy responds with 504 while the app is still working. The next attempt starts after the error visibility
-// timeout or, if that is later, after the app has finished.
+// A proxy responds with 504 while the app is still working. The next attempt waits for the error visibility timeout
+// and for the app.
 func TestProxyThatGivesUp(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -96,8 +95,7 @@ func TestProxyThatGivesUp(t *testing.T) {
 		messages)
 }
 
-// Each sync of the queue's files takes half a second. The messages stay invisible while the app works for longer than
-// their visibility timeout, and none is processed twice.
+// Each sync of the queue's files takes half a second, and the app works for longer than the visibility timeout.
 func TestSlowDiskRepeatsNothing(t *testing.T) {
 	long(t)
 	t.Parallel()

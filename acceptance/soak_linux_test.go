@@ -26,16 +26,15 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestSoak runs an environment under steady load, with failing messages, deployments, reloads and readers of the
-// console, and measures its use of resources. In the long form, no resource may grow: each slope must be within a
-// small allowance or three standard errors. In every form, the numbers of goroutines and descriptors must return to
-// their initial values. TENDRIL_SOAK sets the duration.
+// In the long form, no resource may grow: each slope must be within a small allowance or three standard errors. In
+// every form, the numbers of goroutines and descriptors must return to their initial values. TENDRIL_SOAK sets the
+// duration.
 func TestSoak(t *testing.T) {
 	long(t)
 	t.Parallel()
 	resume(t)
 	length, rate := testpeer.Size(10*time.Second, time.Hour), testpeer.Size(400, 2000)
-	every := testpeer.Size(2*time.Second, 30*time.Second) // interval between deployments, reloads and new readers
+	every := testpeer.Size(2*time.Second, 30*time.Second)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_SOAK")); err == nil {
 		length = d
 	}
@@ -102,7 +101,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// usage holds the resources in use at one moment, in the order of usageNames.
+// The values are in the order of usageNames.
 type usage [5]float64
 
 var usageNames = [len(usage{})]string{"heap", "goroutines", "descriptors", "resident memory", "data directory"}
@@ -122,11 +121,11 @@ type soak struct {
 	pid     int
 
 	sent, deployments, eventsRead atomic.Int64
-	at                            []float64 // times of the samples, in hours since the first one
+	at                            []float64 // in hours since the first sample
 	samples                       []usage
 }
 
-// measure returns the current use of resources, according to the process's metrics and the sizes of its files.
+// The sources are the process's metrics and the sizes of its files.
 func (s *soak) measure() (u usage) {
 	s.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
@@ -183,7 +182,7 @@ func (s *soak) sample(ctx context.Context, every time.Duration) {
 	}
 }
 
-// produce sends messages at a rate. Of a thousand messages, ten fail once and one always fails.
+// Of a thousand messages, ten fail once and one always fails.
 func (s *soak) produce(ctx context.Context, rate int) {
 	const batch = 10
 	c := client(s.started.Endpoint)
@@ -223,7 +222,6 @@ func (s *soak) produce(ctx context.Context, rate int) {
 	}
 }
 
-// warmUp makes the environment start all of its delivery goroutines and connections.
 func (s *soak) warmUp() {
 	s.t.Helper()
 	c := client(s.started.Endpoint)
@@ -233,7 +231,7 @@ func (s *soak) warmUp() {
 	time.Sleep(2 * time.Second) // lets idle connections close
 }
 
-// emptyDeadLetters deletes dead letters until ctx is done. If ctx is never done, it stops when the queue is empty.
+// If ctx is never done, emptyDeadLetters stops when the queue is empty.
 func (s *soak) emptyDeadLetters(ctx context.Context) {
 	c, url := client(s.started.Endpoint), s.started.QueueURL+"-dead"
 	for ctx.Err() == nil {
@@ -257,7 +255,7 @@ func (s *soak) emptyDeadLetters(ctx context.Context) {
 	}
 }
 
-// follow reads event streams and log streams, as the console's pages do. It reads each stream for a while.
+// The streams are read for a while each, as by the console's pages.
 func (s *soak) follow(ctx context.Context, each time.Duration) {
 	token, err := api.ReadToken(s.data)
 	if err != nil {
@@ -308,8 +306,7 @@ func (s *soak) awaitBaseline(before usage) (after usage) {
 	return after
 }
 
-// slopes fits a line to each resource, without the first sixth of the samples. In the long form, no resource may
-// grow.
+// The first sixth of the samples is left out.
 func (s *soak) slopes(length time.Duration) string {
 	s.t.Helper()
 	from := 0
@@ -340,8 +337,7 @@ func (s *soak) slopes(length time.Duration) string {
 	return strings.Join(all, "; ")
 }
 
-// regression returns the mean of y, and the slope of y over x with its standard error. Because successive samples are
-// correlated, the error is computed from the means of twenty groups.
+// Successive samples are correlated, so the standard error is computed from the means of twenty groups.
 func regression(x, y []float64) (mean, slope, deviation float64) {
 	const groups = 20
 	if len(x) > 2*groups {

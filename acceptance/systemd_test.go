@@ -14,7 +14,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// systemd is the socket that receives notifications, in place of systemd's.
 type systemd struct {
 	t    *testing.T
 	conn *net.UnixConn
@@ -37,7 +36,7 @@ func newSystemd(t *testing.T) *systemd {
 	return &systemd{t, conn, path}
 }
 
-// await waits for a notification that starts with word, and returns all notifications up to it.
+// await returns all notifications up to the first one that starts with word.
 func (s *systemd) await(word string) (received []string) {
 	s.t.Helper()
 	s.conn.SetReadDeadline(time.Now().Add(time.Minute))
@@ -54,7 +53,6 @@ func (s *systemd) await(word string) (received []string) {
 	}
 }
 
-// silent checks that no notification that starts with word has arrived.
 func (s *systemd) silent(word string) {
 	s.t.Helper()
 	s.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
@@ -70,7 +68,7 @@ func (s *systemd) silent(word string) {
 	}
 }
 
-// A service reports that it is ready when its app is, and again after a reload. It also reports that it is stopping.
+// A reload is reported, too.
 func TestSystemdIsNotified(t *testing.T) {
 	t.Parallel()
 	s, allowed := newSystemd(t), filepath.Join(t.TempDir(), "allowed")
@@ -102,7 +100,7 @@ func TestSystemdIsNotified(t *testing.T) {
 	}
 }
 
-// The app never becomes ready, so the start of the service fails.
+// The start of the service fails.
 func TestSystemdIsNotNotifiedReadyWithoutAReadyApp(t *testing.T) {
 	t.Parallel()
 	s := newSystemd(t)
@@ -121,8 +119,7 @@ func TestSystemdIsNotNotifiedReadyWithoutAReadyApp(t *testing.T) {
 	}
 }
 
-// The watchdog's signal kills tendril with a stack trace. The exit status is not 2, which would mean invalid settings
-// and prevent a restart.
+// The watchdog's signal kills tendril with a stack trace. Status 2 would mean invalid settings and prevent a restart.
 func TestAHangDoesNotExitLikeWrongSettings(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// older returns the path of the binary of an earlier commit.
 func older(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("TENDRIL_OLDER")
@@ -18,8 +17,7 @@ func older(t *testing.T) string {
 	return path
 }
 
-// Older and newer versions share one registry: they deliver all messages once, and a pause applies to all instances or is
-// refused.
+// All messages are delivered once, and a pause applies to all instances or is refused.
 func TestOlderAndNewerVersionsShareARegistry(t *testing.T) {
 	old, current := older(t), program(t).Path
 	for _, c := range []struct {

@@ -17,17 +17,17 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// recorder is an app that records every POST. It is never killed.
+// The recorder is never killed.
 type recorder struct {
 	*httptest.Server
 	work time.Duration
 
 	mu      sync.Mutex
-	posts   map[string]int // number of POSTs started, by message ID
-	done    map[string]int // number of complete responses, by message ID
-	now     int            // number of POSTs in progress
+	posts   map[string]int
+	done    map[string]int
+	now     int
 	most    int
-	aborted int // number of POSTs whose connection was closed while they were in progress
+	aborted int
 	news    chan struct{}
 }
 
@@ -62,7 +62,6 @@ func (r *recorder) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// waitDone waits until the app has responded to n different messages.
 func (r *recorder) waitDone(t *testing.T, n int) {
 	t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -81,7 +80,7 @@ func (r *recorder) waitDone(t *testing.T, n int) {
 	}
 }
 
-// repeats returns the number of POSTs that repeat an earlier one.
+// A POST of a message that was posted before is a repetition.
 func (r *recorder) repeats() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +91,7 @@ func (r *recorder) repeats() int {
 	return n
 }
 
-// TestKilledEnvironmentLosesNothing kills `tendril up` under load. In the end, every acknowledged message is done,
-// and only messages that were in flight during a kill are posted twice.
+// Only messages that were in flight during a kill are posted twice.
 func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	const connections = 10
 	resume(t)
@@ -132,8 +130,7 @@ func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	}
 }
 
-// TestTermUnderLoadLosesNothing repeatedly stops `tendril up` under load. The exit status is 0, no POST is cut off or
-// repeated, and no message is lost.
+// The exit status is 0, and no POST is cut off or repeated.
 func TestTermUnderLoadLosesNothing(t *testing.T) {
 	resume(t)
 	stops, per := testpeer.Size(5, 100), 200

@@ -16,7 +16,7 @@ import (
 
 const dailyTasks = "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n"
 
-// Each version may have periodic tasks or none. A version with invalid tasks is refused and changes nothing.
+// A version with invalid tasks is refused and changes nothing.
 func TestTasksComeAndGoWithVersions(t *testing.T) {
 	t.Parallel()
 	line := appLine(filepath.Join(t.TempDir(), "journal"), "1")
@@ -67,7 +67,6 @@ func TestTasksComeAndGoWithVersions(t *testing.T) {
 	}
 }
 
-// The first version has no tasks. A later version, or a new file in the folder, adds some.
 func TestTasksThatCameLater(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1")}
@@ -101,8 +100,7 @@ func TestTasksThatCameLater(t *testing.T) {
 	check(s, "deploy", writeBundle(t, files))
 }
 
-// While the first version does not become ready, a broken second version is rolled back, and a good one replaces the
-// first.
+// The first version does not become ready. A broken second version is rolled back, and a good one replaces the first.
 func TestVersionForOneThatNeverCameUp(t *testing.T) {
 	t.Parallel()
 	journal, data := filepath.Join(t.TempDir(), "journal"), t.TempDir()
@@ -127,7 +125,7 @@ func TestVersionForOneThatNeverCameUp(t *testing.T) {
 	}
 }
 
-// A change of settings takes effect even if it happens during a deployment that has already read the settings.
+// The deployment has already read the settings when they change.
 func TestReloadIsNotTakenBackByADeployment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// wire forwards TCP connections to an address until it is cut.
 type wire struct {
 	l    net.Listener
 	to   string
@@ -50,7 +49,7 @@ func (w *wire) pass(conn net.Conn) {
 	io.Copy(conn, out)
 }
 
-// keep stores both ends of a connection so that they can be cut. It returns false if the wire is already cut.
+// keep returns false if the wire is already cut.
 func (w *wire) keep(ends ...net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,22 +22,20 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// workerlessQueues are the queues of all command lines below, in order of priority.
+// The order is that of priority.
 var workerlessQueues = []string{"payments", "submissions", "default"}
 
-// arena is what a Workerless command line runs against: a proxy that counts the calls to an SQS server, and a Lambda
-// server.
+// An arena has a proxy that counts the calls to an SQS server, and a Lambda server.
 type arena struct {
 	t        *testing.T
 	sqs      *sqs.Client
 	urls     map[string]string
-	endpoint string // URL of the proxy
+	endpoint string
 
-	// sample is the number of messages over which shares are measured. points is the tolerance in percentage points,
-	// at least four standard deviations.
+	// The shares are measured over sample messages. points is the tolerance in percentage points, at least four
+	// standard deviations.
 	sample, points int
-	// work is the duration of an invocation.
-	work time.Duration
+	work           time.Duration
 
 	// repeats means that the server, like moto, may return a message to two concurrent receives. Only the first one
 	// counts.
@@ -47,16 +45,14 @@ type arena struct {
 	invoked  []invoked
 	news     chan struct{} // closed and replaced at each invocation
 	receives int
-	function string // name of the function invoked last
+	function string
 }
 
-// invoked is a message that the function received.
 type invoked struct {
 	queue, body string
 	at          time.Time
 }
 
-// eachPlace runs a test with each kind of server.
 func eachPlace(t *testing.T, run func(t *testing.T, a *arena)) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
@@ -101,7 +97,6 @@ func newArena(t *testing.T, endpoint string) *arena {
 	return a
 }
 
-// up runs tendril with the arguments of a Workerless command line, unchanged.
 func (a *arena) up(args ...string) *process {
 	a.t.Helper()
 	lambda := httptest.NewServer(http.HandlerFunc(a.invoke))
@@ -112,7 +107,6 @@ func (a *arena) up(args ...string) *process {
 	return p
 }
 
-// invoke is the Lambda function.
 func (a *arena) invoke(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("X-Amz-Invocation-Type") == "DryRun" {
 		w.WriteHeader(http.StatusNoContent)
@@ -168,7 +162,6 @@ func (a *arena) fill(n int) {
 	}
 }
 
-// await waits until the function has received n messages, and returns all of them.
 func (a *arena) await(n int) []invoked {
 	a.t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -206,8 +199,7 @@ func (a *arena) everyOnce(n int) {
 	}
 }
 
-// While all three queues contain messages, the queues are checked first with frequencies of 50, 33 and 17 %, and the
-// first messages have these shares, too.
+// The frequencies are 50, 33 and 17 %.
 func TestWorkerlessWeights(t *testing.T) { // not parallel, because the test measures shares
 	eachPlace(t, func(t *testing.T, a *arena) {
 		a.fill(a.sample * 2 / 3) // half of the sample will come from payments
@@ -241,7 +233,6 @@ func TestWorkerlessEqualWeights(t *testing.T) {
 	})
 }
 
-// A queue is not checked while a queue of higher priority has messages.
 func TestWorkerlessStrictOrder(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, a *arena) {
@@ -264,8 +255,7 @@ func TestWorkerlessStrictOrder(t *testing.T) {
 	})
 }
 
-// Three empty queues cost one long poll each. A message in any of them is processed immediately, not after another
-// queue's poll ends.
+// A message in any queue is processed immediately, not after another queue's poll ends.
 func TestWorkerlessIdle(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, a *arena) {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkReasons measures the grouping by reason, and listing one page of a group, for dead letters with 20
-// reasons.
+// The dead letters have 20 reasons.
 func BenchmarkReasons(b *testing.B) {
 	br := openBench(b)
 	q := withDeadLetters(b, br)

@@ -39,7 +39,7 @@ func answersOf(s Stored) (answers []string) {
 	return answers
 }
 
-// withDeadLetters creates a queue with a maximum receive count of 1, and its dead-letter queue.
+// The maximum receive count is 1.
 func withDeadLetters(t testing.TB, b *Broker) *Queue {
 	t.Helper()
 	create(t, b, "dead", nil)
@@ -47,8 +47,8 @@ func withDeadLetters(t testing.TB, b *Broker) *Queue {
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`})
 }
 
-// checkAttempts compares the attempts table with messages and receipts. No row outlives its message, a message with
-// attempts that never moved has a row in receipts, and the counts of reasons add up without purged messages.
+// No row outlives its message, a message with attempts that never moved has a row in receipts, and the counts of
+// reasons add up without purged messages.
 func checkAttempts(t interface{ Errorf(string, ...any) }, b *Broker) {
 	b.attempts.sync(context.Background(), b)
 	err := b.read(func(c *conn) error {
@@ -180,8 +180,7 @@ func TestLastAttemptsAreKept(t *testing.T) {
 	checkAttempts(t, b)
 }
 
-// After similar and different attempts, in another hour, beyond the limit and after a restart, the history ends with
-// the latest attempt and the counts of reasons are right.
+// The attempts are similar and different, in another hour, beyond the limit and after a restart.
 func TestAttemptsAreAppended(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -210,7 +209,7 @@ func TestAttemptsAreAppended(t *testing.T) {
 				t.Errorf("groups %+v, %v", groups, err)
 			}
 		}
-		time.Sleep(2 * storeAfter) // wait until the receive is stored, before the attempt
+		time.Sleep(2 * storeAfter)
 		fail(500, 3)
 		fail(422, 2)
 		time.Sleep(time.Hour)
@@ -239,7 +238,7 @@ func historyBytes(t *testing.T, b *Broker) (n int64) {
 	return n
 }
 
-// Attempts for deleted messages, for messages never received and for messages of another store are dropped.
+// The messages were deleted, never received, or are from another store.
 func TestAttemptsWithoutAMessageAreNotKept(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
@@ -478,7 +477,6 @@ func TestFormat5IsReadAndBroughtUpToDate(t *testing.T) {
 	}
 }
 
-// Attempts recorded a moment or more before kill -9 survive, and no attempt outlives its message.
 func TestKillKeepsAttempts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -561,7 +559,7 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Recording does not wait for the disk: excess attempts are dropped and counted.
+// Recording does not wait for the disk.
 func TestAttemptsBeyondTheLimitAreLost(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())

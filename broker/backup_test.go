@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// While senders go on, a backup contains, intact, every message acknowledged before it started.
+// The backup contains every message acknowledged before it started.
 func TestBackupWhileSendersGoOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -61,8 +61,7 @@ func TestBackupWhileSendersGoOn(t *testing.T) {
 	<-stopped
 }
 
-// While another process reads, as a backup does, the log cannot restart. The writer continues, and restarts the log
-// later.
+// While another process reads, as a backup does, the log cannot restart.
 func TestReaderInAnotherProcessDoesNotBlockTheWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -83,8 +82,7 @@ func TestReaderInAnotherProcessDoesNotBlockTheWriter(t *testing.T) {
 	send(t, q, body("second")...)
 }
 
-// Restore refuses a used directory unless told to replace it, keeps the previous database, and never reuses message
-// IDs or receipt handles issued after the backup.
+// The previous database is kept, and message IDs and receipt handles issued after the backup are never reused.
 func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 	t.Parallel()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
@@ -191,7 +189,6 @@ func TestRestoreRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-// The copy has the same damage as the source.
 func TestBackupReportsDamagedMessages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -48,7 +48,6 @@ func syncsPerSecond(b *testing.B, dir string) float64 {
 	return float64(n) / time.Since(start).Seconds()
 }
 
-// poster sends POST requests to its own server, which responds at once.
 type poster struct {
 	client *http.Client
 	url    string
@@ -120,7 +119,7 @@ func openBench(b *testing.B) *Broker {
 	return br
 }
 
-// benchDir returns a directory on the disk to measure: TENDRIL_BENCH_DIR, or a temporary directory.
+// TENDRIL_BENCH_DIR selects the disk to measure.
 func benchDir(b *testing.B) string {
 	b.Helper()
 	dir, err := os.MkdirTemp(os.Getenv("TENDRIL_BENCH_DIR"), "broker")
@@ -137,10 +136,9 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// tenantsOf returns the tenant of the i-th message; nil means no tenants.
+// A nil tenantsOf means no tenants.
 type tenantsOf func(i int) string
 
-// oneLarge assigns every tenth batch to one of ten small tenants, and all other batches to one large tenant.
 func oneLarge(i int) string {
 	if batch := i / queue.MaxBatch; batch%10 == 0 {
 		return fmt.Sprint("small", batch%100)
@@ -148,7 +146,6 @@ func oneLarge(i int) string {
 	return "large"
 }
 
-// preload sends n messages of 200 bytes.
 func preload(b *testing.B, q *Queue, n int, tenant tenantsOf) {
 	b.Helper()
 	const callers = 64
@@ -208,7 +205,6 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// consume receives and deletes n messages in batches of ten.
 func consume(b *testing.B, q *Queue, n, callers int, each func(queue.Message) error) {
 	b.Helper()
 	var left atomic.Int64
@@ -244,7 +240,7 @@ func consume(b *testing.B, q *Queue, n, callers int, each func(queue.Message) er
 	group.Wait()
 }
 
-// depth returns the initial number of messages: TENDRIL_BENCH_DEPTH, or a million.
+// TENDRIL_BENCH_DEPTH defaults to a million messages.
 func depth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_DEPTH")); err == nil {
 		return n
@@ -252,7 +248,6 @@ func depth() int {
 	return 1_000_000
 }
 
-// loaded opens a broker that has a queue of n messages.
 func loaded(b *testing.B, n int) (*Broker, *Queue) { return loadedWith(b, n, nil) }
 
 func loadedWith(b *testing.B, n int, tenants tenantsOf) (*Broker, *Queue) {
@@ -265,7 +260,6 @@ func loadedWith(b *testing.B, n int, tenants tenantsOf) (*Broker, *Queue) {
 	return br, br.Queue("work")
 }
 
-// BenchmarkDrain receives and deletes a backlog in batches of ten.
 func BenchmarkDrain(b *testing.B) {
 	n := depth()
 	for b.Loop() {
@@ -285,8 +279,7 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// BenchmarkReceiveLatency compares the median time of receiving ten messages from a deep queue and a shallow one.
-// Every second batch is deleted. It also reports the memory of the process.
+// The memory of the process is reported, too.
 func BenchmarkReceiveLatency(b *testing.B) {
 	spread := func(groups int) tenantsOf { return func(i int) string { return fmt.Sprint("tenant", i%groups) } }
 	for _, c := range []struct {
@@ -316,8 +309,7 @@ func receiveLatency(b *testing.B, n int, tenant tenantsOf) (median time.Duration
 	return medianReceives(b, 900, func(int) *Queue { return q })[0], residentMB()
 }
 
-// medianReceives receives ten messages from each queue in turn, deletes every second batch, and returns the median
-// time per queue.
+// Every second batch is deleted.
 func medianReceives(b *testing.B, calls int, queues ...func(i int) *Queue) (medians []time.Duration) {
 	b.Helper()
 	times := make([][]time.Duration, len(queues))
@@ -347,11 +339,10 @@ func median(times []time.Duration) time.Duration {
 	return times[len(times)/2]
 }
 
-// wholePathBacklog is more than the number of messages processed during the measurement.
+// More than the number of messages processed during the measurement.
 const wholePathBacklog = 300_000
 
-// BenchmarkWholePath receives messages, POSTs them with 50 workers and deletes them: first from a backlog, then with
-// concurrent durable producers.
+// 50 workers process a backlog, and then messages of concurrent durable producers.
 func BenchmarkWholePath(b *testing.B) {
 	for _, producers := range []int{0, 64, 16} {
 		b.Run(fmt.Sprint("producers=", producers), func(b *testing.B) {
@@ -375,10 +366,9 @@ func BenchmarkWholePath(b *testing.B) {
 	}
 }
 
-// deleters is the number of goroutines that delete concurrently.
 const deleters = 4
 
-// wholePath returns how many messages were processed and sent per second.
+// The rates are per second.
 func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Duration) (rate, sentRate float64) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), limit)
@@ -440,8 +430,7 @@ func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Dura
 	return float64(n.Load()) / seconds, float64(sent.Load()) / seconds
 }
 
-// BenchmarkMixedCPU sends, receives and deletes concurrently on an in-memory file system, to measure only the store's
-// own cost.
+// The file system is in memory, so that only the store's own cost is measured.
 func BenchmarkMixedCPU(b *testing.B) {
 	if _, err := os.Stat("/dev/shm"); err != nil {
 		b.Skip("no file system in memory: ", err)
@@ -472,7 +461,6 @@ func residentMB() float64 {
 	return kb / 1024
 }
 
-// reopenAfterKill copies the broker's files without closing it, and opens the copy.
 func reopenAfterKill(b *testing.B, br *Broker) time.Duration {
 	b.Helper()
 	dir := filepath.Join(benchDir(b), "copy")
@@ -489,7 +477,6 @@ func reopenAfterKill(b *testing.B, br *Broker) time.Duration {
 	return took
 }
 
-// diskBytes returns the total size of the files in dir.
 func diskBytes(dir string) (n int64) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// openTest opens a broker in a new directory and closes it after the test.
 func openTest(t testing.TB, opts *Options) *Broker {
 	t.Helper()
 	return openDir(t, t.TempDir(), opts)
@@ -42,7 +41,6 @@ func openDir(t testing.TB, dir string, opts *Options) *Broker {
 	return b
 }
 
-// checkLedgers compares every queue's ledger with the stored messages.
 func checkLedgers(t testing.TB, b *Broker) {
 	t.Helper()
 	for _, name := range b.ListQueues("") {
@@ -143,7 +141,7 @@ func texts(msgs []queue.Message) string {
 	return s
 }
 
-// copyDir copies a data directory in the state that kill -9 would leave.
+// The copy is in the state that kill -9 would leave.
 func copyDir(t interface{ Fatal(...any) }, from, to string) {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ func TestTagKeysHaveTheCharactersOfAmazon(t *testing.T) {
 	}
 }
 
-// No value that differs from its canonical form is stored and returned.
+// Without this, values that differ from their canonical form would be stored and returned.
 func TestG10OtherMembersAndValuesOfPoliciesAreRefused(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -161,7 +161,7 @@ func TestG10OtherMembersAndValuesOfPoliciesAreRefused(t *testing.T) {
 	}
 }
 
-// A data directory from before such members were refused can still be opened.
+// The data directory is from before such members were refused.
 func TestStoredPoliciesLoseOtherMembers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

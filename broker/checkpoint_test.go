@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// The length of the log stays bounded even under constant reads, and no message is lost.
+// Constant reads must not prevent that.
 func TestLogStaysBounded(t *testing.T) {
 	t.Parallel()
 	dir := testpeer.MemoryFolder(t)

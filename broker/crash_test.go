@@ -41,8 +41,7 @@ func TestMain(m *testing.M) {
 
 const crashSenders = 8
 
-// crashChild is the process that the test kills: senders and receivers print acknowledged calls to standard output
-// until then.
+// crashChild prints acknowledged calls until the test kills it.
 func crashChild(dir string) {
 	b, err := Open(dir, &Options{NoWaits: true})
 	if err == nil {
@@ -98,8 +97,6 @@ func crashChild(dir string) {
 	group.Wait()
 }
 
-// After kill -9 at random moments, every message whose send was acknowledged is there, and none whose delete was
-// acknowledged.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	kills, most := 8, 1000
@@ -119,7 +116,6 @@ func TestKill(t *testing.T) {
 	t.Logf("%d kills: %d sends acknowledged, %d deletes", kills, sends, deletes)
 }
 
-// runCrashChild starts a child and kills it once it has printed the given number of lines.
 func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
@@ -174,7 +170,6 @@ func checkAfterCrash(t *testing.T, log *losscheck.Log, dir string) {
 	checkNothingLost(t, b, log)
 }
 
-// checkNothingLost compares the queues with the acknowledged calls and checks the tables.
 func checkNothingLost(t *testing.T, b *Broker, log *losscheck.Log) {
 	t.Helper()
 	for _, problem := range log.Check(storedBodies(t, b)) {
@@ -185,7 +180,6 @@ func checkNothingLost(t *testing.T, b *Broker, log *losscheck.Log) {
 	checkIntegrity(t, b)
 }
 
-// storedBodies returns the number of messages per body over all queues.
 func storedBodies(t testing.TB, b *Broker) map[string]int {
 	t.Helper()
 	stored := map[string]int{}

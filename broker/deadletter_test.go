@@ -9,8 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// The receiver of a message in flight can dead-letter it regardless of the redrive policy. The message is then a
-// regular dead letter: counted, durable and redrivable.
+// The redrive policy does not matter. The message is then a regular dead letter: counted, durable and redrivable.
 func TestDeadLetterByReceipt(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -39,7 +38,7 @@ func TestDeadLetterByReceipt(t *testing.T) {
 		if errs := q.Delete(t.Context(), []string{m.ReceiptHandle}); errs != nil {
 			t.Errorf("deleting what was dead-lettered: %v", errs)
 		}
-		next := one(t, q) // next message of the group, which is no longer locked
+		next := one(t, q)
 		if next.Body != "b" {
 			t.Errorf("then came %q", next.Body)
 		}
@@ -79,7 +78,7 @@ func TestDeadLetterRequiresTheNewestReceipt(t *testing.T) {
 	dead := create(t, b, "dead", nil)
 	q := create(t, b, "work", map[string]string{"VisibilityTimeout": "0", "RedrivePolicy": policy(b, "dead", 9)})
 	send(t, q, queue.Outgoing{Body: "a"})
-	m := one(t, q) // the message is visible again
+	m := one(t, q)
 	foreign := m
 	foreign.ReceiptHandle = "none"
 	for _, letter := range []queue.DeadLetter{{Message: &m}, {Message: &foreign}} {
@@ -95,7 +94,7 @@ func TestDeadLetterRequiresTheNewestReceipt(t *testing.T) {
 	}
 }
 
-// Messages whose visibility timeouts end together reach the dead-letter queue in the order in which they were sent.
+// The visibility timeouts end together.
 func TestDeadLettersKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

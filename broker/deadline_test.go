@@ -11,8 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// deadlineWorld is a queue with one message, in flight or delayed, and timers that never ring, so that only the
-// deadline counts.
+// The timers of a deadlineWorld never ring, so that only the deadline counts.
 type deadlineWorld struct {
 	t       *testing.T
 	b       *Broker
@@ -83,7 +82,7 @@ func (w *deadlineWorld) receives() string {
 	return fmt.Sprintf("%q", texts(take(w.t, w.q, 1)))
 }
 
-// Every operation treats a message as hidden until its deadline, to the millisecond.
+// The deadline is exact to the millisecond.
 func TestG13DeadlinesDecideAndNotTheirTimers(t *testing.T) {
 	t.Parallel()
 	const expired = "InvalidParameterValueException: Value H for parameter ReceiptHandle is invalid. " +

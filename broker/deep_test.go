@@ -11,7 +11,6 @@ import (
 	"tendril/queue"
 )
 
-// sendMany sends n numbered messages, spread over the given number of groups (0 means no groups).
 func sendMany(t testing.TB, q *Queue, n, groups int) {
 	t.Helper()
 	var batch []queue.Outgoing
@@ -27,8 +26,7 @@ func sendMany(t testing.TB, q *Queue, n, groups int) {
 	}
 }
 
-// A backlog far larger than the window is delivered completely, once and in order; on a standard queue also to many
-// concurrent receivers.
+// The backlog is far larger than the window. On a standard queue, there are also many concurrent receivers.
 func TestDeepStandard(t *testing.T) {
 	t.Parallel()
 	const n = 12_000
@@ -115,7 +113,7 @@ func TestDeepFIFO(t *testing.T) {
 	}
 }
 
-// Receives look past locked groups only within the window, and find later messages once a group is unlocked.
+// Beyond the window, later messages are found once a group is unlocked.
 func TestReceiveLooksPastLockedGroups(t *testing.T) {
 	t.Parallel()
 	opts := quiet()
@@ -143,7 +141,7 @@ func TestReceiveLooksPastLockedGroups(t *testing.T) {
 	t.Error("the other group never came")
 }
 
-// Large bodies are not cached but arrive complete.
+// Large bodies are not cached.
 func TestLargeBodies(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -165,7 +163,7 @@ func TestLargeBodies(t *testing.T) {
 	}
 }
 
-// Sends, receives and administration run concurrently, for the race detector and the ledger.
+// The test is for the race detector and the ledger.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -218,7 +216,7 @@ func TestConcurrentUse(t *testing.T) {
 	checkLedgers(t, b)
 }
 
-// At the maximum number of messages in flight, a receive fails on a standard queue and is empty on a FIFO queue.
+// A receive fails on a standard queue and is empty on a FIFO queue.
 func TestE11InFlightLimit(t *testing.T) {
 	t.Parallel()
 	opts := quiet()

@@ -23,7 +23,7 @@ import (
 
 const walName = databaseName + "-wal"
 
-// The log is synced at least once per send. A test that only kills the process could not detect a missing sync.
+// A test that only kills the process could not detect a missing sync.
 func TestASingleSendIsSynced(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -76,7 +76,6 @@ func TestMovesAndActsAreSynced(t *testing.T) {
 	synced("drop", func() { b.DeleteQueue(context.Background(), "work") })
 }
 
-// producer sends numbered bodies and records those acknowledged.
 type producer struct{ log losscheck.Log }
 
 func (p *producer) send(q *Queue, text string) error {
@@ -102,7 +101,7 @@ func (p *producer) consume(q *Queue, n int) {
 	}
 }
 
-// Acknowledged changes survive a power failure at any moment, whichever unsynced writes reached the disk.
+// Any of the unsynced writes may reach the disk.
 func TestPowerFailure(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []float64{0, 0.5, 1} {
@@ -142,7 +141,6 @@ func TestPowerFailure(t *testing.T) {
 	}
 }
 
-// failOnce cuts the power while producers run, and reopens the broker.
 func failOnce(t *testing.T, fs *faultfs.FS, from string, p *producer, keep float64, r *rand.Rand) {
 	t.Helper()
 	before, _ := p.log.Acknowledged()
@@ -178,8 +176,7 @@ func checkIntegrity(t testing.TB, b *Broker) {
 	}
 }
 
-// Whichever file operation fails, and with whichever error, no acknowledged change is lost, the ledger balances, and
-// the broker recovers by itself.
+// No acknowledged change is lost, the ledger balances, and the broker recovers by itself.
 func TestEveryCallFails(t *testing.T) {
 	t.Parallel()
 	codes := []struct {
@@ -212,7 +209,6 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// A receive whose write failed is written later: after a restart, its deadline and receive count are known.
 func TestReceivesAreStoredAfterAFailedWrite(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -252,7 +248,7 @@ func TestReceivesAreStoredAfterAFailedWrite(t *testing.T) {
 	}
 }
 
-// A broker whose file cannot be reopened can still be closed, and then releases the directory.
+// Closing must release the directory, although the file cannot be reopened.
 func TestCloseWhileTheDiskFails(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -280,8 +276,7 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 	})
 }
 
-// sweepOnce runs a history in which all file operations from the n-th on fail. It reports whether the history had
-// that many operations.
+// All file operations from the n-th on fail. sweepOnce reports whether the history had that many.
 func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times int) (reached bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -318,7 +313,7 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 	return reached
 }
 
-// history makes calls of every kind and ignores failures.
+// Failures are ignored.
 func history(b *Broker, p *producer) {
 	ctx := context.Background()
 	dead := `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`
@@ -359,8 +354,7 @@ func history(b *Broker, p *producer) {
 	p.consume(b.Queue("dead"), 1)
 }
 
-// On a full disk sends are refused, either before or when a write fails, while receives and deletes work. Sends
-// resume once there is space.
+// Sends are refused, either before or when a write fails. They resume once there is space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -399,8 +393,7 @@ func TestFullDisk(t *testing.T) {
 	send(t, q, body("y")...)
 }
 
-// Bit errors and truncated files are either detected or harmless: no message is delivered that was not sent, or under
-// another ID.
+// Damage is either detected or harmless: no message is delivered that was not sent, or under another ID.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -438,7 +431,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// receiveDamaged receives all it can from a damaged file.
+// receiveDamaged receives as much as possible.
 func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -465,8 +458,7 @@ func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int
 	}
 }
 
-// A copy of a closed broker's directory is a backup: a broker opened on it lacks later sends and still has messages
-// deleted later.
+// The backup lacks later sends and still has messages deleted later.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")

@@ -4,5 +4,5 @@ package broker
 
 import "os"
 
-// dataSync syncs a file; this platform has no fdatasync.
+// This platform has no fdatasync.
 func dataSync(f *os.File) error { return f.Sync() }

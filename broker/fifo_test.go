@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// fifoKeys is a FIFO delivery order, with its messages by key.
 type fifoKeys struct {
 	*fifoOrder
 	messages map[int64]*message
@@ -21,7 +20,6 @@ func (f *fifoKeys) put(group string, keys ...int64) {
 	}
 }
 
-// takeAt takes messages as a receive at the given time would, and returns their keys.
 func (f *fifoKeys) takeAt(now int64, limit int) (keys []int64) {
 	return f.takeAs(now, limit, map[int64]decision{})
 }
@@ -96,7 +94,7 @@ func TestLockedGroups(t *testing.T) {
 	}
 }
 
-// A group waits for its earlier messages in flight, in whatever order they are settled.
+// The earlier messages may be settled in any order.
 func TestGroupWaitsForItsFirstMessages(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
@@ -200,8 +198,7 @@ func TestDecisionsWithinAGroup(t *testing.T) {
 	f.expect(t, 10, 5)
 }
 
-// After a delivery, a group's turn comes after the groups that have messages at that time, in the order of
-// deliveries.
+// The turns are in the order of deliveries.
 func TestGroupsTakeTurns(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
@@ -231,7 +228,7 @@ func TestNewMessagesKeepTheTurnOfTheirGroup(t *testing.T) {
 	f.expect(t, 10, 3, 2, 4)
 }
 
-// After a reset, empty groups keep their turn until all messages have been read again.
+// Empty groups keep their turn after a reset.
 func TestTurnsAreKeptWhileMessagesAreReread(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()

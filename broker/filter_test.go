@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// filterQueues creates a dead-letter queue with four messages, dead-lettered an hour apart.
+// The messages were dead-lettered an hour apart.
 func filterQueues(t *testing.T, b *Broker) (work, dead *Queue, start time.Time) {
 	t.Helper()
 	work, dead = deadLetters(t, b, 0)
@@ -106,7 +106,7 @@ func TestFilterSelectsMessages(t *testing.T) {
 	})
 }
 
-// TestCountStopsAtItsTimeLimit counts more rows than one read covers, and leaves no time for a second read.
+// The queue has more rows than one read covers, and no time is left for a second read.
 func TestCountStopsAtItsTimeLimit(t *testing.T) {
 	b := openTest(t, nil)
 	q := create(t, b, "work", nil)
@@ -162,7 +162,6 @@ func TestMoveTaskWithAFilterLeavesTheOthers(t *testing.T) {
 	})
 }
 
-// The broker is closed while a rate-limited deletion runs.
 func TestFilteredTaskResumesAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -194,8 +193,6 @@ func TestFilteredTaskResumesAfterARestart(t *testing.T) {
 	})
 }
 
-// BenchmarkFilteredDeadLetters measures listing a page, counting and redriving with a filter over 100,000 dead
-// letters.
 func BenchmarkFilteredDeadLetters(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

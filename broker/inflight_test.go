@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// killed opens a copy of a broker's files in the state that kill -9 would leave.
+// The copy is in the state that kill -9 would leave.
 func killed(t *testing.T, b *Broker) *Broker {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "killed")
@@ -25,8 +25,7 @@ func receiveToPost(t *testing.T, q *Queue) queue.Message {
 	return msgs[0]
 }
 
-// After a kill, the receive count of messages received just before it includes that receive. Waiting messages, and
-// messages that a worker fetched but did not post, have no additional receive.
+// Waiting messages, and messages that a worker fetched but did not post, have no additional receive.
 func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -44,7 +43,7 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 		tests := []struct {
 			name string
 			act  func(t *testing.T, q *Queue)
-			want int // expected receive count after the kill
+			want int
 		}{
 			{"waiting", func(*testing.T, *Queue) {}, 1},
 			{"received", func(t *testing.T, q *Queue) { one(t, q) }, 2},
@@ -92,7 +91,7 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	}
 }
 
-// A message is received up to its maximum receive count, however soon after each receive the process is killed.
+// The process is killed soon after each receive.
 func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", ".fifo"} {
@@ -166,7 +165,7 @@ func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 	}
 }
 
-// No marks remain once all receives are stored, or their messages deleted or purged.
+// The receives are stored, or their messages deleted or purged.
 func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -233,7 +232,6 @@ func TestOutdatedAndPartialMarksDoNotCount(t *testing.T) {
 	}
 }
 
-// BenchmarkMark marks and drops one receive.
 func BenchmarkMark(b *testing.B) {
 	var k receiveMarks
 	if _, err := k.open(b.TempDir(), 1); err != nil {

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// blockWriter makes the writer wait, and all requests with it, until release is called.
+// All requests wait with the writer.
 func blockWriter(t *testing.T, b *Broker) (release func()) {
 	t.Helper()
 	entered, gate := make(chan struct{}), make(chan struct{})
@@ -26,7 +26,6 @@ func blockWriter(t *testing.T, b *Broker) (release func()) {
 	}
 }
 
-// A message that two operations remove concurrently is counted once.
 func TestConcurrentRemovalsCountOnce(t *testing.T) {
 	t.Parallel()
 	type stage struct {
@@ -103,7 +102,7 @@ func suffixOf(q *Queue) string {
 	return ""
 }
 
-// holdPublication commits acts in one transaction, in order. It calls seen after the commit, before any request is
+// The requests are committed in one transaction, in order. seen is called after the commit, before any request is
 // notified.
 func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	t.Helper()
@@ -125,7 +124,7 @@ func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	synctest.Wait()
 }
 
-// Readers of rows do not see a message that is committed but not yet acknowledged.
+// A message may be committed but not yet acknowledged.
 func TestUnpublishedRowsAreInvisible(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -158,7 +157,7 @@ func TestUnpublishedRowsAreInvisible(t *testing.T) {
 	})
 }
 
-// A message sent while the delay of its FIFO queue changes is counted once.
+// The message is sent while the delay of its FIFO queue changes.
 func TestADelayIsCountedOnceWhileSettingsChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -179,7 +178,6 @@ func TestADelayIsCountedOnceWhileSettingsChange(t *testing.T) {
 	})
 }
 
-// A message deleted while the window is filled from an earlier snapshot does not return.
 func TestDeletedDuringFill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -214,7 +212,6 @@ func TestDeletedDuringFill(t *testing.T) {
 	}
 }
 
-// No row remains of a deleted message.
 func TestDeleteLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

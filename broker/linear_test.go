@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// linearCall is one call by a client, with its result.
 type linearCall struct{ act, id string }
 
 type linearMessage struct {
@@ -24,15 +23,15 @@ type linearMessage struct {
 	inFlight bool
 }
 
-// linearState holds the messages not deleted, in order of sequence number (FIFO) or ID (standard). Equal states have
-// the same form, which keeps the search short.
+// The remaining messages are in order of sequence number (FIFO) or ID (standard). Equal states have the same form,
+// which keeps the search short.
 type linearState struct {
 	messages []linearMessage
 	last     string
 }
 
-// step reports whether a call made in this state can have its result, and returns the next state. On a FIFO queue,
-// messages in flight block later ones, and sends take effect in order of sequence numbers.
+// step returns false if the call cannot have its result in this state. On a FIFO queue, messages in flight block
+// later ones, and sends take effect in order of sequence numbers.
 func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	id, sequence, _ := strings.Cut(call.id, " ")
 	call.id = id
@@ -74,7 +73,7 @@ func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	return true, linearState{next, s.last}
 }
 
-// For every set of concurrent calls, some sequential order must explain their results.
+// Some sequential order must explain the results.
 func TestConcurrentCallsAreLinearizable(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -107,7 +106,7 @@ func TestConcurrentCallsAreLinearizable(t *testing.T) {
 	}
 }
 
-// recordHistory runs four clients on a queue and returns their calls with start and end times.
+// The calls are made by four clients.
 func recordHistory(t *testing.T, fifo bool, seed uint64) (history []porcupine.Operation) {
 	name, attrs, group := "q", map[string]string(nil), ""
 	if fifo {

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// logText is a log that can be read while it is written.
+// The log can be read while it is written.
 type logText struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -30,7 +30,7 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-// lookAgain makes the next send check the directory.
+// The next send checks the directory.
 func lookAgain(b *Broker) {
 	b.disk.mu.Lock()
 	defer b.disk.mu.Unlock()
@@ -44,8 +44,8 @@ func rename(t *testing.T, from, to string) {
 	}
 }
 
-// While the open files are not the ones at their paths, sends and administration are refused, and receives and
-// deletes work. Once the files are back, all calls work again.
+// The open files are not the ones at their paths. Receives and deletes still work, and all calls do once the files
+// are back.
 func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -154,8 +154,7 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	}
 }
 
-// Close does not change the files now at the path. It keeps the messages if the directory was only moved, or only the
-// log was removed.
+// The messages are kept if the directory was only moved, or only the log was removed.
 func TestLostDataDirectoryIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	t.Run("moved", func(t *testing.T) {

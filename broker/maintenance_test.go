@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// After some idle time, purged messages, expired deduplication IDs and free pages are gone, and no timer runs.
+// Idle time also ends all timers.
 func TestTidy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ func TestTidy(t *testing.T) {
 	})
 }
 
-// Even a busy writer removes deduplication IDs and returns a backlog's disk space.
+// A busy writer also returns a backlog's disk space.
 func TestTidyWhileBusy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -128,7 +128,7 @@ func TestTidyWhileBusy(t *testing.T) {
 	})
 }
 
-// An unusually long log is truncated when it restarts, and so is the reserve file.
+// The reserve file is cut, too.
 func TestLongLogIsCut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,8 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// modelTask is the expected state of the latest move task. The test first observes which messages moved, then checks
-// them against this state.
+// The test first observes which messages moved, then checks them against this state.
 type modelTask struct {
 	handle        string
 	to            string // "" means that each message moves to its source
@@ -22,14 +21,13 @@ type modelTask struct {
 	last          int // last arrival that the task moves
 	moved, toMove int64
 	began, acted  time.Time // acted is when the task last made progress or restarted
-	unknown       bool      // some message had no source
+	unknown       bool
 	// touched holds FIFO groups with a message that was not always visible.
 	touched map[string]bool
 }
 
 func (k *modelTask) running() bool { return k != nil && k.status == MoveRunning }
 
-// startMove starts a move task, either without a rate or with one whose steps never coincide with another event.
 func (m *model) startMove(t *rapid.T) {
 	k := &modelTask{status: MoveRunning, touched: map[string]bool{}, last: m.arrivals,
 		began: time.Now(), acted: time.Now(),
@@ -80,8 +78,7 @@ func (m *model) cancelMove(t *rapid.T) {
 	synctest.Wait()
 }
 
-// lookAtMove checks the messages moved since the last call and applies the moves to the model. killed means that a
-// kill may have lost the latest visibility deadlines.
+// killed means that a kill may have lost the latest visibility deadlines.
 func (m *model) lookAtMove(t *rapid.T, killed bool) {
 	k := m.task
 	if !k.running() {
@@ -103,7 +100,6 @@ func (m *model) lookAtMove(t *rapid.T, killed bool) {
 	}
 }
 
-// takeOver returns the moved messages in order.
 func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	to := k.to
 	if to == "" {
@@ -137,7 +133,7 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	}
 }
 
-// checkEnd checks that a finished task moved every message it should have.
+// A finished task must have moved every message it should have.
 func (m *model) checkEnd(t *rapid.T, k *modelTask) {
 	behind := map[string]bool{} // groups with a message that may stay (FIFO)
 	left := false

@@ -10,7 +10,6 @@ import (
 	"tendril/queue"
 )
 
-// modelGroups are the tenants of standard queues; "" means none.
 var modelGroups = []string{"", "a", "b", "c"}
 
 // modelTenants models fair receives: which tenants are noisy, and why.
@@ -24,7 +23,7 @@ type modelTenants struct {
 	row   int // number of consecutive messages of quiet tenants while a noisy one waited
 }
 
-// modelFlight is a message's time in flight that has ended.
+// A modelFlight has ended.
 type modelFlight struct {
 	tenant string
 	at     time.Time
@@ -37,7 +36,7 @@ func (f *modelTenants) arrive(out []queue.Outgoing) {
 	f.seen = f.seen || slices.ContainsFunc(out, func(o queue.Outgoing) bool { return o.GroupID != "" })
 }
 
-// busy returns the decayed processing time of the selected flights.
+// The processing time decays.
 func (f *modelTenants) busy(now time.Time, which func(modelFlight) bool) (sum float64) {
 	for _, d := range f.done {
 		if which(d) {
@@ -47,7 +46,6 @@ func (f *modelTenants) busy(now time.Time, which func(modelFlight) bool) (sum fl
 	return sum
 }
 
-// ended records flights of one queue that ended at the same time.
 func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 	if !f.seen {
 		f.known = f.known && !slices.ContainsFunc(m.in(flights[0].place), func(x *modelled) bool { return x.group != "" })
@@ -73,7 +71,7 @@ func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 	}
 }
 
-// endFlights ends the flights that have expired, in order.
+// Flights end in order.
 func (m *model) endFlights(now time.Time) {
 	end := func(x *modelled) time.Time {
 		if expires := x.sentAt.Add(modelRetention); expires.Before(x.until) {
@@ -95,7 +93,6 @@ func (m *model) endFlights(now time.Time) {
 	}
 }
 
-// endFlightsOf ends the flights of messages of one queue.
 func (m *model) endFlightsOf(list ...*modelled) {
 	inFlight := slices.DeleteFunc(slices.Clone(list), func(x *modelled) bool { return x.until.IsZero() })
 	if len(inFlight) > 0 {
@@ -103,7 +100,7 @@ func (m *model) endFlightsOf(list ...*modelled) {
 	}
 }
 
-// inFlight returns how many messages are in flight, of a tenant and of the whole queue.
+// own is of the tenant, all of the whole queue.
 func (m *model) inFlight(place, tenant string) (own, all int) {
 	for _, x := range m.in(place) {
 		if !x.until.IsZero() {
@@ -116,7 +113,7 @@ func (m *model) inFlight(place, tenant string) (own, all int) {
 	return own, all
 }
 
-// beganFlight records that a message was received and is hidden.
+// The message was received and is hidden.
 func (m *model) beganFlight(x *modelled) {
 	f := m.tenants[x.place]
 	if own, all := m.inFlight(x.place, x.group); x.group != "" {
@@ -125,7 +122,7 @@ func (m *model) beganFlight(x *modelled) {
 	}
 }
 
-// beginFair returns the messages that a receive may deliver, and makes noisy tenants without messages quiet.
+// Noisy tenants without messages become quiet.
 func (m *model) beginFair(place string) (visible []*modelled) {
 	f := m.tenants[place]
 	for _, x := range m.in(place) {
@@ -141,8 +138,8 @@ func (m *model) beginFair(place string) (visible []*modelled) {
 	return visible
 }
 
-// expectFair checks the order of the received messages. Noisy tenants come last, except in every tenth message, and
-// the noisy tenant with the fewest messages in flight comes first. waiting are the messages that could be delivered.
+// Noisy tenants come last, except in every tenth message, and the noisy tenant with the fewest messages in flight
+// comes first. waiting are the messages that could be delivered.
 func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs []queue.Message) {
 	f := m.tenants[place]
 	if m.tiny || !f.known {
@@ -184,7 +181,7 @@ func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs [
 	}
 }
 
-// expectFewest checks that no other noisy tenant with messages has fewer in flight.
+// No other noisy tenant with messages may have fewer in flight.
 func (m *model) expectFewest(t *rapid.T, x *modelled, waiting []*modelled, given map[string]int) {
 	own, _ := m.inFlight(x.place, x.group)
 	for _, other := range waiting {
@@ -196,7 +193,7 @@ func (m *model) expectFewest(t *rapid.T, x *modelled, waiting []*modelled, given
 	}
 }
 
-// flood makes a tenant noisy by having many of its messages in flight.
+// Many messages in flight make a tenant noisy.
 func (m *model) flood(t *rapid.T) {
 	if m.fifo || rapid.IntRange(0, 3).Draw(t, "not now") > 0 {
 		t.Skip("no flood")

@@ -16,8 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// TestModel runs random histories, including restarts and kills, against a simple model of a queue, its dead-letter
-// queue and a third queue.
+// The histories include restarts and kills. The model has a queue, its dead-letter queue and a third queue.
 func TestModel(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -48,7 +47,7 @@ func TestModel(t *testing.T) {
 }
 
 const (
-	modelMax       = 3 // maximum receive count
+	modelMax       = 3
 	modelRetention = 60 * time.Second
 	modelWork      = "work"
 	modelDead      = "dead"
@@ -57,7 +56,6 @@ const (
 
 var modelPlaces = []string{modelWork, modelDead, modelOther}
 
-// model is the expected content of the queues.
 type model struct {
 	t        *rapid.T
 	b        *Broker
@@ -73,11 +71,11 @@ type model struct {
 	copies   int
 	turns    map[string]*modelTurn // turns of FIFO groups with a delivery, by queue and group
 	given    int
-	task     *modelTask // the latest move task, or nil
+	task     *modelTask
 	tenants  map[string]*modelTenants
 }
 
-// modelTurn is the next turn of a FIFO group: after the groups whose first message arrived no later than behind.
+// The next turn of a FIFO group comes after the groups whose first message arrived no later than behind.
 type modelTurn struct {
 	behind, given int
 	lastGiven     int // value of given at the last delivery, until behind is known
@@ -108,7 +106,7 @@ type modelReceipt struct {
 	arrival int // arrival of the message at that time; moves change it
 }
 
-// there reports whether the message is still in the queue in which the receipt was issued.
+// The message has not left the queue in which the receipt was issued.
 func (r *modelReceipt) there() bool { return r.m.place == r.place && r.m.arrival == r.arrival }
 
 func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
@@ -149,7 +147,7 @@ func (m *model) must(err error) {
 	}
 }
 
-// settle applies the passage of time: visibility timeouts end and messages expire.
+// Visibility timeouts end and messages expire.
 func (m *model) settle() {
 	now := time.Now()
 	m.endFlights(now)
@@ -260,7 +258,6 @@ func (m *model) receiveFrom(t *rapid.T, place string, limit int, visibility time
 	}
 }
 
-// gaveOut records the delivery of a message of a group.
 func (m *model) gaveOut(place, group string) {
 	turn := m.turns[place+"/"+group]
 	if turn == nil {
@@ -273,7 +270,7 @@ func (m *model) gaveOut(place, group string) {
 
 func (x *modelled) over() bool { return x.place == modelWork && x.count-x.base >= modelMax }
 
-// expectStandard checks that a receive returned all messages it could, and applies the broker's dead-lettering.
+// A receive must return all messages it can.
 func (m *model) expectStandard(t *rapid.T, place string, limit int, msgs []queue.Message) {
 	good, over := 0, 0
 	for _, x := range m.in(place) {
@@ -308,8 +305,6 @@ func (m *model) expectStandard(t *rapid.T, place string, limit int, msgs []queue
 	}
 }
 
-// newlyDead returns the messages that the broker has dead-lettered since the last receive, in the order of the dead-letter
-// queue. With little memory, one receive can move a message from disk after later ones that it found in memory.
 func (m *model) newlyDead() (moved []*modelled) {
 	for after := ""; ; {
 		page, next, err := m.b.Browse(context.Background(), modelDead+m.suffix, BrowseRequest{Limit: 1000, After: after})
@@ -338,7 +333,7 @@ func (m *model) dead(x *modelled) {
 	m.ledgers[modelDead].MovedIn++
 }
 
-// expectFIFO computes the exact result of a receive.
+// The result of a receive from a FIFO queue is exact.
 func (m *model) expectFIFO(t *rapid.T, place string, limit int, msgs []queue.Message) {
 	var want []string
 	for {
@@ -355,8 +350,8 @@ func (m *model) expectFIFO(t *rapid.T, place string, limit int, msgs []queue.Mes
 	}
 }
 
-// acceptFIFO checks properties that every receive has: a group's messages come in order from its first one, and none
-// come while one is in flight.
+// Every receive has these properties: a group's messages come in order from its first one, and none come while one is
+// in flight.
 func (m *model) acceptFIFO(t *rapid.T, place string, msgs []queue.Message) {
 	if place == modelWork {
 		for _, x := range m.newlyDead() {
@@ -385,7 +380,7 @@ func (m *model) acceptFIFO(t *rapid.T, place string, msgs []queue.Message) {
 	}
 }
 
-// deliverable returns a group's messages before the first one in flight.
+// Messages before the first one in flight are deliverable.
 func (m *model) deliverable(place, group string) (list []*modelled) {
 	for _, x := range m.in(place) {
 		switch {
@@ -399,7 +394,6 @@ func (m *model) deliverable(place, group string) (list []*modelled) {
 	return list
 }
 
-// groups returns the groups with deliverable messages, sorted by turn.
 func (m *model) groups(place string) (groups []string) {
 	at := func(group string) (behind, given int) {
 		if turn := m.turns[place+"/"+group]; turn != nil && turn.given > 0 {
@@ -420,7 +414,7 @@ func (m *model) groups(place string) (groups []string) {
 	return groups
 }
 
-// takeTurns gives unlocked groups their next turn and drops empty groups.
+// Empty groups are dropped.
 func (m *model) takeTurns() {
 	for _, place := range modelPlaces {
 		for _, group := range []string{"a", "b", "c"} {
@@ -437,7 +431,7 @@ func (m *model) takeTurns() {
 	}
 }
 
-// passFIFO visits each group with deliverable messages once.
+// Each group with deliverable messages is visited once.
 func (m *model) passFIFO(place string, limit int, want *[]string) (diverted []*modelled) {
 	for _, group := range m.groups(place) {
 		for _, x := range m.deliverable(place, group) {
@@ -533,7 +527,7 @@ func (m *model) tick(t *rapid.T) {
 	m.sleep(t, time.Duration(rapid.SampledFrom([]int{10, 100, 250, 1000, 5000, 20000}).Draw(t, "ms"))*time.Millisecond)
 }
 
-// sleep lets time pass. While a task moves messages, sleep checks the task before any other event can happen.
+// While a task moves messages, sleep checks the task before any other event can happen.
 func (m *model) sleep(t *rapid.T, d time.Duration) {
 	for d > 0 {
 		step := d
@@ -556,7 +550,6 @@ func (m *model) restart(t *rapid.T) {
 	m.lookAtMove(t, false)
 }
 
-// forgetOrder drops the delivery order, which the broker loses when it closes.
 func (m *model) forgetOrder() {
 	clear(m.turns)
 	for place := range m.tenants {
@@ -564,7 +557,7 @@ func (m *model) forgetOrder() {
 	}
 }
 
-// kill reopens a copy of the files. No receive is lost, but recently received messages may be visible at once.
+// No receive is lost, but recently received messages may be visible at once.
 func (m *model) kill(t *rapid.T) {
 	synctest.Wait()
 	m.copies++
@@ -580,7 +573,6 @@ func (m *model) kill(t *rapid.T) {
 	}
 }
 
-// forget removes from the model what a kill loses.
 func (m *model) forget(t *rapid.T, x *modelled) {
 	s, err := m.b.Message(context.Background(), x.place+m.suffix, x.id)
 	m.must(err)
@@ -603,7 +595,7 @@ func (m *model) forget(t *rapid.T, x *modelled) {
 	}
 }
 
-// attempt records a failed attempt for a received message, in whichever queue it is now.
+// The message may have moved to another queue.
 func (m *model) attempt(t *rapid.T) {
 	r := m.receipt(t)
 	m.copies++
@@ -615,7 +607,7 @@ func (m *model) attempt(t *rapid.T) {
 	}
 }
 
-// checkNoOrphans compares attempts with messages once purged messages are cleaned up.
+// Purged messages must be cleaned up first.
 func (m *model) checkNoOrphans() {
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
@@ -639,7 +631,7 @@ func (m *model) purge(t *rapid.T) {
 	}
 }
 
-// some draws a few random messages of a queue.
+// some draws from the messages of a queue.
 func (m *model) some(t *rapid.T, place string) (list []*modelled, ids []string) {
 	for _, x := range m.in(place) {
 		if rapid.Bool().Draw(t, "take "+x.body) {
@@ -689,7 +681,7 @@ func (m *model) remove(t *rapid.T) {
 	}
 }
 
-// check compares all visible state with the model.
+// All visible state must match the model.
 func (m *model) check(t *rapid.T) {
 	m.takeTurns()
 	m.checkMove(t)

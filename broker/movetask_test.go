@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// deadLetters creates a queue with a dead-letter queue that holds n messages.
 func deadLetters(t *testing.T, b *Broker, n int) (work, dead *Queue) {
 	t.Helper()
 	dead = create(t, b, "dead", nil)

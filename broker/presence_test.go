@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// A missing database is not replaced by an empty one, and no file is changed.
+// No file is changed.
 func TestMissingDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	const restore = "tendril restore BACKUP --"
@@ -80,7 +80,7 @@ func TestMissingDatabaseIsRefused(t *testing.T) {
 	}
 }
 
-// After a kill the first messages may be only in the write-ahead log.
+// The first messages may be only in the write-ahead log.
 func TestLostLogIsRefused(t *testing.T) {
 	t.Parallel()
 	dir, copied := t.TempDir(), t.TempDir()

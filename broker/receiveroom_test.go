@@ -17,8 +17,7 @@ type testRoom struct {
 func (r *testRoom) Acquire(context.Context) error { return r.err }
 func (r *testRoom) Keep(bytes int64)              { r.kept = bytes }
 
-// With limited memory a receive returns fewer messages and keeps memory only for these, even after a restart. Without
-// memory it returns no messages.
+// Memory is kept only for the returned messages, even after a restart. Without memory, a receive returns no messages.
 func TestReceiveStopsAtItsMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// A redriven message is no longer a dead letter. It counts attempts from one, but keeps its receive count.
+// The message keeps its receive count, but counts attempts from one.
 func TestRedrivenMessageStartsAfresh(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

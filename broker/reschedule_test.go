@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// onEachType runs a test on a standard and on a FIFO queue, in virtual time.
+// The time is virtual.
 func onEachType(t *testing.T, do func(t *testing.T, dir, name string, attributes map[string]string)) {
 	t.Run("standard", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { do(t, t.TempDir(), "work", nil) })
@@ -112,7 +112,7 @@ func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
 		if len(got) != 1 || got[0].ID != sent[0].ID {
 			t.Fatal(texts(got))
 		}
-		time.Sleep(time.Minute) // wait until the visibility timeout expires
+		time.Sleep(time.Minute)
 		if err := b.Queue(name).Reschedule(t.Context(), sent[0].ID, time.Hour); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestRescheduledMessageIsNotReceived(t *testing.T) {
 		q := create(t, openDir(t, dir, nil), name, attributes)
 		send(t, q, outgoing("a")...)
 		id := one(t, q).ID
-		time.Sleep(time.Minute) // wait until the visibility timeout expires
+		time.Sleep(time.Minute)
 		if err := q.Reschedule(t.Context(), id, time.Hour); err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDepth measures a deep queue: memory, receives compared with a shallow queue, reopening after kill -9,
-// draining, and disk space.
+// The figures are memory, receives compared with a shallow queue, reopening after kill -9, draining, and disk space.
 func BenchmarkDepth(b *testing.B) {
 	const shallow, calls = 100_000, 1000
 	ctx := context.Background()
@@ -60,7 +59,7 @@ func BenchmarkDepth(b *testing.B) {
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// breadth returns the number of queues or groups: TENDRIL_BENCH_BREADTH, or 10,000.
+// TENDRIL_BENCH_BREADTH is the number of queues or groups.
 func breadth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_BREADTH")); err == nil {
 		return n
@@ -68,7 +67,7 @@ func breadth() int {
 	return 10_000
 }
 
-// inParallel calls f with the numbers 0 to n-1, from 16 goroutines.
+// 16 goroutines call f with the numbers 0 to n-1.
 func inParallel(b *testing.B, n int, f func(i int) error) {
 	b.Helper()
 	const callers = 16
@@ -89,8 +88,7 @@ func inParallel(b *testing.B, n int, f func(i int) error) {
 	}
 }
 
-// BenchmarkQueues compares many queues of 20 messages with a hundredth as many: memory, creation, durable sends,
-// receives, and reopening after kill -9.
+// Many queues of 20 messages are compared with a hundredth as many.
 func BenchmarkQueues(b *testing.B) {
 	for b.Loop() {
 		few := manyQueues(b, max(breadth()/100, 1))
@@ -138,8 +136,8 @@ func manyQueues(b *testing.B, n int) map[string]float64 {
 	return figures
 }
 
-// BenchmarkGroups compares a FIFO queue with many groups and one with ten: receives with no locked groups, receives
-// with nine of ten groups locked, and draining.
+// A FIFO queue with many groups is compared with one with ten: receives with no locked groups, receives with nine of
+// ten groups locked, and draining.
 func BenchmarkGroups(b *testing.B) {
 	for _, groups := range []int{10, breadth()} {
 		b.Run(fmt.Sprint("groups=", groups), func(b *testing.B) {
@@ -150,7 +148,7 @@ func BenchmarkGroups(b *testing.B) {
 	}
 }
 
-// manyGroups measures a FIFO queue whose number of messages is the same for any number of groups.
+// The number of messages is the same for any number of groups.
 func manyGroups(b *testing.B, groups int) {
 	ctx := context.Background()
 	br := openBench(b)

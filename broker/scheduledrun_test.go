@@ -20,19 +20,19 @@ import (
 
 var runTime = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 
-// runOf returns the run of a task that is due n hours after runTime.
+// The task is due n hours after runTime.
 func runOf(name, task string, n int) registry.Run {
 	at := runTime.Add(time.Duration(n) * time.Hour)
 	return registry.Run{Queue: name, ID: task + "@" + at.Format(time.RFC3339), Task: task, ScheduledAt: at,
 		Message: queue.Outgoing{Body: "x"}}
 }
 
-// enqueueRun enqueues a run in a term of the lease "tasks". Term 0 means without a lease.
+// Term 0 means without a lease.
 func enqueueRun(ctx context.Context, b *Broker, term int64, run registry.Run) (registry.EnqueueResult, error) {
 	return registry.NewRuns(b.Registry(), registry.Scope{Lease: "tasks"}).Enqueue(ctx, term, run)
 }
 
-// lastRun returns the time up to which a task's runs are enqueued or skipped.
+// The task's runs are enqueued or skipped up to this time.
 func lastRun(t testing.TB, b *Broker, task string) time.Time {
 	t.Helper()
 	rows, err := b.Registry().Read(t.Context(), registry.KindTask, task)
@@ -55,7 +55,6 @@ func holdLease(t testing.TB, b *Broker, version string, term int64, released boo
 	}
 }
 
-// runRows returns the message IDs of the recorded runs, by run ID.
 func runRows(t testing.TB, b *Broker) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
@@ -106,7 +105,7 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
-// If a run's message is a FIFO duplicate, the run is recorded with the original message.
+// The run is recorded with the original message.
 func TestEnqueueOfAFIFODuplicate(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -214,7 +213,6 @@ func TestEnqueueRefusals(t *testing.T) {
 	}
 }
 
-// If many callers enqueue the same run at once, all get the same message, even within one transaction.
 func TestConcurrentEnqueuesOfARunSendOneMessage(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -247,7 +245,7 @@ func TestConcurrentEnqueuesOfARunSendOneMessage(t *testing.T) {
 	}
 }
 
-// A run whose queue is deleted before the commit is not recorded.
+// The queue is deleted before the commit.
 func TestEnqueueIntoADeletedQueue(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -324,8 +322,8 @@ func TestEnqueueIsAtomic(t *testing.T) {
 	}
 }
 
-// enqueueOnce makes the n-th file operation after opening fail. It reports whether there were that many operations,
-// and whether a run failed.
+// The n-th file operation after opening fails. enqueueOnce reports whether there were that many operations, and
+// whether a run failed.
 func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (reached, refused bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -349,7 +347,7 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 			refused = run(i) != nil || refused
 		}
 		fs.SetFail(nil)
-		time.Sleep(time.Minute) // wait for the recovery
+		time.Sleep(time.Minute)
 		compareRuns(t, b)
 		for i := range 3 {
 			if err := run(i); err != nil {
@@ -367,7 +365,7 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 	return reached, refused
 }
 
-// compareRuns compares recorded runs with messages, whose bodies are the IDs of the runs.
+// The messages' bodies are the IDs of their runs.
 func compareRuns(t *testing.T, b *Broker) {
 	t.Helper()
 	page, _, err := b.Browse(context.Background(), "work", BrowseRequest{Limit: 1000})
@@ -423,7 +421,7 @@ func TestExpiredRunsAreDeleted(t *testing.T) {
 	})
 }
 
-// A call returns when its context is done, whatever the disk does. The run may still be enqueued.
+// The run may still be enqueued.
 func TestEnqueueEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)

@@ -21,9 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
-// TestScripts runs the scripts in testdata/scripts, which document the behavior of a queue. A section starts with "==
-// title" and has its own broker in virtual time. Lines starting with ">" are commands (methods of script); the lines
-// below each are its output.
+// The scripts document the behavior of a queue. A section starts with "== title" and has its own broker in virtual
+// time. Lines starting with ">" are commands (methods of script); the lines below each are its output.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/scripts/*.txt")
 	if err != nil || len(files) == 0 {
@@ -114,7 +113,6 @@ func (s *script) open() {
 	s.b = b
 }
 
-// options separates words of the form name=value from the others.
 func options(words []string) (opts map[string]string, rest []string) {
 	opts = map[string]string{}
 	for _, w := range words {
@@ -228,7 +226,7 @@ func (s *script) close() {
 	}
 }
 
-// kill reopens the files in the state that kill -9 would leave.
+// The files are in the state that kill -9 would leave.
 func (s *script) kill() {
 	synctest.Wait()
 	s.copies++
@@ -277,7 +275,7 @@ func (s *script) bodyOf(id string) (string, bool) {
 	return "", false
 }
 
-// receive starts a receive and returns a function that formats its result.
+// The returned function formats the result.
 func (s *script) receive(name string, opts map[string]string) func() []string {
 	n, err := strconv.Atoi(cmp.Or(opts["n"], "10"))
 	if err != nil {
@@ -346,7 +344,6 @@ func (s *script) receipts(labels []string) []string {
 	return out
 }
 
-// answers formats the failed entries.
 func (s *script) answers(errs []error, labels []string) (out []string) {
 	for i, err := range errs {
 		if err != nil {
@@ -379,7 +376,7 @@ func (s *script) attributes(name string, wanted []string) []string {
 	return out
 }
 
-// ledger formats the ledger of one queue, or the total, without zeros.
+// Zeros are left out.
 func (s *script) ledger(name string) []string {
 	l := s.b.TotalLedger()
 	if name != "" {
@@ -425,7 +422,6 @@ func (s *script) browse(name string, opts map[string]string) (out []string) {
 	return out
 }
 
-// idsOf returns message IDs by body.
 func (s *script) idsOf(bodies []string) []string {
 	var out []string
 	for _, b := range bodies {

@@ -11,7 +11,6 @@ import (
 	"tendril/queue"
 )
 
-// sendFor sends n messages of a tenant, with numbered bodies.
 func sendFor(t testing.TB, q *Queue, tenant string, n int) {
 	t.Helper()
 	for from := 0; from < n; from += 10 {
@@ -43,7 +42,7 @@ func TestFairQueueFewOfATenantDoNotWaitForManyOfAnother(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
-		receives int // number of receives until the large tenant is noisy
+		receives int
 		deleted  bool
 	}{{"by processing time", 1, true}, {"by messages in flight", noisyFlights / 10, false}} {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,8 +63,7 @@ func TestFairQueueFewOfATenantDoNotWaitForManyOfAnother(t *testing.T) {
 	}
 }
 
-// A noisy tenant has more messages than fit in memory. Messages of other tenants behind them are found, and later
-// ones are received at once.
+// The noisy tenant has more messages than fit in memory. Later messages of other tenants are received at once.
 func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	t.Parallel()
 	limits := defaultLimits()
@@ -97,7 +95,7 @@ func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	})
 }
 
-// Each message is delivered once, whichever read found it.
+// Whichever read finds a message, it is delivered once.
 func TestFairQueueLosesNothing(t *testing.T) {
 	t.Parallel()
 	limits := defaultLimits()
@@ -227,7 +225,6 @@ func TestFairQueueNoisyTenantDoesNotStarve(t *testing.T) {
 	})
 }
 
-// TestFairQueueForgetsTenants has many more tenants than memory keeps, with one message each.
 func TestFairQueueForgetsTenants(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())

@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// unread returns a message to the queue as not delivered.
 func unread(t testing.TB, q *Queue, m queue.Message) {
 	t.Helper()
 	change := queue.VisibilityChange{ReceiptHandle: m.ReceiptHandle, Unread: true}
@@ -16,8 +15,7 @@ func unread(t testing.TB, q *Queue, m queue.Message) {
 	}
 }
 
-// A receive whose message is returned unread does not count, even after a restart. A later receipt handle stays
-// valid, although its serial number exceeds the receive count.
+// A later receipt handle stays valid, although its serial number exceeds the receive count.
 func TestUnreadSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -182,7 +182,6 @@ func TestBatches(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	// An invalid entry does not affect the others.
 	sent, err := q.Send(t.Context(), body("a", strings.Repeat("x", 1025), "", "b"))
 	if err != nil || sent[0].Err != nil || sent[3].Err != nil || sent[1].Err == nil || sent[2].Err == nil ||
 		sent[0].ID == "" || sent[1].ID != "" {

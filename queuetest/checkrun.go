@@ -29,7 +29,7 @@ type Queue interface {
 
 // Server creates queues.
 type Server interface {
-	// nil attributes mean the defaults of SQS.
+	// The default attributes of SQS apply if attrs is nil.
 	Create(ctx context.Context, name string, attrs map[string]string) (Queue, error)
 	// The queue may not exist.
 	Handle(name string) Queue

@@ -12,8 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// redriven is a queue that resets its messages' attempts after a number of receives, as a redrive in the embedded
-// queue does.
+// A redrive in the embedded queue also resets the attempts of its messages.
 type redriven struct {
 	*queuetest.Fake
 	after int
@@ -30,7 +29,7 @@ func (q redriven) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queu
 	return msgs, err
 }
 
-// Attempts exclude receives whose messages never reached the app, and receives before a redrive.
+// Receives whose messages never reached the app are no attempts either.
 func TestAttemptsAreCountedAnewAfterARedrive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"tendril/queuetest"
 )
 
-// batchApp is a testApp that accepts batches. judge returns their results; if it is nil, all messages are done.
+// If judge is nil, all messages are done.
 type batchApp struct {
 	*testApp
 	work  time.Duration
@@ -23,8 +23,8 @@ type batchApp struct {
 
 	mu      sync.Mutex
 	batches []delivered
-	groups  map[string]int // deliveries in flight
-	clash   int            // batches that contained a group already in flight
+	groups  map[string]int
+	clash   int // batches that contained a group already in flight
 }
 
 type delivered struct {
@@ -293,7 +293,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 	}
 }
 
-// Messages that never reached the app are not samples of its speed, even if others in the batch reached it.
+// Others in the batch may have reached the app.
 func TestUnsentResultsAreIgnored(t *testing.T) {
 	t.Parallel()
 	unsent := queue.Result{Unsent: true, Reason: "path refused"}
@@ -373,7 +373,7 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// The messages of each FIFO group are processed in order, even if some batches fail halfway.
+// Some batches fail halfway.
 func TestFIFOBatchesKeepTheirGroupsInOrder(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(3 * time.Second)} {
@@ -453,7 +453,7 @@ func TestBatchesInAPool(t *testing.T) {
 	})
 }
 
-// Messages behind a failed message of their group are retried after the same delay.
+// The delay is that of the failed message of their group.
 func TestMessagesBehindAFailureShareItsDelay(t *testing.T) {
 	t.Parallel()
 	for fails := range 2 {
@@ -498,7 +498,7 @@ func behindAFailureIsAsLate(t *testing.T, fails int) {
 	r.stop()
 }
 
-// A message that always fails does not affect later messages of its group, and is not batched with them when retried.
+// A retried message is not batched with others.
 func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []*Options{{UncountedReturns: true}, {MaxReceives: 3}} {
@@ -541,7 +541,7 @@ func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	}
 }
 
-// If the redrive policy becomes known while a batch is in flight, messages behind a failed one still wait.
+// The redrive policy becomes known while the batch is in flight.
 func TestFIFOBatchInWorkKeepsItsOldPolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

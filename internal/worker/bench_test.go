@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// endless is a queue without any cost: it returns n messages in batches of ten and accepts every delete.
+// endless has no cost: it returns n messages in batches of ten and accepts every delete.
 type endless struct {
 	left, deleted atomic.Int64
 	ids           []string
@@ -67,7 +67,7 @@ func (instant) Deliver(context.Context, *queue.Message) queue.Result {
 }
 func (instant) Probe(context.Context) error { return nil }
 
-// processorTime returns the CPU time of this process, which varies less than elapsed time on a busy machine.
+// CPU time varies less than elapsed time on a busy machine.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -76,7 +76,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkOverhead measures the worker's own cost per message, using a queue and an app without any cost.
+// The queue and the app have no cost.
 func BenchmarkOverhead(b *testing.B) {
 	for _, bm := range []struct {
 		name   string
@@ -106,7 +106,6 @@ func BenchmarkOverhead(b *testing.B) {
 	}
 }
 
-// BenchmarkWithFake is like BenchmarkOverhead, but uses the fake queue of package queuetest.
 func BenchmarkWithFake(b *testing.B) {
 	fake := queuetest.NewFake(nil)
 	for sent := 0; sent < b.N; sent += queue.MaxBatch {

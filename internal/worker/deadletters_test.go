@@ -18,12 +18,11 @@ import (
 
 var errNotSent = errors.New("the dead-letter queue is gone")
 
-// letterQueue is a fake queue that can dead-letter its messages.
 type letterQueue struct {
 	*queuetest.Fake
-	slow   time.Duration                // duration of each DeadLetter call
+	slow   time.Duration
 	refuse func(m *queue.Message) error // may be nil
-	none   bool                         // there is no dead-letter queue
+	none   bool
 
 	mu      sync.Mutex
 	letters []queue.DeadLetter
@@ -60,14 +59,13 @@ func (q *letterQueue) bodies() (all []string) {
 	return all
 }
 
-// failingBatches is an app that accepts batches and fails every message.
 type failingBatches struct{ *testApp }
 
 func (a failingBatches) DeliverBatch(_ context.Context, msgs []*queue.Message) []queue.Result {
 	return slices.Repeat([]queue.Result{{Status: 500, Reason: "HTTP 500"}}, len(msgs))
 }
 
-// lettersWorker starts a worker on a queue with a maximum receive count of two.
+// The maximum receive count is two.
 func lettersWorker(t *testing.T, q *letterQueue, app *testApp, o Options) (r *harness, events func() []DeadLettered) {
 	t.Helper()
 	app.fake = q.Fake
@@ -125,7 +123,7 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 	})
 }
 
-// Failed messages that may have receives left stay in the queue.
+// The messages may have receives left.
 func TestOtherFailuresStayInTheQueue(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -154,7 +152,7 @@ func TestOtherFailuresStayInTheQueue(t *testing.T) {
 	}
 }
 
-// A message that the dead-letter queue rejects is not sent again: the redrive policy moves it.
+// The rejected message is not sent again.
 func TestDeadLetterThatIsRefusedIsLeftToTheRedrivePolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +181,7 @@ func TestDeadLetterThatIsRefusedIsLeftToTheRedrivePolicy(t *testing.T) {
 	})
 }
 
-// A message stays invisible during a slow send, and a stopping worker waits for it.
+// A stopping worker waits for the slow send.
 func TestMessageStaysHiddenUntilTheDeadLetterQueueAccepts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +198,7 @@ func TestMessageStaysHiddenUntilTheDeadLetterQueueAccepts(t *testing.T) {
 	})
 }
 
-// If the delete fails, the worker does not dead-letter the message a second time.
+// The delete may fail.
 func TestDeadLetterIsSentOnceAlthoughItsDeleteFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +223,7 @@ func TestDeadLetterIsSentOnceAlthoughItsDeleteFails(t *testing.T) {
 	})
 }
 
-// Messages of a FIFO group are dead-lettered in order, and the group continues after each.
+// The group continues after each message.
 func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 10} {
@@ -256,7 +254,7 @@ func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// The number of messages waiting for an unresponsive dead-letter queue is limited.
+// The dead-letter queue does not respond.
 func TestUnsentDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -275,7 +273,7 @@ func TestUnsentDeadLettersAreBounded(t *testing.T) {
 	})
 }
 
-// The app can have a message dead-lettered after its first attempt, and its FIFO group continues.
+// The message's FIFO group continues.
 func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -310,7 +308,7 @@ func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
 	}
 }
 
-// Without a working dead-letter queue, a message that the app wants dead-lettered is retried like any other failure.
+// The message is retried like any other failure.
 func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -342,7 +340,7 @@ func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 	}
 }
 
-// The app's instruction to retry later or to drop a message overrides the settings.
+// The instruction overrides the settings.
 func TestAppChoosesWhenAndWhetherAMessageComesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

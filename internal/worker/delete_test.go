@@ -11,7 +11,7 @@ import (
 	"tendril/queuetest"
 )
 
-// once checks that each message was posted exactly once and then deleted.
+// Each message must have been posted exactly once and then deleted.
 func (r *harness) once(n int) {
 	r.t.Helper()
 	r.place(queuetest.FakeDeleted, n)
@@ -134,8 +134,7 @@ func TestFailedDeletesAreRepeatedNotThePosts(t *testing.T) {
 	}
 }
 
-// A delete fails until the visibility timeout expires. When the message is received again, the worker remembers that
-// it is done.
+// Its delete failed until the visibility timeout expired.
 func TestDoneMessageThatComesAgainIsDeletedUnposted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +176,7 @@ func TestDoneMessageThatComesAgainIsDeletedUnposted(t *testing.T) {
 	})
 }
 
-// A message is received again while its delete is in flight. It is then also deleted with the new receipt handle.
+// The message is also deleted with the new receipt handle.
 func TestDuplicateDuringTheDelete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -278,7 +277,6 @@ func TestUnconfirmedDeletesBoundTheReceives(t *testing.T) {
 	})
 }
 
-// short is a queue whose Delete returns too few results.
 type short struct{ *queuetest.Fake }
 
 func (s short) Delete(ctx context.Context, receipts []string) []error {
@@ -301,8 +299,7 @@ func TestEntriesWithoutAResultAreNotTakenAsDeleted(t *testing.T) {
 	})
 }
 
-// The queue confirms the delete of an outdated receipt handle without deleting the message. When the message is
-// received again, it is not processed again.
+// The queue confirms the delete of an outdated receipt handle without deleting the message, so it is received again.
 func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -146,7 +146,6 @@ func TestAbortLeavesItsMessagesToTheirVisibility(t *testing.T) {
 	})
 }
 
-// An unresponsive queue does not delay the abort.
 func TestAbortGivesUpOnADeadQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// changeWatch is a queue that detects concurrent visibility changes of one receipt handle, and changes that follow
-// its retry delay.
+// changeWatch detects concurrent visibility changes of one receipt handle, and changes that follow its retry delay.
 type changeWatch struct {
 	*queuetest.Fake
 
@@ -42,7 +41,7 @@ func (c *changeWatch) mark(changes []queue.VisibilityChange, begin bool) {
 	}
 }
 
-// firstFails is an app that fails the first attempt of each message after a while and then succeeds.
+// The first attempt of each message fails after a while.
 type firstFails struct {
 	work, latency time.Duration
 
@@ -73,8 +72,8 @@ func (a *firstFails) DeliverBatch(ctx context.Context, msgs []*queue.Message) []
 	return results
 }
 
-// A failed message becomes visible when the visibility timeout set by its receive ends, or when the error visibility
-// timeout has passed since its failure. Extensions during the attempt do not affect this.
+// A failed message is due when the visibility timeout of its receive ends, or when the error visibility timeout has
+// passed since its failure.
 func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	t.Parallel()
 	type attempt struct{ visibility, work time.Duration }
@@ -106,7 +105,7 @@ func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	}
 }
 
-// checkDue fails some messages some time after their first receive, and checks when they are received again.
+// The messages fail after work.
 func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options) {
 	t.Helper()
 	const latency = 40 * time.Millisecond

@@ -50,7 +50,7 @@ func TestExtensionBeginsAtHalfOfTheVisibility(t *testing.T) {
 		name     string
 		h        held
 		age      time.Duration
-		received time.Duration // time since the receive
+		received time.Duration
 		want     time.Duration
 	}{
 		{"in work, young", held{stage: posting}, 29 * time.Second, 0, 0},
@@ -95,7 +95,7 @@ func TestNothingIsHiddenForMoreThanTwelveHours(t *testing.T) {
 	})
 }
 
-// The delivery fails while an extension is in flight; the retry delay must be sent after it.
+// The delivery fails while an extension is in flight.
 func TestExtensionNeverOverwritesARetryDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,8 +143,7 @@ func TestFailedExtensionsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// The queue rejects the receipt handle. The delivery continues, but the visibility timeout is no longer changed,
-// because another worker may hold the message.
+// Another worker may hold the message, so its visibility is no longer changed. The delivery continues.
 func TestLapsedReceiptIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -243,7 +242,7 @@ func TestFailedMessageWaitsOutItsVisibilityByDefault(t *testing.T) {
 	})
 }
 
-// A retry delay that may have been applied is not sent again if it could affect another worker's receive.
+// The delay may have been applied, and could affect another worker's receive.
 func TestAmbiguousDelayIsNotRepeatedTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// inOrder checks that each group's messages are processed in the order sent, and that deliveries of a group do not
-// overlap.
+// Messages are processed in the order sent, and deliveries of a group do not overlap.
 func (r *harness) inOrder() {
 	r.t.Helper()
 	r.orderOf(r.t.Errorf)
@@ -146,8 +145,7 @@ func TestFIFOWaitsForTheConfirmedDelete(t *testing.T) {
 	})
 }
 
-// Messages that wait behind a long delivery stay invisible, and are delivered with most of their visibility timeout
-// left.
+// They are delivered with most of their visibility timeout left.
 func TestFIFOWaitingMessagesAreKeptHidden(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -213,8 +211,7 @@ func TestFIFOUnderFailures(t *testing.T) {
 	}
 }
 
-// Between two messages of a group, the slot is kept for the next one: the worker receives no message that could not
-// start.
+// The worker receives no message that could not start.
 func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -249,7 +246,6 @@ func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 	})
 }
 
-// failing returns an app that fails the messages with the given bodies.
 func failing(bodies ...string) func(context.Context, *queue.Message) queue.Result {
 	return func(ctx context.Context, m *queue.Message) queue.Result {
 		sleep(ctx, 100*time.Millisecond)
@@ -260,7 +256,7 @@ func failing(bodies ...string) func(context.Context, *queue.Message) queue.Resul
 	}
 }
 
-// If the queue does not count returns, a failing message does not use up receives of the messages behind it.
+// The queue does not count returns.
 func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -290,8 +286,8 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	}
 }
 
-// If returns count as receives, messages that were received as often as a dead message are delivered after it,
-// because they would otherwise never be posted.
+// Returns count as receives. Messages received as often as a dead message must follow it, because they would
+// otherwise never be posted.
 func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -320,8 +316,8 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	}
 }
 
-// If returns count as receives, messages behind a failing one are not received with it, so that they lose at most one
-// attempt. With several workers, they may lose a few more, but none is dead-lettered without being posted.
+// Messages behind a failing one are not received with it, so that they lose at most one attempt. With several
+// workers, they may lose a few more, but none is dead-lettered without being posted.
 func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 	t.Parallel()
 	const most = 5
@@ -373,7 +369,6 @@ func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 	}
 }
 
-// A message that may be received again blocks its group.
 func TestFIFOGroupWaitsBehindMessagesThatMayReturn(t *testing.T) {
 	t.Parallel()
 	for name, during := range map[string]func(*Worker){

@@ -43,8 +43,7 @@ func TestNothingIsReceivedBeforeTheAppAnswers(t *testing.T) {
 	})
 }
 
-// TestGateMayOpenBeforeRun covers queues that share a target: their gates open together, perhaps before some of their
-// workers run.
+// Queues that share a target open their gates together, perhaps before some of their workers run.
 func TestGateMayOpenBeforeRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +101,7 @@ func hasBlock(reasons []Reason, block Block) bool {
 	return false
 }
 
-// An outage of ten minutes with a large backlog uses up only the receives at its start, and dead-letters no message.
+// The outage lasts ten minutes with a large backlog.
 func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +154,7 @@ func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 	})
 }
 
-// slowStart checks that after an outage deliveries resume one at a time, with one more after each response.
+// Deliveries resume one at a time, with one more after each response.
 func slowStart(t *testing.T, posts []post, healed time.Time, c int) {
 	t.Helper()
 	answered := 0
@@ -211,8 +210,7 @@ func TestLateRefusalOfTheOldAppDoesNotCloseTheGate(t *testing.T) {
 	})
 }
 
-// The app accepts connections from probes but not from deliveries. Each attempt uses up a receive, so there must be
-// only a few.
+// Each attempt uses up a receive, so there must be only a few.
 func TestAppThatAnswersOnlyProbesIsTriedMoreAndMoreRarely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +246,7 @@ func TestPauseAndResume(t *testing.T) {
 		after(time.Second)
 		r.send(20, "")
 		after(time.Minute)
-		r.once(2) // deliveries in flight have finished
+		r.once(2)
 		s := r.w.Status()
 		if s.Receiving || len(s.Reasons) != 1 || s.Reasons[0].Block != Paused ||
 			s.Reasons[0].Text != "maintenance until noon" {
@@ -265,8 +263,7 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
-// A receive in flight when the gate closes may still return messages. They are returned without being posted once all
-// receives have ended.
+// The messages are returned once all receives have ended.
 func TestMessagesReceivedAtAClosedGateAreReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,17 +20,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
 var errRefusedConnection = errors.New("connection refused")
 
-// post is a delivery recorded by the app.
 type post struct {
 	id, receipt string
 	receives    int
 	start, end  time.Time
 	outcome     queue.Outcome
-	// left is how much of the visibility timeout was left at the start.
+	// left is the rest of the visibility timeout at the start.
 	left time.Duration
 }
 
-// testApp is a Deliverer that calls handle. If handle is nil, it returns status 200 immediately.
+// If handle is nil, a testApp returns status 200 immediately.
 type testApp struct {
 	handle func(ctx context.Context, m *queue.Message) queue.Result
 	fake   *queuetest.Fake // used to read the remaining visibility timeout; may be nil
@@ -39,7 +38,7 @@ type testApp struct {
 	down    bool
 	probes  []time.Time
 	posts   []post
-	now     map[string]int // running deliveries by ID
+	now     map[string]int
 	working int
 	most    int
 	asks    int // deliveries that made no attempt
@@ -121,7 +120,7 @@ func (a *testApp) seen() []post {
 	return append([]post(nil), a.posts...)
 }
 
-// byID returns the deliveries of each message in the order in which they ended.
+// The deliveries are in the order in which they ended.
 func (a *testApp) byID() map[string][]post {
 	m := map[string][]post{}
 	for _, p := range a.seen() {
@@ -130,7 +129,6 @@ func (a *testApp) byID() map[string][]post {
 	return m
 }
 
-// harness contains a running worker, its fake queue and its app.
 type harness struct {
 	t     *testing.T
 	fake  *queuetest.Fake
@@ -141,7 +139,7 @@ type harness struct {
 	ended chan error
 }
 
-// start starts a worker. The test must end it with stop or wait.
+// The test must end the worker with stop or wait.
 func start(t *testing.T, fake *queuetest.Fake, app *testApp, opts *Options) *harness {
 	t.Helper()
 	r := prepare(t, fake, app, opts)
@@ -161,7 +159,7 @@ func (r *harness) run() {
 	go func() { r.ended <- r.w.Run(receive, work) }()
 }
 
-// stop drains the worker and fails the test if that fails.
+// stop fails the test if the drain fails.
 func (r *harness) stop() {
 	r.t.Helper()
 	r.drain()
@@ -172,7 +170,6 @@ func (r *harness) stop() {
 	}
 }
 
-// send sends n messages of one group and returns their IDs.
 func (r *harness) send(n int, group string) []string {
 	r.t.Helper()
 	return send(r.t, r.fake, n, group)
@@ -200,7 +197,6 @@ func send(t *testing.T, fake *queuetest.Fake, n int, group string) []string {
 	return ids
 }
 
-// place checks the number of messages in a given state of the queue.
 func (r *harness) place(place queuetest.FakePlace, want int) {
 	r.t.Helper()
 	if got := r.fake.Count(place); got != want {
@@ -208,7 +204,7 @@ func (r *harness) place(place queuetest.FakePlace, want int) {
 	}
 }
 
-// after advances the virtual time by d and waits until all goroutines are blocked.
+// after waits until all goroutines are blocked.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -216,7 +212,7 @@ func after(d time.Duration) {
 
 func ptr[T any](v T) *T { return &v }
 
-// sleep waits for d. It returns false if ctx ends first.
+// sleep returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -10,7 +10,6 @@ import (
 	"tendril/queuetest"
 )
 
-// probedApp is a testApp whose probes are slow.
 type probedApp struct {
 	*testApp
 	takes time.Duration
@@ -24,7 +23,6 @@ func (a *probedApp) Probe(ctx context.Context) error {
 	return err
 }
 
-// The outage of an idle app is detected soon, even without messages.
 func TestGateClosesWhenAnIdleAppGoesAway(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -115,8 +113,7 @@ func TestOneFailedProbeOfAnIdleAppIsNoOutage(t *testing.T) {
 	})
 }
 
-// A message that was not sent because the connection was refused is delivered when the app is back. It uses up no
-// receive if the queue does not count returns.
+// The refused message uses up no receive if the queue does not count returns.
 func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	t.Parallel()
 	for _, uncounted := range []bool{true, false} {
@@ -151,7 +148,7 @@ func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	}
 }
 
-// An app that passes probes but accepts no deliveries must not use up all receives of a message within a minute.
+// Otherwise, all receives of a message would be used up within a minute.
 func TestRefusalsBetweenProbesKeepTheVisibilityTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,7 +167,7 @@ func TestRefusalsBetweenProbesKeepTheVisibilityTimeout(t *testing.T) {
 	})
 }
 
-// Messages of a FIFO group that did not reach the app are delivered again in order.
+// The messages did not reach the app.
 func TestRefusedMessagesOfAGroupKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

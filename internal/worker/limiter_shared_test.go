@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// trialLimiter is a limiter with an open breaker, which allows one trial after each pause and closes after a success.
+// The breaker of a trialLimiter allows one trial after each pause and closes after a success.
 type trialLimiter struct {
 	mu     sync.Mutex
 	pause  time.Duration
@@ -75,7 +75,7 @@ func equalWeights(n int) []*Options {
 	return weights(w...)
 }
 
-// cost returns the total and the largest receive count of the given messages.
+// most is the largest receive count.
 func cost(r *harness, ids []string) (all, most int) {
 	for _, id := range ids {
 		m, _ := r.fake.Message(id)
@@ -84,8 +84,7 @@ func cost(r *harness, ids []string) (all, most int) {
 	return all, most
 }
 
-// Messages that the limiter has no room for stay in the queue, even if several queues share it, because a receive
-// without a delivery would count.
+// A receive without a delivery would count.
 func TestSharedLimiterCostsNoReceives(t *testing.T) {
 	t.Parallel()
 	slow := func() Limiter { return &testLimiter{rate: 0.1, burst: 1} }
@@ -148,8 +147,7 @@ func TestSharedLimiterCostsNoReceives(t *testing.T) {
 	}
 }
 
-// If the limiter has room for one delivery, each idle queue keeps one receive open, and new messages are delivered
-// immediately.
+// Each idle queue keeps one receive open, and new messages are delivered immediately.
 func TestIdleQueuesUnderASharedLimiter(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]*Options{"weighted": equalWeights(15), "strict": weights(make([]int, 15)...)} {
@@ -178,7 +176,7 @@ func TestIdleQueuesUnderASharedLimiter(t *testing.T) {
 	}
 }
 
-// In strict order, the higher queue uses the room of a shared limiter, even if others had messages first.
+// The higher queue uses the room, even if others had messages first.
 func TestOrderUnderASharedLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -206,7 +204,7 @@ func TestOrderUnderASharedLimiter(t *testing.T) {
 	})
 }
 
-// Queues with different targets have different limiters and do not block each other.
+// Queues with different targets do not block each other.
 func TestLimitersOfTwoTargets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -230,8 +228,7 @@ func TestLimitersOfTwoTargets(t *testing.T) {
 	})
 }
 
-// While the rate is exhausted, strict order receives nothing from a queue below another one with work: its messages
-// could not start, and would be returned with their receives counted.
+// Messages of a queue below could not start, and would be returned with their receives counted.
 func TestStrictOrderReceivesNothingBelowWhileTheRateIsUsedUp(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{2, 20, 50, 300} {

@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// testLimiter enforces a rate, a concurrency and a breaker, each of which is disabled by its zero value.
+// The zero values of rate, concurrency and breaker disable them.
 type testLimiter struct {
 	mu          sync.Mutex
 	rate        float64
@@ -26,7 +26,7 @@ type testLimiter struct {
 	most    int
 	begun   []time.Time
 	done    int
-	asked   int // number of calls of Acquire
+	asked   int
 }
 
 func (l *testLimiter) refill(now time.Time) {
@@ -88,7 +88,6 @@ func (l *testLimiter) Room(now time.Time, d time.Duration) (room int, reason str
 	return max(room, 0), reason
 }
 
-// ended returns the number of started deliveries, of ended ones, and of calls of Acquire.
 func (l *testLimiter) ended() (begun, done, asked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +100,6 @@ func (l *testLimiter) set(f func()) {
 	f()
 }
 
-// limits records Limited events.
 type limits struct {
 	mu     sync.Mutex
 	events []Limited
@@ -119,7 +117,7 @@ func (l *limits) all() []Limited {
 	return append([]Limited(nil), l.events...)
 }
 
-// scripted is a limiter that answers Acquire from a list.
+// scripted answers Acquire from a list.
 type scripted struct {
 	waits []time.Duration // -1 allows the delivery
 	room  int
@@ -325,7 +323,7 @@ func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
 	})
 }
 
-// All queues of a target whose breaker is open report it, regardless of what blocked their messages before.
+// Whatever blocked their messages before, all queues of a target report its open breaker.
 func TestOpenBreakerShowsInEveryQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -407,7 +405,7 @@ func TestTwoLimitersInAPool(t *testing.T) {
 	})
 }
 
-// The capacity of a shared limiter is divided like the slots.
+// The capacity is divided like the slots.
 func TestSharesUnderALimiter(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -461,7 +459,7 @@ func TestSharesUnderALimiter(t *testing.T) {
 	}
 }
 
-// If the rate allows less than a batch, the batch is delivered in parts.
+// The batch is delivered in parts.
 func TestLimiterCutsBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -52,8 +52,7 @@ func TestIdleQueueCostsThreeCallsAMinute(t *testing.T) {
 	})
 }
 
-// Measures the throughput with a large backlog. Only latencies take virtual time, so the number of slots determines
-// the maximum.
+// Only latencies take virtual time, so the number of slots determines the maximum throughput.
 func TestFullQueueKeepsEverySlotBusy(t *testing.T) {
 	t.Parallel()
 	const n = 20000
@@ -267,7 +266,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Regardless of the latency, deliveries start with more than half of their visibility timeout left.
+// Deliveries start with more than half of their visibility timeout left.
 func TestPrefetchNeverEatsTheVisibility(t *testing.T) {
 	t.Parallel()
 	for _, latency := range []time.Duration{0, 100 * time.Millisecond, 2 * time.Second} {
@@ -306,7 +305,7 @@ func TestFailedReceivesBackOff(t *testing.T) {
 	tests := []struct {
 		name        string
 		err         error
-		atMost      int // maximum calls in ten minutes
+		atMost      int
 		resumeAfter time.Duration
 		permanent   bool
 	}{
@@ -368,7 +367,7 @@ func TestReceivesThatFailTogetherCountOnce(t *testing.T) {
 	}
 }
 
-// A lost receive response delays its messages by one visibility timeout, but has no other effect.
+// The delay is one visibility timeout.
 func TestLostReceiveAnswerDelaysButDoublesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -389,7 +388,7 @@ func TestLostReceiveAnswerDelaysButDoublesNothing(t *testing.T) {
 	})
 }
 
-// deaf is a queue that ignores the wait time of receive calls.
+// deaf ignores the wait time of receive calls.
 type deaf struct{ *queuetest.Fake }
 
 func (d deaf) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
@@ -414,7 +413,6 @@ func TestQueueThatDoesNotWaitIsNotHammered(t *testing.T) {
 	})
 }
 
-// expiries is a queue that counts the calls of Delete and Expire.
 type expiries struct {
 	*queuetest.Fake
 	mu            sync.Mutex
@@ -435,7 +433,7 @@ func (q *expiries) Expire(ctx context.Context, receipts []string) []error {
 	return q.Fake.Expire(ctx, receipts)
 }
 
-// Expired and processed messages are never mixed in one call, and each entry gets its own result.
+// Each entry gets its own result.
 func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -466,8 +464,7 @@ func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
 	})
 }
 
-// TestFilteredMessagesAreDeletedUnposted also changes the filter, and checks that filtered messages do not block
-// their FIFO group.
+// The filter also changes, and filtered messages do not block their FIFO group.
 func TestFilteredMessagesAreDeletedUnposted(t *testing.T) {
 	t.Parallel()
 	for _, group := range []string{"", "g"} {
@@ -546,8 +543,7 @@ func TestExpiredMessagesAreDeletedUnposted(t *testing.T) {
 	})
 }
 
-// A standard queue may deliver a message twice. The second receive is not posted, but its receipt handle is used from
-// then on.
+// The receipt handle of the second receive is used from then on.
 func TestDuplicateReceivesAreNotPosted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -614,7 +610,7 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 	})
 }
 
-// waited detects messages that this worker returned, even if the queue did not count their earlier receives.
+// The queue may not have counted the earlier receives of returned messages.
 func TestWaitedKnowsReturnedMessages(t *testing.T) {
 	t.Parallel()
 	w, now := New(queuetest.NewFake(nil), &testApp{}, nil), time.Now()

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkPool is like BenchmarkOverhead, but the messages are in several queues that share 50 slots. Compare it
-// with a single queue without a pool.
+// Compare several queues that share 50 slots with BenchmarkOverhead, a single queue without a pool.
 func BenchmarkPool(b *testing.B) {
 	for _, bm := range []struct {
 		queues, weight int

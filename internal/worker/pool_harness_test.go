@@ -12,13 +12,11 @@ import (
 	"tendril/queuetest"
 )
 
-// begun records a started delivery.
 type begun struct {
 	queue, id string
 	at        time.Time
 }
 
-// counter records the deliveries from all queues of a pool.
 type counter struct {
 	mu      sync.Mutex
 	begun   []begun
@@ -26,7 +24,7 @@ type counter struct {
 	most    int
 }
 
-// queueApp is the deliverer of one queue. It records each delivery in the counter and then calls the queue's app.
+// A queueApp records each delivery in the counter and then calls the queue's app.
 type queueApp struct {
 	*testApp
 	name string
@@ -53,7 +51,6 @@ func (c *counter) seen() []begun {
 	return append([]begun(nil), c.begun...)
 }
 
-// shares returns how many of the first n deliveries came from each queue.
 func (c *counter) shares(n int) map[string]int {
 	m := map[string]int{}
 	seen := c.seen()
@@ -63,7 +60,7 @@ func (c *counter) shares(n int) map[string]int {
 	return m
 }
 
-// crowd is a pool with a worker, a fake queue and an app for each of the queues "a", "b", "c" and so on.
+// The queues are called "a", "b", "c" and so on.
 type crowd struct {
 	*counter
 	t    *testing.T
@@ -72,7 +69,7 @@ type crowd struct {
 	all  []*harness
 }
 
-// poolOf creates a pool without starting its workers.
+// The workers are not started.
 func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, members ...*Options) *crowd {
 	c := &crowd{counter: &counter{}, t: t, pool: NewPool(opts), by: map[string]*harness{}}
 	for i, o := range members {
@@ -92,7 +89,7 @@ func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, member
 	return c
 }
 
-// run starts the workers in order. Workers that are not receiving yet do not block the others.
+// Workers that are not receiving yet do not block the others.
 func (c *crowd) run() {
 	for _, r := range c.all {
 		r.run()
@@ -113,7 +110,6 @@ func (c *crowd) stop() {
 	}
 }
 
-// every sets the handler of every queue's app.
 func (c *crowd) every(handle func(context.Context, *queue.Message) queue.Result) {
 	for _, r := range c.all {
 		r.app.mu.Lock()
@@ -129,7 +125,6 @@ func (c *crowd) receives() (n int) {
 	return n
 }
 
-// posts returns the number of started deliveries from one queue.
 func (c *crowd) posts(name string) (n int) {
 	for _, b := range c.seen() {
 		if b.queue == name {

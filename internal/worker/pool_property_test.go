@@ -15,7 +15,6 @@ import (
 	"tendril/queuetest"
 )
 
-// poolWorld is a random configuration for a pool test.
 type poolWorld struct {
 	seed        uint64
 	concurrency int
@@ -25,7 +24,6 @@ type poolWorld struct {
 	queues      []queueWorld
 }
 
-// queueWorld is the configuration of one queue in the pool.
 type queueWorld struct {
 	world
 	weight, most, batch int
@@ -62,7 +60,6 @@ func drawLanes(t *rapid.T) *poolWorld {
 	return l
 }
 
-// batchQueueApp is a queueApp that accepts batches.
 type batchQueueApp struct{ *queueApp }
 
 func (l *batchQueueApp) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
@@ -100,7 +97,7 @@ func TestInvariantsOfAPool(t *testing.T) {
 	}
 }
 
-// unseen returns the states that the run should have reached but did not.
+// The states that a run should have reached are in seen.
 func unseen(seen *Counts) (missing []string) {
 	for what, n := range map[string]int64{"given back": seen.Returned, "throttled": seen.Throttled,
 		"unreached": seen.Unreached,
@@ -155,7 +152,6 @@ func (l *poolWorld) run(t tester, seen *Counts) {
 	}
 }
 
-// queueApp creates one queue of the pool with its messages, worker and app.
 func (l *poolWorld) queueApp(t tester, i int, c *crowd, d *dice, healed *atomic.Bool, early *atomic.Int64) *harness {
 	w := &l.queues[i]
 	r := &harness{fake: queuetest.NewFake(&queuetest.FakeOptions{FIFO: w.fifo, Latency: w.latency}), app: &testApp{},
@@ -193,7 +189,7 @@ func (l *poolWorld) queueApp(t tester, i int, c *crowd, d *dice, healed *atomic.
 	return r
 }
 
-// disturb injects failures for two minutes.
+// The failures last two minutes.
 func (l *poolWorld) disturb(d *dice, c *crowd) {
 	for range 40 {
 		for i, r := range c.all {

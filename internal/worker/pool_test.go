@@ -109,8 +109,7 @@ func TestStrictOrderLeavesTheLowerQueueAlone(t *testing.T) {
 	}
 }
 
-// Once the higher queue is empty, the lower one can use the entire capacity. A new message in the higher queue gets
-// the next free slot.
+// A new message in the higher queue gets the next free slot.
 func TestStrictOrderIsWorkConserving(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -337,8 +336,7 @@ func TestMaxWaitLiftsAnOldMessage(t *testing.T) {
 	})
 }
 
-// If two queues exceed MaxWait, the one whose message has waited longest gets every second turn, regardless of its
-// position.
+// The queue whose message has waited longest gets every second turn.
 func TestMaxWaitOfAllQueues(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -436,7 +434,7 @@ func TestSleepAfterAWholeEmptyRound(t *testing.T) {
 	})
 }
 
-// Messages received by a lower queue's long poll wait while the higher queue uses all slots, and are then returned.
+// The messages wait while the higher queue uses all slots, and are then returned.
 func TestOpenPollOfALowerQueueIsHarmless(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -579,8 +577,8 @@ func TestNothingIsPrefetchedFromAQueueOfUnknownSpeed(t *testing.T) {
 	})
 }
 
-// Queues that have never answered give up their slots once another queue has, even if that answer had waited and so
-// measures no round trip.
+// A queue that has never answered gives up its slots, even if the first answer of another had waited and so measures
+// no round trip.
 func TestRetriesDoNotWaitForOtherQueuesFirstLongPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

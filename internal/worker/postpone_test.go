@@ -15,21 +15,21 @@ import (
 	"tendril/queuetest"
 )
 
-// ask is a delivery that made no attempt.
+// An ask made no attempt.
 type ask struct {
 	id    string
 	at    time.Time
 	batch int
 }
 
-// porter is an app that postpones some messages and processes the others.
+// A porter postpones some messages and processes the others.
 type porter struct {
 	*testApp
 	mu    sync.Mutex
-	until map[string]time.Time // by message ID
+	until map[string]time.Time
 	again time.Duration
 	asks  []ask
-	sizes []int // sizes of deliveries that attempted at least one message
+	sizes []int // only those with at least one attempt
 }
 
 func (p *porter) postpones(m *queue.Message, batch int) bool {
@@ -65,7 +65,6 @@ func (p *porter) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queu
 	return results
 }
 
-// put makes the app postpone messages for d.
 func (p *porter) put(d time.Duration, ids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +73,6 @@ func (p *porter) put(d time.Duration, ids ...string) {
 	}
 }
 
-// asked returns the times at which a message was postponed.
 func (p *porter) asked(id string) (at []time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +84,7 @@ func (p *porter) asked(id string) (at []time.Time) {
 	return at
 }
 
-// porterHarness returns a worker that delivers to a porter. run starts it.
+// run starts the worker.
 func porterHarness(t *testing.T, fake *queuetest.FakeOptions, opts *Options, again time.Duration) (*harness, *porter) {
 	r := &harness{t: t, fake: queuetest.NewFake(fake), app: &testApp{}, ended: make(chan error, 1)}
 	r.app.fake = r.fake
@@ -95,7 +93,7 @@ func porterHarness(t *testing.T, fake *queuetest.FakeOptions, opts *Options, aga
 	return r, p
 }
 
-// receives checks the receive count of each message.
+// Each message must have been received n times.
 func (r *harness) receives(n int, ids ...string) {
 	r.t.Helper()
 	for _, id := range ids {
@@ -229,7 +227,7 @@ func TestPostponedIsReturnedWhenTheGateCloses(t *testing.T) {
 	}
 }
 
-// A cancelled delivery that made no attempt does not count as aborted.
+// The delivery made no attempt.
 func TestPostponedAtTheAbort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -330,7 +328,7 @@ func TestPostponedBytesMayReachTheirBound(t *testing.T) {
 	}
 }
 
-// If a postponed message finds no slot when it is ready, it is not returned, but stays invisible for longer.
+// The message is not returned, but stays invisible for longer.
 func TestPostponedFindsNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -356,7 +354,7 @@ func TestPostponedFindsNoSlot(t *testing.T) {
 	})
 }
 
-// If the visibility timeout expires nevertheless, the message is dropped, and delivered after its next receive.
+// The message is dropped, and delivered after its next receive.
 func TestPostponedLapses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -433,7 +431,7 @@ func TestPostponedOfABatch(t *testing.T) {
 	})
 }
 
-// The cases describe the results of a FIFO batch: x means done, o postponed, f failed.
+// x means done, o postponed, f failed.
 func TestPostponedOfAGroupInABatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -494,7 +492,7 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 	}
 }
 
-// Postponed messages do not reduce the number of messages that the worker receives.
+// The worker receives as many messages as without postponed ones.
 func TestPostponedTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -119,8 +119,7 @@ func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
 	}
 }
 
-// An app that responds to its first message immediately and then takes seconds does not count as fast. On Amazon SQS,
-// messages prefetched in vain use up a receive.
+// On Amazon SQS, messages prefetched in vain use up a receive.
 func TestFastFirstAnswerOfASlowApp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,12 +233,12 @@ func TestReadyList(t *testing.T) {
 	}
 }
 
-// TestHeldBytesAreBounded includes messages in flight and those that open receives may return.
+// Messages in flight and those that open receives may return count, too.
 func TestHeldBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name             string
-		held, size, most int // most is the maximum of messages in flight
+		held, size, most int
 		embedded, pooled bool
 	}{
 		{"of one message", 1, 1 << 20, 1, true, false},

@@ -17,7 +17,6 @@ import (
 	"tendril/queuetest"
 )
 
-// world is a random configuration of a queue, an app and the failures injected.
 type world struct {
 	seed                                             uint64
 	fifo                                             bool
@@ -31,14 +30,13 @@ type world struct {
 	dead queuetest.FakeAction
 }
 
-// tester is the common interface of *testing.T and *rapid.T.
 type tester interface {
 	Context() context.Context
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
 }
 
-// knownWorlds returns configurations that are certain to cover every situation.
+// These configurations are certain to cover every situation.
 func knownWorlds() []world {
 	base := world{messages: 100, groups: 10, concurrency: 10, visibility: 20 * time.Second, work: 30 * time.Millisecond,
 		latency: 4 * time.Millisecond}
@@ -81,7 +79,7 @@ func drawWorld(t *rapid.T) world {
 	return w
 }
 
-// quiet reports whether there are no failures except the app's own.
+// A quiet world has no failures except the app's own.
 func (w *world) quiet() bool {
 	return w.lost+w.broken+w.throttled+w.outage+w.double == 0 && !w.flap && w.dead == ""
 }
@@ -105,7 +103,6 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// dice is a random source that is safe for concurrent use.
 type dice struct {
 	mu sync.Mutex
 	r  *rand.Rand
@@ -138,7 +135,7 @@ func (w *world) run(t tester, sometimes map[string]int) {
 		}
 	}
 	var mu sync.Mutex
-	var early []string // IDs of deletes sent before the app reported success
+	var early []string
 	fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
 		if undue := w.undue(app, c); len(undue) > 0 {
 			mu.Lock()
@@ -168,7 +165,6 @@ func (w *world) run(t tester, sometimes map[string]int) {
 	w.tally(wk.Status().Counts, sometimes)
 }
 
-// postponed returns a Postponed result with a random delay.
 func (w *world) postponed(d *dice) queue.Result {
 	after := []time.Duration{0, ms, 300 * ms, 20 * time.Second}
 	d.mu.Lock()
@@ -176,7 +172,6 @@ func (w *world) postponed(d *dice) queue.Result {
 	return queue.Result{Outcome: queue.Postponed, RetryAfter: after[d.r.IntN(len(after))]}
 }
 
-// fault returns a random fault for one queue call.
 func (w *world) fault(d *dice, action queuetest.FakeAction, healed bool) queuetest.FakeFault {
 	switch {
 	case healed:
@@ -192,7 +187,7 @@ func (w *world) fault(d *dice, action queuetest.FakeAction, healed bool) queuete
 	return queuetest.FakeFault{}
 }
 
-// undue returns the IDs of messages in a delete that the app did not process successfully.
+// undue lists messages that the app did not process successfully.
 func (w *world) undue(app *testApp, c queuetest.FakeCall) (ids []string) {
 	if c.Action != queuetest.FakeDelete {
 		return nil
@@ -211,7 +206,7 @@ next:
 	return ids
 }
 
-// disturb injects failures for five minutes.
+// The failures last five minutes.
 func (w *world) disturb(d *dice, fake *queuetest.Fake, app *testApp, wk *Worker) {
 	for range 100 {
 		app.setDown(d.chance(w.outage))
@@ -269,7 +264,7 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	}
 }
 
-// checkRepeats checks that no message is attempted after its success, or too early.
+// No message may be attempted after its success, or too early.
 func (w *world) checkRepeats(t tester, app *testApp, counts Counts) {
 	for id, posts := range app.byID() {
 		for i := 1; i < len(posts); i++ {

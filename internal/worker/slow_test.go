@@ -13,10 +13,8 @@ import (
 	"tendril/queuetest"
 )
 
-// slowness returns a random duration for a receive.
 type slowness func(r *rand.Rand) time.Duration
 
-// slowCases are reasons why receives take longer than usual.
 var slowCases = map[string]slowness{
 	"400 ms to 1 s": func(r *rand.Rand) time.Duration { return 400*ms + time.Duration(r.Int64N(int64(600*ms))) },
 	"mostly 5 ms, sometimes half a second": func(r *rand.Rand) time.Duration {
@@ -31,7 +29,7 @@ var slowCases = map[string]slowness{
 	},
 }
 
-// slowly slows down the receives of a queue. Its deletes take a fifth of that time.
+// Deletes take a fifth of the time of receives.
 func (r *harness) slowly(slow slowness, seed uint64) {
 	d := &dice{r: rand.New(rand.NewPCG(seed, 9))}
 	r.fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
@@ -47,8 +45,7 @@ func (r *harness) slowly(slow slowness, seed uint64) {
 	})
 }
 
-// Even if receives are slow and vary, the first 600 messages of three queues with large backlogs are shared by
-// weight.
+// The first 600 messages of three queues with large backlogs are shared by weight.
 func TestSharesWhenReceivesAreSlow(t *testing.T) {
 	t.Parallel()
 	for name, slow := range slowCases {
@@ -139,7 +136,7 @@ func TestEmptyTimeout(t *testing.T) {
 	}
 }
 
-// A queue that repeatedly becomes empty does not slow down the others.
+// The other queues are not slowed down.
 func TestPriceOfBecomingEmpty(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -175,7 +172,7 @@ func TestPriceOfBecomingEmpty(t *testing.T) {
 	}
 }
 
-// A late response shows whether the queue was empty or only slow.
+// A late response shows whether the queue was empty.
 func TestSlowIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -214,7 +211,7 @@ func make10(sent time.Time) (msgs []queue.Message) {
 	return msgs
 }
 
-// Slots are reserved for a queue with a slow receive, but not all of them.
+// Not all slots are reserved for a queue with a slow receive.
 func TestReservedSlotsHaveABound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -287,8 +284,7 @@ func TestDurationsOfCallsAreForgotten(t *testing.T) {
 	}
 }
 
-// A server that handles receives one at a time gets only as many concurrent ones as it can answer in a few round
-// trips.
+// A server that handles receives one at a time gets only as many as it can answer in a few round trips.
 func TestReceivesDoNotCrowdASlowServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -409,7 +405,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		weight int
-		other  time.Duration // duration of a receive from another queue
+		other  time.Duration
 		want   time.Duration
 	}{
 		{"nobody has answered", 1, 0, 20 * time.Second},
@@ -430,7 +426,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 	}
 }
 
-// A queue with plenty has demand for every slot that it can get, even between two receives.
+// The demand remains between two receives.
 func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

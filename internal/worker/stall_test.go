@@ -12,8 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// suspend advances the wall clock that the worker reads, as if its machine had been suspended. The queue's clock is
-// simulated separately, by delivering messages again.
+// The queue's clock is simulated separately, by delivering messages again.
 func (r *harness) suspend(d time.Duration) {
 	now := time.Now()
 	r.w.core.mu.Lock()
@@ -95,7 +94,7 @@ func TestSuspendDropsUnpostedMessages(t *testing.T) {
 	})
 }
 
-// A receive response may have waited unread during the stall, so its messages are not posted.
+// The response may have waited unread during the stall.
 func TestAnswerFromBeforeASuspendIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +112,7 @@ func TestAnswerFromBeforeASuspendIsNotTrusted(t *testing.T) {
 	})
 }
 
-// When the message is received again, its new receipt handle is valid.
+// The new receipt handle is valid.
 func TestLapsedMessageThatComesBackHereIsFinished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -198,7 +198,7 @@ func TestEndsOfDeliveriesAreCounted(t *testing.T) {
 	}
 }
 
-// Held messages are kept during a pause of any length: they are postponed and stay invisible.
+// During a pause of any length, held messages are postponed and stay invisible.
 func TestThrottledPrefetch(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []time.Duration{2 * time.Second, 30 * time.Second, 3 * time.Minute} {

@@ -41,7 +41,7 @@ func TestTuneChangesTheConcurrency(t *testing.T) {
 	})
 }
 
-// The settings at the time of the failure determine the delay.
+// The settings at the time of the failure count.
 func TestTuneChangesTheDelayAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestTuneChangesTheDelayAfterAFailure(t *testing.T) {
 	})
 }
 
-// A message keeps the visibility timeout of its receive, also when it is extended. Later receives have the new one.
+// An extended message keeps the visibility timeout of its receive, too.
 func TestTuneChangesTheVisibilityOfLaterReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ func lanesOf(weights ...int) (lanes []*lane) {
 	return lanes
 }
 
-// shareTurns gives out n turns among the queues that want one and counts them.
+// Each turn goes to a queue that wants one.
 func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	got := map[*lane]int{}
 	for range n {
@@ -25,8 +25,7 @@ func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	return got
 }
 
-// At any time, each queue with work has received its share of the turns to within two, however often other queues
-// become empty.
+// Each queue with work has received its share to within two turns, however often other queues become empty.
 func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -65,8 +64,8 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	})
 }
 
-// TestEqualWeightsAreInRandomOrder checks that each queue is equally likely to be first, that all orders of the first
-// three turns are equally likely, and that the shares are equal in the long run.
+// Each queue is equally likely to be first, all orders of the first three turns are equally likely, and the shares
+// are equal in the long run.
 func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 	t.Parallel()
 	const starts = 60_000
@@ -113,7 +112,7 @@ func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 	}
 }
 
-// A queue of weight 1 in 100 gets one turn in a hundred, and no extra turns after being idle.
+// A queue of weight 1 in 100 gets one turn in a hundred.
 func TestIdleQueueSavesUpNoTurns(t *testing.T) {
 	t.Parallel()
 	lanes := lanesOf(99, 1)

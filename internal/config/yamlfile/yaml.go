@@ -308,7 +308,7 @@ func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	return &m
 }
 
-// nil for a key that is not plain text
+// plainText returns nil for a key that is not plain text.
 func plainText(key ast.Node) *token.Token {
 	if explicit, ok := key.(*ast.MappingKeyNode); ok {
 		key = explicit.Value

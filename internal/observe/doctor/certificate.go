@@ -43,7 +43,7 @@ func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	return c, !c.Expires.IsZero()
 }
 
-// doctor and the log warn this long before a certificate expires.
+// Both doctor and the log warn this long before a certificate expires.
 const expiryWarning = 14 * 24 * time.Hour
 
 func (f *findings) judgeCertificate(c *Certificate) {
