@@ -18,7 +18,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// rehearsal simulates a deployment, which proceeds to the next state each time its status is read.
+// A rehearsal proceeds to the next state each time its status is read.
 type rehearsal struct {
 	states []api.Deployment
 	paths  chan string
@@ -38,7 +38,7 @@ func (r *rehearsal) deploy(ctx context.Context, path string) (api.DeployResult, 
 	return api.DeployResult{From: "version 1", To: "version 2", DurationMS: 3200}, nil
 }
 
-// status returns an earlier deployment until the new one has started.
+// Until the new deployment has started, the status is that of an earlier one.
 func (r *rehearsal) status() api.Status {
 	st := api.Status{Deployment: &api.Deployment{State: api.DeployDone, To: "version 1",
 		Since: time.Unix(1, 0)}}

@@ -13,7 +13,6 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// docs returns the pages with commands.
 func docs(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
@@ -39,7 +38,7 @@ func docs(t *testing.T) map[string]string {
 	return pages
 }
 
-// typed finds command lines of tendril in code and backquotes: the words after "tendril", up to a comment or a pipe.
+// The words after "tendril" end at a comment or a pipe.
 var typed = regexp.MustCompile("(?m)(?:^    |^|`|[|] )(?:go run \\./cmd/)?tendril ((?:[a-z]|--)[^`\n]*)")
 
 func TestDocumentedCommandsExist(t *testing.T) {
@@ -111,7 +110,7 @@ func TestListOfPagesIsComplete(t *testing.T) {
 	}
 }
 
-// code returns the lines of a page that are code: indented, fenced, or with backquotes.
+// Code is indented, fenced or in backquotes.
 func code(page string) string {
 	var kept []string
 	fenced := false
@@ -126,7 +125,7 @@ func code(page string) string {
 	return strings.Join(kept, "")
 }
 
-// words splits a command line like a shell, supporting single quotes, comments, pipes and redirections.
+// words supports single quotes, comments, pipes and redirections.
 func words(line string) []string {
 	var out []string
 	for _, w := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1) {
@@ -138,7 +137,7 @@ func words(line string) []string {
 	return out
 }
 
-// tryCommand returns an error message for the words after "tendril", or "" if command and flags exist.
+// args are the words after "tendril". The result is "" if command and flags exist.
 func tryCommand(args []string) string {
 	c := &base.CLI{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: new(bytes.Buffer)}
 	root := cli.NewRoot(c)

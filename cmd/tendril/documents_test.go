@@ -25,7 +25,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// notRun lists commands that cannot run on a test machine, with the reason; "..." stands for any text.
+// These commands cannot run on a test machine, for the given reason; "..." stands for any text.
 // TestDocumentedCommandsExist still checks their flags. A line that is on no page fails the test.
 var notRun = map[string]string{
 	"go install ./cmd/tendril":  "this binary is tendril",
@@ -43,7 +43,7 @@ var notRun = map[string]string{
 	"sudoedit ...": "it would change a file of this machine",
 }
 
-// The number of commands on all pages, so that commands cannot silently be skipped.
+// The numbers keep commands from being skipped silently.
 const leastRun, countNotRun = 237, 22
 
 func isNotRun(entry, command string) bool {
@@ -55,7 +55,7 @@ func isNotRun(entry, command string) bool {
 	return command == entry
 }
 
-// varying replaces text that differs between runs, both on the page and in the output.
+// Text that differs between runs is replaced both on the page and in the output.
 var varying = []struct {
 	pattern *regexp.Regexp
 	as      string
@@ -88,20 +88,17 @@ func unvarying(line string) string {
 //
 //	<!-- test: folder NAME -->            the commands run in this folder, below the reader's
 type pageStep struct {
-	line int
-	// command is "" for a directive.
+	line      int
 	command   string
 	directive string
-	text      string // of the directive "file"
-	// want is the output shown after the command, if any.
-	want []string
-	// python is a sample to run.
-	python string
+	text      string
+	want      []string
+	python    string
 	// first and last command of the block; heading starts a section.
 	first, last, heading bool
 }
 
-// programs matches lines of code that are commands.
+// Lines of code with these programs are commands.
 var programs = regexp.MustCompile(`^(tendril|curl|go|python3|export|cd|echo|docker|systemctl|ssh|aws|sudo|ls|cat|cp|kill) `)
 
 // pageSteps parses a page. Indented lines are commands, a block "console" has commands after "$ " with their output,
@@ -190,7 +187,6 @@ func pageSteps(page string) []pageStep {
 	return out
 }
 
-// Runs every command of the pages in a new folder and compares its output with the page.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -239,7 +235,7 @@ func TestDocuments(t *testing.T) {
 
 type reader struct {
 	t      *testing.T
-	root   string // the reader's home
+	root   string
 	folder string
 	env    []string
 	status int  // expected status of the next block's last command
@@ -260,7 +256,7 @@ type reader struct {
 type environmentProcess struct {
 	cmd    *exec.Cmd
 	typed  string
-	output string // file
+	output string
 	ended  chan struct{}
 	err    error // valid once it has ended
 }
@@ -277,7 +273,7 @@ func (p *environmentProcess) begin() error {
 	return nil
 }
 
-// over returns nil once it has ended.
+// over returns nil once the process has ended.
 func (p *environmentProcess) over() error {
 	select {
 	case <-p.ended:
@@ -328,8 +324,8 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// goEnvironment returns the variables for commands: those of Go and the shell, without settings of tendril or AWS. If
-// coverage is measured, it includes the commands.
+// Commands get the variables of Go and the shell, without settings of tendril or AWS. If coverage is measured, it
+// includes the commands.
 func goEnvironment(t *testing.T) []string {
 	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOROOT").Output()
 	values := map[string]string{}
@@ -356,7 +352,6 @@ func (r *reader) fatalf(s *pageStep, format string, args ...any) {
 	r.t.Fatalf("line %d: %s\n%s%s", s.line, cmp.Or(s.command, s.directive), fmt.Sprintf(format, args...), log.String())
 }
 
-// goesOn matches commands that run until stopped.
 var goesOn = regexp.MustCompile(`^(cd \w+ && )?(go run \./cmd/)?tendril (up|serve|--?function|logs -f|events -f)`)
 
 func (r *reader) follow(s *pageStep) {
@@ -441,7 +436,7 @@ func (r *reader) direct(s *pageStep) {
 	}
 }
 
-// changesShell handles commands that affect later lines: export, and cd on its own line.
+// export, and cd on its own line, affect later lines.
 func (r *reader) changesShell(command string) bool {
 	if values, ok := strings.CutPrefix(command, "export "); ok {
 		r.env = append(r.env, strings.Fields(values)...)
@@ -454,10 +449,10 @@ func (r *reader) changesShell(command string) bool {
 	return false
 }
 
-// ownPort matches the addresses of queues and consoles on the pages.
+// These are the addresses of queues and consoles on the pages.
 var ownPort = regexp.MustCompile(`--(listen|console) 127\.0\.0\.1:\d+`)
 
-// here replaces addresses and IDs in a text of the page with those of this run.
+// Addresses and IDs of the page become those of this run.
 func (r *reader) here(text string) string {
 	text = ownPort.ReplaceAllString(text, "--$1 127.0.0.1:0")
 	pairs := []string{"go run ./cmd/tendril", "tendril"}
@@ -470,7 +465,6 @@ func (r *reader) here(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// command returns a line as a shell command in its own process group.
 func (r *reader) command(typed string) *exec.Cmd {
 	folder := r.folder
 	if into, rest, ok := strings.Cut(typed, " && "); ok && strings.HasPrefix(into, "cd ") {
@@ -499,7 +493,7 @@ func (r *reader) output(typed string) (out string, status int) {
 	return both.String(), status
 }
 
-// reads matches commands that change nothing. They are repeated until their output matches the page.
+// Commands that change nothing are repeated until their output matches the page.
 var reads = regexp.MustCompile(`^tendril (status|health|ps|peek|top|describe|explain|check|versions|message show|` +
 	`config show|dead (list|show|reasons)|queues (list|show)|tasks( history| list)?($| [^rp])|events|logs)|^curl [^-]*$|^ls|^cat`)
 
@@ -539,7 +533,7 @@ func (r *reader) until(s *pageStep, try func() error) {
 	}
 }
 
-// compare compares the output with the page, on which "..." stands for omitted lines.
+// On the page, "..." stands for omitted lines.
 func (r *reader) compare(want []string, got string) error {
 	if want == nil {
 		return nil
@@ -573,7 +567,6 @@ func nonEmpty(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.TrimSpace(l) == "" })
 }
 
-// start starts a long-running command and waits until an environment is ready, or a list has printed something.
 func (r *reader) start(s *pageStep) {
 	r.t.Helper()
 	if !r.keep && !strings.Contains(s.command, " -f") {
@@ -641,7 +634,7 @@ func (r *reader) environments() (all []listed) {
 	return all
 }
 
-// ready returns an error while the environment is not ready, and records its addresses.
+// The environment's addresses are recorded.
 func (r *reader) ready(p *environmentProcess) error {
 	text, err := os.ReadFile(p.output)
 	if err != nil {
@@ -681,7 +674,7 @@ func (r *reader) ready(p *environmentProcess) error {
 	return nil
 }
 
-// stop stops everything, newest first.
+// The newest is stopped first.
 func (r *reader) stop() {
 	r.t.Helper()
 	for _, p := range slices.Backward(r.running) {
@@ -690,7 +683,7 @@ func (r *reader) stop() {
 	r.running = nil
 }
 
-// end sends a signal and checks the exit status.
+// The exit status is checked.
 func (r *reader) end(p *environmentProcess, signal syscall.Signal, status int) {
 	r.t.Helper()
 	_ = p.cmd.Process.Signal(signal) // it may have exited: a page drains it
@@ -711,13 +704,13 @@ func (r *reader) kill() {
 	}
 }
 
-// meansAmazon reports whether a command would call AWS.
+// The command would call AWS.
 func (r *reader) meansAmazon(command string) bool {
 	return regexp.MustCompile(`amazonaws\.com|--backend sqs|--region|--?function[ =]my-function|tendril generate alarms`).
 		MatchString(command)
 }
 
-// amazon serves SQS and Lambda in place of AWS, with moto if installed, otherwise with tendril serve.
+// moto, or tendril serve if it is not installed, stands in for SQS and Lambda.
 func (r *reader) amazon() {
 	if r.cloud != nil {
 		return
@@ -744,7 +737,7 @@ func (r *reader) amazon() {
 	r.cloud = append(r.cloud, "AWS_ENDPOINT_URL_LAMBDA="+functions.URL)
 }
 
-// serve runs an embedded queue separate from the page's environments.
+// The queue is separate from the page's environments.
 func (r *reader) serve() (endpoint string) {
 	port := testpeer.FreePort(r.t)
 	typed := "exec tendril serve --listen localhost:" + port + " --console off --data-dir " + r.t.TempDir() + "/amazon"

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// impostor listens at an environment's address, answers everything, and records requests.
+// An impostor listens at an environment's address, answers everything, and records requests.
 type impostor struct {
 	net.Listener
 	mu  sync.Mutex
@@ -65,8 +65,8 @@ func (i *impostor) received() string {
 	return i.got.String()
 }
 
-// Someone else listens at the console's address: while the environment runs, answering like an older version, or
-// after it was killed and its process ID was reused.
+// The impostor answers like an older version while the environment runs, or after it was killed and its process ID
+// was reused.
 func TestVerbsSendNothingToAnImpostor(t *testing.T) {
 	t.Parallel()
 	const token, body = "a-token-that-nobody-else-may-get", "card-4111"

@@ -36,16 +36,15 @@ const (
 	neither  = "neither"  // for the given reason
 )
 
-// commandRow is a command line in the environment of [printingSuite], or the reason why it needs neither flag.
+// A command that needs neither flag has a reason.
 type commandRow struct {
 	kind string
-	args string // arguments; DEAD, DELAYED, DIR and CREDENTIALS stand for things created by the suite
+	args string // DEAD, DELAYED, DIR and CREDENTIALS stand for things created by the suite.
 	code int    // exit status of a reading command
 	why  string
 }
 
-// commandTable lists every command. Add new commands here, with -o if they print something, with --dry-run if they
-// change something.
+// Add new commands here, with -o if they print something, with --dry-run if they change something.
 var commandTable = map[string]commandRow{
 	"check":                     {kind: reading, args: "DIR/app --name other"},
 	"completion bash":           {kind: neither, why: "a script for the shell"},
@@ -133,10 +132,9 @@ var commandTable = map[string]commandRow{
 	"versions":                  {kind: reading},
 }
 
-// nameFree lists reading commands whose -o name may print nothing here.
+// With -o name, these commands may print nothing here.
 var nameFree = map[string]bool{"events": true}
 
-// commandsOf returns all runnable commands by path.
 func commandsOf(cmd *cobra.Command, into map[string]*cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		path := strings.TrimPrefix(sub.CommandPath(), "tendril ")
@@ -174,12 +172,11 @@ func TestEveryCommandIsInTheTable(t *testing.T) {
 	}
 }
 
-// printingSuite is a running environment with something of every kind.
 type printingSuite struct {
 	*testing.T
 	dir     string
 	environ []string
-	words   *strings.Replacer // of the table's arguments
+	words   *strings.Replacer
 }
 
 func (s *printingSuite) tendril(args ...string) (stdout, stderr string, code int) {
@@ -199,8 +196,7 @@ func (s *printingSuite) must(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// Runs every command of the table in one environment. Reading commands print all four formats. Changing commands
-// print their steps and leave the state unchanged.
+// Reading commands print all four formats. Changing commands print their steps and leave the state unchanged.
 func TestPrintingOfEveryVerb(t *testing.T) {
 	s := startPrintingSuite(t)
 	for _, path := range slices.Sorted(maps.Keys(commandTable)) {
@@ -265,7 +261,7 @@ func (s *printingSuite) changesNothing(t *testing.T, args []string) {
 	}
 }
 
-// refusesAlike checks that errors have the same exit status in a dry run.
+// Errors have the same exit status in a dry run.
 func (s *printingSuite) refusesAlike(t *testing.T) {
 	for _, args := range []string{
 		"send body -q nothing", "queues purge nothing --yes", "queues delete nothing --yes",
@@ -292,7 +288,7 @@ func (s *printingSuite) refusesAlike(t *testing.T) {
 	}
 }
 
-// state returns everything a command could change, as text.
+// The text contains everything a command could change.
 func (s *printingSuite) state() string {
 	s.Helper()
 	client, err := api.Dial(filepath.Join(s.dir, "data"))

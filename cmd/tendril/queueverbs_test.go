@@ -22,7 +22,7 @@ import (
 	"tendril/queue"
 )
 
-// newStageOfQueues returns a stage whose environment receives from several queues, each with a dead-letter queue.
+// Each queue has a dead-letter queue.
 func newStageOfQueues(t *testing.T, names ...string) *stage {
 	t.Helper()
 	s := newStage(t, func(_ *console.Options, i *api.Instance) {
@@ -46,7 +46,7 @@ func newStageOfQueues(t *testing.T, names ...string) *stage {
 	return s
 }
 
-// send sends messages to a queue and returns their IDs. With die they become dead letters.
+// With die, the messages become dead letters.
 func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	s.t.Helper()
 	for _, body := range bodies {
@@ -74,11 +74,11 @@ const (
 	meansNone    = "a queue is an argument"
 )
 
-// queueVerbs lists every command with a queue argument: its default, and a command line for two queues with a message
-// and a dead letter each. DEAD and OTHER are IDs of dead letters in the first and second queue.
+// Each command with a queue argument has a default, and a command line for two queues with a message and a dead
+// letter each. DEAD and OTHER are IDs of dead letters in the first and second queue.
 var queueVerbs = []struct {
 	verb, means, args string
-	want              string // expected output if all queues are meant
+	want              string // This is the output if all queues are meant.
 }{
 	{"send", meansOnlyOne, "body", ""},
 	{"receive", meansOnlyOne, "", ""},
@@ -228,7 +228,6 @@ func TestReplayedFileNamesItsQueue(t *testing.T) {
 	}
 }
 
-// walkCommands calls do with each visible command and its words.
 func walkCommands(cmd *cobra.Command, words []string, do func(cmd *cobra.Command, words []string)) {
 	do(cmd, words)
 	for _, sub := range cmd.Commands() {

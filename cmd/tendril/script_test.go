@@ -27,13 +27,13 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestMain lets this test binary run as the programs used by scripts: tendril, and testapp, an app that answers
-// according to its messages.
+// The test binary runs as the programs used by scripts: tendril, and testapp, an app that answers according to its
+// messages.
 func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){"tendril": main, "get-config": main, "testapp": testapp})
 }
 
-// leakChecked fails if tests leave goroutines running.
+// Tests that leave goroutines running fail.
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
@@ -110,13 +110,13 @@ func testapp() {
 	os.Exit(1)
 }
 
-// signedBy reports whether the Standard Webhooks library accepts the request's signature.
+// The verifier is the Standard Webhooks library.
 func signedBy(key string, header http.Header, body []byte) bool {
 	receiver, err := standardwebhooks.NewWebhook(key)
 	return err == nil && receiver.Verify(body, header) == nil
 }
 
-// answerBatch answers several messages; those containing "fail" fail.
+// Messages containing "fail" fail.
 func answerBatch(w io.Writer, size string, body []byte) {
 	var batch struct {
 		Records []struct {
@@ -176,7 +176,6 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// patience limits waits of scripts, generously.
 const patience = 30 * time.Second
 
 func poll(ask func() error) error { return pollFor(patience, ask) }
@@ -249,7 +248,7 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// misused matches the standard error of a misuse: the problem in one line, and hints.
+// A misuse prints the problem in one line, and hints.
 var misused = regexp.MustCompile(`^tendril: [^\n]+\n(hint: [^\n]+\n)+$`)
 
 // scriptMisuse runs a program that must exit with a status and print exactly one problem with at least one hint:
@@ -302,7 +301,6 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 }
 
-// scriptSignal sends a signal to the environment of the last 'running'. Use the command wait to wait for its exit.
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL,
 		"HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "TSTP": syscall.SIGTSTP}

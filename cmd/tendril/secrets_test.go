@@ -48,7 +48,7 @@ type secretsReader struct {
 	base string
 }
 
-// get returns the status and the whole answer, including headers.
+// The answer includes headers.
 func (r *secretsReader) get(path, token string) (int, string) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, r.base+path, http.NoBody)
 	r.ts.Check(err)
@@ -63,7 +63,7 @@ func (r *secretsReader) get(path, token string) (int, string) {
 	return resp.StatusCode, fmt.Sprint(resp.Header) + "\n" + string(body)
 }
 
-// routes returns the paths of all reading routes, with wildcards replaced by every queue, message and task.
+// Wildcards are replaced by every queue, message and task.
 func (r *secretsReader) routes() []string {
 	client, err := api.Dial(r.ts.Getenv("TENDRIL_DATA_DIR"))
 	r.ts.Check(err)
@@ -121,7 +121,7 @@ func (r *secretsReader) routes() []string {
 	return paths
 }
 
-// screens returns the patterns of linked pages from the tables in package web.
+// The tables are in package web.
 func (r *secretsReader) screens() (patterns []string) {
 	files, err := filepath.Glob("../../internal/console/web/*.go")
 	r.ts.Check(err)
@@ -146,11 +146,10 @@ func (r *secretsReader) screens() (patterns []string) {
 	return patterns
 }
 
-// maxPages limits the pages to follow, because lists and filters multiply.
+// Lists and filters multiply, so the pages to follow are limited.
 const maxPages = 400
 
-// pages returns the addresses reachable from the overview by links and forms. They must cover every page of the
-// console.
+// The links and forms of the overview must lead to every page of the console.
 func (r *secretsReader) pages() (paths []string) {
 	link := regexp.MustCompile(`(?:href|action)="(/[^"]*)"`) // forms may lead to pages too
 	pages, reached := http.NewServeMux(), map[string]bool{}

@@ -24,7 +24,7 @@ import (
 	"tendril/queue"
 )
 
-// stage is an environment for commands: a console in front of a real broker, with a data directory.
+// A stage has a console in front of a real broker, with a data directory.
 type stage struct {
 	t   *testing.T
 	dir string
@@ -32,7 +32,7 @@ type stage struct {
 	ds  *console.Deliveries
 }
 
-// newStage returns a stage with the queues jobs and jobs-dead; edit changes the console's options and instance.json.
+// The queues are jobs and jobs-dead; edit changes the console's options and instance.json.
 func newStage(t *testing.T, edit func(*console.Options, *api.Instance)) *stage {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -71,7 +71,7 @@ func newStage(t *testing.T, edit func(*console.Options, *api.Instance)) *stage {
 	return s
 }
 
-// claim makes a data directory look in use until the end of the test.
+// Until the end of the test, the data directory looks in use.
 func claim(t *testing.T, dir string) {
 	t.Helper()
 	release, err := api.Claim(dir)
@@ -289,7 +289,7 @@ func TestPeekShowsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// A pause of all instances ends once every reachable one has applied it, and names the others.
+// The pause ends once every reachable instance has applied it, and names the others.
 func TestPauseWaitsForTheOtherInstances(t *testing.T) {
 	t.Parallel()
 	var this []bool

@@ -12,12 +12,11 @@ import (
 	"tendril/api"
 )
 
-// An abort has no effect once the new version is serving.
 func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, state string
-		// ends is the state of the aborted deployment. It is "" if the deployment continues.
+		// The state of the aborted deployment, or "" if it continues.
 		ends    string
 		refused string
 	}{
@@ -50,7 +49,7 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 	}
 }
 
-// After an abort, the previous replicas keep serving and the next deployment can start.
+// The previous replicas keep serving, and the next deployment can start.
 func TestAnAbortEndsTheNewReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)

@@ -7,7 +7,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// A new replica also avoids the addresses of replicas that do not listen yet.
+// Replicas that do not listen yet have addresses, too.
 func TestReplicasHaveDifferentAddresses(t *testing.T) {
 	t.Parallel()
 	b := newBalancer(5000, supervisor.FreePort)
@@ -27,7 +27,7 @@ func TestReplicasHaveDifferentAddresses(t *testing.T) {
 	}
 }
 
-// While the app runs on another port, another program may take the one of the settings. Only the first replica needs it.
+// Only the first replica needs the port of the settings.
 func TestReplicaAvoidsAPortThatAnotherProgramTook(t *testing.T) {
 	t.Parallel()
 	other, err := net.Listen("tcp", "127.0.0.1:0")

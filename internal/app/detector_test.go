@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestExactlyThePoisonMessagesAreDetected delivers 10,000 messages to an app with ten slots. One message in a hundred
-// is poison. Harmless messages are delivered at most twice.
+// Of 10,000 messages to an app with ten slots, one in a hundred is poison. Harmless messages are delivered at most
+// twice.
 func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	t.Parallel()
 	const messages, slots, maxReceives = 10_000, 10, 3

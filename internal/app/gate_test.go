@@ -2,8 +2,7 @@ package app
 
 import "testing"
 
-// The workers' gates must open before ready is closed, because health is evaluated then and would otherwise report an
-// unready app.
+// Health is evaluated when ready is closed, and would otherwise report an unready app.
 func TestGatesAreOpenWhenTheAppIsReady(t *testing.T) {
 	t.Parallel()
 	passed := 0

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// fakeClaim is a granted claim that records how it ended.
+// The claim records how it ended.
 type fakeClaim struct {
 	ctx  context.Context
 	ends []bool

@@ -13,8 +13,7 @@ import (
 	"tendril/internal/config"
 )
 
-// On a machine that the bundle has set up, its installed hooks run for their events and links point to the version.
-// On other machines nothing changes.
+// Links point to the version. On machines that the bundle has not set up, nothing changes.
 func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 	t.Parallel()
 	dir, hooks := t.TempDir(), t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// newTestPIDFile returns a PID file in an empty folder. read returns the file's contents, or "" if it is missing.
+// read returns "" if the file is missing.
 func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.pid")
@@ -29,8 +29,7 @@ func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	}
 }
 
-// The file contains the process ID of the serving version's first replica, even after restarts and after failed and
-// successful deployments.
+// The first replica of the serving version is named, even after restarts and after failed and successful deployments.
 func TestPIDFileNamesWhoServes(t *testing.T) {
 	t.Parallel()
 	f, read := newTestPIDFile(t)
@@ -86,7 +85,7 @@ func TestPIDFileOfAnother(t *testing.T) {
 	}
 }
 
-// A FIFO in place of the file does not block and is not removed.
+// The FIFO does not block and is not removed.
 func TestPIDFileThatBecameAFIFO(t *testing.T) {
 	t.Parallel()
 	f, _ := newTestPIDFile(t)

@@ -74,7 +74,7 @@ func TestReplicaThatNeverWasReadySaysHowItEnded(t *testing.T) {
 	}
 }
 
-// The port in the health check is replaced by each replica's port.
+// Each replica's port replaces the one in the health check.
 func TestHealthCheckOfTheOwnApp(t *testing.T) {
 	t.Parallel()
 	for _, check := range []string{"HTTP:5000/health", "HTTP:9483/health", "TCP:80", ""} {

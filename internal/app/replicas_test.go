@@ -24,7 +24,7 @@ func always(d time.Duration) func() time.Duration { return func() time.Duration 
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// kind is how a version in a test behaves.
+// A version in a test behaves in this way.
 type kind string
 
 const (
@@ -44,7 +44,7 @@ func versionOf(number int, k kind) version {
 
 func kindOf(v version) kind { return kind(v.command[0]) }
 
-// stage launches simulated replicas and checks how they are used.
+// A stage launches simulated replicas and checks how they are used.
 type stage struct {
 	t       *testing.T
 	set     *replicaSet
@@ -59,20 +59,19 @@ type stage struct {
 	hurry context.Context
 }
 
-// fakeProcesses simulates the processes of a replica, or the helpers if replica is nil.
+// If replica is nil, the processes are the helpers.
 type fakeProcesses struct {
-	stage   *stage
-	replica *replica
-	version version
-	inWork  atomic.Int64
-	gone    bool
-	// restarts is the number of restarts of the helper.
+	stage    *stage
+	replica  *replica
+	version  version
+	inWork   atomic.Int64
+	gone     bool
 	restarts atomic.Int64
 }
 
 var errBroken = errors.New("broken")
 
-// newStage returns a stage and an empty replica set. change may modify the set's options.
+// change may modify the set's options.
 func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) {
 	port := 0
 	b := newBalancer(0, func() (int, error) { port++; return port, nil })
@@ -87,20 +86,17 @@ func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) 
 	return s, s.set
 }
 
-// deployAndRetire deploys a version and waits until the previous replicas have stopped.
 func (r *replicaSet) deployAndRetire(ctx context.Context, v version) error {
 	err := r.deploy(ctx, v)
 	r.retiring.Wait()
 	return err
 }
 
-// setVersion sets the version for replicas started later.
 func (r *replicaSet) setVersion(v version) {
 	old := r.now.Load()
 	r.now.Store(&serving{v, old.replicas, old.helpers})
 }
 
-// records collects log records.
 type records struct {
 	mu   sync.Mutex
 	list []slog.Record
@@ -117,7 +113,7 @@ func (r *records) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// of returns the attributes of all records with the given message, formatted as one string per record.
+// Each record's attributes are one string.
 func (r *records) of(message string) (found []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +127,7 @@ func (r *records) of(message string) (found []string) {
 	return found
 }
 
-// forced returns the log records about replicas stopped with deliveries in flight.
+// The replicas were stopped with deliveries in flight.
 func (s *stage) forced() []string { return s.log.of("replica stopped with deliveries in flight") }
 
 func (s *stage) replicas() int {
@@ -146,7 +142,7 @@ func (s *stage) helpersRunning() int {
 	return s.helping
 }
 
-// end simulates stopping, which takes until grace has passed or ctx is done.
+// Stopping takes until grace has passed or ctx is done.
 func (s *stage) end(ctx context.Context) {
 	if s.grace == 0 {
 		return
@@ -211,10 +207,10 @@ func (s *stage) helpers(_ context.Context, v version) (processes, error) {
 	return &fakeProcesses{stage: s, version: v}, nil
 }
 
-// lastCheck is the check result of a version that is never ready.
+// A version that is never ready has this check result.
 const lastCheck = "GET http://localhost:1/health: answered with status 400"
 
-// Status reports one helper named "mailer". For a replica, it only reports why the replica is never ready.
+// The helper is named "mailer". A replica only reports why it is never ready.
 func (f *fakeProcesses) Status() []supervisor.Status {
 	switch {
 	case f.replica != nil && kindOf(f.version) == never:
@@ -253,7 +249,7 @@ func (f *fakeProcesses) Stop(ctx context.Context) error {
 	return nil
 }
 
-// load keeps ten deliveries running. It counts deliveries and refusals.
+// Ten deliveries are running at a time.
 func (s *stage) load(ctx context.Context) (delivered, refused *atomic.Int64, wait func()) {
 	delivered, refused = new(atomic.Int64), new(atomic.Int64)
 	var all sync.WaitGroup
@@ -288,7 +284,7 @@ func (s *stage) deliver(r *replica) {
 	p.inWork.Add(-1)
 }
 
-// TestHundredDeployments deploys versions under load. Nearly a third of them fail, in one of four ways.
+// Nearly a third of the deployments fail, in one of four ways.
 func TestHundredDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates := []bool{}
@@ -402,7 +398,7 @@ func TestFailedScaleOutChangesNothing(t *testing.T) {
 	})
 }
 
-// A deployment waits neither for a replica that drains after a scale-in nor for a scale-out that never becomes ready.
+// The replica drains after a scale-in, or never becomes ready after a scale-out.
 func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -455,7 +451,6 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 	})
 }
 
-// A deployment waits until the first version has started.
 func TestDeploymentWaitsForTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -476,7 +471,6 @@ func TestDeploymentWaitsForTheStart(t *testing.T) {
 	})
 }
 
-// Shutdown also waits for replicas that a scale-in has retired.
 func TestStopWaitsForRetiredReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -595,7 +589,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// newTestBalancer returns a balancer that assigns ports 1, 2 and so on.
+// The ports are 1, 2 and so on.
 func newTestBalancer() *balancer {
 	port := 0
 	return newBalancer(0, func() (int, error) { port++; return port, nil })
@@ -674,7 +668,7 @@ func TestBalancerUsesTheLeastBusyReplica(t *testing.T) {
 	}
 }
 
-// Readiness of one replica counts only if it lasts until the others are ready.
+// The readiness of one replica must last until the others are ready.
 func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, switched := time.Now(), time.Duration(0)
@@ -748,7 +742,7 @@ func TestNoSwitchToReplicasThatBecameUnready(t *testing.T) {
 	}
 }
 
-// Replicas that ignore SIGTERM are stopped concurrently, and immediately if the shutdown is immediate.
+// The replicas ignore SIGTERM. If the shutdown is immediate, they are stopped immediately.
 func TestManyReplicasEndTogether(t *testing.T) {
 	const grace, many = 10 * time.Second, 20
 	for what, change := range map[string]func(ctx context.Context, m *replicaSet) error{

@@ -22,8 +22,8 @@ func namesOf(s *replicaSet) (names []string) {
 	return names
 }
 
-// During a restart, every delivery reaches a running replica, other replicas are unaffected and the previous replica
-// drains. "web" also stands for a replica that an earlier restart has given a number.
+// Every delivery reaches a running replica, other replicas are unaffected and the previous replica drains. "web" also
+// stands for a replica that an earlier restart has given a number.
 func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -117,8 +117,7 @@ func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 	})
 }
 
-// A replica that a quarantined message crashed is replaced at once: the restart delay of a failing process would hold up
-// the next message.
+// The restart delay of a failing process would hold up the next message.
 func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, m := newStage(t, nil)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// fakeReplicas simulates replicas that take a while to change.
+// The replicas take a while to change.
 type fakeReplicas struct {
 	mu      sync.Mutex
 	n       int

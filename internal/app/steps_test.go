@@ -19,7 +19,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// stepGroup is a command that was run by runStep and left a process behind.
+// runStep ran the command, which left a process behind.
 type stepGroup struct {
 	runner *stepRunner
 	err    chan error
@@ -67,7 +67,7 @@ until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
 	return g
 }
 
-// leftAlive reports whether the process left behind is still running.
+// The process left behind is still running.
 func (s *stepGroup) leftAlive() bool {
 	s.left.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, err := s.left.Read(make([]byte, 1))
@@ -82,8 +82,7 @@ func (s *stepGroup) mustLoseAll(t *testing.T) {
 	}
 }
 
-// Hooks and build commands run as steps before or after the start. The Procfile's processes are in the plan too, but
-// do not run as steps.
+// The Procfile's processes are in the plan too, but do not run as steps.
 func TestStepsRunInTwoParts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -151,7 +150,7 @@ func TestGroupGetsTERM(t *testing.T) {
 	}
 }
 
-// The shell exits at once on SIGTERM, but its child still gets the whole grace period.
+// The shell exits at once on SIGTERM.
 func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	t.Parallel()
 	const child = `trap 'sleep 0.2; echo cleaned up; exit' TERM; echo ready; while :; do sleep 0.01; done`
@@ -175,7 +174,7 @@ func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	}
 }
 
-// A process group that ignores SIGTERM is killed after its grace period, or immediately if hurried.
+// The grace period ends immediately if hurried.
 func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 	t.Parallel()
 	hurried, hurry := context.WithCancel(t.Context())

@@ -53,8 +53,7 @@ func TestChangesOfAVersion(t *testing.T) {
 	}
 }
 
-// Version numbers stay unique across restarts, with an unreadable file, and with a symbolic link in place of the
-// file.
+// The file may be unreadable, or replaced by a symbolic link.
 func TestVersionNumbersAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -85,7 +85,7 @@ func TestRecommendationsThatStillCount(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		name string
-		ages []time.Duration // ages of the recommendations
+		ages []time.Duration
 		want int
 	}{
 		{"none before", nil, 1},
@@ -111,7 +111,7 @@ func TestLeastAndMostRecent(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		all         []recommendation
-		least, most time.Duration // ages of the expected results
+		least, most time.Duration
 		covered     bool
 	}{
 		{"the first of two", []recommendation{recommended(10*s, 1), recommended(0, 2)}, 10 * s, 0, false},

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// judge returns why a change of size was wrong, or "". A scale-in is wrong if the backlog, or the minimum load of the
-// last minute, needs the removed processes. A scale-out is wrong if the previous size could have handled the backlog
-// and twice the maximum load of the last minutes.
+// A scale-in is wrong if the backlog, or the minimum load of the last minute, needs the removed processes. A
+// scale-out is wrong if the previous size could have handled the backlog and twice the maximum load of the last
+// minutes.
 func (w *simulation) judge(p Policy, d Decision) string {
 	p = p.complete()
 	in := Inputs{Slots: w.c.slots, ServiceTime: w.c.service}
@@ -32,8 +32,8 @@ func (w *simulation) judge(p Policy, d Decision) string {
 	return ""
 }
 
-// judgeAverage returns why a scale-in by CPUUtilization or BusyShare was wrong, or "": the average of all instances was
-// above the lower threshold. Five points are allowed for lost readings, and for a decision that waited for the cooldown.
+// A scale-in by CPUUtilization or BusyShare was wrong if the average of all instances was above the lower threshold.
+// Five points are allowed for lost readings, and for a decision that waited for the cooldown.
 func (w *simulation) judgeAverage(p Policy, d Decision) string {
 	p = p.complete()
 	if !p.Instances || d.Desired > d.From || p.Measure != CPUUtilization && p.Measure != BusyShare {
@@ -50,7 +50,7 @@ func (w *simulation) judgeAverage(p Policy, d Decision) string {
 	return ""
 }
 
-// services returns the service times of the ten variants in each family.
+// Each family has ten variants.
 func services() []float64 {
 	return []float64{0.05, 0.2, 0.5, 1, 2, 5, 15, 30, 60, 120}
 }
@@ -59,7 +59,7 @@ func steady(level float64) func(time.Duration, *rand.Rand) float64 {
 	return func(time.Duration, *rand.Rand) float64 { return level }
 }
 
-// pulse returns a load that is high between from and to, and otherwise low.
+// The load is high between from and to.
 func pulse(low, high float64, from, to time.Duration) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, _ *rand.Rand) float64 {
 		if t >= from && t < to {
@@ -75,7 +75,6 @@ func wave(low, high float64, length time.Duration) func(time.Duration, *rand.Ran
 	}
 }
 
-// withNoise adds random noise to a load.
 func withNoise(load func(time.Duration, *rand.Rand) float64, spread float64) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, r *rand.Rand) float64 { return load(t, r) * (1 + spread*r.NormFloat64()) }
 }
@@ -93,7 +92,7 @@ func ramp(high float64, up, stay, down time.Duration) func(time.Duration, *rand.
 	}
 }
 
-// curves returns ten families, each with ten variants of an app and its load.
+// Each of the ten families has ten variants of an app and its load.
 func curves() []curve {
 	const day = 24 * time.Hour
 	var all []curve
@@ -144,7 +143,6 @@ func curves() []curve {
 	return all
 }
 
-// swing returns a load that alternates between high and low.
 func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, _ *rand.Rand) float64 {
 		if (t/half)%2 == 1 {
@@ -154,12 +152,12 @@ func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand
 	}
 }
 
-// fleetSizes returns the maximum sizes of the fleets. Each fleet needs at most 70 percent of its maximum.
+// Each fleet needs at most 70 percent of its maximum size.
 func fleetSizes() []int { return []int{1, 10, 100, 1000} }
 
-// fleetCurves returns five load shapes for each of four fleet sizes and five service times. The backlog is counted
-// every minute, and the count is a minute late. Instances take two to six minutes to start, and have 50 slots. Every
-// second fleet loses a tenth of its readings, and every three hours all readings for 12 minutes.
+// Five load shapes are combined with four fleet sizes and five service times. The backlog is counted every minute,
+// and the count is a minute late. Instances take two to six minutes to start, and have 50 slots. Every second fleet
+// loses a tenth of its readings, and every three hours all readings for 12 minutes.
 func fleetCurves() []curve {
 	const day = 24 * time.Hour
 	var all []curve

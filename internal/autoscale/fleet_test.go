@@ -99,7 +99,7 @@ func TestProtector(t *testing.T) {
 	})
 }
 
-// Protection that expires is renewed during work, even after a failed call, and reported only once.
+// It is renewed even after a failed call, and reported only once.
 func TestProtectionIsRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// target is a Target whose size is ready immediately.
+// The size of a target is ready immediately.
 type target struct {
 	mu     sync.Mutex
 	size   int
@@ -44,7 +44,7 @@ func (g *target) SetSize(_ context.Context, n int) error {
 	return g.failed
 }
 
-// synchronized holds a value that a test changes while a loop runs.
+// A test changes the value while a loop runs.
 type synchronized[T any] struct {
 	mu    sync.Mutex
 	value T
@@ -68,7 +68,6 @@ func (g *target) fail(read, set error) {
 	g.unread, g.failed = read, set
 }
 
-// recorder is a listener that records all events.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -100,7 +99,7 @@ func (j *recorder) events() Events {
 	}
 }
 
-// start calls run in a synctest bubble and returns a function that stops it.
+// run is in a synctest bubble; stop ends it.
 func start(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -304,7 +303,6 @@ func TestLoopContinuesAfterFailures(t *testing.T) {
 	})
 }
 
-// hangingTarget is a Target that never responds.
 type hangingTarget struct{ Target }
 
 func (hangingTarget) Size(ctx context.Context) (int, int, error) {
@@ -414,7 +412,7 @@ func TestNegativeCooldownStaysOff(t *testing.T) {
 	}
 }
 
-// bounded is a target with limits, which rejects sizes outside of them.
+// Sizes outside the limits are rejected.
 type bounded struct {
 	target
 	least, most int
@@ -429,7 +427,7 @@ func (b *bounded) SetSize(ctx context.Context, n int) error {
 	return b.target.SetSize(ctx, n)
 }
 
-// The size stays within the limits of the policy and of the target, and no call is rejected.
+// No call is rejected.
 func TestLoopWithinTheBoundsOfTheTarget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -109,7 +109,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// policyScript passes inputs to a policy and checks its decisions.
+// The inputs go to a policy, whose decisions are checked.
 type policyScript struct {
 	t   *testing.T
 	p   Policy
@@ -127,7 +127,7 @@ func newPolicyScript(t *testing.T, p Policy, size int) *policyScript {
 	return &policyScript{t: t, p: p, now: time.Unix(1_800_000_000, 0), size: size}
 }
 
-// step makes a decision ten seconds after the previous one.
+// The decision is ten seconds after the previous one.
 func (s *policyScript) step(in Inputs) Decision {
 	s.now = s.now.Add(10 * time.Second)
 	in.Desired = s.size
@@ -140,7 +140,7 @@ func (s *policyScript) step(in Inputs) Decision {
 	return d
 }
 
-// run repeats an input until the size changes or the time has passed, and returns the last decision.
+// run repeats an input until the size changes or the time has passed.
 func (s *policyScript) run(in Inputs, long time.Duration) Decision {
 	var d Decision
 	for end := s.now.Add(long); s.now.Before(end); {
@@ -161,7 +161,7 @@ func (s *policyScript) want(d Decision, rule Rule, size int) {
 	}
 }
 
-// measured returns inputs with all measures that tracking uses.
+// Tracking uses all of these measures.
 func measured(busy, backlog float64) Inputs {
 	return Inputs{Busy: of(busy), Backlog: of(backlog), Slots: 10, ServiceTime: 1, CPU: of(busy), OldestAge: of(0)}
 }
@@ -273,7 +273,7 @@ func TestTracking(t *testing.T) {
 	})
 }
 
-// An idle leader must not reduce a group whose other instances are saturated.
+// The leader is idle, and the other instances are saturated.
 func TestSizeOfSeveralInstancesDoesNotShrinkByWhatOneMeasures(t *testing.T) {
 	t.Parallel()
 	idle := Inputs{CPU: of(10), Busy: of(5), OldestAge: of(0), Backlog: of(0), Slots: 10, ServiceTime: 1}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// at returns a sample with this CPU usage. Half of its ten slots are busy.
+// Half of the ten slots are busy.
 func at(cpu float64) Sample { return Sample{CPU: of(cpu), Slots: 10, InWork: 5} }
 
 func TestMeasuresOfInstancesAreCombined(t *testing.T) {
@@ -69,7 +69,7 @@ func TestDeploymentOrPauseOnAnInstanceHoldsTheSize(t *testing.T) {
 	}
 }
 
-// The leader is idle, but another instance is not, so the average must decide.
+// The leader is idle, but another instance is not.
 func TestAverageOverAllInstancesDecides(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -37,11 +37,9 @@ func policyCases() []policyCase {
 	}
 }
 
-// allowed returns the longest wait that is permitted with tracking: until the first new processes are ready, plus
-// twice DrainWithin.
+// Until the first new processes are ready, plus twice DrainWithin.
 func (c curve) allowed() time.Duration { return c.start + 2*time.Minute + 30*time.Second }
 
-// TestSimulation runs every policy against a hundred loads.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	all := curves()
@@ -99,9 +97,8 @@ func check(t *testing.T, one policyCase, o outcome, tracking bool) {
 	}
 }
 
-// TestSimulationOfInstancesWithDifferentLoads runs every policy against the hundred loads, on instances of which some
-// are full while the others are idle. With a noisy load, more changes of direction are allowed than for processes, because
-// each report counts for a minute.
+// Some instances are full while the others are idle. With a noisy load, more changes of direction are allowed than
+// for processes, because each report counts for a minute.
 func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 	t.Parallel()
 	if raceDetector {
@@ -122,9 +119,8 @@ func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 	runs.Wait()
 }
 
-// allowedInFleet returns the longest wait that is permitted in a group: two minutes for counting, two readings, the
-// start of the first instances, and half a minute for each doubling of the group. Readings may be missing for 12
-// minutes, and a spike may be 15 minutes of work for the maximum size.
+// Two minutes for counting, two readings, the start of the first instances, and half a minute for each doubling of
+// the group. Readings may be missing for 12 minutes, and a spike may be 15 minutes of work for the maximum size.
 func (c curve) allowedInFleet() time.Duration {
 	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
 	if c.missing != nil {
@@ -136,7 +132,7 @@ func (c curve) allowedInFleet() time.Duration {
 	return d
 }
 
-// TestFleetSimulation runs tracking against a hundred loads of groups with 1 to 1,000 instances and delayed measures.
+// The groups have 1 to 1,000 instances and delayed measures.
 func TestFleetSimulation(t *testing.T) {
 	t.Parallel()
 	if raceDetector {
@@ -177,7 +173,7 @@ func TestFleetSimulation(t *testing.T) {
 	})
 }
 
-// fleetTable returns a table for the documentation. Each row shows the worst of five service times.
+// Each row of the documentation's table shows the worst of five service times.
 func fleetTable(results []outcome) string {
 	var out strings.Builder
 	out.WriteString("| load | instances | longest wait (allowed) | instance hours | changes an hour " +
@@ -205,7 +201,7 @@ func fleetTable(results []outcome) string {
 	return out.String()
 }
 
-// lines returns a list of all outcomes, for comparing versions of a policy.
+// The lists of two versions of a policy can be compared.
 func lines(results [][]outcome) string {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -226,7 +222,7 @@ const (
 	closing = "<!-- end of simulation -->\n"
 )
 
-// insert replaces the tables between the markers in a page.
+// The tables are between markers.
 func insert(t *testing.T, path, page, tables string) string {
 	before, rest, ok := strings.Cut(page, opening)
 	_, after, ok2 := strings.Cut(rest, closing)

@@ -7,46 +7,44 @@ import (
 	"time"
 )
 
-// step is the resolution of the simulated time.
+// The resolution of the simulated time.
 const step = 5 * time.Second
 
-// interval is the time between two decisions about processes.
+// Between two decisions about processes.
 const interval = 10 * time.Second
 
-// curve is a load, with the app that handles it.
+// A curve is a load, with the app that handles it.
 type curve struct {
 	family string
 	seed   uint64
 	length time.Duration
-	// load is the load in processes: 3 keeps three processes busy.
+	// The unit is processes: 3 keeps three processes busy.
 	load func(t time.Duration, r *rand.Rand) float64
-	// burst is the work of messages that arrive at once, in seconds of one process.
+	// A burst is the work of messages that arrive at once, in seconds of one process.
 	burst func(t time.Duration) float64
 	// service is the time per message in seconds, slots the number of concurrent messages per process, and start the
 	// time until a process is ready.
 	service float64
 	slots   int
 	start   time.Duration
-	// missing reports which measures are missing at t.
 	missing func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool)
 	// noise is the spread of CPU readings in percent. glitches is the probability that the backlog is misread as zero
 	// or as a thousand times too large.
 	noise    float64
 	glitches float64
-	// turns is how often the load changes direction.
+	// The load changes direction this often.
 	turns int
-	// fleet is nil for processes on one machine.
+	// nil for processes on one machine
 	fleet *fleet
 }
 
-// fleet describes a group and how its leader measures it.
+// A group, and how its leader measures it.
 type fleet struct {
-	most    int           // maximum size
+	most    int
 	counted time.Duration // interval between two counts of the backlog
 	lag     time.Duration // age of a count when it is known
 }
 
-// interval returns the time between two decisions.
 func (c curve) interval() time.Duration {
 	if c.fleet != nil {
 		return 30 * time.Second
@@ -54,15 +52,13 @@ func (c curve) interval() time.Duration {
 	return interval
 }
 
-// simulation is an app under a load.
 type simulation struct {
 	c       curve
 	r       *rand.Rand
 	now     time.Duration
 	backlog float64
 	inWork  float64
-	// ready contains the time at which each process is ready.
-	ready []time.Duration
+	ready   []time.Duration
 	// arrived and done count messages. came contains the values of arrived over time, from which the age of the
 	// oldest message follows.
 	arrived, done float64
@@ -74,7 +70,7 @@ type simulation struct {
 	averages      []float64 // of the reported measure over all instances, at each decision
 }
 
-// rate returns the messages per second of one process.
+// The rate is in messages per second of one process.
 func (w *simulation) rate() float64 { return float64(w.c.slots) / w.c.service }
 
 func (w *simulation) busyProcesses() int {
@@ -87,7 +83,6 @@ func (w *simulation) busyProcesses() int {
 	return n
 }
 
-// resize starts processes or stops the most recent ones, which still finish their work.
 func (w *simulation) resize(n int) {
 	for len(w.ready) < n {
 		w.ready = append(w.ready, w.now+w.c.start)
@@ -130,7 +125,7 @@ func (w *simulation) advance() {
 	w.backlogs = append(w.backlogs, w.backlog)
 }
 
-// known returns the backlog that the policy sees.
+// The policy sees this backlog.
 func (w *simulation) known() float64 {
 	if w.c.fleet == nil {
 		return w.backlog
@@ -142,7 +137,7 @@ func (w *simulation) known() float64 {
 	return w.backlogs[at/step-1]
 }
 
-// knownInWork returns the work in flight according to the last reports of the instances.
+// The work is that of the last reports of the instances.
 func (w *simulation) knownInWork() float64 {
 	reported := 0.0
 	for _, s := range w.reports {
@@ -151,7 +146,7 @@ func (w *simulation) knownInWork() float64 {
 	return max(w.inWork, reported)
 }
 
-// ownShare returns the busy share of the deciding instance, which has an average load.
+// The deciding instance has an average load.
 func (w *simulation) ownShare(share float64) float64 {
 	busy := 0
 	for range w.c.slots {
@@ -162,13 +157,13 @@ func (w *simulation) ownShare(share float64) float64 {
 	return float64(busy) / float64(w.c.slots)
 }
 
-// age returns the age of the oldest waiting message.
+// The age is that of the oldest waiting message.
 func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
 }
 
-// inputsOfInstances combines the samples of instances with loads as different as possible: some are full, the others
-// idle. The leader is the first one, and is full in half of the simulations. The others report once a minute.
+// Some instances are full, the others idle. The leader is the first one, and is full in half of the simulations. The
+// others report once a minute.
 func (w *simulation) inputsOfInstances(p Policy) Inputs {
 	own := w.inputs()
 	left := w.inWork
@@ -253,7 +248,7 @@ func (w *simulation) inputs() Inputs {
 	return in
 }
 
-// demand returns the minimum and maximum of the recent load.
+// The load is the recent one.
 func (w *simulation) demand(last time.Duration) (least, most float64) {
 	from := max(len(w.recent)-int(last/step), 0)
 	least = math.Inf(1)
@@ -263,17 +258,16 @@ func (w *simulation) demand(last time.Duration) (least, most float64) {
 	return least, most
 }
 
-// outcome is the result of a simulation.
 type outcome struct {
 	c curve
-	// peak is the maximum number of processes, and needed the maximum that was needed.
+	// needed is the maximum that was needed.
 	peak   int
 	needed float64
-	// changes is how often the size changed, and turns how often it changed direction.
+	// turns is how often the size changed direction.
 	changes, turns int
-	// wrong lists the changes that were opposite to the load.
+	// These changes were opposite to the load.
 	wrong []string
-	// waited is the longest wait, and left the backlog at the end.
+	// left is the backlog at the end.
 	waited time.Duration
 	left   float64
 	// used is the running time of all processes divided by the time of the work.

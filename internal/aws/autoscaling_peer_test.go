@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// TestAgainstAForeignAutoScaling runs against moto, except for lifecycle actions, which moto does not support.
+// moto does not support lifecycle actions.
 func TestAgainstAForeignAutoScaling(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

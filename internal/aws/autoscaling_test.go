@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// scalingStandIn responds to every call with the same response, and records the calls.
+// Every call gets the same response and is recorded.
 type scalingStandIn struct {
 	mu     sync.Mutex
 	asked  []url.Values
@@ -62,7 +62,7 @@ func scalingRefusal(code, message string) string {
 		`<Code>%s</Code><Message>%s</Message></Error><RequestId>1</RequestId></ErrorResponse>`, code, message)
 }
 
-// The expected requests follow the Amazon EC2 Auto Scaling API Reference, version 2011-01-01.
+// The Amazon EC2 Auto Scaling API Reference, version 2011-01-01, describes these requests.
 func TestScalingCalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -162,7 +162,7 @@ func TestUnreachableAutoScaling(t *testing.T) {
 	}
 }
 
-// metadata serves instance metadata with session tokens (IMDSv2), and returns an instance that reads it.
+// The metadata has session tokens (IMDSv2).
 func metadata(t *testing.T, values map[string]string) *Instance {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

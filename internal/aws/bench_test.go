@@ -102,8 +102,7 @@ func benchmarkSDK(b *testing.B, q *Queue, transport http.RoundTripper) {
 	spent()
 }
 
-// meter measures the time and the CPU time per message of this process, including the server and the garbage
-// collector.
+// The CPU time includes the server and the garbage collector.
 func meter(b *testing.B) (report func()) {
 	cpu := func() time.Duration {
 		var u syscall.Rusage
@@ -120,8 +119,7 @@ func meter(b *testing.B) (report func()) {
 	}
 }
 
-// serveCanned serves prepared responses on the loopback address with minimal work, so that the client's cost
-// dominates.
+// The responses are prepared, so that the client's cost dominates.
 func serveCanned(b *testing.B, receive, remove []byte) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -156,7 +154,6 @@ func serveCanned(b *testing.B, receive, remove []byte) (address string) {
 	return l.Addr().String()
 }
 
-// readRequest reads one request and reports whether it is a receive.
 func readRequest(in *bufio.Reader) (isReceive bool, err error) {
 	length := 0
 	for {

@@ -28,7 +28,7 @@ import (
 
 var noWait = new(time.Duration)
 
-// script responds to the n-th request with the n-th step, and to later requests with the last step.
+// The last step also answers later requests.
 type script struct {
 	steps []func(*http.Request) (*http.Response, error)
 	calls atomic.Int64
@@ -55,7 +55,7 @@ func throttled() *http.Response {
 
 func unavailable() *http.Response { return reply(503, `<html>upstream is down</html>`) }
 
-// TestAttempts checks the number of attempts and the resulting error.
+// The number of attempts and the resulting error are checked.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	reset := func(*http.Request) (*http.Response, error) {
@@ -132,7 +132,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// Failures use up a retry budget. While the service is down, most calls are no longer attempted three times.
+// While the service is down, most calls are no longer attempted three times.
 func TestRetriesHaveABudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestEndOfTheCallersContext(t *testing.T) {
 	})
 }
 
-// TestRequestsAreSigned verifies a signature by signing the received request with the same key.
+// The received request is signed again with the same key.
 func TestRequestsAreSigned(t *testing.T) {
 	t.Parallel()
 	check := func(r *http.Request) (*http.Response, error) {
@@ -353,7 +353,7 @@ func TestDeletesAreBatchedByTen(t *testing.T) {
 	}
 }
 
-// queueOnServer returns a queue on a real socket, and the number of connections that its client opens.
+// The socket is a real one, and the client's connections are counted.
 func queueOnServer(t *testing.T, handle http.HandlerFunc) (q *Queue, connections *atomic.Int64) {
 	t.Helper()
 	connections = new(atomic.Int64)
@@ -397,7 +397,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// Connections are reused even if a worker makes its maximum number of concurrent calls.
+// A worker makes its maximum number of concurrent calls.
 func TestConnectionsAreKeptForAllCalls(t *testing.T) {
 	t.Parallel()
 	const calls = 128 // 64 receives and 64 deletes

@@ -45,13 +45,11 @@ func reply(status int, body string, header ...string) *http.Response {
 		Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// refuse returns an SQS error response.
 func refuse(status int, shape, query, message string, header ...string) *http.Response {
 	return reply(status, fmt.Sprintf(`{"__type":"com.amazonaws.sqs#%s","message":%q}`, shape, message),
 		append(header, "X-Amzn-Query-Error", query+";Sender")...)
 }
 
-// openCanned opens the queue at cannedURL with a test's transport.
 func openCanned(t testing.TB, transport http.RoundTripper, events *Events) *Queue {
 	t.Helper()
 	s, err := OpenSQS(context.Background(), &Options{Events: events})
@@ -67,7 +65,7 @@ func openCanned(t testing.TB, transport http.RoundTripper, events *Events) *Queu
 	return q
 }
 
-// wireMessage returns a message in the format of SQS, with a valid checksum.
+// The checksum is valid.
 func wireMessage(id, body string) string {
 	sum := md5.Sum([]byte(body))
 	return fmt.Sprintf(`{"MessageId":%q,"ReceiptHandle":"AQEB%s","MD5OfBody":%q,"Body":%q,"Attributes":{"SenderId":"AIDAEXAMPLE",`+
@@ -75,8 +73,7 @@ func wireMessage(id, body string) string {
 		id, strings.Repeat("x", 200), hex.EncodeToString(sum[:]), body)
 }
 
-// cannedTen returns the response to a receive of ten messages and the response to their delete. Each message has 200
-// bytes and two attributes.
+// Each of the ten messages has 200 bytes and two attributes.
 func cannedTen() (receive, remove []byte) {
 	body := strings.Repeat("b", 200)
 	sum := md5.Sum([]byte(body))

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestAgainstAForeignCloudWatch runs against moto, which must return the same sums.
+// moto must return the same sums.
 func TestAgainstAForeignCloudWatch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -59,7 +59,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	}
 }
 
-// statistics returns the statistics for the hour around at.
+// The statistics cover the hour around at.
 func statistics(t *testing.T, c *CloudWatch, namespace, name, dimension, value string, at time.Time) types.Datapoint {
 	t.Helper()
 	out, err := c.api.get().GetMetricStatistics(context.Background(), &cloudwatch.GetMetricStatisticsInput{

@@ -44,7 +44,7 @@ func TestCloudWatchTakesTheEndpointVariable(t *testing.T) {
 	}
 }
 
-// setAWS sets environment variables and credentials. Tests that call it cannot be parallel.
+// Tests that call setAWS cannot be parallel.
 func setAWS(t *testing.T, vars map[string]string) {
 	t.Helper()
 	for name, value := range map[string]string{

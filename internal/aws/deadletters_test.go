@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// sentBatch is a SendMessageBatch request.
 type sentBatch struct {
 	URL     string `json:"QueueUrl"`
 	Entries []struct {
@@ -27,7 +26,7 @@ type sentBatch struct {
 	}
 }
 
-// openLetters opens a queue on a server that accepts every entry, unless refuse returns a response.
+// The server accepts every entry, unless refuse returns a response.
 func openLetters(t *testing.T, name string, refuse func(*sentBatch) *http.Response) (*DeadLetters, *[]sentBatch) {
 	t.Helper()
 	var calls []sentBatch
@@ -137,7 +136,7 @@ func TestLargeDeadLettersTravelInSeveralCalls(t *testing.T) {
 	}
 }
 
-// The server is moto, which returns the messages with matching checksums.
+// moto returns the messages with matching checksums.
 func TestDeadLettersOnAForeignServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

@@ -166,7 +166,7 @@ func TestReadBatch(t *testing.T) {
 	}
 }
 
-// FuzzReadMessages compares the reader with encoding/json.
+// The reference is encoding/json.
 func FuzzReadMessages(f *testing.F) {
 	f.Add(`{"Messages":[` + wireMessage("id", "body") + `,` + wireMessage("id-2", "") + `]}`)
 	f.Add(`{"Messages":[{"Body":"\ud83d\ude00\ud83d \udc00\\\"\/\b\f\n\r\t\u0041","MessageAttributes":{"b":{"DataType":"Binary.x","BinaryValue":"AAH/"},"a":{"DataType":"String","StringValue":"v"},"a":{"DataType":"Number","StringValue":"1"}}}]}`)
@@ -191,8 +191,7 @@ func FuzzReadMessages(f *testing.F) {
 
 var errSkip = errors.New("not comparable")
 
-// readSlowly decodes with encoding/json, field by field: names must match exactly, and the last of duplicate members
-// applies.
+// Names must match exactly, and the last of duplicate members applies.
 func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -224,7 +223,7 @@ func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	return messages, nil
 }
 
-// comparable returns an error for duplicate members, which encoding/json merges, and for deep nesting.
+// encoding/json merges duplicate members; deep nesting is not comparable either.
 func comparable(answer []byte) error {
 	tokens := json.NewDecoder(bytes.NewReader(answer))
 	tokens.UseNumber()

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/registry"
 )
 
-// changeLeader runs two electors. When the first one stops, the second leads in the next term.
+// When the first elector stops, the second leads in the next term.
 func changeLeader(t *testing.T, table *Table) {
 	type run struct {
 		elector *leader.Elector

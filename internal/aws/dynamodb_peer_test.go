@@ -19,15 +19,14 @@ import (
 	"tendril/queue"
 )
 
-// rewired returns a client for the table that uses another transport.
 func rewired(table *Table, transport http.RoundTripper) *dynamodb.Client {
 	return dynamodb.New(table.api.get().Options(), func(o *dynamodb.Options) {
 		o.HTTPClient = &http.Client{Transport: transport}
 	})
 }
 
-// oneAtATime returns a client that makes one call at a time, together with all clients that share turn. This is
-// needed because moto, unlike DynamoDB, evaluates conditions without a lock. The order of calls remains random.
+// All clients that share turn make one call at a time, because moto, unlike DynamoDB, evaluates conditions without a
+// lock. The order of calls remains random.
 func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	return rewired(table, roundTrip(func(r *http.Request) (*http.Response, error) {
 		turn.Lock()
@@ -44,7 +43,6 @@ func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	}))
 }
 
-// TestTableOnForeignServers runs against third-party DynamoDB servers.
 func TestTableOnForeignServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -53,9 +51,9 @@ func TestTableOnForeignServers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		start func(testing.TB) (endpoint string)
-		// inTurns means that calls must be serialized.
+		// The calls must be serialized.
 		inTurns bool
-		// lacks means that the server has neither transactions nor time to live.
+		// The server has neither transactions nor time to live.
 		lacks bool
 	}{
 		{name: "moto", start: func(t testing.TB) string { return testpeer.Moto(t, "dynamodb") }, inTurns: true},
@@ -110,7 +108,6 @@ func TestTableOnForeignServers(t *testing.T) {
 	}
 }
 
-// countedSends is a Sender that never fails and counts its sends.
 type countedSends struct{ n int }
 
 func (c *countedSends) Send(context.Context, string, queue.Outgoing) (queue.Sent, error) {
@@ -118,7 +115,7 @@ func (c *countedSends) Send(context.Context, string, queue.Outgoing) (queue.Sent
 	return queue.Sent{ID: fmt.Sprint("message-", c.n)}, nil
 }
 
-// stored is a Leadership that leads in the term of the stored lease.
+// The leader is in the term of the stored lease.
 type stored struct {
 	leases *registry.Leases
 	lease  string
@@ -151,7 +148,7 @@ func (f *foreignDynamoDB) open(t testing.TB, name string) *Table {
 	return table
 }
 
-// wantRefusals makes calls that must fail with this code.
+// The calls must fail with this code.
 func wantRefusals(t *testing.T, code string, calls ...func(context.Context) error) {
 	t.Helper()
 	for i, c := range calls {
@@ -183,7 +180,6 @@ func expires(t *testing.T, table *Table) {
 	}
 }
 
-// lead stores the lease of a term.
 func lead(t testing.TB, table *Table, name string, term int64, released bool) {
 	t.Helper()
 	leases := registry.NewLeases(table)
@@ -198,7 +194,7 @@ func lead(t testing.TB, table *Table, name string, term int64, released bool) {
 	}
 }
 
-// tries checks that each try of a run is announced once, and only in the current term.
+// Each try of a run is announced once, and only in the current term.
 func tries(t *testing.T, table *Table) {
 	try := func(before, term int64, changed, stale bool) {
 		t.Helper()
@@ -229,7 +225,7 @@ func tries(t *testing.T, table *Table) {
 	try(0, 2, false, true)
 }
 
-// unknownAttributes checks that the attributes of another version are kept.
+// The attributes of another version are kept.
 func unknownAttributes(t *testing.T, table *Table) {
 	absent := registry.Record{Kind: registry.KindTask, Key: "unknown/t"}
 	swap := func(old, next registry.Record) {
@@ -251,8 +247,8 @@ func unknownAttributes(t *testing.T, table *Table) {
 	}
 }
 
-// rivals announce tries of the same runs concurrently, each in the term that it considers current, while the lease
-// changes. No change is made in a term that has ended, and no try belongs to two terms.
+// Tries of the same runs are announced concurrently, each in the term that its announcer considers current, while the
+// lease changes. No change is made in a term that has ended, and no try belongs to two terms.
 func rivals(t *testing.T, table *Table) {
 	const terms = 6
 	ctx := context.Background()
@@ -312,7 +308,7 @@ func rivals(t *testing.T, table *Table) {
 	}
 }
 
-// lostReply checks a change whose first response is lost.
+// The first response to the change is lost.
 func lostReply(t *testing.T, lossy, table *Table) {
 	lead(t, table, "lossy", 1, false)
 	first := true

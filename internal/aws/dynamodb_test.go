@@ -27,10 +27,10 @@ func openTable(t testing.TB, transport http.RoundTripper) *Table {
 	return table
 }
 
-// ledger returns its responses in order and records the requests.
+// The responses are returned in order.
 type ledger struct {
 	answers []*http.Response
-	asked   []string // action and body of each request
+	asked   []string
 }
 
 func (l *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -49,7 +49,6 @@ func (l *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// actions returns the names of the calls.
 func (l *ledger) actions() string {
 	var actions []string
 	for _, a := range l.asked {
@@ -161,7 +160,7 @@ func TestSwapKnowsItsOwn(t *testing.T) {
 	}
 }
 
-// Another program's item must never be treated as a free lease.
+// It must never be treated as a free lease.
 func TestForeignItemIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, item := range []string{
@@ -284,7 +283,7 @@ func TestItemsKeepTheirFormat(t *testing.T) {
 	}
 }
 
-// tried returns a change that announces a try, after others in the same term.
+// The change announces a try, after others in the same term.
 func tried(key string, before, term int64) registry.Change {
 	record := func(n int64) registry.Record {
 		r := registry.Record{Kind: registry.KindRun, Key: key}

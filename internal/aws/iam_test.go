@@ -14,13 +14,13 @@ import (
 	"tendril/queue"
 )
 
-// fakeIAM serves IAM and STS, and denies the actions in denied.
+// The actions in denied are denied.
 type fakeIAM struct {
 	arn    string
 	denied []string
-	refuse string // error code of simulation requests
+	refuse string
 	asked  []url.Values
-	scopes []string // scopes of the requests' signatures
+	scopes []string
 }
 
 func (f *fakeIAM) ServeHTTP(w http.ResponseWriter, r *http.Request) {

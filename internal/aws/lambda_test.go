@@ -281,12 +281,11 @@ func TestInvokeEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// memoryConn is a connection that discards writes.
 type memoryConn struct{ net.Conn }
 
 func (memoryConn) Write(p []byte) (int, error) { return len(p), nil }
 
-// Every error reports whether a byte was written to the connection.
+// A call was sent if a byte was written to the connection.
 func TestErrorsReportWhetherACallWasSent(t *testing.T) {
 	t.Parallel()
 	tapped := func() *tappedConn { return &tappedConn{Conn: memoryConn{}} }
@@ -373,7 +372,6 @@ type countingConn struct {
 
 func (c countingConn) Write(p []byte) (int, error) { c.n.Add(1); return len(p), nil }
 
-// rewiredLambda returns a client for the function that uses another transport.
 func rewiredLambda(l *Lambda, transport http.RoundTripper) *lambda.Client {
 	return lambda.New(l.api.get().Options(), func(o *lambda.Options) {
 		o.HTTPClient = &http.Client{Transport: &onceTransport{next: transport}}

@@ -16,7 +16,7 @@ const (
 		`Only one active task is allowed for a source queue arn at a given time."}`
 )
 
-// openMoves opens a dead-letter queue on a server with prepared responses.
+// The server has prepared responses.
 func openMoves(t *testing.T, answers map[string]string) (q *Queue, asked map[string]map[string]any) {
 	t.Helper()
 	answers["GetQueueAttributes"] = `{"Attributes":{"QueueArn":"` + movesDead + `"}}`
@@ -86,7 +86,7 @@ func TestServerWithoutMoveTasks(t *testing.T) {
 	}
 }
 
-// The server is moto, which does not support move tasks.
+// moto does not support move tasks.
 func TestForeignServerWithoutMoveTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

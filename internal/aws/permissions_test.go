@@ -21,8 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// clients maps the names of services in IAM, which are also the SDK's package names, to client types. Instance
-// metadata needs no permissions.
+// The names of services in IAM are also the SDK's package names. Instance metadata needs no permissions.
 var clients = map[string]reflect.Type{
 	"autoscaling": reflect.TypeFor[*autoscaling.Client](), "cloudwatch": reflect.TypeFor[*cloudwatch.Client](),
 	"dynamodb": reflect.TypeFor[*dynamodb.Client](), "lambda": reflect.TypeFor[*lambda.Client](),
@@ -30,11 +29,11 @@ var clients = map[string]reflect.Type{
 	"s3": reflect.TypeFor[*s3.Client](), "sqs": reflect.TypeFor[*sqs.Client](),
 }
 
-// iamNames lists the services whose name in IAM differs from the SDK's package name.
+// The name in IAM differs from the SDK's package name.
 var iamNames = map[string]string{"applicationautoscaling": "application-autoscaling"}
 
-// calls returns the operations that this package calls, such as "sqs:CreateQueue". It finds calls of client methods
-// and, for calls that bypass the SDK, names in strings.
+// The operations have names such as "sqs:CreateQueue". calls finds client methods and, for calls that bypass the SDK,
+// names in strings.
 func calls(t *testing.T) (found []string) {
 	t.Helper()
 	files, err := os.ReadDir(".")
@@ -91,7 +90,7 @@ func calls(t *testing.T) (found []string) {
 	return slices.Compact(found)
 }
 
-// If a call were missing, AWS would deny it to users of the policy that check prints.
+// AWS would deny a missing call to users of the policy that check prints.
 func TestEveryCallHasAPermission(t *testing.T) {
 	var listed []string
 	for _, row := range permissions {

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// TestAgainstAForeignS3 runs against moto, and also invokes a missing Lambda function.
+// The test also invokes a missing Lambda function.
 func TestAgainstAForeignS3(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

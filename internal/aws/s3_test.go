@@ -21,7 +21,7 @@ import (
 	"tendril/queue"
 )
 
-// objectServer returns a client of a server without retry delays, and the number of calls.
+// Retries have no delays, and calls are counted.
 func objectServer(t *testing.T, handle http.HandlerFunc) (*S3, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32
@@ -47,7 +47,6 @@ func openS3(t *testing.T, opts *Options) *S3 {
 	return s
 }
 
-// refuseObject returns an S3 error response.
 func refuseObject(status int, code, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/xml")
@@ -83,7 +82,6 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// An object of unknown size is read only up to the limit.
 func TestFetchIsBounded(t *testing.T) {
 	t.Parallel()
 	chunk := bytes.Repeat([]byte("x"), 64<<10)
@@ -199,7 +197,7 @@ func TestRefusedStoresNameThePermission(t *testing.T) {
 	}
 }
 
-// A download continues where it ended, also on a server without ranges. The error of the writer ends it.
+// The server may not support ranges. The error of the writer ends the download.
 func TestGetContinues(t *testing.T) {
 	t.Parallel()
 	for name, ranges := range map[string]bool{"with ranges": true, "without ranges": false} {

@@ -150,7 +150,7 @@ func TestProfileOfTheOptions(t *testing.T) {
 	}
 }
 
-// operatorServer responds to each action from answers, and records the requests.
+// The requests are recorded.
 func operatorServer(t *testing.T, answers map[string]string) (endpoint string, asked map[string]map[string]any) {
 	t.Helper()
 	asked = map[string]map[string]any{}

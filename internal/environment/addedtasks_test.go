@@ -18,7 +18,6 @@ import (
 
 const minutely = "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"* * * * *\"}\n"
 
-// localKeys sets AWS credentials for local servers.
 func localKeys(t *testing.T) {
 	t.Helper()
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
@@ -27,7 +26,7 @@ func localKeys(t *testing.T) {
 	}
 }
 
-// Tasks added at run time are scheduled and take part in leader election like others. They end with the environment.
+// The tasks take part in leader election like others, and end with the environment.
 func TestTasksAddedAtRunTimeAreScheduled(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -46,7 +45,7 @@ func TestTasksAddedAtRunTimeAreScheduled(t *testing.T) {
 	}
 }
 
-// Runs due before a task was added are not caught up, even if an earlier instance enqueued some of them.
+// An earlier instance may have enqueued some of them.
 func TestRunsBeforeATaskWasAddedAreNotCaughtUp(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -85,7 +84,7 @@ func TestRunsBeforeATaskWasAddedAreNotCaughtUp(t *testing.T) {
 	}
 }
 
-// A registry that accepts a request and never responds does not delay shutdown.
+// The registry accepts a request and never responds.
 func TestUnresponsiveRegistryDoesNotDelayShutdown(t *testing.T) {
 	localKeys(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -130,8 +129,7 @@ func TestUnresponsiveRegistryDoesNotDelayShutdown(t *testing.T) {
 	}
 }
 
-// Without a registry, a reload reports that nothing is scheduled. Once a registry exists, a reload schedules the
-// tasks.
+// Without a registry, nothing is scheduled.
 func TestReloadSchedulesTasksOnceThereIsARegistry(t *testing.T) {
 	localKeys(t)
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)

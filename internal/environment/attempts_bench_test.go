@@ -19,8 +19,8 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkFailing measures the throughput of messages that fail three times and are then dead-lettered, with and
-// without recorded attempts. It alternates between both and reports the medians and their ratio.
+// The messages fail three times and are then dead-lettered, with and without recorded attempts in turn. The results
+// are medians and their ratio.
 func BenchmarkFailing(b *testing.B) {
 	answer := `{"error":"missing customer_id","detail":"` + strings.Repeat("x", 200) + `"}`
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -47,8 +47,7 @@ func BenchmarkFailing(b *testing.B) {
 	b.ReportMetric(100*median(processor[0])/median(processor[1]), "%-by-cpu")
 }
 
-// processorTime returns the CPU time used so far, including the app's. On a busy machine, CPU time is more reliable
-// than elapsed time.
+// The app's CPU time is included. On a busy machine, CPU time is more reliable than elapsed time.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -57,7 +56,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// failAll runs an app that rejects all messages until they are dead-lettered. It returns attempts per second.
+// The result is attempts per second.
 func failAll(b *testing.B, address string, recorded bool) float64 {
 	const messages, receives = 2000, 3
 	dead := make(chan int, messages)

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/config"
 )
 
-// configured runs an environment with a settings file. Flags and environment variables override the file.
+// Flags and environment variables override the settings file.
 func configured(t *testing.T, content string, flags map[string]string, environ ...string) (r *running, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "tendril.yaml")
@@ -182,8 +182,7 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestEveryLiveOptionIsReadInForce changes each option in turn. Live options must take effect in deliveries, workers
-// and the fleet; others must not until the next start.
+// Live options must take effect in deliveries, workers and the fleet; others must not until the next start.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
 	key := "whsec_" + strings.Repeat("A", 32)
@@ -237,8 +236,7 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	}
 }
 
-// readInForce returns everything in workers, deliveries, the attributes of queues and the fleet that a change of settings can
-// affect.
+// The result has everything that a change of settings can affect.
 func readInForce(t *testing.T, s *config.Settings) []any {
 	t.Helper()
 	q := queueWith(*s, s.Queues...)

@@ -11,7 +11,6 @@ import (
 	"tendril/internal/console/tokens"
 )
 
-// TestDeleteRemovesEveryFileOfTendril fails if tendril stores a file that Delete does not delete.
 func TestDeleteRemovesEveryFileOfTendril(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	r := run(t, map[string]string{"data-dir": dir, "target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// TestMain runs the tests or, if a variable is set, an app in which each POST blocks until a GET of /finish.
+// In the app that a variable selects, each POST blocks until a GET of /finish.
 func TestMain(m *testing.M) {
 	if os.Getenv("ENVIRONMENT_TEST_APP") == "" {
 		os.Exit(testpeer.Contained(m, "TENDRIL_REGISTRY_TOKEN=0123456789abcdef").Run())

@@ -15,7 +15,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// planned describes an environment with the given command-line flags.
 func planned(t *testing.T, flags map[string]string, change func(*Options)) api.Description {
 	t.Helper()
 	cfg, err := config.Load(config.Sources{Flags: flags, Environ: []string{"HOME=" + t.TempDir()}})
@@ -29,7 +28,6 @@ func planned(t *testing.T, flags map[string]string, change func(*Options)) api.D
 	return o.describeOffline()
 }
 
-// text returns a description as the console sends it.
 func text(t *testing.T, d *api.Description) string {
 	t.Helper()
 	data, err := json.Marshal(d)
@@ -132,7 +130,7 @@ func TestDescriptionNamesResourcesOnAWS(t *testing.T) {
 	}
 }
 
-// The description includes the current state and pending changes in files.
+// Pending changes in files are listed, too.
 func TestDescriptionOfARunningEnvironment(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tendril.yaml")
@@ -199,7 +197,6 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 	}
 }
 
-// Without workers, every embedded queue is described.
 func TestDescriptionOfQueuesServedAlone(t *testing.T) {
 	t.Parallel()
 	r := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
@@ -214,7 +211,7 @@ func TestDescriptionOfQueuesServedAlone(t *testing.T) {
 	}
 }
 
-// Resources that do not exist yet are listed as planned. Created ones are listed as owned.
+// Resources that do not exist yet are listed as planned, created ones as owned.
 func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL": testpeer.Moto(t, "sqs", "dynamodb", "cloudwatch"), "AWS_ACCESS_KEY_ID": "test",

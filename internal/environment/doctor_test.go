@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// finding returns the first finding with the given ID, or a zero Finding.
+// Without such a finding, the result is a zero Finding.
 func finding(e *doctor.Examination, id string) doctor.Finding {
 	for _, f := range e.Findings {
 		if f.ID == id {
@@ -28,7 +28,7 @@ func finding(e *doctor.Examination, id string) doctor.Finding {
 	return doctor.Finding{}
 }
 
-// expect checks the level of each finding and that its text contains a string.
+// want holds the level of each finding and a part of its text.
 func expect(t *testing.T, e *doctor.Examination, want map[string][2]string) {
 	t.Helper()
 	for id, w := range want {
@@ -126,7 +126,6 @@ func TestExamineTheRunningEnvironment(t *testing.T) {
 	}
 }
 
-// Parts that failed after startup are reported as errors.
 func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -156,7 +155,7 @@ func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 	})
 }
 
-// An environment that only serves queues has no health, but its problems with stored messages are errors.
+// The environment only serves queues, so it has no health.
 func TestExamineServedQueuesReportsProblemsWithStoredMessages(t *testing.T) {
 	t.Parallel()
 	r := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
@@ -181,7 +180,7 @@ func TestExamineServedQueuesReportsProblemsWithStoredMessages(t *testing.T) {
 	expect(t, &e, map[string][2]string{"messages": {"error", "tendril queues create jobs-dead --no-dead-letter-queue"}})
 }
 
-// fakeIAM answers calls to IAM and STS. It forwards all other calls.
+// All other calls are forwarded.
 func fakeIAM(t *testing.T, denied string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
@@ -211,7 +210,7 @@ func fakeIAM(t *testing.T, denied string) string {
 	return server.URL
 }
 
-// TestExamineOnSQS examines queues on moto, with a fake IAM service.
+// The queues are on moto, and the IAM service is a fake.
 func TestExamineOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL_SQS": testpeer.Moto(t, "sqs", "s3"), "AWS_ACCESS_KEY_ID": "test",

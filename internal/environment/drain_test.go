@@ -7,8 +7,8 @@ import (
 	"tendril/internal/config"
 )
 
-// The drain limit is the longest delivery deadline of the queues served by the app, but at least the shutdown timeout
-// and at most the deployment limit. It follows reloads.
+// The limit is the longest delivery deadline of the queues served by the app, but at least the shutdown timeout and
+// at most the deployment limit. It follows reloads.
 func TestDrainLimit(t *testing.T) {
 	t.Parallel()
 	const most = 14 * time.Minute

@@ -14,7 +14,7 @@ import (
 	"tendril/internal/config"
 )
 
-// The ECS agent is notified when a long delivery runs, and again when the drain ends.
+// The agent is called when a long delivery runs, and again when the drain ends.
 func TestTaskIsProtected(t *testing.T) {
 	var mu sync.Mutex
 	var asked []bool
@@ -57,7 +57,7 @@ func TestTaskIsProtected(t *testing.T) {
 	}
 }
 
-// With protection off, the ECS agent is not called. An unresponsive agent does not delay shutdown.
+// An unresponsive agent does not delay shutdown either.
 func TestTaskProtectionCanBeOff(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	agent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,6 @@ func TestTaskProtectionCanBeOff(t *testing.T) {
 	}
 }
 
-// An invalid environment variable makes startup fail.
 func TestInvalidAgentURIFailsStartup(t *testing.T) {
 	t.Setenv("ECS_AGENT_URI", "169.254.170.2")
 	z := sizing{opts: &Options{Logger: discard()}, settings: newSettings(new(config.Config))}

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// A message deleted at the end of its retention period counts as expired, and health reports a warning.
+// Health reports a warning.
 func TestExpiredMessageIsNotDone(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

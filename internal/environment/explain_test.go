@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// A queue whose app hangs holds all slots. The status of the other queue says so, and who paused which queue.
+// The app of one queue hangs and holds all slots. The status of the other queue says so.
 func TestStatusSaysWhyNothingMoves(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})

@@ -19,7 +19,6 @@ import (
 	"tendril/queue"
 )
 
-// standInForSQS serves a queue with a dead-letter queue over the SQS protocol, and returns the queue's URL.
 func standInForSQS(t *testing.T, name, dead string) (*broker.Broker, string) {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -58,7 +57,6 @@ func failingApp(t *testing.T) string {
 	return app.URL
 }
 
-// deadLetters receives the messages of a dead-letter queue once there are n.
 func deadLetters(t *testing.T, b *broker.Broker, name string, n int) (found []queue.Message) {
 	t.Helper()
 	eventually(t, "the dead letters", func() bool {
@@ -72,7 +70,7 @@ func deadLetters(t *testing.T, b *broker.Broker, name string, n int) (found []qu
 	return found
 }
 
-// A dead-lettered message keeps its body, attributes and trace header. The worker, not the queue, moved it.
+// The worker, not the queue, moved the message.
 func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
@@ -109,8 +107,7 @@ func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	}
 }
 
-// The status of queues on Amazon SQS has approximate counts, including those of a dead-letter queue that several queues
-// share.
+// The counts are approximate, and several queues share the dead-letter queue.
 func TestStatusCountsDeadLettersOnSQS(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	for name, n := range map[string]int{"jobs": 3, "jobs-dead": 2} {
@@ -142,7 +139,7 @@ func TestStatusCountsDeadLettersOnSQS(t *testing.T) {
 	}
 }
 
-// Dead-lettered messages of a FIFO queue also keep their groups. Their message IDs are used for deduplication.
+// The messages keep their groups. Their IDs are used for deduplication.
 func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	b, url := standInForSQS(t, "jobs.fifo", "dead.fifo")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
@@ -166,7 +163,7 @@ func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A recorded success after a failure survives a restart too.
+// So does a success after a failure.
 func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	flags := map[string]string{"queue-url": url, "error-visibility-timeout": "0", "data-dir": t.TempDir()}

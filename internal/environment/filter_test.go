@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// The filter examines the message inside an SNS envelope. It does not apply to scheduled runs.
+// The message may be inside an SNS envelope. Scheduled runs are not filtered.
 func TestFilterLooksAtWhatTheAppGets(t *testing.T) {
 	t.Parallel()
 	const envelope = `{"Type":"Notification","MessageId":"m","TopicArn":"arn:aws:sns:eu-west-1:1:t",` +

@@ -18,8 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// TestFleet runs environments inside and outside an Auto Scaling group. moto simulates AWS, and a local server
-// simulates the instance metadata service.
+// moto simulates AWS, and a local server simulates the instance metadata service.
 func TestFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -35,8 +34,6 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// testMember checks that an instance sets the size of its group, is protected during deliveries, and drains when it
-// is terminated.
 func testMember(t *testing.T, c *amazon) {
 	id := makeFleet(t, c)
 	var leaving atomic.Bool
@@ -102,8 +99,8 @@ func testMember(t *testing.T, c *amazon) {
 	}
 }
 
-// testIdleLeader checks that a group of three is not scaled in on the measurements of one instance, and that the
-// scaling status, the decision, the health causes and the log give the reason.
+// The measurements of one instance do not suffice to scale in a group of three. Status, decision, health causes and
+// log give the reason.
 func testIdleLeader(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "3")
@@ -128,7 +125,7 @@ func testIdleLeader(t *testing.T, c *amazon) {
 	}
 }
 
-// testGroupMetric checks that the group's metric in CloudWatch determines the size, not the CPU usage of this instance.
+// The group's metric decides, not the CPU usage of this instance.
 func testGroupMetric(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	app, release := slowApp(t)
@@ -179,7 +176,7 @@ func testGroupMetric(t *testing.T, c *amazon) {
 	}
 }
 
-// testPublishing checks that the load is published to CloudWatch, divided by the number of instances in service.
+// The published load is divided by the number of instances in service.
 func testPublishing(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -203,8 +200,7 @@ func testPublishing(t *testing.T, c *amazon) {
 	}
 }
 
-// testNotAMember: a machine outside the group reports that and still scales the group. Its queue is another
-// tendril's, which elects a leader.
+// A machine outside the group still scales the group. Its queue is another tendril's, which elects a leader.
 func testNotAMember(t *testing.T, c *amazon) {
 	makeFleet(t, c)
 	t.Setenv("TENDRIL_INSTANCE_ID", "i-00000000000000000")
@@ -243,7 +239,7 @@ func testNotAMember(t *testing.T, c *amazon) {
 	}
 }
 
-// testOwnBounds checks that a fleet keeps its size if no size limits are configured.
+// No size limits are configured.
 func testOwnBounds(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -265,7 +261,7 @@ func testOwnBounds(t *testing.T, c *amazon) {
 	}
 }
 
-// testNotScheduled checks that tasks that cannot be scheduled without a leader are displayed and do not interfere.
+// Without a leader, tasks are displayed and do not interfere.
 func testNotScheduled(t *testing.T, c *amazon) {
 	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n")
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/", "cron": cron}, nil)
@@ -284,7 +280,7 @@ func testNotScheduled(t *testing.T, c *amazon) {
 	}
 }
 
-// testTasksInAFleet checks that the leader of the fleet enqueues tasks added later.
+// The tasks are added later.
 func testTasksInAFleet(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/",
@@ -304,7 +300,7 @@ func testTasksInAFleet(t *testing.T, c *amazon) {
 	}
 }
 
-// makeDead creates the queue jobs with messages in its dead-letter queue.
+// The queue is called jobs.
 func makeDead(t *testing.T, server *running, messages int) {
 	t.Helper()
 	b, ctx := server.queues.broker, t.Context()
@@ -325,7 +321,7 @@ func makeDead(t *testing.T, server *running, messages int) {
 	}
 }
 
-// fleetGroup is a group as DescribeAutoScalingGroups returns it.
+// A fleetGroup is in the form of DescribeAutoScalingGroups.
 type fleetGroup struct {
 	Desired   int `xml:"DescribeAutoScalingGroupsResult>AutoScalingGroups>member>DesiredCapacity"`
 	Instances []struct {
@@ -352,7 +348,7 @@ func group(t *testing.T, c *amazon) (g fleetGroup) {
 	return g
 }
 
-// makeFleet creates the group workers with one instance and a lifecycle hook, and returns the instance ID.
+// The group workers has one instance and a lifecycle hook.
 func makeFleet(t *testing.T, c *amazon) (id string) {
 	t.Helper()
 	c.ask(t, "autoscaling", "CreateLaunchConfiguration", "LaunchConfigurationName", "one", "ImageId", "ami-12c6146b",
@@ -364,7 +360,6 @@ func makeFleet(t *testing.T, c *amazon) (id string) {
 	return group(t, c).Instances[0].ID
 }
 
-// makeQueue creates the queue jobs with messages, and returns its URL.
 func makeQueue(t *testing.T, c *amazon, messages int) (queueURL string) {
 	t.Helper()
 	answer := c.ask(t, "sqs", "CreateQueue", "QueueName", "jobs", "Version", "2012-11-05")
@@ -378,7 +373,6 @@ func makeQueue(t *testing.T, c *amazon, messages int) (queueURL string) {
 	return found[1]
 }
 
-// startMetadata simulates the instance metadata service.
 func startMetadata(t *testing.T, id string, leaving *atomic.Bool) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -399,7 +393,7 @@ func startMetadata(t *testing.T, id string, leaving *atomic.Bool) {
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.URL)
 }
 
-// slowApp blocks its responses until release is called.
+// Responses block until release is called.
 func slowApp(t *testing.T) (address string, release func()) {
 	t.Helper()
 	released := make(chan struct{})

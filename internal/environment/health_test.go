@@ -100,7 +100,7 @@ func TestDeploymentsAsHealthSeesThem(t *testing.T) {
 	}
 }
 
-// TestHealthOfAnEnvironment runs an environment next to an app and queries the probes as a platform does.
+// The probes are those of a platform.
 func TestHealthOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32

@@ -25,7 +25,6 @@ import (
 	"tendril/queue"
 )
 
-// openHistory returns a history that is stored in a temporary folder.
 func openHistory(t *testing.T) (*history, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -186,7 +185,7 @@ func TestPausesOfAnEarlierVersionAreAdopted(t *testing.T) {
 	}
 }
 
-// If the file is unreadable, it is unknown what was paused. Resumed queues and tasks are written to the file.
+// It is unknown what was paused.
 func TestUnreadablePausesPauseEverything(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{"", "{", "\x00\x00", "[]"} {

@@ -10,7 +10,7 @@ import (
 	"tendril/internal/aws"
 )
 
-// The list contains the lease holder and the group's members. It explains what is missing.
+// The list contains the lease holder and the group's members, and explains what is missing.
 func TestKnownInstancesAreListed(t *testing.T) {
 	t.Parallel()
 	group := fleet.Members{Group: "workers", Self: "i-1", At: time.Now(), Instances: []aws.GroupInstance{
@@ -21,8 +21,8 @@ func TestKnownInstancesAreListed(t *testing.T) {
 		group  fleet.Members
 		sole   bool
 		want   string // names in the list
-		leads  string // name of the leader
-		notes  string // part of the notes
+		leads  string
+		notes  string
 	}{
 		"alone": {leader: api.Leader{Local: true, Leading: true}, want: "self", notes: alone},
 		"declared": {leader: api.Leader{Local: true, Leading: true}, sole: true, want: "self",

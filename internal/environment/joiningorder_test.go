@@ -6,7 +6,7 @@ import (
 	"tendril/internal/config"
 )
 
-// A queue used only by a periodic task comes first, although it was created last.
+// The queue of a periodic task was created last.
 func TestTaskQueuesJoinThePoolFirst(t *testing.T) {
 	t.Parallel()
 	of := func(weight int) *queues {

@@ -9,8 +9,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// Instances that share a registry agree on the health of their environment. An instance without the fleet key is listed
-// as not authenticated and not counted.
+// An instance without the fleet key is listed as not authenticated and not counted.
 func TestInstancesAgreeOnTheHealthOfTheEnvironment(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("fleet-key-0123456789\n"), 0o600); err != nil {
@@ -89,7 +88,6 @@ func TestInstancesAgreeOnTheHealthOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// An instance with an embedded queue has no other health than its own.
 func TestSingleInstanceHasNoEnvironmentHealth(t *testing.T) {
 	t.Parallel()
 	r := run(t, map[string]string{"queue": "jobs", "target": "http://127.0.0.1:1/"}, nil)

@@ -14,8 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// The console shows an attempt in progress, the app's response if the caller has a token, and whether the message is
-// dead-lettered if the last attempt fails.
+// Only callers with a token see the app's response.
 func TestConsoleShowsTheFateOfAMessage(t *testing.T) {
 	t.Parallel()
 	answer := make(chan struct{})

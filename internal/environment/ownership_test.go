@@ -87,8 +87,7 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// Without a configured app user, root runs code that nobody else can change, and logs a warning. It rejects all other
-// code.
+// All other code is rejected, also without a configured app user.
 func TestRootRunsTheAppIfNobodyElseCanChangeIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		path    string // changed path below the folder "app", or ".." for its parent

@@ -16,8 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// TestQueueIsCreatedOnAmazon runs an environment without a named queue on moto, and then one whose queue belongs to a
-// different environment.
+// The queue of the second environment belongs to a different one.
 func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -74,8 +73,7 @@ func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	}
 }
 
-// TestOnlyListedResourcesAreCreatedAndDeleted compares the calls that reach AWS with the lists that describe and
-// terminate print.
+// The calls that reach AWS are compared with the lists that describe and terminate print.
 func TestOnlyListedResourcesAreCreatedAndDeleted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

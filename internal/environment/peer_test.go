@@ -22,10 +22,9 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// patience limits waits in tests. It is not a performance requirement.
+// The limit of waits in tests is not a performance requirement.
 const patience = 30 * time.Second
 
-// eventually waits until ask returns true.
 func eventually(t *testing.T, what string, ask func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -40,7 +39,6 @@ func eventually(t *testing.T, what string, ask func() bool) {
 	}
 }
 
-// safeBuffer is a buffer that is safe for concurrent use.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -58,7 +56,6 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-// running is an environment that runs in the test process.
 type running struct {
 	*Environment
 	log  *safeBuffer
@@ -66,8 +63,7 @@ type running struct {
 	done chan error
 }
 
-// run starts an environment with command-line flags. change may modify the environment before it starts; it may be
-// nil.
+// change may modify the environment before it starts; it may be nil.
 func run(t *testing.T, flags map[string]string, change func(*Environment)) *running {
 	t.Helper()
 	given := map[string]string{"data-dir": t.TempDir(), "listen": "127.0.0.1:0", "console": "127.0.0.1:0"}

@@ -6,7 +6,7 @@ import (
 	"tendril/internal/instances"
 )
 
-// A rollout that stops receiving is not a pause, and cannot be resumed. A pause at the same time still can.
+// A pause at the same time can be resumed.
 func TestRolloutIsNoPauseOfAQueue(t *testing.T) {
 	t.Parallel()
 	pause := instances.Pause{Reason: "x"}

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// Problems are reported in the log, in health and by doctor until they are solved.
+// Log, health and doctor report problems until they are solved.
 func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -81,7 +81,7 @@ func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 	}
 }
 
-// An environment that moved its queues to a server reports messages left in embedded queues.
+// The environment moved its queues to a server.
 func TestEmbeddedMessagesLeftAfterAMoveToSQSAreReported(t *testing.T) {
 	localKeys(t)
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Receiving stops after the registry has not answered for the limit, whether it was found or not, and resumes after the
-// desired state was read.
+// The registry may never have been found. Receiving resumes after the desired state was read.
 func TestReceivingStopsWhileTheRegistryIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// The environment asks the queue's server whether it has a registry. Messages are delivered in the meantime, whatever
-// the server responds. Periodic tasks start once it reports a registry.
+// Whatever the queue's server responds, messages are delivered in the meantime. Periodic tasks start once it reports
+// a registry.
 func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
@@ -77,5 +77,5 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 	}
 }
 
-// searching reports whether it is still unknown whether a registry exists.
+// It is unknown whether a registry exists.
 func searching(r *running) bool { return strings.Contains(r.cron.tasks.Off(), "unknown whether") }

@@ -14,8 +14,8 @@ import (
 	"tendril/internal/config"
 )
 
-// Group sizes without a scaling target apply to this instance's group or service, unless something else scales it.
-// Without either, they apply to processes. moto simulates AWS, and local servers simulate the metadata services.
+// Without a scaling target, sizes apply to this instance's group or service, unless something else scales it, and
+// otherwise to processes. moto simulates AWS, and local servers simulate the metadata services.
 func TestScaleTargetOfTheSizes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -34,14 +34,14 @@ func TestScaleTargetOfTheSizes(t *testing.T) {
 	}
 }
 
-// sized returns flags for an environment with group sizes and a queue on Amazon SQS.
+// The queue is on Amazon SQS.
 func sized(t *testing.T, c *amazon, messages int) map[string]string {
 	return map[string]string{"queue-url": makeQueue(t, c, messages), "target": "http://127.0.0.1:1/",
 		"scale-min-size": "2", "scale-max-size": "3", "registry-table": "registry", "registry-create": "true",
 		"scale-measure-name": "BusyShare", "scale-period": "1s"} // short, because the first readings precede the election
 }
 
-// wantLeft checks that scaling is off and that the reason is displayed and logged.
+// Scaling is off, and the reason is displayed and logged.
 func wantLeft(t *testing.T, r *running, why string) {
 	t.Helper()
 	st := r.scale.scalingStatus()
@@ -97,7 +97,7 @@ func testNoLeader(t *testing.T, c *amazon) {
 	}
 }
 
-// testNoGroup checks that an instance outside of any group and without an app has nothing to scale.
+// The instance is outside of any group and has no app.
 func testNoGroup(t *testing.T, c *amazon) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
@@ -118,7 +118,7 @@ func testAutoService(t *testing.T, c *amazon) {
 	}
 }
 
-// testNamedService checks that an instance outside a service can scale it.
+// The instance is outside the service.
 func testNamedService(t *testing.T, c *amazon) {
 	makeService(t, c)
 	t.Setenv("ECS_CONTAINER_METADATA_URI_V4", "")
@@ -141,7 +141,7 @@ func testScaledService(t *testing.T, c *amazon) {
 	}
 }
 
-// testCountedTasks checks that the published backlog is divided by the number of running tasks.
+// The published backlog is divided by the number of running tasks.
 func testCountedTasks(t *testing.T, c *amazon) {
 	makeService(t, c)
 	if got := publishedBacklog(t, c); got != "5" {
@@ -149,7 +149,7 @@ func testCountedTasks(t *testing.T, c *amazon) {
 	}
 }
 
-// testPublishingElsewhere checks that outside EC2 the whole backlog is published, without a warning.
+// Outside EC2 the whole backlog is published.
 func testPublishingElsewhere(t *testing.T, c *amazon) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	if got := publishedBacklog(t, c); got != "20" {
@@ -157,8 +157,7 @@ func testPublishingElsewhere(t *testing.T, c *amazon) {
 	}
 }
 
-// publishedBacklog runs an environment that receives nothing from its queue of 20 messages, and returns the published
-// backlog.
+// The environment receives nothing from its queue of 20 messages.
 func publishedBacklog(t *testing.T, c *amazon) string {
 	t.Helper()
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 20), "target": "http://127.0.0.1:1/",
@@ -177,8 +176,7 @@ func publishedBacklog(t *testing.T, c *amazon) string {
 	return got[1]
 }
 
-// makeService creates the service worker in the cluster jobs with a desired count of one. It makes this process one
-// of the service's tasks.
+// The service's desired count is one, and this process is one of its tasks.
 func makeService(t *testing.T, c *amazon) {
 	t.Helper()
 	const ecs = "AmazonEC2ContainerServiceV20141113."
@@ -210,7 +208,7 @@ func desiredTasks(t *testing.T, c *amazon) int {
 	return answer.Services[0].DesiredCount
 }
 
-// askJSON makes a call with the JSON protocol, and returns the response.
+// The protocol is the JSON protocol.
 func (a *amazon) askJSON(t *testing.T, service, target, body string) string {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, a.URL+"/", strings.NewReader(body))

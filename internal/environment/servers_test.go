@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// The worker keeps enough descriptors whatever the limit on open files is.
 func TestConnectionsLeaveDescriptorsForTheWorker(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ descriptors, deliveries, endpoint, console int }{
@@ -26,7 +25,7 @@ func TestConnectionsLeaveDescriptorsForTheWorker(t *testing.T) {
 	}
 }
 
-// Server errors are logged with a constant message. TLS errors are logged at debug level.
+// The message is constant. TLS errors have the level debug.
 func TestServerErrorsAreLogEvents(t *testing.T) {
 	t.Parallel()
 	for line, level := range map[string]string{

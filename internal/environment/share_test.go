@@ -16,7 +16,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// zipped creates an archive of executable files and returns its path.
 func zipped(t *testing.T, files map[string]string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "shop.zip")
@@ -42,8 +41,7 @@ func zipped(t *testing.T, files map[string]string) string {
 	return path
 }
 
-// If tendril is root, an archive's app runs as another user, who can read and execute its files. Other users cannot,
-// even if an earlier release left the files accessible.
+// tendril is root, and the app runs as another user. An earlier release may have left the files accessible to others.
 func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

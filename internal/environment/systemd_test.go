@@ -14,7 +14,7 @@ import (
 	"tendril/internal/config"
 )
 
-// newSystemd listens on a socket and sets NOTIFY_SOCKET to it. received returns the messages received so far.
+// NOTIFY_SOCKET is set. received returns the messages received so far.
 func newSystemd(t *testing.T) (received func() []string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sd") // a socket's path must be short
@@ -47,8 +47,7 @@ func newSystemd(t *testing.T) (received func() []string) {
 	}
 }
 
-// systemd waits for hooks and builds that take longer than the unit's timeout, but not for a startup that hangs
-// before them.
+// Hooks and builds may take longer than the unit's timeout, but a startup that hangs before them may not.
 func TestSystemdWaitsForBuilds(t *testing.T) {
 	const preparing = "STATUS=preparing the app"
 	for _, tt := range []struct {

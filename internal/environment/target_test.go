@@ -15,7 +15,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// openDelivery opens the target of one queue. change may modify the queue's settings.
+// change may modify the queue's settings.
 func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSettings)) worker.Deliverer {
 	t.Helper()
 	set := e.settings.now().Queues[0]
@@ -34,13 +34,11 @@ func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSetting
 	return to.deliverer
 }
 
-// queueWith returns a queue that uses the first of the given queue settings.
 func queueWith(all config.Settings, queues ...config.QueueSettings) *workQueue {
 	all.Queues = queues
 	return &workQueue{inForce: newSettings(&config.Config{Settings: all})}
 }
 
-// unstarted returns an environment with command-line flags. It does not start it.
 func unstarted(t *testing.T, flags map[string]string) *Environment {
 	t.Helper()
 	flags["data-dir"] = t.TempDir()

@@ -19,12 +19,11 @@ import (
 	"tendril/internal/registry"
 )
 
-// skewed is a clock that a test can advance.
 type skewed struct{ by atomic.Int64 }
 
 func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
 
-// toNextMinute advances the clock to one second past the next full minute.
+// The time becomes one second past the next full minute.
 func (s *skewed) toNextMinute() {
 	now := s.now()
 	s.by.Add(int64(now.Truncate(time.Minute).Add(61 * time.Second).Sub(now)))
@@ -39,7 +38,7 @@ func writeTasks(t *testing.T, text string) (path string) {
 	return path
 }
 
-// Health, doctor and the task list report both failing and paused tasks.
+// Doctor and the task list report them, too.
 func TestHealthNamesTasksThatFailOrArePaused(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -87,8 +86,7 @@ cron:
 	}
 }
 
-// A task that must not overlap skips a run while the message of its last run is still queued. Other tasks are
-// unaffected.
+// The message of the task's last run is still queued. Other tasks are unaffected.
 func TestOverlapIsSkipped(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -125,7 +123,7 @@ cron:
 	}
 }
 
-// A run in progress on another instance counts as unfinished too. On Amazon SQS, the registry records it.
+// On Amazon SQS, the registry records runs in progress on other instances.
 func TestOverlapOfInstances(t *testing.T) {
 	_, queueURL := onlyInstancePlace(t)
 	var clock skewed
@@ -168,7 +166,7 @@ func TestOverlapOfInstances(t *testing.T) {
 	}
 }
 
-// A task whose own queue did not exist at startup uses the first queue. The status explains it.
+// The task's own queue did not exist at startup.
 func TestTaskWithoutItsQueueUsesTheFirstOne(t *testing.T) {
 	t.Parallel()
 	cron := writeTasks(t, minutely)
@@ -202,7 +200,7 @@ cron:
 	}
 }
 
-// An instance without tasks accepts scheduled runs from instances that have tasks.
+// Scheduled runs may come from instances that have tasks.
 func TestTrustWithoutTasks(t *testing.T) {
 	localKeys(t)
 	seen := make(chan string, 1)
@@ -234,7 +232,7 @@ func TestTrustWithoutTasks(t *testing.T) {
 	}
 }
 
-// onlyInstancePlace creates a queue named jobs on moto, and a registry table.
+// The queue is called jobs.
 func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
 	t.Helper()
 	c := startCloud(t)
@@ -249,8 +247,7 @@ func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
 	return table, makeQueue(t, c, 0)
 }
 
-// An instance declared the only one enqueues its tasks even if the configured table contains no lease. After a
-// restart, it does not enqueue the same runs again.
+// The table contains no lease. After a restart, the same runs are not enqueued again.
 func TestOnlyInstanceWithATable(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -289,13 +286,11 @@ func TestOnlyInstanceWithATable(t *testing.T) {
 	}
 }
 
-// countEnqueued counts the log lines about enqueued runs of a task.
 func countEnqueued(r *running, task string) int {
 	return len(regexp.MustCompile(`"msg":"scheduled run enqueued".*"task":"`+task+`"`).FindAllString(r.log.String(), -1))
 }
 
-// The flag --registry-create enables time to live on an existing table too. Without the flag, a warning with a remedy
-// reports that it is off.
+// Without the flag --registry-create, a warning with a remedy reports that time to live is off.
 func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	file := filepath.Join(t.TempDir(), "cron.yaml")

@@ -8,8 +8,7 @@ import (
 	"tendril/internal/config"
 )
 
-// A changed http-connections is reported as pending, and does not take effect before the next start, if its value
-// determined a size at startup.
+// http-connections may have determined a size at startup.
 func TestSharedConnectionsChangeAtTheNextStart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ import (
 	"tendril/queue"
 )
 
-// signedClient returns an AWS SDK client with a key pair. It signs for the host queue.internal, whatever the URL.
+// The client signs for the host queue.internal, whatever the URL.
 func signedClient(t testing.TB, url string, p access.KeyPair) *sqs.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -40,7 +40,6 @@ func signedClient(t testing.TB, url string, p access.KeyPair) *sqs.Client {
 	})
 }
 
-// code returns the code of an SDK error, or "".
 func code(err error) string {
 	var e smithy.APIError
 	if errors.As(err, &e) {
@@ -49,8 +48,7 @@ func code(err error) string {
 	return ""
 }
 
-// Requests signed with keys of a credentials file are accepted for any host, and each key pair has its own
-// permissions.
+// Each key pair has its own permissions.
 func TestSignedRequests(t *testing.T) {
 	t.Parallel()
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "credentials.json")
@@ -191,7 +189,6 @@ func TestConfinedKeyPairCannotMoveMessagesToOtherQueues(t *testing.T) {
 	}
 }
 
-// The requests come over HTTP, from the owner and from a key pair with all permissions.
 func TestTLSOnlyPolicyIsExplainedAndCanBeRepaired(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)

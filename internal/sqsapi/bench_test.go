@@ -29,7 +29,6 @@ var benchBody = strings.Repeat("x", 200)
 
 const benchAttributes = `"MessageAttributes":{"kind":{"DataType":"String","StringValue":"thumbnail"},"size":{"DataType":"Number","StringValue":"200"}}`
 
-// wire is an HTTP client with one connection per caller.
 type wire struct {
 	client *http.Client
 	url    string
@@ -53,7 +52,7 @@ func newWire(b *testing.B, h http.Handler) *wire {
 	return &wire{&http.Client{Transport: transport}, "http://" + listener.Addr().String() + "/"}
 }
 
-// call sends a request in the JSON protocol, or in the Query protocol if action is "".
+// The protocol is JSON, or Query if action is "".
 func (w *wire) call(b *testing.B, action, body string) []byte {
 	r, err := http.NewRequest(http.MethodPost, w.url, strings.NewReader(body))
 	if err != nil {
@@ -77,7 +76,7 @@ func (w *wire) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// canned is a server that replies to each action with one response recorded from our server.
+// canned replies to each action with one response recorded from our server.
 type canned struct {
 	mu      sync.RWMutex
 	replies map[string][]byte
@@ -95,7 +94,6 @@ func (c *canned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(reply)
 }
 
-// bench holds both servers.
 type bench struct {
 	h          *Handler
 	ours, fake *wire
@@ -109,7 +107,7 @@ func newBench(b *testing.B) *bench {
 	return &bench{h: h, ours: newWire(b, h), fake: newWire(b, c), canned: c}
 }
 
-// call calls our server and records the response as the canned one.
+// The response becomes the canned one.
 func (s *bench) call(b *testing.B, action, body string) []byte {
 	answer := s.ours.call(b, action, body)
 	s.canned.mu.Lock()
@@ -118,15 +116,14 @@ func (s *bench) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// compare runs n steps on both servers alternately and reports the ratio. It calls prepare before each step on our
-// server; that time does not count.
+// prepare runs before each step on our server, and its time does not count.
 func (s *bench) compare(b *testing.B, prepare func(n int), ours, fake func(n int)) {
 	share, cpuShare := inTurns(b, prepare, ours, fake)
 	b.ReportMetric(100*share, "%canned")
 	b.ReportMetric(100*cpuShare, "%canned-cpu")
 }
 
-// inTurns runs both functions alternately and returns the time and processor time of other relative to ours.
+// The results are the time and processor time of other relative to ours.
 func inTurns(b *testing.B, prepare func(n int), ours, other func(n int)) (share, cpuShare float64) {
 	const turns = 10
 	var spent, spentFake, cpu, cpuFake time.Duration
@@ -160,7 +157,6 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// fill sends n messages directly to the broker.
 func (s *bench) fill(b *testing.B, n int) {
 	batch := make([]queue.Outgoing, queue.MaxBatch)
 	for i := range batch {
@@ -278,8 +274,7 @@ func handlesIn(answer string) (handles []string) {
 	}
 }
 
-// BenchmarkQuery alternates between the two protocols. "xJSON-cpu" is the processor time of Query relative to JSON,
-// including the client.
+// "xJSON-cpu" is the processor time of Query relative to JSON, including the client.
 func BenchmarkQuery(b *testing.B) {
 	for _, test := range []struct{ name, action, body string }{
 		{"send/single", "SendMessage", sendBody()},
@@ -313,7 +308,6 @@ func (s *bench) report(b *testing.B, prepare func(n int), inQuery, inJSON func(n
 	b.ReportMetric(1/cpuShare, "xJSON-cpu")
 }
 
-// formOfJSON converts a request to the Query protocol.
 func formOfJSON(b *testing.B, action, body string) string {
 	request := sqsActions()[action].request()
 	if err := decodeByLibrary([]byte(body), request); err != nil {
@@ -322,7 +316,6 @@ func formOfJSON(b *testing.B, action, body string) string {
 	return "Action=" + action + "&" + encoded(encodeForm(request, action))
 }
 
-// queryReceiveDelete is receiveDelete in the Query protocol.
 func (s *bench) queryReceiveDelete(b *testing.B, n int) {
 	const to = "&QueueUrl=http%3A%2F%2F127.0.0.1%3A9324%2F000000000000%2Fjobs"
 	answer := string(s.ours.call(b, "", "Action=ReceiveMessage&Version=2012-11-05"+to+
@@ -354,7 +347,7 @@ func (s *bench) queryReceiveDelete(b *testing.B, n int) {
 	s.ours.call(b, "", action+to+form.String())
 }
 
-// BenchmarkEncode compares the hand-written encoder and the standard one for ten messages, including digests.
+// Ten messages are encoded, including digests.
 func BenchmarkEncode(b *testing.B) {
 	r := receiveMessageResponse{system: 1<<len(systemAttributes) - 1, attributes: []string{"All"}}
 	for range 10 {
@@ -421,8 +414,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// journal does the minimum of a durable server: one goroutine appends pending data to a file in one write, waits for
-// the disk, and notifies all callers.
+// A journal does the minimum of a durable server: one goroutine appends pending data to a file in one write, waits
+// for the disk, and notifies all callers.
 type journal struct {
 	canned
 	pending chan journaled

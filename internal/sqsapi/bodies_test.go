@@ -13,7 +13,7 @@ import (
 	"tendril/internal/host/httplimit"
 )
 
-// stalled is a request body that returns its text and then blocks until it is closed.
+// A stalled body returns its text and then blocks until it is closed.
 type stalled struct {
 	io.Reader
 	closed, waits chan struct{}

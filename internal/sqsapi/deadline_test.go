@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The receipt handle of a FIFO message can delete and change the message until its visibility timeout expires. After
-// that it is rejected, in both protocols, alone and in a batch.
+// Until then, the handle can delete and change the message. Afterwards it is rejected, in both protocols, alone and
+// in a batch.
 func TestG13FIFOReceiptEndsWithItsVisibility(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ action, json, query string }{
@@ -56,7 +56,7 @@ func TestG13FIFOReceiptEndsWithItsVisibility(t *testing.T) {
 	}
 }
 
-// receiveFIFO creates a FIFO queue and returns the receipt handle of a message that is hidden for a second.
+// The message is hidden for a second.
 func receiveFIFO(t *testing.T, h *Handler, name string) (handle string) {
 	t.Helper()
 	mustCall(t, h, "CreateQueue", `{"QueueName":"`+name+`","Attributes":{"FifoQueue":"true"}}`)

@@ -10,7 +10,6 @@ import (
 	"tendril/queue"
 )
 
-// wireReceived is the response of ReceiveMessage for the standard encoder.
 type wireReceived struct {
 	Messages []wireMessage `json:",omitempty"`
 }
@@ -31,7 +30,6 @@ type wireAttribute struct {
 	DataType    string
 }
 
-// standardReceived converts a response for the standard encoder.
 func standardReceived(r *receiveMessageResponse) wireReceived {
 	var wire wireReceived
 	for _, m := range r.received {
@@ -135,7 +133,6 @@ func FuzzReceiveMessageEncoder(f *testing.F) {
 	})
 }
 
-// The hand-written encoders produce the same output as the standard one.
 func TestEncodersMatchTheStandardEncoder(t *testing.T) {
 	t.Parallel()
 	full := accepted{"body", "attributes", "system", "id", "1"}

@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// Error names and HTTP statuses match Amazon's model and recorded responses.
+// The reference is Amazon's model and recorded responses.
 func TestA1A2A3ErrorTable(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -180,8 +180,7 @@ func TestA1A5A8Envelope(t *testing.T) {
 	}
 }
 
-// If the announced length of a body is too large, the body is not read. If the length is unknown, reading stops at
-// the limit.
+// If the length is unknown, reading stops at the limit.
 func TestLargeBodiesAreNotRead(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -204,8 +203,7 @@ func (s *spaces) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte(" "), len(p))), nil
 }
 
-// The largest message is accepted in any JSON encoding, and a million escapes take no longer than letters. If
-// decoding were quadratic, this test would take minutes.
+// A million escapes take no longer than letters. If decoding were quadratic, this test would take minutes.
 func TestLargestMessageInItsLongestForm(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -271,7 +269,7 @@ func TestA6QueueURLCarriesTheHostThatWasCalled(t *testing.T) {
 	}
 }
 
-// FuzzServe sends arbitrary parameters to every action. Replies must be JSON and must not be internal failures.
+// Replies to arbitrary parameters must be JSON and must not be internal failures.
 func FuzzServe(f *testing.F) {
 	h := newHandler(f, nil)
 	h.Stop() // prevents long polls

@@ -16,15 +16,11 @@ import (
 	"time"
 )
 
-// TestA1A8Exchanges replays testdata/exchanges: each action in each protocol, as bytes, and errors. A file has its
-// own broker in virtual time and three parts:
+// The files in testdata/exchanges have each action in each protocol, as bytes, and errors. A file has its own broker
+// in virtual time and three parts:
 //
-//	=== before
-//	CreateQueue {"QueueName":"jobs"}     preparing requests
-//	=== request
-//	POST / HTTP/1.1                      the request without its Content-Length
-//	=== reply
-//	200                                  status, headers and body
+// === before CreateQueue {"QueueName":"jobs"} preparing requests === request POST / HTTP/1.1 the request without its
+// Content-Length === reply 200 status, headers and body
 //
 // IDs and receipt handles are replaced by placeholders of the same length.
 func TestA1A8Exchanges(t *testing.T) {
@@ -76,7 +72,6 @@ func TestA1A8EveryActionHasAnExchange(t *testing.T) {
 	}
 }
 
-// exchanged replays a file and returns its text with the actual replies.
 func exchanged(t *testing.T, file string) string {
 	t.Helper()
 	head, rest, ok := strings.Cut(file, "=== request\n")
@@ -107,7 +102,7 @@ func exchanged(t *testing.T, file string) string {
 	return head + "=== request\n" + request + "=== reply\n" + s.replace(reply) + "\n"
 }
 
-// rawRequest parses a request as sent on the wire. The text after the headers is its body.
+// The text after the headers is the body.
 func rawRequest(t *testing.T, text string) *http.Request {
 	t.Helper()
 	head, body, _ := strings.Cut(strings.TrimSuffix(text, "\n"), "\n\n")
@@ -126,11 +121,11 @@ func rawRequest(t *testing.T, text string) *http.Request {
 	return r
 }
 
-// volatile matches text that differs between runs: IDs, receipt handles and task handles.
+// IDs, receipt handles and task handles differ between runs.
 var volatile = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|` +
 	`(ReceiptHandle|TaskHandle)(":"|>)([^"<]+)`)
 
-// stable replaces volatile text with placeholders of the same length.
+// The placeholders have the same length as the text.
 type stable struct{ values, names []string }
 
 func (s *stable) replace(text string) string {
@@ -155,7 +150,7 @@ func (s *stable) replace(text string) string {
 	return text
 }
 
-// fill replaces placeholders with the values they stand for; <1> is the second value seen.
+// <1> stands for the first value seen.
 func (s *stable) fill(text string, escape func(string) string) string {
 	for i := range s.values {
 		text = strings.ReplaceAll(text, fmt.Sprintf("<%d>", i), escape(s.values[i]))

@@ -58,7 +58,6 @@ func TestA4A7Golden(t *testing.T) {
 	}
 }
 
-// replay runs a script and returns its text with the actual replies.
 func replay(t *testing.T, script string) string {
 	t.Helper()
 	p := player{h: newHandler(t, nil)}
@@ -128,7 +127,7 @@ func (p *player) answer(t *testing.T) {
 	p.action, p.headers, p.answered = "", nil, true
 }
 
-// scrubber replaces values that differ between runs with names.
+// Values that differ between runs become names.
 type scrubber struct {
 	names, values []string
 	ids, handles  int
@@ -174,7 +173,6 @@ func (s *scrubber) fill(text string) string {
 	})
 }
 
-// firstDifference formats the first line that differs.
 func firstDifference(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range max(len(w), len(g)) {

@@ -55,7 +55,7 @@ func TestGuardHosts(t *testing.T) {
 	}
 }
 
-// browserAttacks lists requests that a web page could cause. None may reach an action.
+// A web page could cause these requests.
 var browserAttacks = []struct {
 	name    string
 	method  string
@@ -161,7 +161,7 @@ func TestNodeFetchIsAccepted(t *testing.T) {
 	}
 }
 
-// checkRefusal checks that the reply is a 403 with an explanation that scripts cannot read.
+// The reply is a 403 with an explanation that scripts cannot read.
 func checkRefusal(t *testing.T, w *httptest.ResponseRecorder, inJSON bool) {
 	t.Helper()
 	if w.Code != http.StatusForbidden {

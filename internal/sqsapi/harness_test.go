@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden files with what the 
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// newHandler returns a handler for an empty broker that is closed after the test.
+// The broker is empty and closed after the test.
 func newHandler(t testing.TB, opts *Options) *Handler {
 	t.Helper()
 	return New(newBroker(t, nil), opts)
@@ -38,7 +38,7 @@ func newBroker(t testing.TB, opts *broker.Options) *broker.Broker {
 	return b
 }
 
-// newServer serves a handler on a loopback port, with the settings of [Server], and returns its URL.
+// The settings are those of [Server].
 func newServer(t testing.TB, h *Handler) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -48,7 +48,6 @@ func newServer(t testing.TB, h *Handler) string {
 	return s.URL
 }
 
-// call sends a JSON request directly to a handler.
 func call(h http.Handler, action, body string) *httptest.ResponseRecorder {
 	return callContext(context.Background(), h, action, body)
 }
@@ -67,7 +66,6 @@ func newRequest(ctx context.Context, action, body string) *http.Request {
 	return r
 }
 
-// mustCall is call for requests that must succeed.
 func mustCall(t testing.TB, h http.Handler, action, body string) string {
 	t.Helper()
 	w := call(h, action, body)

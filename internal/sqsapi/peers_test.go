@@ -9,8 +9,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// These tests run third-party clients against the server.
-
 func TestBoto3(t *testing.T) {
 	t.Parallel()
 	runPeer(t, exec.Command(testpeer.Python(t, "boto3", "boto3"), "testdata/boto3_test.py"))
@@ -21,7 +19,7 @@ func TestA8Boto3OfTheQueryProtocol(t *testing.T) {
 	runPeer(t, exec.Command(testpeer.QueryPython(t, "boto3==1.26.165", "boto3"), "testdata/boto3_test.py"))
 }
 
-// Celery's transport sends requests of its own besides those of boto3.
+// Celery sends requests of its own besides those of boto3.
 func TestCelery(t *testing.T) {
 	t.Parallel()
 	runCelery(t, testpeer.Python(t, "celery[sqs]", "boto3", "celery", "pycurl"))
@@ -61,7 +59,7 @@ func runJava(t *testing.T, variable, version string) {
 	runPeer(t, exec.Command("java", "-cp", jars, "testdata/java/SqsLife.java"))
 }
 
-// A third-party PHP client, as packaged by Debian.
+// The client is packaged by Debian.
 func TestA8AsyncAwsOfPHP(t *testing.T) {
 	t.Parallel()
 	php := testpeer.Program(t, "php")
@@ -71,7 +69,7 @@ func TestA8AsyncAwsOfPHP(t *testing.T) {
 	runPeer(t, exec.Command(php, "testdata/ordinary_life.php"))
 }
 
-// The first-generation SDK for Ruby, as packaged by Debian.
+// The first-generation SDK is packaged by Debian.
 func TestA8RubySDKOfTheQueryProtocol(t *testing.T) {
 	t.Parallel()
 	ruby := testpeer.Program(t, "ruby")
@@ -114,7 +112,6 @@ func runNode(t *testing.T, name string, packages ...string) {
 	runPeer(t, exec.Command("node", filepath.Join(dir, name)))
 }
 
-// runPeer runs the script of a third-party client against a new server.
 func runPeer(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	url := newServer(t, newHandler(t, nil))

@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// query sends a Query request. It uses GET if form is empty.
+// An empty form means GET.
 func query(t testing.TB, h http.Handler, target, form string) *httptest.ResponseRecorder {
 	t.Helper()
 	method := http.MethodGet
@@ -40,7 +40,6 @@ func parametersFor(name string) (action, parameters) {
 	return act, act.parameters
 }
 
-// decodeForm decodes a form into the request type of an action.
 func decodeForm(t *testing.T, name, form string) (any, error) {
 	t.Helper()
 	values, err := parseForm(nil, form)
@@ -120,7 +119,7 @@ func TestA8DecodeQuery(t *testing.T) {
 	}
 }
 
-// Parameters are sorted by the parts of their names: numbers by value and before other text, shorter names first.
+// Numbers come by value and before other text, shorter names first.
 func TestSortedParameters(t *testing.T) {
 	t.Parallel()
 	sorted := []string{"A", "A.", "A.1", "A.1.Id", "A.2", "A.10", "A.10.1", "A.10.Id", "A.Id", "A.b", "B", "B.1", "a"}
@@ -136,7 +135,7 @@ func TestSortedParameters(t *testing.T) {
 	}
 }
 
-// A stored value, such as a message body, must not keep the whole form in memory.
+// A stored message body must not keep the whole form in memory.
 func TestValuesOfAFormAreCopies(t *testing.T) {
 	t.Parallel()
 	form := "MessageBody=abc&QueueUrl=%61bc"
@@ -293,7 +292,6 @@ func FuzzXMLText(f *testing.F) {
 	})
 }
 
-// replaceNoXML replaces characters that XML cannot represent, and invalid UTF-8.
 func replaceNoXML(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\ufffe' || r == '\uffff' {
@@ -303,7 +301,7 @@ func replaceNoXML(s string) string {
 	}, string([]rune(s)))
 }
 
-// FuzzServeQuery sends arbitrary forms to every action. Replies must be valid XML and must not be internal failures.
+// Replies to arbitrary forms must be valid XML and must not be internal failures.
 func FuzzServeQuery(f *testing.F) {
 	h := newHandler(f, nil)
 	h.Stop() // prevents long polls

@@ -14,7 +14,6 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// encodeForm encodes a request as a Query client does.
 func encodeForm(request any, action string) (values []formValue) {
 	appendForm(&values, "", reflect.ValueOf(request).Elem(), action)
 	return values
@@ -74,7 +73,7 @@ func encoded(values []formValue) string {
 	return strings.Join(form, "&")
 }
 
-// asJSON encodes a request in JSON. Absent lists become empty ones.
+// Absent lists become empty ones.
 func asJSON(t *testing.T, request any) string {
 	t.Helper()
 	text, err := json.Marshal(request, json.Deterministic(true))
@@ -84,7 +83,7 @@ func asJSON(t *testing.T, request any) string {
 	return string(text)
 }
 
-// A request decodes to the same value in both protocols, and for any order of form parameters.
+// The order of form parameters does not matter.
 func TestA8BothProtocolsFillTheSameRequest(t *testing.T) {
 	t.Parallel()
 	for _, test := range decodeCases() {
@@ -100,7 +99,7 @@ func TestA8BothProtocolsFillTheSameRequest(t *testing.T) {
 	}
 }
 
-// checkRoundTrip checks that a request survives encoding as a form and decoding, in either parameter order.
+// The parameters are decoded in either order.
 func checkRoundTrip(t *testing.T, act action, parameters parameters, name string, request any) {
 	t.Helper()
 	want := asJSON(t, request)
@@ -125,7 +124,7 @@ func checkRoundTrip(t *testing.T, act action, parameters parameters, name string
 	checkSameAsLibrary(t, []byte(want), act)
 }
 
-// FuzzDecodeQuery checks that accepted forms can be encoded in both protocols and decoded again.
+// Accepted forms can be encoded in both protocols and decoded again.
 func FuzzDecodeQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "Action=SendMessage&MessageBody=a", "&=&a&%", "QueueUrl=q&AttributeName.1=All&AttributeName.2=x",
@@ -168,7 +167,6 @@ func checkIsRefusal(t *testing.T, err error) {
 	}
 }
 
-// xmlReceived is the response of ReceiveMessage as decoded by a client.
 type xmlReceived struct {
 	Messages []struct {
 		MessageID              string `xml:"MessageId"`
@@ -186,7 +184,6 @@ type xmlReceived struct {
 
 type xmlPair struct{ Name, Value string }
 
-// checkReceivedXML checks that a response has the same content in XML and JSON.
 func checkReceivedXML(t *testing.T, r *receiveMessageResponse) {
 	t.Helper()
 	text := slices.Concat([]byte("<r>"), r.appendXML(nil), []byte("</r>"))
@@ -221,7 +218,6 @@ func checkReceivedXML(t *testing.T, r *receiveMessageResponse) {
 	}
 }
 
-// clean replaces characters that XML cannot represent.
 func (m *wireMessage) clean() {
 	for _, text := range []*string{&m.MessageID, &m.ReceiptHandle, &m.Body} {
 		*text = replaceNoXML(*text)

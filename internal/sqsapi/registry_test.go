@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// callRegistry calls an action of the registry.
 func callRegistry(t testing.TB, h http.Handler, action, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := newRequest(t.Context(), "x", body)
@@ -18,7 +17,7 @@ func callRegistry(t testing.TB, h http.Handler, action, body string) *httptest.R
 	return w
 }
 
-// The protocol must not change by a single byte, because processes of different versions share a server.
+// Processes of different versions share a server, so no byte may change.
 func TestRegistryProtocol(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -88,7 +87,6 @@ func TestRegistryProtocol(t *testing.T) {
 	}
 }
 
-// The registry's actions have the same guard and limits as those of SQS.
 func TestRegistryIsGuarded(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -113,8 +111,7 @@ func TestRegistryIsGuarded(t *testing.T) {
 	}
 }
 
-// FuzzRegistry sends arbitrary parameters to every action of the registry. Replies must be JSON and must not be
-// internal failures.
+// Replies to arbitrary parameters must be JSON and must not be internal failures.
 func FuzzRegistry(f *testing.F) {
 	h := newHandler(f, nil)
 	mustCall(f, h, "CreateQueue", `{"QueueName":"jobs"}`)

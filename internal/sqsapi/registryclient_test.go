@@ -22,19 +22,17 @@ import (
 
 var _ leader.Store = (*RegistryClient)(nil)
 
-// runs has the methods that the client and the broker's registry share.
+// The client and the broker's registry share these methods.
 type runs interface {
 	leader.Store
 	registrytest.Registry
 }
 
-// local accesses a broker's registry without HTTP.
 type local struct {
 	*registry.Leases
 	*registry.Runs
 }
 
-// clientTo returns a client with its own connections.
 func clientTo(t testing.TB, url string) *RegistryClient {
 	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -42,7 +40,7 @@ func clientTo(t testing.TB, url string) *RegistryClient {
 	return NewRegistryClient(url, registry.Scope{}, Identity{}, &http.Client{Transport: transport})
 }
 
-// newRegistry returns a client and its broker, which has one queue of each type.
+// The broker has one queue of each type.
 func newRegistry(t testing.TB) (*RegistryClient, *broker.Broker) {
 	t.Helper()
 	b := newBroker(t, nil)
@@ -54,7 +52,7 @@ func newRegistry(t testing.TB) (*RegistryClient, *broker.Broker) {
 	return clientTo(t, newServer(t, New(b, nil))), b
 }
 
-// answering returns a client for a server with a fixed response, and the server's call counter.
+// The server counts its calls.
 func answering(t testing.TB, status int, contentType, body string) (*RegistryClient, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32
@@ -137,7 +135,7 @@ func TestRegistryClientEnqueues(t *testing.T) {
 	}
 }
 
-// A refusal has the same code and text over HTTP as locally.
+// The code and text are the same over HTTP as locally.
 func TestRegistryClientRefusals(t *testing.T) {
 	t.Parallel()
 	c, b := newRegistry(t)
@@ -290,7 +288,6 @@ func TestRegistryClientWithoutAServer(t *testing.T) {
 	}
 }
 
-// A call to an unresponsive server ends when its context is done.
 func TestRegistryClientEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	asked, release := make(chan struct{}), make(chan struct{})

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newClient returns an AWS SDK client for a server with an empty broker. The SDK verifies the digests of bodies.
+// The SDK verifies the digests of bodies.
 func newClient(t testing.TB) *sqs.Client {
 	t.Helper()
 	return clientOf(t, newServer(t, newHandler(t, nil)))
@@ -36,7 +36,6 @@ func clientOf(t testing.TB, url string) *sqs.Client {
 	})
 }
 
-// newQueue creates a queue and returns its URL.
 func newQueue(t testing.TB, c *sqs.Client, name string, attributes map[string]string) *string {
 	t.Helper()
 	out, err := c.CreateQueue(context.Background(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
@@ -104,7 +103,6 @@ func TestSDKSendReceiveDelete(t *testing.T) {
 	}
 }
 
-// count returns the numbers of visible, in-flight and delayed messages of a queue.
 func count(t *testing.T, c *sqs.Client, url *string) string {
 	t.Helper()
 	out, err := c.GetQueueAttributes(context.Background(),
@@ -267,7 +265,6 @@ func TestSDKTags(t *testing.T) {
 	}
 }
 
-// TestSDKErrors checks that the SDK converts errors to its own types.
 func TestSDKErrors(t *testing.T) {
 	t.Parallel()
 	ctx, c := context.Background(), newClient(t)
@@ -326,7 +323,6 @@ func TestSDKErrors(t *testing.T) {
 	}
 }
 
-// sameType reports whether the error chain contains an error of want's type.
 func sameType(err, want error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if reflect.TypeOf(err) == reflect.TypeOf(want) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// poll starts a ReceiveMessage with a wait of 20 s and returns its response and duration.
+// The wait is 20 s.
 func poll(ctx context.Context, h *Handler) <-chan polled {
 	done := make(chan polled, 1)
 	go func() {
@@ -82,7 +82,7 @@ func TestReceiveWakesForAMessage(t *testing.T) {
 	})
 }
 
-// pipes is a listener for connections in memory, so that a test can wait until the server has reacted to them.
+// Connections are in memory, so that a test can wait until the server has reacted to them.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -182,7 +182,6 @@ func TestShutdownEndsLongPolls(t *testing.T) {
 	}
 }
 
-// post sends a ReceiveMessage on its own connection and returns the status and body.
 func post(addr, body string) string {
 	r, err := http.NewRequest(http.MethodPost, "http://"+addr+"/", strings.NewReader(body))
 	if err != nil {

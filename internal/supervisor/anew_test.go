@@ -47,7 +47,7 @@ func TestARestartEndsTheProcessAndStartsItAtOnce(t *testing.T) {
 	})
 }
 
-// A requested restart ends the delay before a restart or attempt, and earlier failures are no longer counted.
+// Earlier failures are no longer counted.
 func TestARestartDoesNotWaitForAPause(t *testing.T) {
 	for name, retryAfter := range map[string]time.Duration{"tried again": time.Hour, "not tried again": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestARestartSaysWhyAProcessCannotBeStarted(t *testing.T) {
 	})
 }
 
-// A process that exits with status 0 has finished, and starts again only on request.
+// A process that exits with status 0 starts again only on request.
 func TestAProcessThatMayFinishIsRestartedAfterAFailureOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 3}}, life{lasts: time.Second}, life{lasts: never})

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// These tests cover three needs of a worker that used to require an init script, a management script and a PID file.
+// A worker used to require an init script, a management script and a PID file for these needs.
 
-// SIGTERM announces the stop, and a running job can finish.
 func TestStopDuringWork(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -33,7 +32,7 @@ func TestStopDuringWork(t *testing.T) {
 	}
 }
 
-// After the grace period, a stuck job is killed with its descendants, but no other program with the same name.
+// Other programs with the same name keep running.
 func TestStopWithAStuckJob(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
@@ -70,7 +69,7 @@ func TestCrashLoopEndsAtItsLimit(t *testing.T) {
 	}
 }
 
-// When one process has failed too often, the others keep running.
+// One process has failed too often.
 func TestCrashLoopLeavesTheRestRunning(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

@@ -15,7 +15,6 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// outputOf runs a process and returns its output as lines.
 func outputOf(t *testing.T, p Process) []string {
 	t.Helper()
 	p.Name, p.Dir = "w", "/"
@@ -181,8 +180,7 @@ func TestLimitsHold(t *testing.T) {
 	}
 }
 
-// Limits of another user's process can be set without CAP_SYS_RESOURCE, as in a container, and this process keeps its
-// user.
+// Another user's limits can be set without CAP_SYS_RESOURCE, as in a container, and this process keeps its user.
 func TestLimitsOfAUserHold(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

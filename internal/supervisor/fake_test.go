@@ -11,26 +11,23 @@ import (
 	"time"
 )
 
-// never is an infinite duration.
 const never = -1
 
-// life scripts one run of a fake process.
+// A life scripts one run of a fake process.
 type life struct {
-	// startErr is the error returned by the start.
 	startErr error
-	// lasts is how long the process runs; never means until it gets a signal.
+	// never means until a signal.
 	lasts time.Duration
-	// exit is how the process exits on its own.
-	exit Exit
-	// onTerm is the time from SIGTERM to the exit; never means that SIGTERM is ignored.
+	exit  Exit
+	// The time from SIGTERM to the exit; never means that SIGTERM is ignored.
 	onTerm time.Duration
-	// others is how long descendants survive SIGTERM; never means until SIGKILL, and 0 that there are none.
+	// The time for which descendants survive SIGTERM; never means until SIGKILL, and 0 that there are none.
 	others time.Duration
-	// immortal is true if the process survives SIGKILL until the test ends it.
+	// An immortal process survives SIGKILL until the test ends it.
 	immortal bool
 }
 
-// machine is a scripted [system] in virtual time. It records events and their times in a transcript.
+// The machine records events and their times in virtual time.
 type machine struct {
 	t     *testing.T
 	lives []life
@@ -47,7 +44,7 @@ type machine struct {
 	closed     bool
 }
 
-// newMachine returns a machine whose n-th start is scripted by lives[n]; the last one repeats.
+// The n-th start is scripted by lives[n]; the last one repeats.
 func newMachine(t *testing.T, lives ...life) *machine {
 	return &machine{t: t, lives: lives, began: time.Now(), ready: true}
 }
@@ -93,7 +90,6 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return errors.Join(err, s.Stop(bounded))
 }
 
-// Ready reports whether the gate is open.
 func (s *Supervisor) Ready() bool {
 	open, _ := s.gateNow()
 	return open
@@ -150,7 +146,6 @@ func (m *machine) setTaken(taken bool) {
 	m.taken = taken
 }
 
-// note adds a line to the transcript.
 func (m *machine) note(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,7 +177,6 @@ func (m *machine) events() Events {
 	}
 }
 
-// fakeGroup is one run of a scripted process.
 type fakeGroup struct {
 	m    *machine
 	life life
@@ -246,7 +240,6 @@ func (g *fakeGroup) endOthers() {
 	g.others = false
 }
 
-// bubble runs f in virtual time.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()

@@ -45,7 +45,6 @@ func TestAnExcusedEndDoesNotCount(t *testing.T) {
 	})
 }
 
-// A message cannot cause a failed start.
 func TestAFailedStartIsNotExcused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 1}}, life{startErr: errors.New("no such program")})
@@ -118,7 +117,7 @@ func TestAStopEndsTheWaitOfAFailedProcess(t *testing.T) {
 	})
 }
 
-// A foreign listener on the port is not the app, even if it answers correctly.
+// It may even answer correctly.
 func TestForeignListenerOnThePortKeepsTheGateClosed(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The app does not listen, but another program does, and would receive the app's messages.
+// The other program would receive the app's messages.
 func TestAListenerThatIsNotTheApp(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
@@ -70,7 +70,7 @@ func TestAListenerBehindAShellIsTheApp(t *testing.T) {
 	})
 }
 
-// A foreign listener that takes the port between two runs is reported and receives no messages.
+// A program that takes the port between two runs is reported and receives no messages.
 func TestForeignListenerTakesThePortOfADeadApp(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

@@ -25,13 +25,11 @@ func newLog(t *testing.T, path string, maxBytes int64, keep int) *logFile {
 	return l
 }
 
-// Write implements [io.Writer].
 func (l *logFile) Write(p []byte) (int, error) {
 	l.write(p)
 	return len(p), nil
 }
 
-// contents returns the content of each file in a folder.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -77,7 +75,7 @@ func TestLogFileRotates(t *testing.T) {
 	}
 }
 
-// The files never exceed their limit, and contain the latest lines in order.
+// The files contain the latest lines in order.
 func TestLogFileIsBounded(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -119,7 +117,7 @@ func TestLogFileIsBounded(t *testing.T) {
 	})
 }
 
-// Lines written after Close are counted as dropped.
+// The lines are counted as dropped.
 func TestClosedLogFileDropsLines(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, filepath.Join(t.TempDir(), "web.log"), maxLogFile, keptLogFiles)
@@ -162,7 +160,7 @@ func TestLogFileWithoutItsFolder(t *testing.T) {
 	})
 }
 
-// If the disk is full, lines are lost but the process continues. A truncated line does not run into the next one.
+// Lines are lost, but the process continues. A truncated line does not run into the next one.
 func TestLogFileOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -180,7 +178,7 @@ func TestLogFileOnAFullDisk(t *testing.T) {
 	if diff := cmp.Diff([]string{"stdout dropped 74"}, r.lines); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
-	// Now the disk has room again.
+	// The disk has room again.
 	text, err := os.ReadFile(log)
 	if err != nil || len(text) != 1000+len("\nand on\n") || !strings.HasSuffix(string(text), "line 026 of \nand on\n") {
 		t.Errorf("%v, the file of %d bytes ends with %q", err, len(text), text[max(0, len(text)-30):])
@@ -240,7 +238,7 @@ func TestLogFolder(t *testing.T) {
 	}
 }
 
-// If one file cannot be opened, only its lines are lost.
+// Only the lines of the file that cannot be opened are lost.
 func TestLogFolderWithAnObstacle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -259,7 +257,7 @@ func TestLogFolderWithAnObstacle(t *testing.T) {
 	}
 }
 
-// Dropped returns the number of lines lost in all files.
+// Dropped counts the lines lost in all files.
 func (f *LogFolder) Dropped() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

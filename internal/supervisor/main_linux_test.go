@@ -16,8 +16,8 @@ import (
 
 func selfPath() string { return os.Args[0] }
 
-// reapMany acts as process 1. It runs a process that leaves behind as many orphans as the variable ORPHANS says, and
-// starts children of its own in the meantime. It prints the number of remaining zombies and of wrong exit statuses.
+// reapMany acts as process 1. The variable ORPHANS says how many orphans its process leaves behind. It prints the
+// number of remaining zombies and of wrong exit statuses.
 func reapMany() int {
 	n := os.Getenv("ORPHANS")
 	s, err := New([]Process{{
@@ -66,8 +66,7 @@ func zombieChildren() (n int) {
 	return n
 }
 
-// adoptOne starts a process that leaves an orphan, which exits later. Until it is reaped, it is a child of this
-// process.
+// The orphan exits later. Until it is reaped, it is a child of this process.
 func adoptOne() int {
 	s, err := New([]Process{{
 		Name: "litter", Argv: []string{os.Args[0]},
@@ -104,7 +103,7 @@ func adoptOne() int {
 	}
 }
 
-// unprivileged tries operations that require root, and prints the errors.
+// The operations require root.
 func unprivileged() int {
 	if syscall.Setgroups(nil) != nil || syscall.Setgid(65534) != nil || syscall.Setuid(65534) != nil {
 		return 1
@@ -124,7 +123,7 @@ func unprivileged() int {
 	return 0
 }
 
-// fillLog writes to a log file until after the disk is full.
+// The disk fills up before the end.
 func fillLog() int {
 	l := &logFile{path: os.Getenv("LOG"), maxBytes: 1 << 20, keep: keptLogFiles}
 	if l.open() != nil {

@@ -18,7 +18,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// roleVariable makes the test binary act as a child process.
+// A role makes the test binary act as a child process.
 const roleVariable = "SUPERVISOR_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -106,7 +106,6 @@ func play(role string) int {
 	return 99
 }
 
-// spawn starts this binary in another role.
 func spawn(role string, attr *syscall.SysProcAttr) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
@@ -114,7 +113,7 @@ func spawn(role string, attr *syscall.SysProcAttr) *exec.Cmd {
 	return cmd
 }
 
-// report connects to the test. The connection stays open while the process lives.
+// The connection stays open while the process lives.
 func report(role string) (net.Conn, error) {
 	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
@@ -123,7 +122,7 @@ func report(role string) (net.Conn, error) {
 	return conn, err
 }
 
-// stay calls report, and answers each line with "here" until the test closes the connection.
+// stay answers each line with "here" until the test closes the connection.
 func stay(role string) int {
 	conn, err := report(role)
 	if err != nil {
@@ -177,7 +176,7 @@ func show() int {
 	return 5
 }
 
-// leave exits and leaves behind a child without environment, which only a control group can find.
+// The child has no environment, so only a control group can find it.
 func leave() int {
 	child := exec.Command(os.Args[0])
 	child.Env = childEnv("idle", os.Getenv("OBSERVER"))
@@ -190,7 +189,7 @@ func leave() int {
 	return 0
 }
 
-// daemonise starts each role as a daemon: an intermediate child creates a session and exits.
+// An intermediate child creates a session and exits.
 func daemonise(roles []string) error {
 	for _, role := range roles {
 		between := spawn("midway", &syscall.SysProcAttr{Setsid: true})
@@ -235,19 +234,17 @@ func unguarded() int {
 	return stay("unguarded")
 }
 
-// markedSystem returns a system without control groups.
 func markedSystem() *system {
 	h := newHost()
 	h.cgroups = cgroupFolder{}
 	return systemOn(h)
 }
 
-// childEnv returns the environment of a child with the given role.
 func childEnv(role, observer string) []string {
 	return []string{roleVariable + "=" + role, "OBSERVER=" + observer}
 }
 
-// observer accepts connections from child processes, so that a test can determine without delay whether they live.
+// Connections let a test determine without delay whether child processes live.
 type observer struct {
 	t  *testing.T
 	ln net.Listener
@@ -261,7 +258,7 @@ type reportingChild struct {
 	in   *bufio.Reader
 }
 
-// hangGuard is the time after which a hanging test fails.
+// A hanging test fails after this time.
 const hangGuard = time.Minute
 
 func newObserver(t *testing.T) *observer {
@@ -313,7 +310,7 @@ func (g *reportingChild) answers() {
 	}
 }
 
-// awaitGone waits until the process has exited and the kernel has closed its connection.
+// The kernel closes the connection of a process that has exited.
 func (g *reportingChild) awaitGone() {
 	g.t.Helper()
 	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// After kill -9 of a supervisor, no child, grandchild or daemon survives.
+// Grandchildren and daemons are ended, too.
 func TestKilledSupervisorLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	for _, kind := range treeKinds(t) {

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sinkLog is a sink that records lines and can block.
+// A sinkLog can block.
 type sinkLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -83,7 +83,6 @@ func TestOutputSplitsLines(t *testing.T) {
 	}
 }
 
-// Lines do not depend on where writes begin and end.
 func TestOutputDoesNotDependOnTheWrites(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -130,7 +129,7 @@ func TestOutputThinsAFlood(t *testing.T) {
 	})
 }
 
-// If the sink blocks, lines are lost, but after one short wait writes return immediately.
+// After one short wait, writes return immediately and lines are lost.
 func TestOutputOutlivesAStalledSink(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := sinkLog{stall: make(chan struct{})}

@@ -13,7 +13,7 @@ import (
 
 func web() Process { return Process{Name: "web", Shell: "app", Port: 5000} }
 
-// wantTranscript compares the transcript with want, whose lines are "TIME EVENT".
+// The lines are "TIME EVENT".
 func (m *machine) wantTranscript(want string) {
 	m.t.Helper()
 	m.mu.Lock()
@@ -94,7 +94,7 @@ func TestTermIgnoredMeansKillAfterTheGrace(t *testing.T) {
 	})
 }
 
-// A shell exits immediately on SIGTERM, but its child has the whole grace period.
+// The shell exits immediately on SIGTERM.
 func TestOthersOfTheGroupGetTheRestOfTheGrace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never, others: 2990 * time.Millisecond})
@@ -350,7 +350,7 @@ func TestOneGivenUpEndsTheRun(t *testing.T) {
 	})
 }
 
-// A delivery that waits for the process to exit must not wait for its descendants too.
+// A delivery must not wait for descendants of the process too.
 func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t,
@@ -389,7 +389,7 @@ func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 	})
 }
 
-// Undoing a failed start takes the same steps as a stop, and Hurry shortens both.
+// Undoing a failed start takes the same steps as a stop.
 func TestAStartThatIsUndoneCanBeHurried(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for patience, want := range map[time.Duration]time.Duration{time.Hour: 7 * time.Second,

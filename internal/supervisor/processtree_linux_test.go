@@ -13,8 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// treeOf returns a function that returns the tree of the first process that s starts. It must be called before the
-// start.
+// treeOf must be called before s starts its first process.
 func treeOf(s *Supervisor) (tree func() *processTree) {
 	first := make(chan *processTree, 10)
 	newSystem := s.newSystem
@@ -80,7 +79,7 @@ func TestReusedProcessIDsAreNotSignalled(t *testing.T) {
 	second.answers()
 }
 
-// On kernels before 5.14, which have no cgroup.kill, the group is frozen and its processes are killed one by one.
+// Kernels before 5.14 have no cgroup.kill, so the group is frozen and its processes are killed one by one.
 func TestControlGroupWithoutKill(t *testing.T) {
 	t.Parallel()
 	if !slices.Contains(treeKinds(t), "cgroup") {
@@ -109,7 +108,6 @@ func TestControlGroupWithoutKill(t *testing.T) {
 	}
 }
 
-// The app's nested control groups are removed.
 func TestNestedControlGroupsAreRemoved(t *testing.T) {
 	t.Parallel()
 	k := newCgroupTree(findCgroups())

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// treeKinds returns the ways to find descendants that this machine supports.
+// A machine may not support control groups.
 func treeKinds(t *testing.T) []string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -23,7 +23,6 @@ func treeKinds(t *testing.T) []string {
 	return []string{"cgroup", "mark"}
 }
 
-// eachTreeKind runs f once for each of the [treeKinds].
 func eachTreeKind(t *testing.T, f func(t *testing.T, with func(*Supervisor) *Supervisor)) {
 	t.Helper()
 	for _, kind := range treeKinds(t) {
@@ -39,14 +38,13 @@ func eachTreeKind(t *testing.T, f func(t *testing.T, with func(*Supervisor) *Sup
 	}
 }
 
-// daemoniser returns a process with daemons of the given roles.
 func daemoniser(role string, w *observer, daemons ...string) Process {
 	p := self("web", role, w)
 	p.Env = append(p.Env, "DAEMONS="+strings.Join(daemons, " "))
 	return p
 }
 
-// bystander starts an unrelated process of the same program.
+// The bystander is an unrelated process of the same program.
 func bystander(t *testing.T) *reportingChild {
 	t.Helper()
 	w := newObserver(t)

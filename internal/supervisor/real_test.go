@@ -21,7 +21,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// recorder records the events of a real supervisor.
 type recorder struct {
 	mu     sync.Mutex
 	lines  []string
@@ -32,7 +31,6 @@ type recorder struct {
 	failed chan *FailedError
 }
 
-// realSupervisor returns a supervisor of real processes and a recorder of its events.
 func realSupervisor(t *testing.T, opts Options, procs ...Process) (*Supervisor, *recorder) {
 	t.Helper()
 	r := &recorder{gate: make(chan Gate, 100), failed: make(chan *FailedError, 10)}
@@ -78,7 +76,7 @@ func stop(t *testing.T, s *Supervisor) {
 	}
 }
 
-// freePort returns a port that no other test gets.
+// No other test gets the port.
 func freePort(t *testing.T) int {
 	t.Helper()
 	port, err := strconv.Atoi(testpeer.FreePort(t))
@@ -150,7 +148,7 @@ func TestRealGroupDiesWithItsLeader(t *testing.T) {
 	}
 }
 
-// After a leader has crashed, none of its descendants holds the port.
+// No descendant may hold the port.
 func TestRealCrashClearsTheGroup(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -171,7 +169,7 @@ func TestRealCrashClearsTheGroup(t *testing.T) {
 	}
 }
 
-// The exit is reported while a slow child is still alive.
+// A slow child is still alive when the exit is reported.
 func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -199,7 +197,7 @@ func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
 	}
 }
 
-// A shell exits immediately on SIGTERM; the program that it started has the whole grace period.
+// The shell exits immediately on SIGTERM.
 func TestRealProgramBehindAShellMayFinish(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -377,7 +375,7 @@ func TestRealMissingPrograms(t *testing.T) {
 	}
 }
 
-// A foreign listener on the port is reported, but gets no signal.
+// The listener gets no signal.
 func TestRealPortTakenByForeignListener(t *testing.T) {
 	t.Parallel()
 	foreign, err := net.Listen("tcp4", "127.0.0.1:0")

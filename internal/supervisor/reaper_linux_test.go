@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Process 1 reaps orphans, but never children whose exit status other code waits for.
+// Children whose exit status other code waits for are left alone.
 func TestProcessOneReapsOrphans(t *testing.T) {
 	t.Parallel()
 	orphans := "10000"

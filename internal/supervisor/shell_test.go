@@ -55,7 +55,6 @@ func TestExecLine(t *testing.T) {
 	}
 }
 
-// The shell runs simple commands the same way with and without exec.
 func TestExecKeepsMeaning(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{

@@ -36,7 +36,7 @@ func TestFindClient(t *testing.T) {
 	}
 }
 
-// The kernel and /proc report the same clients, even for dual-stack and closed sockets.
+// The kernel and /proc agree, even for dual-stack and closed sockets.
 func TestClientOfAConnection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -57,7 +57,6 @@ func TestGateFollowsReadiness(t *testing.T) {
 	})
 }
 
-// A helper without a check does not close the gate when it crashes.
 func TestHelpersDoNotCloseTheGate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never}, life{lasts: time.Second, exit: Exit{Code: 1}}, life{lasts: never})
@@ -128,7 +127,6 @@ func TestTakenPortRefusesTheStart(t *testing.T) {
 	})
 }
 
-// At a restart, a port that is in use counts as a failure.
 func TestTakenPortAtARestartCounts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 1}})

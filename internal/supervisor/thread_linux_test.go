@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// The parent-death signal is sent when the thread that started the child exits. That thread must outlive the
-// goroutine that requested the start.
+// The parent-death signal is sent when the thread that started the child exits.
 func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -38,7 +37,7 @@ func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	h.close()
 }
 
-// If the guard is killed first, the parent-death signal still kills direct children.
+// The guard is killed first.
 func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -58,7 +57,7 @@ func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
 	}
 }
 
-// onThreadThatEnds runs f on a thread that then ends, and returns its ID.
+// f runs on a thread that then ends.
 func onThreadThatEnds(f func()) int {
 	thread := make(chan int)
 	go func() {

@@ -28,7 +28,7 @@ func TestUsageIsThatOfAllDescendants(t *testing.T) {
 	}
 }
 
-// The usage matches the kernel's figures, and an immediate second reading is cached.
+// The usage matches the kernel's figures. A second reading is cached.
 func TestMeterReadsThisProcess(t *testing.T) {
 	t.Parallel()
 	var m Meter
@@ -51,7 +51,7 @@ func TestMeterReadsThisProcess(t *testing.T) {
 	}
 }
 
-// cpuTime returns the time for which processors have run this process.
+// The time counts for which processors have run this process.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage

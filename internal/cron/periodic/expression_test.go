@@ -97,7 +97,7 @@ func TestAdviceForRangesThatRunBackwards(t *testing.T) {
 	}
 }
 
-// Its names, time zones and attributes are long.
+// The names, time zones and attributes are long.
 func TestFileOfAThousandTasksIsRead(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

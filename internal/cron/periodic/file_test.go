@@ -17,8 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.want")
 
-// Each file in testdata is named after the valid or invalid feature it contains. The .want file contains the expected
-// result.
+// Each file in testdata is named after the valid or invalid feature it contains.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -50,7 +49,6 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// outcome returns an error, or the tasks and warnings, as text.
 func outcome(f *File, err error) string {
 	if err != nil {
 		return "refused\n" + err.Error() + "\n"
@@ -94,7 +92,7 @@ func TestEveryRefusalGivesAdvice(t *testing.T) {
 	}
 }
 
-// A file may use exactly those paths to which messages can be delivered.
+// Messages can be delivered to exactly those paths that a file may use.
 func TestPathsAreDelivered(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{

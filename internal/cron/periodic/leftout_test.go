@@ -10,11 +10,11 @@ import (
 	"tendril/internal/registry"
 )
 
-// endsAfterSend is a leader that dies between sending a run and recording it, or gets no responses for a while.
+// The leader dies between sending a run and recording it, or gets no responses for a while.
 type endsAfterSend struct {
 	*node
-	dies   bool      // if false, responses are lost
-	healed time.Time // time until which responses are lost
+	dies   bool // if false, responses are lost
+	healed time.Time
 }
 
 func (l *endsAfterSend) after(err error) error {
@@ -28,7 +28,7 @@ func (l *endsAfterSend) after(err error) error {
 	return err
 }
 
-// Swap fails to record runs that were sent.
+// Runs that were sent are not recorded.
 func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record,
 	error) {
 	for _, c := range changes {
@@ -41,7 +41,7 @@ func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes 
 	return l.node.Swap(ctx, fence, changes...)
 }
 
-// embeddedEndsAfterSend is the same for an embedded queue, where only the response can be lost.
+// On an embedded queue, only the response can be lost.
 type embeddedEndsAfterSend struct {
 	*registry.Runs
 	leader *endsAfterSend
@@ -52,9 +52,8 @@ func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, run regi
 	return answer, l.leader.after(err)
 }
 
-// Leaders die between sending a run and recording it, or get no responses for longer than the grace. The next leader
-// skips runs that are too old and reports each of them once. It reports a run that is in the queue as enqueued or
-// possibly enqueued, and any other as missed.
+// The next leader skips runs that are too old and reports each of them once. It reports a run that is in the queue as
+// enqueued or possibly enqueued, and any other as missed.
 func TestRunsInTheQueueAreNotReportedAsMissed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {
@@ -125,8 +124,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 	}
 }
 
-// If an instance has delivered the run's message, it knows that the run was enqueued, although the leader died before
-// recording it.
+// The leader died before recording the run.
 func TestDeliveredRunIsNotUncertain(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []bool{true, false} {

@@ -12,7 +12,7 @@ import (
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// Times are in minutes and seconds after noon.
+// The times are in minutes and seconds after noon.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	minutely := schedule(t, "* * * * *", "UTC")
@@ -79,8 +79,8 @@ func offsets(slots []Slot) string {
 	return strings.Join(texts, " ")
 }
 
-// TestPlanWithRandomGaps steps through time with random gaps. Each slot is either enqueued or passed, once, in order
-// and never early. No slot is passed if it was punctual or, with "all", within its grace.
+// Each slot is either enqueued or passed, once, in order and never early. No slot is passed if it was punctual or,
+// with "all", within its grace.
 func TestPlanWithRandomGaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -118,7 +118,7 @@ func TestPlanWithRandomGaps(t *testing.T) {
 	})
 }
 
-// dueNaively returns the latest due time of the slot and all earlier slots.
+// The result covers the slot and all earlier ones.
 func dueNaively(task *Task, at time.Time) time.Time {
 	due := task.slot(at).DueAt
 	for before := task.Schedule.Prev(at); at.Sub(before) <= maxJitter; before = task.Schedule.Prev(before) {
@@ -158,7 +158,7 @@ func TestJitterLosesNothing(t *testing.T) {
 	}
 }
 
-// followPlans follows a task's plans until to, and returns the number of runs.
+// The result is the number of runs.
 func followPlans(t *testing.T, task *Task, since, to time.Time) (found int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -14,9 +14,8 @@ import (
 	"tendril/internal/registry"
 )
 
-// script describes a random test that has three instances.
 type script struct {
-	kind   string // embedded, fifo or standard
+	kind   string
 	period time.Duration
 	missed Missed
 	chance float64
@@ -25,7 +24,7 @@ type script struct {
 	events []event
 }
 
-// event is a change after a pause: node is elected (-1 means that no node leads), node restarts, or the clock is set.
+// node is elected (-1 means that no node leads), node restarts, or the clock is set.
 type event struct {
 	after time.Duration
 	what  string
@@ -61,22 +60,20 @@ func draw(t *rapid.T) script {
 	return s
 }
 
-// instance is a scheduler with its node.
 type instance struct {
 	node   *node
 	cancel context.CancelFunc
 	done   chan error
 }
 
-// scriptRun is one run of a script.
 type scriptRun struct {
 	*world
 	script
 	file      *File
 	instances [3]*instance
 	mu2       sync.Mutex
-	reported  map[int64]bool // scheduled times that were reported as uncertain
-	wrong     []string       // incorrect reports
+	reported  map[int64]bool
+	wrong     []string
 	stepped   bool
 }
 
@@ -97,7 +94,7 @@ func (th *scriptRun) start(i int) {
 	th.instances[i] = in
 }
 
-// skipped checks and records a scheduler's report of skipped runs.
+// The report must be correct.
 func (th *scriptRun) skipped(e Skipped) {
 	th.mu2.Lock()
 	defer th.mu2.Unlock()
@@ -143,7 +140,7 @@ func (th *scriptRun) happen(e event) {
 	}
 }
 
-// problems runs the script in a synctest bubble and returns the problems with the messages.
+// The script runs in a synctest bubble.
 func (s script) problems() (problems []string) {
 	th := &scriptRun{world: newWorld(), script: s, reported: map[int64]bool{}}
 	th.world.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))
@@ -198,8 +195,8 @@ func (th *scriptRun) judge(start, end time.Time) (problems []string) {
 	return problems
 }
 
-// mayRepeat reports whether a run may be enqueued again. On a standard queue, a new leader may repeat a run that is
-// still unsettled, and a leader may repeat it once per term if a response was lost.
+// On a standard queue, a new leader may repeat a run that is still unsettled, and a leader may repeat it once per
+// term if a response was lost.
 func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 	if th.kind != "standard" || last.id != again.id {
 		return false

@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// transcript records events with their time since the start.
 type transcript struct {
 	mu    sync.Mutex
 	start time.Time
@@ -59,7 +58,6 @@ func (tr *transcript) events() Events {
 	}
 }
 
-// stage is a scheduler that is running in a test.
 type stage struct {
 	*world
 	*Scheduler
@@ -67,7 +65,7 @@ type stage struct {
 	tr   *transcript
 }
 
-// play runs a scheduler that leads in term 1, in a synctest bubble. The bubble's time starts at midnight UTC.
+// The scheduler leads in term 1. The bubble's time starts at midnight UTC.
 func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,7 +89,6 @@ func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 	})
 }
 
-// until waits until the given time and compares the events.
 func (s *stage) until(t *testing.T, at time.Duration, want string) {
 	t.Helper()
 	time.Sleep(time.Until(s.tr.start.Add(at)))
@@ -137,8 +134,7 @@ func TestNextLeaderMakesUp(t *testing.T) {
 	})
 }
 
-// A leader that dies before its first call leaves nothing in the registry, so the next leader uses the time at which
-// it started itself.
+// The first leader dies before its first call, so the next one uses the time at which it started itself.
 func TestAStandbyKnowsWhenItBegan(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -257,8 +253,8 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// An unfinished run on another instance has the same effect as one on this instance. If the registry does not
-// respond, the scheduler waits.
+// An unfinished run on another instance counts like one on this instance. If the registry does not respond, the
+// scheduler waits.
 func TestOverlapWithOtherInstances(t *testing.T) {
 	t.Parallel()
 	running, failed := map[string]bool{"a": true, "b": true}, errors.New("no answer")
@@ -358,7 +354,7 @@ func TestARefusedTermIsReportedOnce(t *testing.T) {
 	}
 }
 
-// fixedTerm leads in the given term, or not at all if the term is 0.
+// Term 0 means that it does not lead.
 type fixedTerm struct{ term int64 }
 
 func (l *fixedTerm) Term() (int64, bool) { return l.term, l.term != 0 }
@@ -395,7 +391,6 @@ func TestStandbyAsksTheRegistryNothing(t *testing.T) {
 	})
 }
 
-// Recorded changes exactly when the history has changed.
 func TestHistoryCountsWhatIsReported(t *testing.T) {
 	t.Parallel()
 	h := history{most: 1}
@@ -447,7 +442,6 @@ func TestSmallStepsOfTheClockAreNotReported(t *testing.T) {
 }
 
 // Runs that were due while a task was not in the file are not caught up, neither immediately nor by the next leader.
-// Later runs are.
 func TestRestoredTaskDoesNotCatchUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 100)}, Options{}, func(s *stage) {
@@ -528,7 +522,7 @@ func TestRunNowAndHistory(t *testing.T) {
 	})
 }
 
-// A run that another leader enqueued is added to the history once, with its message ID.
+// The run appears once, with its message ID.
 func TestHistoryOfWhatWasEnqueuedBefore(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -618,7 +612,7 @@ func TestNewTaskAfterTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// The next leader does not catch up on times from before the task existed, however long its grace.
+// However long the grace, times from before the task existed are not caught up.
 func TestNextLeaderAfterTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	a := every("a", 60)
@@ -702,7 +696,7 @@ func (s slowly) Enqueue(ctx context.Context, term int64, f registry.Run) (regist
 	return s.Runs.Enqueue(ctx, term, f)
 }
 
-// A blocked call uses up one of the concurrent calls, but does not block the others.
+// A blocked call uses up one of the concurrent calls.
 func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -736,7 +730,7 @@ func (h hangs) Enqueue(ctx context.Context, term int64, f registry.Run) (registr
 	return h.Runs.Enqueue(ctx, term, f)
 }
 
-// losesLeadOnce is a node that loses leadership once, between planning and enqueueing in the first minute.
+// Leadership is lost between planning and enqueueing in the first minute.
 type losesLeadOnce struct{ *node }
 
 func (f losesLeadOnce) Term() (int64, bool) {

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// sweep fails the n-th call for a run, before or after it is applied. The process may die at that moment.
+// The n-th call for a run fails, before or after it is applied. The process may die at that moment.
 type sweep struct {
 	*node
 	nth     int
@@ -49,8 +49,7 @@ func (s *sweep) Send(ctx context.Context, q string, m queue.Outgoing) (sent queu
 	return sent, err
 }
 
-// TestEverySingleFault fails each call for a run in each way, lets the same process or the next leader try again, and
-// counts the messages.
+// Each call for a run fails in each way. The same process or the next leader tries again.
 func TestEverySingleFault(t *testing.T) {
 	t.Parallel()
 	for _, queueName := range []string{"jobs", "jobs.fifo"} {
@@ -123,7 +122,6 @@ func TestEachLeaderHasATry(t *testing.T) {
 	})
 }
 
-// After two lost responses, a leader makes no third try.
 func TestThirdTryIsUncertain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +143,7 @@ func TestThirdTryIsUncertain(t *testing.T) {
 	})
 }
 
-// A rejected send is repeated as often as needed, within the same try.
+// The repetitions belong to the same try.
 func TestRefusedSendsAreRepeated(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{registry.ErrNotSent, fmt.Errorf("dialling: %w", registry.ErrNotSent), queue.ErrThrottled,
@@ -214,7 +212,7 @@ func TestNothingIsSentWithoutLeadership(t *testing.T) {
 	})
 }
 
-// losesLead is a node that loses leadership between announcing and sending a run.
+// Leadership is lost between announcing and sending a run.
 type losesLead struct{ *node }
 
 func (l losesLead) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {

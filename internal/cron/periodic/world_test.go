@@ -12,8 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// world is the part of the environment that the instances in a test share: the leader, the records, the queues and
-// the time of day.
+// The instances in a test share the leader, the records, the queues and the time of day.
 type world struct {
 	mu      sync.Mutex
 	term    int64
@@ -33,7 +32,6 @@ type world struct {
 	rng    *rand.Rand
 }
 
-// arrival is a message in a queue.
 type arrival struct {
 	id, task  string
 	scheduled time.Time
@@ -57,7 +55,7 @@ func (w *world) wall() time.Time {
 	return time.Now().Add(w.step).Round(0)
 }
 
-// elect makes n the leader in a new term. nil means that there is no leader.
+// nil means that there is no leader.
 func (w *world) elect(n *node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +67,7 @@ func (w *world) elect(n *node) {
 	w.changed = make(chan struct{})
 }
 
-// node is an instance. It has no effects after dead is set.
+// A node has no effects after dead is set.
 type node struct {
 	*world
 	dead bool
@@ -100,7 +98,7 @@ func (n *node) kill() {
 
 var errLost = errors.New("no answer")
 
-// do makes a call that takes time. The call may not be applied, and may return an error whether it is applied or not.
+// The call may not be applied, and may return an error whether it is applied or not.
 func (n *node) do(ctx context.Context, apply func() error) error {
 	n.mu.Lock()
 	fault, before, after := n.rng.Float64() < n.chance, time.Duration(0), time.Duration(0)
@@ -145,7 +143,6 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// scope uses the lease whose term is the world's.
 var scope = registry.Scope{Lease: "leader"}
 
 func (n *node) fence(fence registry.Fence) error {
@@ -155,7 +152,6 @@ func (n *node) fence(fence registry.Fence) error {
 	return nil
 }
 
-// Read and Swap implement [registry.Store].
 func (n *node) Read(ctx context.Context, kind registry.Kind, keys ...string) (records []registry.Record, err error) {
 	err = n.do(ctx, func() (err error) {
 		records, err = n.store.Read(context.Background(), kind, keys...)
@@ -193,7 +189,7 @@ func (n *node) push(task string, at time.Time, queueName, id string) queue.Sent 
 	return sent
 }
 
-// Send sends a message without fencing. A FIFO queue deduplicates for five minutes.
+// Sends have no fencing. A FIFO queue deduplicates for five minutes.
 func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (sent queue.Sent, err error) {
 	run := queue.ParseRun(&queue.Message{Attributes: m.Attributes})
 	task, at := run.Task, run.ScheduledAt
@@ -218,7 +214,7 @@ func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (se
 	return sent, err
 }
 
-// embedded is a node whose queues are in the registry's database.
+// The queues are in the registry's database.
 type embedded struct{ *node }
 
 func (e embedded) Enqueue(ctx context.Context, fence registry.Fence, queueName string, m queue.Outgoing,

@@ -24,7 +24,7 @@ func TestAnswerHead(t *testing.T) {
 	}
 }
 
-// TestReasonOfAPage uses the error pages of common frameworks and servers.
+// The error pages are those of common frameworks and servers.
 func TestReasonOfAPage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, body, want string }{

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// app is a scripted app. script runs once per connection and may violate the protocol.
+// script runs once per connection and may violate the protocol.
 type app struct {
 	script func(c *appConn)
 
@@ -28,21 +28,19 @@ type app struct {
 	running            sync.WaitGroup
 }
 
-// appConn is the app's side of a connection.
 type appConn struct {
 	net.Conn
 	app *app
 	buf *bufio.Reader
-	n   int64 // number of the connection, counted from 1
+	n   int64 // counted from 1
 }
 
-// post is a request as received by the app.
 type post struct {
 	*http.Request
 	body string
 }
 
-// read reads one complete POST request. ok is false at the end of the connection.
+// ok is false at the end of the connection.
 func (c *appConn) read() (p post, ok bool) {
 	r, ok := c.readHead()
 	if !ok {
@@ -52,7 +50,6 @@ func (c *appConn) read() (p post, ok bool) {
 	return post{r, string(body)}, err == nil
 }
 
-// readHead reads a POST request up to its body.
 func (c *appConn) readHead() (*http.Request, bool) {
 	r, err := http.ReadRequest(c.buf)
 	if err != nil {
@@ -66,7 +63,6 @@ func (c *appConn) write(s string) { io.WriteString(c, s) }
 
 const ok200 = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
-// alwaysAnswer returns a script that responds to every request with answer.
 func alwaysAnswer(answer string) func(*appConn) {
 	return func(c *appConn) {
 		for {
@@ -86,7 +82,6 @@ func (a *app) serve(raw net.Conn) {
 	})
 }
 
-// listen serves the app on a loopback address and returns its URL.
 func (a *app) listen(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,21 +104,19 @@ func (a *app) listenOn(t testing.TB, l net.Listener) {
 	t.Cleanup(func() { l.Close(); a.running.Wait() })
 }
 
-// pipe is a dial function that connects to the app in memory, as synctest requires.
+// synctest requires connections in memory.
 func (a *app) pipe(context.Context, string, string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	a.serve(theirs)
 	return ours, nil
 }
 
-// start returns an app with this script, listening on loopback, and a client for it. change modifies the client's
-// options.
+// change modifies the client's options.
 func start(t testing.TB, script func(*appConn), change ...func(*Options)) (*Client, *app) {
 	a := &app{script: script}
 	return newHTTP(t, append([]func(*Options){func(o *Options) { o.Target = a.listen(t) }}, change...)...), a
 }
 
-// startPiped is like start, but connects in memory.
 func startPiped(t testing.TB, script func(*appConn), change ...func(*Options)) (*Client, *app) {
 	a := &app{script: script}
 	t.Cleanup(a.running.Wait)
@@ -162,7 +155,6 @@ func text(name, value string) queue.Attribute {
 
 func deliver(h *Client, m *queue.Message) queue.Result { return h.Deliver(context.Background(), m) }
 
-// want checks a delivery's result.
 func want(t testing.TB, r queue.Result, outcome queue.Outcome, status int, reason string) {
 	t.Helper()
 	if r.Outcome != outcome || r.Status != status || r.Reason != reason {
@@ -174,7 +166,6 @@ func want(t testing.TB, r queue.Result, outcome queue.Outcome, status int, reaso
 	}
 }
 
-// wantCounts checks how many connections and requests the app received.
 func (a *app) wantCounts(t testing.TB, connections, posts int64) {
 	t.Helper()
 	if c, p := a.connections.Load(), a.posts.Load(); c != connections || p != posts {

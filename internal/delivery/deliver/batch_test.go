@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// lettersOf returns one letter per result: D for done, F for failed, U for unreached.
+// D means done, F failed, U unreached.
 func lettersOf(results []queue.Result) (s string) {
 	for _, r := range results {
 		s += strings.ToUpper(r.Outcome.String()[:1])
@@ -24,8 +24,8 @@ func lettersOf(results []queue.Result) (s string) {
 	return s
 }
 
-// An app receives several messages in one POST request, in the format of a Lambda event, and can respond like a
-// function. A response that is not JSON means that all messages are done.
+// The POST has the format of a Lambda event, and the app can respond like a function. A response that is not JSON
+// means that all messages are done.
 func TestAppGetsSeveralMessages(t *testing.T) {
 	t.Parallel()
 	long := `{"batchItemFailures":[]` + strings.Repeat(" ", maxAnswerBody) + "}"
@@ -87,7 +87,6 @@ func TestAppGetsSeveralMessages(t *testing.T) {
 	}
 }
 
-// A terminal status also applies to a batch of one message.
 func TestBatchOfOne(t *testing.T) {
 	t.Parallel()
 	terminal, _ := ParseStatusSet("400")
@@ -164,7 +163,6 @@ func TestRunsAreNotBatched(t *testing.T) {
 	}
 }
 
-// If the app cannot be reached, no message of the batch is sent.
 func TestUnreachedBatch(t *testing.T) {
 	t.Parallel()
 	var parts int
@@ -194,7 +192,7 @@ func TestBatchNeedsAnARN(t *testing.T) {
 	}
 }
 
-// A recorder of one message in a batch receives the exchange of the whole batch.
+// A recorder of one message receives the exchange of the whole batch.
 func TestExchangeOfABatchIsRecorded(t *testing.T) {
 	t.Parallel()
 	var got []*Exchange

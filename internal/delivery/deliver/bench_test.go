@@ -18,9 +18,8 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDeliver compares Deliver with a net/http client that posts the same request to the same app, alternating
-// in one run. "ratio" is Deliver's rate divided by the client's; "cpu-ratio" is the client's CPU time per request
-// divided by Deliver's. Both include the app's CPU time.
+// Deliver and a net/http client alternate in one run. "ratio" is Deliver's rate divided by the client's; "cpu-ratio"
+// is the client's CPU time per request divided by Deliver's. Both include the app's CPU time.
 func BenchmarkDeliver(b *testing.B) {
 	for _, connections := range []int{1, 10, 50} {
 		b.Run(fmt.Sprint(connections), func(b *testing.B) { benchmarkDeliver(b, connections) })
@@ -66,7 +65,6 @@ func benchmarkDeliver(b *testing.B, connections int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// bareClient returns a function that posts the same request as a delivery of m.
 func bareClient(b *testing.B, url string, m *queue.Message, connections int) func() {
 	transport := &http.Transport{MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections, DisableCompression: true}
 	b.Cleanup(transport.CloseIdleConnections)
@@ -97,7 +95,7 @@ type cost struct{ wall, cpu time.Duration }
 
 func (c *cost) add(other cost) { c.wall += other.wall; c.cpu += other.cpu }
 
-// spend calls f n times in total, from several goroutines.
+// f is called n times in total.
 func spend(goroutines, n int, f func()) cost {
 	var left atomic.Int64
 	left.Store(int64(n))

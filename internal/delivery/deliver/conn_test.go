@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// recorder is a connection that records the deadlines set on it.
 type recorder struct {
 	net.Conn
 	read, write time.Time
@@ -53,8 +52,7 @@ func TestDeadlinesOfAConnection(t *testing.T) {
 	})
 }
 
-// If the context ends while the last bytes of the response arrive, the connection is closed, and the next message is
-// not affected.
+// The connection is closed, and the next message is not affected.
 func TestContextEndsWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -81,7 +79,7 @@ func (c afterRead) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// A connection is not reused if its last request was written only partially.
+// A connection whose last request was written only partially is not reused.
 func TestHalfWrittenRequestIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

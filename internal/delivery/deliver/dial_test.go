@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// Connection failures have reasons that differ from those of a failing app.
+// The reasons differ from those of a failing app.
 func TestDialFailures(t *testing.T) {
 	t.Parallel()
 	connect := func(err error) error {

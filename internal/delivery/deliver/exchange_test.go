@@ -15,16 +15,16 @@ import (
 	"tendril/queue"
 )
 
-// fate is what happens to a connection after a response.
+// The fate of a connection follows a response.
 type fate int
 
 const (
-	kept    fate = iota // reused for the next message
-	closed              // closed by the app
-	dropped             // closed by the client, because it may be out of sync
+	kept    fate = iota
+	closed       // closed by the app
+	dropped      // closed by the client, because it may be out of sync
 )
 
-// Each case is an unusual response to a request that the app has read.
+// The app has read the request.
 func TestOddAnswers(t *testing.T) {
 	t.Parallel()
 	const done, failed = queue.Done, queue.Failed
@@ -122,7 +122,7 @@ func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 	}
 }
 
-// If the app closed an idle connection, the message is sent once, on a new connection.
+// The message is sent once, on a new connection.
 func TestClosedWhileUnused(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{})
@@ -139,7 +139,7 @@ func TestClosedWhileUnused(t *testing.T) {
 	a.wantCounts(t, 5, 5)
 }
 
-// An unsolicited response must not be taken for the response to the next message.
+// It must not be taken for the response to the next message.
 func TestUnsolicitedResponseIsIgnored(t *testing.T) {
 	t.Parallel()
 	said := make(chan struct{})
@@ -160,7 +160,6 @@ func TestUnsolicitedResponseIsIgnored(t *testing.T) {
 	a.wantCounts(t, 2, 2)
 }
 
-// spoilable is a connection that can be made to accept no more bytes.
 type spoilable struct {
 	net.Conn
 	spoiled *atomic.Bool

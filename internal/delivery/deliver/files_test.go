@@ -25,7 +25,7 @@ import (
 	"tendril/queue"
 )
 
-// authority is a CA that signs certificates for tests.
+// An authority is a CA for tests.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -38,7 +38,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue creates a certificate that is valid until the given time. The first one is the authority's own.
+// The first certificate is the authority's own.
 func (a *authority) issue(t testing.TB, name string, until time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -67,7 +67,6 @@ func (a *authority) issue(t testing.TB, name string, until time.Time) (*x509.Cer
 	return cert, key
 }
 
-// write writes a certificate and its key to files.
 func write(t testing.TB, f TLSFiles, cert *x509.Certificate, key *ecdsa.PrivateKey) {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(key)
@@ -83,8 +82,8 @@ func writePEM(path, kind string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// mutual starts a server that requires client certificates signed by a. Its own certificate is for name and also
-// signed by a. mutual returns the URL, the files for a client, and the name of the last client.
+// The server requires client certificates signed by a. Its own certificate is for name and also signed by a. peer is
+// the name of the last client.
 func mutual(t testing.TB, a *authority, name string, most uint16) (url string, f TLSFiles, client *atomic.Value) {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,8 +106,7 @@ func mutual(t testing.TB, a *authority, name string, most uint16) (url string, f
 	return strings.Replace(server.URL, "127.0.0.1", "localhost", 1), f, client
 }
 
-// TestClientCertificate also replaces the files while connections are open, and checks that an expiring certificate
-// is reported only once a day.
+// The files are replaced while connections are open, and an expiring certificate is reported only once a day.
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -152,7 +150,7 @@ func TestClientCertificate(t *testing.T) {
 	}
 }
 
-// TestRefusedCertificateIsNoAttempt covers probes, and messages sent before the refusal, as happens with TLS 1.3.
+// Probes are refused, too, and messages sent before the refusal, as happens with TLS 1.3.
 func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -187,7 +185,7 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestTargetMustHaveItsName also checks that TLS versions below 1.2 are rejected.
+// TLS versions below 1.2 are rejected.
 func TestTargetMustHaveItsName(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// rendered returns the request head of m as lines, without the blank line.
+// The blank line is left out.
 func rendered(t testing.TB, h *Client, m *queue.Message) (lines []string, dropped int) {
 	t.Helper()
 	run, err := runOf(m)
@@ -42,7 +42,6 @@ func tracePointer(h *Client, m *queue.Message) *TraceContext {
 	return &carried
 }
 
-// attributeLines returns the header lines that carry attributes.
 func attributeLines(lines []string) []string {
 	var found []string
 	for _, line := range lines {
@@ -210,8 +209,7 @@ func TestCoreHeadersCannotBreakOut(t *testing.T) {
 	}
 }
 
-// FuzzHeaders checks that net/http can parse the request, that it contains exactly the permitted headers, and that
-// dropped attributes are counted.
+// net/http can parse the request, it contains exactly the permitted headers, and dropped attributes are counted.
 func FuzzHeaders(f *testing.F) {
 	f.Add("a", "String", "1", "b", "Number", "2", "beanstalk.sqsd.path", "String", "/x?y")
 	f.Add("Foo", "String", "x\r\ny: z", "foo", "String.x", "é", "Dropped", "Number", "9")
@@ -243,7 +241,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// checkHeaderSet checks for missing, repeated and unexpected headers.
+// Headers must not be missing, repeated or unexpected.
 func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *scheduledRun) {
 	core := []string{"User-Agent", "Content-Type", "Content-Length", "X-Aws-Sqsd-Queue", "X-Aws-Sqsd-Path",
 		"X-Aws-Sqsd-Msgid",
@@ -279,7 +277,7 @@ func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *schedu
 	}
 }
 
-// checkNothingLost checks that each text attribute is either sent as a header or counted as dropped.
+// Each text attribute is either sent as a header or counted as dropped.
 func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped int) {
 	forwarded, arrived := 0, 0
 	for i := range m.Attributes {

@@ -49,7 +49,6 @@ func TestBodyArrivesByteForByte(t *testing.T) {
 	a.wantCounts(t, 1, int64(len(sent)))
 }
 
-// An app may stream its response while it is still reading the request.
 func TestLongBodyIsWrittenWhileTheAnswerIsRead(t *testing.T) {
 	t.Parallel()
 	h, a := start(t, func(c *appConn) {
@@ -90,8 +89,8 @@ func TestPeriodicMessageHasNoBodyAndItsOwnPath(t *testing.T) {
 	}
 }
 
-// Covers all statuses from 100 to 599: only the configured one means success, no message is posted twice, and
-// redirects are not followed.
+// Of all statuses from 100 to 599, only the configured one means success. No message is posted twice, and redirects
+// are not followed.
 func TestEveryStatus(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int64
@@ -168,7 +167,7 @@ func TestResultHasDurationAndRetryAfter(t *testing.T) {
 	})
 }
 
-// TestConnectionsAreReused checks that there are no more connections than concurrent deliveries.
+// There are no more connections than concurrent deliveries.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	const senders, messages = 3, 60
@@ -311,7 +310,7 @@ func TestProbeIsNotLoggedByTLSServers(t *testing.T) {
 	}
 }
 
-// freeAddress returns a loopback address that has no listener.
+// The address has no listener.
 func TestCloseEndsReuse(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})

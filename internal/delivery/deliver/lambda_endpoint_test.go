@@ -21,15 +21,14 @@ import (
 	"tendril/queue"
 )
 
-// endpoint is a fake Lambda service on loopback. answer is called for each invocation, which counts as a run.
+// Each call of answer counts as a run.
 type endpoint struct {
 	answer func(w http.ResponseWriter, event events.SQSEvent)
 
 	mu  sync.Mutex
-	ran map[string]int // number of events that contained each message
+	ran map[string]int // events that contained each message
 }
 
-// ServeHTTP implements the Invoke API.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var event events.SQSEvent
 	if r.Method != http.MethodPost || r.URL.EscapedPath() != "/2015-03-31/functions/resize/invocations" ||
@@ -46,7 +45,6 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.answer(w, event)
 }
 
-// serveFunction starts an endpoint and returns a Lambda that invokes it.
 func serveFunction(t testing.TB, answer func(http.ResponseWriter, events.SQSEvent),
 	change ...func(*aws.LambdaOptions)) (*Lambda, *endpoint) {
 	t.Helper()
@@ -88,7 +86,7 @@ func newFunction(t testing.TB, opts *aws.LambdaOptions) *Lambda {
 	return l
 }
 
-// returning responds like Lambda after the function has run.
+// Lambda responds like this after the function has run.
 func returning(payload string, functionError ...string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		w.Header().Set("X-Amz-Executed-Version", "$LATEST")
@@ -99,7 +97,7 @@ func returning(payload string, functionError ...string) func(http.ResponseWriter
 	}
 }
 
-// refusing responds like Lambda when it rejects an invocation.
+// Lambda responds like this when it rejects an invocation.
 func refusing(status int, code, members string, header ...string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		w.Header().Set("Content-Type", "application/json")
@@ -112,7 +110,7 @@ func refusing(status int, code, members string, header ...string) func(http.Resp
 	}
 }
 
-// raw writes answer as it is and closes the connection.
+// The answer is written as it is, and the connection closed.
 func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		c, _, err := w.(http.Hijacker).Hijack()
@@ -124,8 +122,8 @@ func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 	}
 }
 
-// Tests results over HTTP with the AWS SDK's client: each message is in at most one event, and is done only if the
-// function returned successfully.
+// Each message is in at most one event, and is done only if the function returned successfully. The client is the AWS
+// SDK's.
 func TestOutcomesOverHTTP(t *testing.T) {
 	const cutOff = "connection closed before the answer was complete; the function may have run"
 	hold := make(chan struct{})
@@ -220,8 +218,8 @@ func TestOutcomesOverHTTP(t *testing.T) {
 	}
 }
 
-// wantRuns checks that each message was in one event. If again is set, it may also be in a smaller event after a
-// rejection for size, because it did not run.
+// Each message was in one event. If again is set, it may also be in a smaller event after a rejection for size,
+// because it did not run.
 func wantRuns(t *testing.T, e *endpoint, again bool, messages int) {
 	t.Helper()
 	e.mu.Lock()

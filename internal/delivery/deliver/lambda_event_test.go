@@ -33,7 +33,7 @@ func render(t testing.TB, ms ...*queue.Message) []byte {
 	return event
 }
 
-// Compares the event of a message byte for byte, with digests computed by other programs.
+// The event is compared byte for byte, with digests computed by other programs.
 func TestEvent(t *testing.T) {
 	t.Parallel()
 	m := message(queue.Attribute{Name: "image", Type: "Binary.png", Value: "\x00\xff"}, text("kind", "a<b>&\"c\""),
@@ -56,7 +56,6 @@ func TestEvent(t *testing.T) {
 	}
 }
 
-// Missing properties are omitted.
 func TestEventOfABareMessage(t *testing.T) {
 	t.Parallel()
 	got := string(render(t, &queue.Message{ID: "a", ReceiptHandle: "r", Body: "Test message.", ReceiveCount: 1},
@@ -74,7 +73,7 @@ func TestEventOfABareMessage(t *testing.T) {
 	}
 }
 
-// Compares with the digest that Amazon's own clients compute for these attributes.
+// Amazon's own clients compute this digest for these attributes.
 func TestAttributesSum(t *testing.T) {
 	t.Parallel()
 	sum := sqswire.AttributesMD5([]queue.Attribute{{Name: "timestamp", Type: "Number", Value: "1493147359900"}})
@@ -111,7 +110,6 @@ func drawMessage(t *rapid.T) *queue.Message {
 	return m
 }
 
-// record converts m to the public event type.
 func record(m *queue.Message) events.SQSMessage {
 	sum := md5.Sum([]byte(m.Body))
 	r := events.SQSMessage{

@@ -91,7 +91,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// marks returns one character per message: F for failed, otherwise a dot.
+// F means failed, a dot anything else.
 func marks(failed map[string]bool, ids ...string) (b string) {
 	for _, id := range ids {
 		if failed[id] {
@@ -103,7 +103,7 @@ func marks(failed map[string]bool, ids ...string) (b string) {
 	return b
 }
 
-// If a message ID occurs twice in a batch, a report of it fails both messages.
+// A report of a message ID that occurs twice in a batch fails both messages.
 func TestReplyNamesARepeatedID(t *testing.T) {
 	t.Parallel()
 	reply := queue.Invocation{Status: 200, Payload: []byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`)}
@@ -113,8 +113,7 @@ func TestReplyNamesARepeatedID(t *testing.T) {
 	}
 }
 
-// Reading a reply never panics. A message is done only if the reply is JSON, and never if a simple parser finds it
-// among the failures.
+// A message is done only if the reply is JSON, and never if a simple parser finds it among the failures.
 func FuzzReply(f *testing.F) {
 	for _, reply := range []string{``, `null`, `{"batchItemFailures":[{"itemIdentifier":"a"}]}`,
 		`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`,

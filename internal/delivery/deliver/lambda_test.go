@@ -21,7 +21,7 @@ import (
 
 type Invocation = queue.Invocation
 
-// function is a scripted function. answer is called with the event of each call.
+// answer is called with the event of each call.
 type function struct {
 	answer func(n int, event events.SQSEvent, size int) (Invocation, error)
 	check  error
@@ -30,7 +30,6 @@ type function struct {
 	calls [][]string // message IDs in each event
 }
 
-// Invoke calls the script.
 func (f *function) Invoke(_ context.Context, payload []byte) (Invocation, error) {
 	var event events.SQSEvent
 	if err := json.Unmarshal(payload, &event); err != nil {
@@ -50,7 +49,6 @@ func (f *function) Invoke(_ context.Context, payload []byte) (Invocation, error)
 	return f.answer(n, event, len(payload))
 }
 
-// Check returns the configured error.
 func (f *function) Check(context.Context) error { return f.check }
 
 func newLambda(t testing.TB, f *function, change ...func(*Lambda)) *Lambda {
@@ -67,7 +65,7 @@ func newLambda(t testing.TB, f *function, change ...func(*Lambda)) *Lambda {
 
 func fifo(l *Lambda) { l.fifo = true }
 
-// messages returns one message for each name, which is "group/id" or "id".
+// Each name is "group/id" or "id".
 func messages(names ...string) []*queue.Message {
 	var ms []*queue.Message
 	for _, name := range names {
@@ -90,7 +88,6 @@ func failing(ids ...string) Invocation {
 	return Invocation{Status: 200, Payload: payload}
 }
 
-// outcomes returns one letter per result.
 func outcomes(results []queue.Result) string {
 	b := ""
 	for _, r := range results {
@@ -100,7 +97,7 @@ func outcomes(results []queue.Result) string {
 	return b
 }
 
-// wantDelivery checks the results of a delivery and the events it sent.
+// The events that the delivery sent are checked, too.
 func wantDelivery(t *testing.T, f *function, results []queue.Result, want string, calls ...string) {
 	t.Helper()
 	var got []string
@@ -352,7 +349,6 @@ func TestFIFOGroups(t *testing.T) {
 	wantDelivery(t, f, newLambda(t, f, fifo).DeliverBatch(t.Context(), messages("1", "2")), "FD", "1 2")
 }
 
-// large returns a message whose body has size bytes.
 func large(name string, size int) *queue.Message {
 	m := messages(name)[0]
 	m.Body = strings.Repeat("x", size)
@@ -435,8 +431,8 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	})
 }
 
-// For any sizes, groups and replies: no message runs twice, done messages were in an event that ran and were not
-// reported as failed, and no message of a group runs or is done after one that is not done.
+// No message runs twice, done messages were in an event that ran and were not reported as failed, and no message of a
+// group runs or is done after one that is not done.
 func TestBatchProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -12,8 +12,8 @@ import (
 	"tendril/queue"
 )
 
-// The app closes and cuts connections at random. Each delivery is at most one request, Done messages were posted and
-// answered, and Unreached ones were not posted.
+// The app closes and cuts connections at random. Done messages were posted and answered, and Unreached ones were not
+// posted.
 func TestOnePostPerDelivery(t *testing.T) {
 	t.Parallel()
 	const messages, senders = 2000, 8

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// plainAnswers are success responses of common servers.
+// Common servers respond like this.
 var plainAnswers = []string{
 	"HTTP/1.1 200 OK\r\nDate: Thu, 26 Nov 2026 12:00:00 GMT\r\nContent-Length: 0\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nX-Powered-By: Express\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: 2\r\n" +
@@ -51,7 +51,7 @@ func TestAnswersThatSayMoreAreLeftToTheParser(t *testing.T) {
 	}
 }
 
-// FuzzPlainAnswer checks that the parser of simple responses agrees with the regular one.
+// The parser of simple responses must agree with the regular one.
 func FuzzPlainAnswer(f *testing.F) {
 	for _, text := range plainAnswers {
 		f.Add([]byte(text))

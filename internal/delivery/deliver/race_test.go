@@ -2,5 +2,5 @@
 
 package deliver
 
-// underRace is true with the race detector, which makes sync.Pool drop values at random.
+// The race detector makes sync.Pool drop values at random.
 const underRace = true

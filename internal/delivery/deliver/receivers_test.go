@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// receivedRequest is a request as the receiver's framework sees it.
+// The receiver's framework sees the request like this.
 type receivedRequest struct {
 	*http.Request
 	body string
@@ -26,7 +26,7 @@ type receivedRequest struct {
 
 func (r receivedRequest) attr(name string) string { return r.Header.Get(attributePrefix + name) }
 
-// need returns an error that names the first header that is missing or wrong.
+// need names the first header that is missing or wrong.
 func (r receivedRequest) need(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
 		if got := r.Header.Get(pairs[i]); got != pairs[i+1] {
@@ -36,7 +36,7 @@ func (r receivedRequest) need(pairs ...string) error {
 	return nil
 }
 
-// fromDaemon is a check that receivers use to recognize the daemon.
+// Receivers use this check to recognize the daemon.
 func (r receivedRequest) fromDaemon() error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil || !net.ParseIP(host).IsLoopback() {
@@ -64,7 +64,7 @@ func digest(body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Each case is a check used by an existing receiver.
+// Existing receivers use these checks.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	railsBody := `{"job_class":"Thumb","arguments":["é"]}`

@@ -8,8 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// TestExchangesAreRecordedOnRequest compares recorded exchanges with the requests and responses at the app, for
-// several statuses, with secret header values masked.
+// Recorded exchanges are compared with the requests and responses at the app. Secret header values are masked.
 func TestExchangesAreRecordedOnRequest(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("y", exchangeBody+10)

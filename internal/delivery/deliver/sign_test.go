@@ -17,7 +17,7 @@ const signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" // example from t
 
 func signing(o *Options) { o.SigningKeys = []string{signingSecret} }
 
-// received is a request verified by a receiver.
+// A receiver has verified the request.
 type received struct {
 	id, timestamp, signature string
 	err                      error
@@ -34,8 +34,7 @@ func verify(t testing.TB, p post) received {
 		receiver.VerifyIgnoringTimestamp([]byte(p.body), h)}
 }
 
-// TestEachAttemptIsSignedAnew checks that each attempt has the same ID but its own time and signature. A scheduled
-// run is signed without a body.
+// Each attempt has the same ID but its own time and signature. A scheduled run is signed without a body.
 func TestEachAttemptIsSignedAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +63,7 @@ func TestEachAttemptIsSignedAnew(t *testing.T) {
 	})
 }
 
-// TestIDIsSignedAsItIsSent includes IDs that must be escaped in a header.
+// Some IDs must be escaped in a header.
 func TestIDIsSignedAsItIsSent(t *testing.T) {
 	t.Parallel()
 	var got received
@@ -82,7 +81,7 @@ func TestIDIsSignedAsItIsSent(t *testing.T) {
 	}
 }
 
-// TestBatchIsSigned checks that a batch has its own ID, which depends only on its messages.
+// The ID of a batch depends only on its messages.
 func TestBatchIsSigned(t *testing.T) {
 	t.Parallel()
 	var got []received

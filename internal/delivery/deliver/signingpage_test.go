@@ -14,7 +14,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// TestSamplesOfThePageVerify runs the code samples in docs/signing.md with a signed request and with modified ones.
+// The code samples in docs/signing.md get a signed request and modified ones.
 func TestSamplesOfThePageVerify(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/signing.md")
@@ -101,7 +101,7 @@ type signedRequest struct {
 	Body    string            `json:"body"`
 }
 
-// signedRequests returns requests as JSON, and the expected results. The first request is unmodified.
+// The first request is unmodified.
 func signedRequests(t *testing.T) (cases, want string) {
 	t.Helper()
 	const other = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"

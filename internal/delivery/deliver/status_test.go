@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// codesOf formats the codes of a set in ascending order, with ranges.
+// The codes are in ascending order, with ranges.
 func codesOf(s StatusSet) string {
 	var list []string
 	for code := minStatus; code <= maxStatus; code++ {

@@ -88,7 +88,7 @@ func answerWith(status, headers, body string) string {
 	return "HTTP/1.1 " + status + " X\r\n" + headers + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 }
 
-// The app's instruction takes precedence over the status, but does not apply to an incomplete response.
+// The instruction takes precedence over the status, but does not apply to an incomplete response.
 func TestAppSteersTheOutcome(t *testing.T) {
 	t.Parallel()
 	terminal, err := ParseStatusSet("400,422")
@@ -154,7 +154,6 @@ func TestAppSteersTheOutcome(t *testing.T) {
 	}
 }
 
-// alwaysAnswerAndClose returns a script that responds to one request and closes the connection.
 func alwaysAnswerAndClose(answer string) func(*appConn) {
 	return func(c *appConn) {
 		if _, ok := c.read(); ok {
@@ -163,7 +162,7 @@ func alwaysAnswerAndClose(answer string) func(*appConn) {
 	}
 }
 
-// An app can extend its time limit with an informational response, or while it streams a success response.
+// The app sends an informational response, or streams a success response.
 func TestAppExtendsItsTime(t *testing.T) {
 	t.Parallel()
 	const idle = 180 * time.Second

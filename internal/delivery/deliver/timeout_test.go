@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// drip writes each part after a pause.
+// A pause precedes each part.
 func (c *appConn) drip(pause time.Duration, parts ...string) {
 	for _, part := range parts {
 		time.Sleep(pause)
@@ -20,7 +20,6 @@ func (c *appConn) drip(pause time.Duration, parts ...string) {
 	}
 }
 
-// wait keeps the connection open until the client closes it.
 func (c *appConn) wait() { io.Copy(io.Discard, c.buf) }
 
 // Durations are exact in virtual time.
@@ -146,7 +145,7 @@ func TestTimeoutsOfLongMessages(t *testing.T) {
 	}
 }
 
-// When the context ends, the delivery ends, regardless of what it is waiting for.
+// The delivery may be waiting for anything.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	silent := func(c *appConn) { c.read(); c.wait() }
@@ -206,7 +205,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// A context that ends after the delivery does not affect the kept connection.
+// The kept connection is not affected.
 func TestContextEndsAfterwards(t *testing.T) {
 	t.Parallel()
 	h, a := start(t, alwaysAnswer(ok200), func(o *Options) { o.KeepAlive = time.Hour })

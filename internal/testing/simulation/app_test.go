@@ -9,16 +9,14 @@ import (
 	"tendril/queue"
 )
 
-// app is the app of every daemon. Its responses depend on the plan and the message.
 type app struct{ w *world }
 
-// nature determines how the app reacts to a message.
 type nature int
 
 const (
 	plain nature = iota
 	poison
-	failing // fails once or twice
+	failing
 	slow    // takes longer than the visibility timeout
 	hanging // gives no response once
 )
@@ -36,7 +34,6 @@ func (p *plan) nature(key string) nature {
 	return plain
 }
 
-// failures returns how often the app fails a message before it succeeds.
 func (p *plan) failures(key string) int {
 	switch p.nature(key) {
 	case failing:
@@ -55,7 +52,6 @@ func (p *plan) latency(key string, attempt int) time.Duration {
 	return time.Millisecond + time.Duration(x*x*x*float64(6*time.Second))
 }
 
-// fault returns the active fault of a kind on a daemon, or nil.
 func (a *app) fault(k kind, l *life) *fault {
 	if a.w.healed.Load() {
 		return nil
@@ -80,7 +76,7 @@ func (a *app) probe(l *life) error {
 	return nil
 }
 
-// post simulates a POST. It fails while the app is down.
+// A POST fails while the app is down.
 func (a *app) post(ctx context.Context, l *life, m *queue.Message) queue.Result {
 	key := keyOf(m)
 	if l.frozen() != nil {
@@ -135,7 +131,7 @@ func (a *app) answer(ctx context.Context, l *life, key string, attempt int) queu
 	return queue.Result{Outcome: queue.Done, Status: 200}
 }
 
-// keyOf identifies a message by its body, and a scheduled run by its task and time.
+// The key of a message is its body, that of a scheduled run its task and time.
 func keyOf(m *queue.Message) string {
 	if run := queue.ParseRun(m); run.Named() {
 		return runKey(run)

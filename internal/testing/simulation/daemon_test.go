@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// daemon is a machine that runs tendril and has its own clock.
+// A daemon has its own clock.
 type daemon struct {
 	w     *world
 	index int
@@ -28,7 +28,7 @@ type daemon struct {
 	setAt          time.Time
 }
 
-// life is a process of a daemon, from its start to its exit.
+// A life is a process of a daemon, from its start to its exit.
 type life struct {
 	*daemon
 	number    int
@@ -44,13 +44,12 @@ type life struct {
 	parts                    sync.WaitGroup
 	workerErr                error
 
-	// posts is the number of POSTs in progress. receipts contains the receipt handles of the posted messages. The
-	// oracle's lock guards both.
+	// receipts contains the receipt handles of the posted messages. The oracle's lock guards both.
 	posts    int
 	receipts map[string]bool
 }
 
-// posted records that a received message was posted, and reports whether this is the first POST for the receive.
+// first is false if the receive was posted before.
 func (l *life) posted(receipt string) (first bool) {
 	first = !l.receipts[receipt]
 	l.receipts[receipt] = true
@@ -68,7 +67,7 @@ func (d *daemon) running() *life {
 	return d.life
 }
 
-// random returns a number in [0,1) that depends only on the plan, the daemon and the time.
+// The number in [0,1) depends only on the plan, the daemon and the time.
 func (d *daemon) random() float64 { return d.w.plan.roll("random", d.index, d.w.now()) }
 
 func (d *daemon) wall() time.Time {
@@ -77,7 +76,7 @@ func (d *daemon) wall() time.Time {
 	return time.Now().Add(d.offset).Round(0)
 }
 
-// latest returns the latest time that the clock has shown within the last second, because decisions may be that old.
+// Decisions may be a second old, so latest is the latest time that the clock has shown since.
 func (d *daemon) latest() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,7 +87,7 @@ func (d *daemon) latest() time.Time {
 	return time.Now().Add(offset).Round(0)
 }
 
-// setClock sets the offset of the clock from the true time.
+// The offset is from the true time.
 func (d *daemon) setClock(ahead time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,7 +174,7 @@ func (l *life) startTasks(ctx context.Context, way *link, name string) {
 
 func (l *life) name() string { return string(rune('a'+l.index)) + string(rune('0'+l.number%10)) }
 
-// end marks the process as dead. Everything that it still holds is lost.
+// All that the process still holds is lost.
 func (d *daemon) end() *life {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -184,7 +183,7 @@ func (d *daemon) end() *life {
 	return l
 }
 
-// killNow simulates kill -9: nothing that the process does afterwards has an effect.
+// After kill -9, nothing that the process does has an effect.
 func (d *daemon) killNow() bool {
 	l := d.end()
 	if l == nil {
@@ -199,7 +198,7 @@ func (d *daemon) killNow() bool {
 	return true
 }
 
-// stopNow simulates SIGTERM: the process drains within its time limit.
+// The process drains within its time limit.
 func (d *daemon) stopNow() bool {
 	l := d.end()
 	if l == nil {
@@ -239,7 +238,7 @@ func (d *daemon) resume() {
 	}
 }
 
-// frozen waits until a pause ends. It returns an error if the process was killed.
+// frozen returns an error if the process was killed during the pause.
 func (l *life) frozen() error {
 	l.mu.Lock()
 	goesOn := l.goesOn
@@ -271,10 +270,8 @@ func (d *daemon) reload(n int) bool {
 	return true
 }
 
-// target is the app as seen by a daemon's worker.
 type target struct{ *life }
 
-// Deliver delivers a message to the app.
 func (t target) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	if b, _ := t.w.server.current(); b != nil && t.w.plan.Embedded {
 		b.Queue(t.w.queueName(workQueue)).Posting(m.ReceiptHandle)
@@ -285,5 +282,4 @@ func (t target) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return t.w.app.post(ctx, t.life, m)
 }
 
-// Probe reports whether the app accepts connections.
 func (t target) Probe(context.Context) error { return t.w.app.probe(t.life) }

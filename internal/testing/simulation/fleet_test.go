@@ -16,14 +16,13 @@ import (
 
 const fleetKey = instances.FleetKey("a fleet key")
 
-// The sources of a follower's pauses.
 const (
 	byOperator = iota
 	byRollout
 	pauseSources
 )
 
-// follower is a daemon's life as an instance of a fleet: it applies the desired state to its worker and its app.
+// A follower applies the desired state to its worker and its app.
 type follower struct {
 	*life
 	way      *link
@@ -50,7 +49,6 @@ type follower struct {
 	joined    time.Time          // time of the first report
 }
 
-// startFollower returns a follower that has the state kept by the daemon's previous life.
 func (l *life) startFollower(way *link) *follower {
 	w := l.w
 	f := &follower{life: l, way: &link{w: w, daemon: l.index, life: l}, adopted: make(chan struct{})}
@@ -78,7 +76,7 @@ func (l *life) startFollower(way *link) *follower {
 	return f
 }
 
-// keep stores a state on the daemon's disk, unless the process was killed.
+// A killed process stores nothing.
 func (f *follower) keep(text string) error {
 	if f.killed.Err() != nil {
 		return errKilled
@@ -89,8 +87,8 @@ func (f *follower) keep(text string) error {
 	return nil
 }
 
-// adopt applies the registry's state, or the kept one if the registry does not answer in time. The first daemon to start
-// stores its app as the first version. A daemon whose settings are contradictory does not start.
+// The kept state applies if the registry does not answer in time. The first daemon to start stores its app as the
+// first version. A daemon whose settings are contradictory does not start.
 func (f *follower) adopt(ctx context.Context) {
 	defer close(f.adopted)
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -284,7 +282,7 @@ func (f *follower) applySettings(ctx context.Context, s *instances.Settings) err
 	return nil
 }
 
-// run makes a version the running one.
+// The version does not start on this daemon.
 func (f *follower) run(v *instances.AppVersion) {
 	f.version.Store(int64(v.Number))
 	f.digest.Store(v.Digest)

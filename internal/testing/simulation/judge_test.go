@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// judge checks the final state, after all faults have ended and the queue has drained.
+// judge runs after all faults have ended and the queue has drained.
 func (o *oracle) judge(healedAt time.Time) {
 	b, _ := o.w.server.current()
 	dead, err := o.w.server.stored(deadQueue)
@@ -54,8 +54,7 @@ func (o *oracle) judge(healedAt time.Time) {
 	o.judgeRuns(healedAt)
 }
 
-// judgeDead checks that there was a reason to dead-letter a message, and that it had the configured number of
-// receives.
+// A dead letter needs a reason and the configured number of receives.
 func (o *oracle) judgeDead(m *message, receives int) {
 	p := o.w.plan
 	if m.redriven == 0 && receives != p.MaxReceives {
@@ -72,7 +71,7 @@ func (o *oracle) judgeDead(m *message, receives int) {
 	}
 }
 
-// judgeRuns checks that every run that was due while the environment was running was enqueued.
+// Every run that was due while the environment was running must be enqueued.
 func (o *oracle) judgeRuns(healedAt time.Time) {
 	if !o.w.plan.Tasks {
 		return
@@ -92,7 +91,7 @@ func (o *oracle) judgeRuns(healedAt time.Time) {
 	}
 }
 
-// file returns the periodic tasks. Their grace exceeds the length of any plan, so no run may be missed.
+// The grace exceeds the length of any plan, so no run may be missed.
 func (w *world) file() *periodic.File {
 	return &periodic.File{Tasks: []periodic.Task{
 		{Name: "minutely", URL: "/minutely", Schedule: periodic.Every(time.Minute), Missed: periodic.MissedAll,

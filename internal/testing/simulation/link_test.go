@@ -16,8 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// link connects a life of a daemon, or the producer, to the queue and the registry. Calls and responses can get lost
-// here, and the oracle observes all calls.
+// Calls and responses can get lost on a link, and the oracle observes all calls.
 type link struct {
 	w      *world
 	daemon int   // index of the daemon; for the producer, the number of daemons
@@ -34,14 +33,13 @@ var (
 	_ leader.Store        = (*link)(nil)
 )
 
-// errKilled is the error of calls by a killed process.
+// Calls by a killed process fail with errKilled.
 var errKilled = errors.New("the process was killed")
 
-// trouble contains the faults of one call.
 type trouble struct {
 	before, after time.Duration
-	request       error // the request is lost
-	answer        error // the response is lost
+	request       error
+	answer        error
 	slow          bool
 }
 
@@ -55,7 +53,7 @@ func (l *link) ordinal(at time.Duration, action string) int {
 	return l.same[action]
 }
 
-// draw returns the faults of one call. They depend only on the caller, the action and the time.
+// The faults depend only on the caller, the action and the time.
 func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	w, at := l.w, l.w.now()
 	n := l.ordinal(at, action)
@@ -100,7 +98,7 @@ func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	return t
 }
 
-// call makes a call. applied reports whether it reached the broker, whether or not it returns an error.
+// applied reports whether the call reached the broker, whether or not it returns an error.
 func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	do func(context.Context, *broker.Broker) error) (applied, slow bool, err error) {
 	ctx, cancel := l.whileAlive(ctx)
@@ -138,7 +136,7 @@ func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	return true, t.slow, err
 }
 
-// whileAlive returns a context that is also canceled when the daemon is killed.
+// The context is also canceled when the daemon is killed.
 func (l *link) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if l.life == nil {
@@ -155,7 +153,7 @@ func (l *link) ended(ctx context.Context) error {
 	return &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
 }
 
-// frozen waits until a pause ends. It returns an error if the daemon was killed.
+// frozen returns an error if the daemon was killed during the pause.
 func (l *link) frozen() (waited bool, err error) {
 	if l.life == nil {
 		return false, nil
@@ -165,7 +163,6 @@ func (l *link) frozen() (waited bool, err error) {
 	return false, l.life.frozen()
 }
 
-// Receive implements [worker.Queue].
 func (l *link) Receive(ctx context.Context, req queue.ReceiveRequest) (msgs []queue.Message, err error) {
 	if !l.w.plan.Embedded {
 		req.Stop = nil
@@ -200,7 +197,7 @@ func (l *link) Receive(ctx context.Context, req queue.ReceiveRequest) (msgs []qu
 	return msgs, nil
 }
 
-// settle makes a call with receipt handles. If it fails, the messages are excused.
+// If the call fails, the messages are excused.
 func (l *link) settle(ctx context.Context, action string, receipts []string,
 	do func(context.Context, *broker.Queue) []error) []error {
 	var errs []error
@@ -223,7 +220,6 @@ func (l *link) settle(ctx context.Context, action string, receipts []string,
 	return errs
 }
 
-// Delete implements [worker.Queue].
 func (l *link) Delete(ctx context.Context, receipts []string) []error {
 	l.w.oracle.deleting(l.life, receipts)
 	if l.w.bug == bugForgetDeletes && l.w.plan.roll("forget", receipts[0]) < 0.5 {
@@ -240,7 +236,6 @@ func (l *link) Delete(ctx context.Context, receipts []string) []error {
 	return errs
 }
 
-// Expire implements [worker.Queue].
 func (l *link) Expire(ctx context.Context, receipts []string) []error {
 	l.w.oracle.violated("messages were deleted as expired")
 	return l.settle(ctx, "expire", receipts, func(ctx context.Context, q *broker.Queue) []error {
@@ -248,7 +243,6 @@ func (l *link) Expire(ctx context.Context, receipts []string) []error {
 	})
 }
 
-// ChangeVisibility implements [worker.Queue].
 func (l *link) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	receipts := make([]string, len(changes))
 	sent := make([]queue.VisibilityChange, len(changes))
@@ -272,16 +266,13 @@ func (l *link) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 	return errs
 }
 
-// embeddedLink connects a daemon to its embedded queue.
 type embeddedLink struct{ *link }
 
-// TakesDeadLetters implements [worker.DeadLetterer].
 func (l *embeddedLink) TakesDeadLetters(last bool) bool {
 	b, _ := l.w.server.current()
 	return b != nil && b.Queue(l.w.queueName(workQueue)).TakesDeadLetters(last)
 }
 
-// DeadLetter implements [worker.DeadLetterer].
 func (l *embeddedLink) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	receipts := make([]string, len(letters))
 	for i := range letters {
@@ -292,7 +283,6 @@ func (l *embeddedLink) DeadLetter(ctx context.Context, letters []queue.DeadLette
 	})
 }
 
-// Read implements [leader.Store].
 func (l *link) Read(ctx context.Context, name string) (lease queue.Lease, err error) {
 	_, _, err = l.call(ctx, "read", true, func(ctx context.Context, b *broker.Broker) (err error) {
 		lease, err = registry.NewLeases(b.Registry()).Read(ctx, l.leaseName(name))
@@ -301,7 +291,6 @@ func (l *link) Read(ctx context.Context, name string) (lease queue.Lease, err er
 	return lease, err
 }
 
-// Swap implements [leader.Store].
 func (l *link) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, now queue.Lease, err error) {
 	_, _, err = l.call(ctx, "swap", true, func(ctx context.Context, b *broker.Broker) (err error) {
 		if l.w.bug == bugLoseChange && strings.HasSuffix(name, "/desired") {
@@ -314,8 +303,7 @@ func (l *link) Swap(ctx context.Context, name string, old, next queue.Lease) (wo
 	return won && err == nil, now, err
 }
 
-// leaseName returns the name of the lease. With bugLeadTwice, each daemon has a lease of its own, which allows two
-// leaders.
+// With bugLeadTwice, each daemon has a lease of its own, which allows two leaders.
 func (l *link) leaseName(name string) string {
 	if l.w.bug == bugLeadTwice {
 		return fmt.Sprint(name, l.daemon)
@@ -332,7 +320,6 @@ func (l *link) runs(b *broker.Broker) *registry.Runs {
 	return registry.NewRuns(b.Registry(), scope)
 }
 
-// Enqueue enqueues a run.
 func (l *link) Enqueue(ctx context.Context, term int64, scheduled registry.Run) (result registry.EnqueueResult, err error) {
 	run := *queue.ParseRun(&queue.Message{Attributes: scheduled.Message.Attributes})
 	l.w.oracle.enqueuing(l.life, &run)
@@ -353,7 +340,6 @@ func (l *link) Enqueue(ctx context.Context, term int64, scheduled registry.Run) 
 	return result, err
 }
 
-// Skip skips runs.
 func (l *link) Skip(ctx context.Context, term int64, runs []registry.Run) (found map[string]registry.RunRecord, err error) {
 	_, _, err = l.call(ctx, "skip", true, func(ctx context.Context, b *broker.Broker) (err error) {
 		found, err = l.runs(b).Skip(ctx, term, runs)
@@ -362,7 +348,6 @@ func (l *link) Skip(ctx context.Context, term int64, runs []registry.Run) (found
 	return found, err
 }
 
-// Since returns the times of the tasks.
 func (l *link) Since(ctx context.Context, term int64, starts map[string]registry.Start) (known map[string]queue.TaskTimes,
 	err error) {
 	_, _, err = l.call(ctx, "since", true, func(ctx context.Context, b *broker.Broker) (err error) {
@@ -374,7 +359,6 @@ func (l *link) Since(ctx context.Context, term int64, starts map[string]registry
 	return known, err
 }
 
-// Known reports whether a run was enqueued.
 func (l *link) Known(ctx context.Context, id, path string) (known bool, err error) {
 	_, _, err = l.call(ctx, "known", true, func(ctx context.Context, b *broker.Broker) (err error) {
 		known, err = l.runs(b).Known(ctx, id, path)
@@ -385,7 +369,6 @@ func (l *link) Known(ctx context.Context, id, path string) (known bool, err erro
 
 var _ periodic.Registry = (*link)(nil)
 
-// Send sends messages of the producer.
 func (l *link) Send(ctx context.Context, out []queue.Outgoing) (sent []queue.Sent, err error) {
 	if l.w.bug == bugLoseSends && l.w.plan.roll("lose", out[0].Body) < 0.1 {
 		return make([]queue.Sent, len(out)), nil
@@ -397,7 +380,7 @@ func (l *link) Send(ctx context.Context, out []queue.Outgoing) (sent []queue.Sen
 	return sent, err
 }
 
-// sleep waits for d and reports whether ctx is still active. It creates no timer if d is 0.
+// sleep reports whether ctx is still active. It creates no timer if d is 0.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

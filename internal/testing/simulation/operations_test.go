@@ -12,11 +12,11 @@ import (
 	"tendril/internal/instances"
 )
 
-// operation is a change that an operator makes on all daemons.
+// An operator makes the change on all daemons.
 type operation struct {
 	Kind operationKind `json:"kind"`
 	At   time.Duration `json:"at"`
-	// Daemon receives the operation. On is the one that rejects the settings or does not start the version.
+	// On is the daemon that rejects the settings or does not start the version.
 	Daemon int `json:"daemon"`
 	On     int `json:"on,omitempty"`
 	// Batch is the size of the batches in which a deployment or settings reach the daemons; 0 means all at once.

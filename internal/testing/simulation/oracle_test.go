@@ -12,8 +12,8 @@ import (
 	"tendril/queue"
 )
 
-// oracle tracks every message from its send to its end, and reports broken promises. For each fault, it grants the
-// affected messages one more POST (an excuse) or one receive without an attempt (a charge).
+// The oracle tracks every message from its send to its end. For each fault, it grants the affected messages one more
+// POST (an excuse) or one receive without an attempt (a charge).
 type oracle struct {
 	w *world
 
@@ -31,29 +31,26 @@ type oracle struct {
 	figures    figures
 }
 
-// figures are the statistics of one simulation.
 type figures struct {
 	Accepted, Posts, Duplicates, Excuses, DeadLettered, Innocent, Runs, Redelivered, Unknown int
-	Finished, RolledBack                                                                     int // rollouts
-	// Slowest is the longest time until all daemons had applied a change.
+	Finished, RolledBack                                                                     int
+	// The time until all daemons had applied a change.
 	Slowest time.Duration
 }
 
-// sendState is how much is known about a send.
 type sendState int
 
 const (
-	sending  sendState = iota // in progress, or unknown forever
-	accepted                  // the message is in the queue
-	refused                   // the message is not in the queue
+	sending sendState = iota // in progress, or unknown forever
+	accepted
+	refused
 )
 
-// message is a message with its history.
 type message struct {
 	key, group string
 	isRun      bool
 	state      sendState
-	began      time.Time // start of the send
+	began      time.Time
 	delay      time.Duration
 	ids        []string
 
@@ -113,7 +110,6 @@ func (o *oracle) get(key string) *message {
 	return m
 }
 
-// send records that a message is about to be sent.
 func (o *oracle) send(key, group string, delay time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,7 +117,6 @@ func (o *oracle) send(key, group string, delay time.Duration) {
 	m.group, m.delay, m.began = group, delay, time.Now()
 }
 
-// sent records the result of a send.
 func (o *oracle) sent(key string, state sendState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,7 +131,7 @@ func (o *oracle) sent(key string, state sendState) {
 	o.w.note("send %s: %v", key, state)
 }
 
-// excuse permits one more POST of the message.
+// One more POST of the message is permitted.
 func (o *oracle) excuse(key, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,14 +152,14 @@ func (o *oracle) excuseReceipt(receipt, why string) {
 	}
 }
 
-// charge counts one more receive of the message towards its maximum.
+// One more receive counts towards the message's maximum.
 func (o *oracle) charge(key, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.get(key).charges++
 }
 
-// chargeHeld charges all messages that a daemon holds, because it may release them.
+// The daemon may release all messages that it holds.
 func (o *oracle) chargeHeld(l *life) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -175,7 +170,7 @@ func (o *oracle) chargeHeld(l *life) {
 	}
 }
 
-// left records that a daemon abandoned the messages that it held.
+// The daemon abandoned the messages that it held.
 func (o *oracle) left(l *life, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -186,11 +181,10 @@ func (o *oracle) left(l *life, why string) {
 	}
 }
 
-// forgetful is the maximum age of a receive that a broker forgets when it is killed: a fifth of a second, plus the
-// time of the commit.
+// A killed broker forgets receives that are at most this old: a fifth of a second, plus the time of the commit.
 const forgetful = 500 * time.Millisecond
 
-// forgetReceives records that the queue's file may lack the receives since a time.
+// The queue's file may lack the receives since then.
 func (o *oracle) forgetReceives(since time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -201,8 +195,7 @@ func (o *oracle) forgetReceives(since time.Time) {
 	}
 }
 
-// powerFailed records the possible effects of a power failure: the deletes since the last sync and all receives may
-// be lost.
+// The deletes since the last sync and all receives may be lost.
 func (o *oracle) powerFailed(syncs int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -218,7 +211,7 @@ func (o *oracle) powerFailed(syncs int) {
 	}
 }
 
-// received records that the broker returned a message to a receive.
+// The broker returned the message to a receive.
 func (o *oracle) received(l *life, got *queue.Message, visibility time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -250,7 +243,7 @@ func (o *oracle) changed(c queue.VisibilityChange) {
 	}
 }
 
-// deleting checks that a daemon deletes a message only after it has read the app's success.
+// A daemon deletes a message only after it has read the app's success.
 func (o *oracle) deleting(l *life, receipts []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -270,7 +263,7 @@ func (o *oracle) deleted(receipt string, syncs int) {
 	}
 }
 
-// begin records the start of a POST, and checks whether it is allowed.
+// A POST starts, which must be allowed.
 func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -321,7 +314,7 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 	return p
 }
 
-// checkRetry checks that an attempt does not come earlier after the last failure than promised.
+// An attempt may not come earlier after the last failure than promised.
 func (o *oracle) checkRetry(p *post) {
 	before := p.failed
 	if before == nil || before.overlaps || p.receives <= before.receives ||
@@ -337,7 +330,7 @@ func (o *oracle) checkRetry(p *post) {
 	}
 }
 
-// checkOrder checks that no message of the group is in flight and that all earlier ones are settled.
+// No message of the group may be in flight, and all earlier ones must be settled.
 func (o *oracle) checkOrder(m *message) {
 	for _, before := range o.groups[m.group] {
 		if before == m {
@@ -354,7 +347,7 @@ func (o *oracle) checkOrder(m *message) {
 	}
 }
 
-// usedUp reports whether a message has failed at its last receive or is in the dead-letter queue.
+// A message is used up if it has failed at its last receive or is in the dead-letter queue.
 func (o *oracle) usedUp(m *message) bool {
 	if m.failed != nil && m.failed.receives >= o.w.plan.MaxReceives {
 		return true
@@ -367,7 +360,6 @@ func (o *oracle) usedUp(m *message) bool {
 	return err == nil
 }
 
-// end records the end of a POST. known means that the daemon has read the response.
 func (o *oracle) end(p *post, res *queue.Result, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -393,7 +385,7 @@ func (o *oracle) end(p *post, res *queue.Result, known bool) {
 	}
 }
 
-// enqueuing checks that a run is not early on the daemon's clock.
+// The run may not be early on the daemon's clock.
 func (o *oracle) enqueuing(l *life, run *queue.Run) {
 	shown := l.latest()
 	o.mu.Lock()
@@ -418,7 +410,6 @@ func (o *oracle) enqueued(run *queue.Run, applied bool, err error) {
 	}
 }
 
-// accepted checks that each term has only one leader.
 func (o *oracle) accepted(l *life, term int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -428,7 +419,7 @@ func (o *oracle) accepted(l *life, term int64) {
 	o.leaders[term] = l
 }
 
-// counting records the time from which the runs of each task count.
+// The runs of each task count from this time.
 func (o *oracle) counting(tasks map[string]queue.TaskTimes) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -445,7 +436,7 @@ func (o *oracle) skipped(e periodic.Skipped) {
 	}
 }
 
-// watchLeaders checks that at most one daemon leads at any time.
+// At most one daemon may lead at any time.
 func (o *oracle) watchLeaders(ctx context.Context) {
 	for sleep(ctx, 250*time.Millisecond) {
 		var leading []string

@@ -9,12 +9,10 @@ import (
 	"time"
 )
 
-// plan describes one simulation: the size of the environment, its app, and all faults. It is derived from a seed,
-// which also determines later random numbers. Failing plans are stored as JSON.
+// A plan is derived from a seed, which also determines later random numbers. Failing plans are stored as JSON.
 type plan struct {
 	Seed uint64 `json:"seed"`
-	// FIFO selects a FIFO queue. Embedded means that the only daemon has the queue in its process. Otherwise, the
-	// daemons share a server.
+	// Embedded means that the only daemon has the queue in its process. Otherwise, the daemons share a server.
 	FIFO     bool `json:"fifo"`
 	Embedded bool `json:"embedded"`
 	Daemons  int  `json:"daemons"`
@@ -25,14 +23,14 @@ type plan struct {
 	MaxReceives int `json:"max_receives"`
 
 	Visibility time.Duration `json:"visibility"`
-	// ErrorVisibility is negative if it is not set.
+	// A negative value means that it is not set.
 	ErrorVisibility time.Duration `json:"error_visibility"`
 	Inactivity      time.Duration `json:"inactivity"`
 	Shutdown        time.Duration `json:"shutdown"`
 	Length          time.Duration `json:"length"` // time until all faults end
 
-	// The shares of messages that never succeed, that fail at first, that take longer than the visibility timeout,
-	// that get no response at first, and that are delayed.
+	// These are the shares of messages that never succeed, that fail at first, that take longer than the visibility
+	// timeout, that get no response at first, and that are delayed.
 	Poison  float64 `json:"poison"`
 	Failing float64 `json:"failing"`
 	Slow    float64 `json:"slow"`
@@ -40,20 +38,17 @@ type plan struct {
 	Delayed float64 `json:"delayed"`
 
 	Tasks bool `json:"tasks"`
-	// Operations are changes that apply to all daemons. They need periodic tasks, whose leader announces the changes, and
-	// a shared queue.
+	// Operations need periodic tasks, whose leader announces the changes, and a shared queue.
 	Operations []operation `json:"operations,omitempty"`
 
 	Faults []fault `json:"faults"`
 }
 
-// fault is a temporary fault.
 type fault struct {
 	Kind kind          `json:"kind"`
 	At   time.Duration `json:"at"`
 	For  time.Duration `json:"for"`
-	// Daemon is the index of the affected daemon. The number of daemons stands for the producer, which has only
-	// network faults.
+	// The number of daemons stands for the producer, which has only network faults.
 	Daemon int     `json:"daemon"`
 	Chance float64 `json:"chance,omitempty"` // probability per call
 	// Keep is the share of unsynced writes that survive a power failure. Step is the change of a clock.
@@ -89,7 +84,7 @@ const (
 	redrive       kind = "dead letters redriven"
 )
 
-// kinds lists all kinds of faults. Network faults do not apply to an embedded queue.
+// Network faults do not apply to an embedded queue.
 var (
 	kinds = []kind{killDaemon, stopDaemon, pauseDaemon, reload, stepClock, loseAnswers, loseRequests, slowCalls,
 		throttleCalls, cutNetwork, cutRegistry, repeatReceive, appDown, appFailing, appSlow, appThrottles, appSilent,
@@ -100,7 +95,7 @@ var (
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// newPlan returns the plan of a seed. One plan in eight has no faults, which means that no message may be repeated.
+// One plan in eight has no faults, which means that no message may be repeated.
 func newPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 72))
 	between := func(low, high int) int { return low + r.IntN(high-low+1) }
@@ -150,12 +145,12 @@ func drawFault(r *rand.Rand, p *plan) fault {
 	return f
 }
 
-// during reports whether a fault is active on a daemon at a time.
+// The fault is active on the daemon at this time.
 func (f *fault) during(at time.Duration, daemon int) bool {
 	return f.Daemon == daemon && at >= f.At && at < f.At+f.For
 }
 
-// roll returns a number in [0,1) that depends only on the plan and the arguments, not on the number of calls.
+// The number in [0,1) depends only on the plan and the arguments, not on the number of calls.
 func (p *plan) roll(what ...any) float64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, p.Seed, what)
@@ -163,7 +158,6 @@ func (p *plan) roll(what ...any) float64 {
 	return r.Float64()
 }
 
-// String returns the plan as JSON.
 func (p *plan) String() string {
 	text, err := json.MarshalIndent(p, "", "\t")
 	if err != nil {

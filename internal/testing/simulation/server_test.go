@@ -18,7 +18,6 @@ import (
 	"tendril/queue"
 )
 
-// server contains the broker and its disk.
 type server struct {
 	w    *world
 	root string
@@ -34,7 +33,7 @@ type server struct {
 		dead         string // directory of a broker that has crashed
 		fails        kind   // failDisk, fillDisk, or ""
 		fault        int
-		began, ended time.Time // start and end of the last failure
+		began, ended time.Time
 	}
 }
 
@@ -52,21 +51,21 @@ func (w *world) queueName(name string) string {
 	return name
 }
 
-// current returns the broker and the number of its life. The broker is nil while it is down.
+// The broker is nil while it is down.
 func (s *server) current() (*broker.Broker, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b, s.life
 }
 
-// alive reports whether the broker is still in the given life.
+// The life must be the current one.
 func (s *server) alive(life int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.life == life
 }
 
-// run opens the broker in the background. Like a service manager, it retries while the disk fails.
+// Like a service manager, run retries while the disk fails.
 func (s *server) run() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +116,6 @@ func (s *server) create(b *broker.Broker) error {
 	return b.SetAttributes(ctx, s.w.queueName(workQueue), own)
 }
 
-// take removes and returns the broker.
 func (s *server) take() *broker.Broker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +133,8 @@ func (s *server) stop() error {
 	return nil
 }
 
-// crash kills the broker and restores its disk. After a kill, all writes survive. After a power failure, the synced
-// writes and the share keep of the others survive. crash reports whether the broker was running.
+// After a kill, all writes survive. After a power failure, the synced writes and the share keep of the others
+// survive. crash reports whether the broker was running.
 func (s *server) crash(isPower bool, keep float64) bool {
 	b := s.take()
 	if b == nil {
@@ -173,7 +171,7 @@ func (s *server) crash(isPower bool, keep float64) bool {
 	return true
 }
 
-// fail returns the result of a file change.
+// The result is that of a file change.
 func (s *server) fail(op, path string, n int) int32 {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -191,7 +189,6 @@ func (s *server) fail(op, path string, n int) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// setDisk makes the disk fail or work again.
 func (s *server) setDisk(how kind, fault int) {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -203,12 +200,11 @@ func (s *server) setDisk(how kind, fault int) {
 	}
 }
 
-// recovers is how long the broker needs after a disk failure until it has written everything: up to five seconds
-// until it reopens its file, and one second until it retries receives.
+// After a disk failure, the broker needs up to five seconds until it reopens its file, and one second until it
+// retries receives.
 const recovers = 7 * time.Second
 
-// diskFailing returns the time since which the broker may have been unable to write receives, or the zero time if it
-// can.
+// Since this time, the broker may have been unable to write receives; the zero time means it can.
 func (s *server) diskFailing() time.Time {
 	s.disk.Lock()
 	defer s.disk.Unlock()

@@ -7,18 +7,16 @@ import (
 	"tendril/internal/testing/faultfs"
 )
 
-// shrinkRuns is the maximum number of runs for shortening a plan.
 const shrinkRuns = 150
 
-// shrink looks for a shorter plan that still fails. It first removes faults and operations, and
-// then reduces all sizes. It returns nil if the plan does not fail.
+// Faults and operations are removed first, and then all sizes reduced. The result is nil if the plan does not fail.
 func shrink(t *testing.T, fs *faultfs.FS, p *plan) (*plan, outcome) {
 	s := &shrinker{left: shrinkRuns, run: func(p *plan) outcome { return run(t, fs, p, "") }}
 	short := s.shrink(p)
 	return short, s.last
 }
 
-// shrink returns the shortest failing plan, or nil if the plan does not fail in three runs.
+// The result is nil if the plan does not fail in three runs.
 func (s *shrinker) shrink(p *plan) *plan {
 	best, found := s.breaks(*p)
 	for i := 0; i < 2 && !found; i++ {
@@ -50,7 +48,7 @@ func (s *shrinker) shrink(p *plan) *plan {
 	return best
 }
 
-// shorten removes elements of a list while the plan still fails, half of them at a time to begin with.
+// Elements of the list are removed while the plan still fails, half of them at a time to begin with.
 func shorten[E any](s *shrinker, best *plan, list func(*plan) *[]E) *plan {
 	for size := len(*list(best)); size > 0; {
 		removed := false
@@ -70,7 +68,6 @@ func shorten[E any](s *shrinker, best *plan, list func(*plan) *[]E) *plan {
 	return best
 }
 
-// shrinker runs plans until a limit is reached.
 type shrinker struct {
 	run  func(*plan) outcome
 	left int
@@ -92,7 +89,7 @@ func (s *shrinker) breaks(p plan) (*plan, bool) {
 
 func (p *plan) isSame(q *plan) bool { return p.String() == q.String() }
 
-// isPossible reports whether a plan can be executed.
+// The plan can be executed.
 func (p *plan) isPossible() bool {
 	for _, f := range p.Faults {
 		if f.Daemon > p.Daemons || f.Daemon == p.Daemons && !slices.Contains(onNetwork, f.Kind) {

@@ -22,14 +22,14 @@ var (
 	seedCount = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0 means 50, and 10,000 at night; 1 shows the history")
 )
 
-// TestMain allows only one goroutine to run at a time, so that goroutines that wake at the same time nearly always
-// run in the same order.
+// Only one goroutine runs at a time, so that goroutines that wake at the same time nearly always run in the same
+// order.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
 	os.Exit(testpeer.Contained(m).Run())
 }
 
-// TestSeeds runs one plan per seed. A failing plan is shortened and stored.
+// A failing plan is shortened and stored.
 func TestSeeds(t *testing.T) {
 	first, n := *firstSeed, *seedCount
 	if n == 0 {
@@ -63,7 +63,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// report prints a failing plan and the shortest one found, which it also stores as a regression test.
+// The shortest failing plan is stored as a regression test.
 func report(t *testing.T, fs *faultfs.FS, p *plan, out *outcome) {
 	t.Errorf("seed %d, history %016x:\n%s", p.Seed, digest(out.history), strings.Join(out.violations, "\n"))
 	if len(p.Faults) > 30 {
@@ -105,7 +105,7 @@ func TestKnownPlans(t *testing.T) {
 	}
 }
 
-// A seed always gives the same plan and, with few exceptions, the same history.
+// There are few exceptions for the history.
 func TestOneSeedIsOneHistory(t *testing.T) {
 	fs, seeds, same := faultfs.NewDefault(t), 6, 0
 	if testing.Short() {
@@ -127,10 +127,10 @@ func TestOneSeedIsOneHistory(t *testing.T) {
 }
 
 type summary struct {
-	seeds, quiet int // quiet seeds have no faults
+	seeds, quiet int
 	virtual      time.Duration
 	figures      figures
-	planned      int // number of faults
+	planned      int
 	faults       map[kind]int
 	operations   map[operationKind]int
 }
@@ -176,7 +176,7 @@ func (s *summary) String() string {
 		s.seeds, s.quiet, s.virtual.Hours(), s.planned, strings.Join(faults, ", "), s.operations, s.figures)
 }
 
-// checkEffects checks that faults of every kind had an effect. Otherwise, the oracle was not tested.
+// If faults of a kind had no effect, the oracle was not tested.
 func (s *summary) checkEffects(t *testing.T) {
 	for _, k := range kinds {
 		if s.faults[k] == 0 {

@@ -35,11 +35,11 @@ type world struct {
 	server  *server
 	app     *app
 	daemons []*daemon
-	ending  sync.WaitGroup // lives that are ending
+	ending  sync.WaitGroup
 
 	mu      sync.Mutex
 	history []string
-	faults  map[kind]int // number of faults that had an effect
+	faults  map[kind]int
 }
 
 type outcome struct {
@@ -51,7 +51,6 @@ type outcome struct {
 	lasted     time.Duration // in virtual time
 }
 
-// run runs a plan in virtual time.
 func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 	root := testpeer.MemoryFolder(t)
 	defer os.RemoveAll(root) // one test runs many plans
@@ -72,7 +71,7 @@ func run(t *testing.T, fs *faultfs.FS, p *plan, b bug) (out outcome) {
 	return out
 }
 
-// watch prints the plan if the run does not end.
+// The plan is printed if the run does not end.
 func watch(p *plan) (stop func()) {
 	timer := time.AfterFunc(10*time.Minute, func() {
 		fmt.Fprintf(os.Stderr, "this plan does not end:\n%s\n", p)
@@ -81,10 +80,8 @@ func watch(p *plan) (stop func()) {
 	return func() { timer.Stop() }
 }
 
-// now returns the virtual time since the start.
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
-// note adds a line to the history.
 func (w *world) note(format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), w.server.root, "") // which differs in each run
 	line := fmt.Sprintf("%12.6f  %s", w.now().Seconds(), text)
@@ -93,15 +90,13 @@ func (w *world) note(format string, args ...any) {
 	w.history = append(w.history, line)
 }
 
-// injected counts a fault that has had an effect.
 func (w *world) injected(k kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults[k]++
 }
 
-// live runs the whole plan: it injects the faults, ends them, drains the queue, checks the result and stops
-// everything.
+// live injects the faults, ends them, drains the queue, checks the result and stops everything.
 func (w *world) live() {
 	w.startQueue()
 	for i := range w.plan.Daemons {
@@ -149,7 +144,7 @@ func (w *world) live() {
 	}
 }
 
-// produce sends the messages, spread over the length of the plan. The messages of a group are sent one at a time.
+// The messages are spread over the length of the plan. Those of a group are sent one at a time.
 func (w *world) produce(producing *sync.WaitGroup) {
 	p := w.plan
 	for g := range p.Groups {
@@ -165,7 +160,7 @@ func (w *world) produce(producing *sync.WaitGroup) {
 	}
 }
 
-// sendOne sends a message. On a FIFO queue, it retries with the same deduplication ID after a lost response.
+// On a FIFO queue, a lost response is followed by a retry with the same deduplication ID.
 func (w *world) sendOne(way *link, key, group string) {
 	out := queue.Outgoing{Body: key}
 	var delay time.Duration
@@ -199,7 +194,7 @@ func (w *world) sendOne(way *link, key, group string) {
 	}
 }
 
-// disturb starts and ends the faults until the plan's time has passed.
+// Faults start and end until the plan's time has passed.
 func (w *world) disturb() {
 	type event struct {
 		at  time.Duration
@@ -219,7 +214,7 @@ func (w *world) disturb() {
 	time.Sleep(w.plan.Length - w.now())
 }
 
-// begin starts a fault. Faults that affect single calls are drawn when the calls are made.
+// Faults that affect single calls are drawn when the calls are made.
 func (w *world) begin(i int, f *fault) {
 	w.note("%s begins at %d for %v", f.Kind, f.Daemon, f.For)
 	happened := true
@@ -291,7 +286,7 @@ func (w *world) finish(f *fault) {
 	}
 }
 
-// crash stops the broker with a kill or a power failure.
+// The broker stops with a kill or a power failure.
 func (w *world) crash(isPower bool, keep float64) bool {
 	syncs := w.fs.Syncs(walName)
 	if !w.server.crash(isPower, keep) {
@@ -309,7 +304,6 @@ func (w *world) crash(isPower bool, keep float64) bool {
 	return true
 }
 
-// startAll starts everything that is not running.
 func (w *world) startAll() {
 	w.server.run()
 	for _, d := range w.daemons {
@@ -324,7 +318,7 @@ func (w *world) startQueue() {
 	}
 }
 
-// redeliver makes messages in flight visible, as a standard queue of Amazon SQS may do.
+// A standard queue of Amazon SQS may make messages in flight visible, too.
 func (w *world) redeliver(i int) (any bool) {
 	b, _ := w.server.current()
 	if b == nil {
@@ -376,7 +370,7 @@ func (w *world) heal() {
 	w.startAll()
 }
 
-// drain waits until the queue is empty, for at most as long as the remaining attempts can take.
+// drain waits for at most as long as the remaining attempts can take.
 func (w *world) drain() bool {
 	p := w.plan
 	each := p.Visibility + p.Inactivity + max(p.ErrorVisibility, 0)
@@ -425,7 +419,7 @@ func (w *world) stuck(b *broker.Broker) string {
 	return strings.Join(text, "; ")
 }
 
-// digest hashes a history. It sorts lines with the same time, because goroutines that wake together run in any order.
+// Lines with the same time are sorted, because goroutines that wake together run in any order.
 func digest(history []string) uint64 {
 	h := fnv.New64a()
 	for _, line := range slices.Sorted(slices.Values(history)) {
