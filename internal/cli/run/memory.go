@@ -2,9 +2,12 @@ package run
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 )
 
@@ -67,4 +70,60 @@ const startEnds = time.Second
 func releaseStart() {
 	debug.FreeOSMemory()
 	releaseProgram()
+}
+
+const (
+	// releaseEvery is how often a running environment looks for memory to return to the system.
+	releaseEvery = 10 * time.Second
+	// leastRelease is how much more memory than at rest is worth a release.
+	leastRelease = 16 << 20
+)
+
+// load notices that a load has ended. Go itself returns the memory minutes later: an idle process collects garbage
+// every two minutes, and the buffers of ended connections survive one collection.
+type load struct {
+	rest        uint64 // bytes at rest
+	collections uint64 // at the last call of ended
+}
+
+// ended reports whether there was no collection since the last call, although there is far more memory than at rest.
+func (l *load) ended(held, collections uint64) bool {
+	idle := collections == l.collections
+	l.rest, l.collections = min(l.rest, held), collections
+	return idle && held > l.rest+max(l.rest/2, leastRelease)
+}
+
+// release returns unused memory to the system if a load has ended.
+func (l *load) release() {
+	if !l.ended(heldMemory()) {
+		return
+	}
+	runtime.GC() // the first of two for buffers; releaseStart collects again
+	releaseStart()
+	l.rest, l.collections = heldMemory()
+}
+
+// heldMemory returns the number of bytes that Go has taken from the system, and how often it collected garbage.
+func heldMemory() (held, collections uint64) {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64() - samples[1].Value.Uint64(), samples[2].Value.Uint64()
+}
+
+// releaseMemory releases memory after startup, and after each load until ctx ends.
+func releaseMemory(ctx context.Context) {
+	releaseStart()
+	var l load
+	l.rest, l.collections = heldMemory()
+	ticks := time.NewTicker(releaseEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+			l.release()
+		case <-ctx.Done():
+			return
+		}
+	}
 }

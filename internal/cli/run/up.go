@@ -131,7 +131,7 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 			announced()
 		}
 		go releaseProgram() // release the pages of the startup before messages need memory
-		time.AfterFunc(startEnds, releaseStart)
+		time.AfterFunc(startEnds, func() { releaseMemory(stop) })
 	}
 
 	forget, err := api.Announce(config.StateFolder(c.Environ, os.Geteuid() == 0), cfg.DataDir)
