@@ -81,7 +81,7 @@ func TestAdviceForRangesThatRunBackwards(t *testing.T) {
 		t.Run(c.expression, func(t *testing.T) {
 			t.Parallel()
 			_, err := parseSchedule(c.expression, time.UTC)
-			if err == nil || !strings.Contains(err.Error(), "backwards ("+c.advice+"?)") {
+			if err == nil || !strings.Contains(err.Error(), "a reversed range ("+c.advice+"?)") {
 				t.Fatalf("%v, want the advice %s", err, c.advice)
 			}
 			words := strings.Fields(c.expression)
