@@ -108,7 +108,7 @@ var (
 	RestartProcess = Route[NoBody, RestartedProcess]{Pattern: "POST /api/v1/processes/{name}/restart", Summary: "Restart one process of the app.",
 		Act: "process restarted", Limit: MaxDeploy}
 	PreviewSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config/preview", Summary: "Preview a change of settings.",
-		Act: "change of the settings previewed"}
+		Act: "settings change previewed"}
 	ChangeSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config", Summary: "Change settings, for all instances or in the settings file.",
 		Act: "settings changed"}
 	Reload = Route[NoBody, ReloadResult]{Pattern: "POST /api/v1/reload", Summary: "Apply changes of the files.",

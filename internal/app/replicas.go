@@ -152,7 +152,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	old := before.replicas
 	n := max(len(old), 1)
 	s.opts.starting()
-	s.opts.log.Info("starting the new version", "version", v.number, "replicas", n)
+	s.opts.log.Info("new version starting", "version", v.number, "replicas", n)
 	replicas, err := s.launchAll(ctx, v, n)
 	if err == nil {
 		err = awaitReady(ctx, replicas, s.opts.readyTimeout())

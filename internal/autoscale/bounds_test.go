@@ -155,14 +155,14 @@ func TestReasonsOfTracking(t *testing.T) {
 		size int
 		want string
 	}{
-		{"busy slots", Inputs{Busy: of(75), Backlog: of(1)}, 2, "75 % of the slots of 2 are busy, the target is 75 %: 2"},
-		{"backlog", Inputs{Busy: of(60), Backlog: of(10)}, 2, "10 messages are waiting, 5 per process are acceptable: 2"},
-		{"both alike", Inputs{Busy: of(75), Backlog: of(10)}, 2, "75 % of the slots of 2 are busy, the target is 75 %: 2"},
+		{"busy slots", Inputs{Busy: of(75), Backlog: of(1)}, 2, "75 % of the slots of 2 are busy, the target is 75 %: 2 needed"},
+		{"backlog", Inputs{Busy: of(60), Backlog: of(10)}, 2, "10 messages are waiting, 5 per process are acceptable: 2 needed"},
+		{"both alike", Inputs{Busy: of(75), Backlog: of(10)}, 2, "75 % of the slots of 2 are busy, the target is 75 %: 2 needed"},
 		{"free slots", Inputs{Busy: of(30), Backlog: of(100)}, 2,
 			"100 messages are waiting, 5 per process are acceptable, but 70 % of the slots are free: more would not help"},
 		{"backlog alone", Inputs{Backlog: of(5)}, 2,
-			"5 messages are waiting, 5 per process are acceptable: 1; the number of busy slots is unknown"},
-		{"no backlog alone", Inputs{Backlog: of(0)}, 2, "the number of busy slots is unknown: 1"},
+			"5 messages are waiting, 5 per process are acceptable: 1 needed; the number of busy slots is unknown"},
+		{"no backlog alone", Inputs{Backlog: of(0)}, 2, "the number of busy slots is unknown: 1 needed"},
 	} {
 		s := newPolicyScript(t, p, c.size)
 		if d := s.step(c.in); d.Why != c.want {

@@ -60,7 +60,7 @@ func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decisi
 		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", v.why, p.Cooldown)
 	default:
 		d.Desired = floor // at most halved, because the load may return
-		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in %v", top.why, p.ScaleInAfter)
+		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in the last %v", top.why, p.ScaleInAfter)
 	}
 	return s, d
 }
@@ -81,7 +81,7 @@ func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	if backlog > busy {
 		v.why = backlogWhy
 	}
-	v.why = fmt.Sprintf("%s: %d", v.why, v.size)
+	v.why = fmt.Sprintf("%s: %d needed", v.why, v.size)
 
 	switch {
 	case v.idle:

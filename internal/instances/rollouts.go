@@ -184,9 +184,9 @@ func (r *Rollouts) hold() {
 	case unknown:
 		reason = "the registry has not answered yet, which has the current version of the app"
 	case now.App != nil && now.App.Withdrawn(running):
-		reason = fmt.Sprintf("version %d of the app is rolled back", running)
+		reason = fmt.Sprintf("version %d of the app was rolled back", running)
 	case now.App != nil && now.App.Withdrawn(switching): // it may be too late to abort its deployment
-		reason = fmt.Sprintf("version %d of the app is rolled back", switching)
+		reason = fmt.Sprintf("version %d of the app was rolled back", switching)
 	}
 	r.app.Hold(reason)
 }
