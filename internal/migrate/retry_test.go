@@ -102,8 +102,8 @@ func TestErrorThatStaysEndsTheRun(t *testing.T) {
 func TestQueueThatCannotBeCountedEndsTheRun(t *testing.T) {
 	failure := errors.New("no answer")
 	for what, spoil := range map[string]func(from, to *fakeQueue){
-		"counting the source":      func(from, _ *fakeQueue) { from.countErr = failure },
-		"counting the destination": func(_, to *fakeQueue) { to.countErr = failure },
+		"counting the messages at the source":      func(from, _ *fakeQueue) { from.countErr = failure },
+		"counting the messages at the destination": func(_, to *fakeQueue) { to.countErr = failure },
 	} {
 		from, to := newFake(false, "a0"), newFake(false)
 		spoil(from, to)

@@ -138,7 +138,7 @@ func TestUnprivilegedStartIsExplained(t *testing.T) {
 	if len(lines) != 3 {
 		t.Fatalf("it says %q", lines)
 	}
-	for i, want := range []string{"only root can change the user", "setting the limit nofile to unlimited: only root",
+	for i, want := range []string{"only root can change the user", "setting the limit nofile to unlimited: this program",
 		"exit status 5"} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("error %q, want %q in it", lines[i], want)
