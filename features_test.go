@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each row of docs/features.md describes the use of a feature and names existing tests.
+// Each row of docs/features.md describes the use of a feature.
 func TestFeaturesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tests := goTests(t)

@@ -172,7 +172,7 @@ var rooms = []room{
 		[]string{"internal/cli", "internal/cli/base", "internal/cli/run"}},
 }
 
-// restricted lists libraries that only some packages may import.
+// Only some packages may import these libraries.
 var restricted = []struct {
 	prefix, rooms, why string
 }{
@@ -232,8 +232,7 @@ func sources(t *testing.T) []sourceFile {
 	return files
 }
 
-// inHouse reports whether the rules apply to a file. Examples and benchmarks are separate programs, and deploy only
-// contains tests of files.
+// Examples and benchmarks are separate programs, and deploy only contains tests of files.
 func (s sourceFile) inHouse() bool {
 	return s.room != "." && !strings.HasPrefix(s.room, "bench") && s.room != "acceptance" && s.room != "deploy" &&
 		!strings.HasPrefix(s.room, "examples")
@@ -260,7 +259,6 @@ func TestEveryPackageHasItsRoom(t *testing.T) {
 	}
 }
 
-// oneLine joins the lines of the first paragraph of a comment.
 func oneLine(src string) string {
 	paragraph, _, _ := strings.Cut(src, "\n//\n")
 	return strings.ReplaceAll(paragraph, "\n// ", " ")
@@ -312,7 +310,7 @@ func importsSynctest(f *ast.File) bool {
 	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
 }
 
-// Packages with tests that start processes must use testpeer.Contained.
+// The helper is testpeer.Contained.
 func TestTestsThatStartProcessesAreContained(t *testing.T) {
 	starts, contained := map[string]string{}, map[string]bool{}
 	for _, s := range sources(t) {

@@ -7,10 +7,9 @@ import (
 	"testing"
 )
 
-// faultRows is the number of rows in each part of the fault table.
 var faultRows = map[string]int{"A": 10, "B": 15, "C": 16, "D": 12, "E": 12, "F": 9, "G": 11, "H": 9}
 
-// Each row of the fault table in docs/reliability.md occurs once and names existing tests.
+// Each row of the fault table in docs/reliability.md occurs once.
 func TestFaultTableNamesTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tests := goTests(t)

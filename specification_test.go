@@ -13,13 +13,13 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// namedTest matches `package.TestName`, optionally with /subtest, and `script.txtar` in backquotes.
+// The forms are `package.TestName`, optionally with /subtest, and `script.txtar` in backquotes.
 var namedTest = regexp.MustCompile("`([a-z/]+)\\.(Test\\w+)(?:/[\\w/-]+)?`|`(\\w+\\.txtar)`")
 
-// specificationRow matches ID, statement and tests.
+// The cells are ID, statement and tests.
 var specificationRow = regexp.MustCompile(`^\| ([A-E]\d+) \| (.+) \| (.+) \|$`)
 
-// changedSentence is an entry of docs/specification.yaml, which is also used by tools/mutation.
+// tools/mutation also uses docs/specification.yaml.
 type changedSentence struct{ Row, Change, In, Find, Put, Test string }
 
 func changedSentences(t *testing.T) (all []changedSentence) {
@@ -68,10 +68,10 @@ func TestSpecificationNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// sentences is the number of testable statements in the documentation of Elastic Beanstalk and Workerless.
+// The documentation of Elastic Beanstalk and Workerless has this many testable statements.
 const sentences = 176
 
-// checkCaught checks that a row without changes gives the reason, and that others name the tests that detect the changes.
+// A row without changes gives the reason, and others name the tests that detect the changes.
 func checkCaught(t *testing.T, row, shown string, changes []changedSentence) {
 	t.Helper()
 	if len(changes) == 0 && !strings.HasPrefix(shown, "Not here: ") && !strings.HasPrefix(shown, "Not yet: ") {
@@ -85,7 +85,7 @@ func checkCaught(t *testing.T, row, shown string, changes []changedSentence) {
 	}
 }
 
-// Each function in docs/specification.yaml exists and contains the text to change exactly once.
+// Each function in docs/specification.yaml must contain the text to change exactly once.
 func TestSpecificationChangesAreOfCodeThatExists(t *testing.T) {
 	t.Parallel()
 	bodies := functionBodies(t)
@@ -151,7 +151,7 @@ func receiverPrefix(f *ast.FuncDecl) string {
 	return fmt.Sprint(typ) + "."
 }
 
-// checkNamedTests checks that the last cell of a row names existing tests.
+// The last cell of a row names the tests.
 func checkNamedTests(t *testing.T, tests map[string]bool, row, cell string) {
 	t.Helper()
 	names := namedTest.FindAllStringSubmatch(cell, -1)
@@ -169,8 +169,8 @@ func checkNamedTests(t *testing.T, tests map[string]bool, row, cell string) {
 	}
 }
 
-// goTests returns the tests of this module and its tools by folder and name. The end of a folder's path suffices:
-// "web.TestX", "console/web.TestX" and "internal/console/web.TestX" are the same test.
+// The end of a folder's path suffices: "web.TestX", "console/web.TestX" and "internal/console/web.TestX" are the same
+// test.
 func goTests(t *testing.T) map[string]bool {
 	t.Helper()
 	tests := map[string]bool{}

@@ -11,10 +11,9 @@ import (
 	"testing"
 )
 
-// sqsRules is the number of rules in each part of docs/sqs.md.
 var sqsRules = map[string]int{"A": 8, "B": 12, "C": 10, "D": 7, "E": 11, "F": 6, "G": 14}
 
-// Each rule in docs/sqs.md occurs, and has a test: its name contains the rule's number. Numbers of checks are rules.
+// A test's name contains the rule's number. Numbers of checks are rules.
 func TestSQSPageNamesTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tested := map[string]bool{}
@@ -51,8 +50,8 @@ func TestSQSPageNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// rulesIn returns the rules at the start of the name of a Go test, such as sqsapi.TestA1A5A8Envelope, or a check, such
-// as "C1 C3 dead letters: ...".
+// The rules are at the start of the name of a Go test, such as sqsapi.TestA1A5A8Envelope, or a check, such as "C1 C3
+// dead letters: ...".
 func rulesIn(name string) []string {
 	numbers := regexp.MustCompile(`^(?:(?:sqsapi|sqswire|broker)\.Test)?((?:[A-G]\d+ ?)+)`).FindStringSubmatch(name)
 	if numbers == nil {
@@ -61,7 +60,7 @@ func rulesIn(name string) []string {
 	return regexp.MustCompile(`[A-G]\d+`).FindAllString(numbers[1], -1)
 }
 
-// sqsTests returns the tests of the module by package and name, and the checks of the conformance suite by name.
+// The checks are those of the conformance suite.
 func sqsTests(t *testing.T) map[string]bool {
 	tests := goTests(t)
 	for _, s := range sources(t) {

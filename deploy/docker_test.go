@@ -17,7 +17,6 @@ import (
 
 type instruction struct{ name, rest string }
 
-// lastStage returns the instructions of the image's stage.
 func lastStage(text string) (stage []instruction) {
 	joined := ""
 	for line := range strings.Lines(text) {
@@ -55,7 +54,7 @@ func only(t *testing.T, stage []instruction, name string) string {
 	return rests[0]
 }
 
-// words parses the exec form of an instruction, which needs no shell.
+// The exec form of an instruction needs no shell.
 func words(t *testing.T, name, text string) (list []string) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
@@ -132,7 +131,6 @@ func TestTheBinaryNeedsNothingOfItsImage(t *testing.T) {
 	}
 }
 
-// The build must not need files excluded from its context.
 func TestNothingNeededIsLeftOut(t *testing.T) {
 	t.Parallel()
 	ignored := map[string]bool{}

@@ -21,8 +21,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// releases are the Kubernetes versions whose schemas the manifests must match: the first with stable sidecars, and
-// the newest known.
+// The first version has stable sidecars, and the last one is the newest known.
 var releases = []string{"1.33", "1.37"}
 
 func documents(t *testing.T, file string) (docs []map[string]any) {
@@ -37,7 +36,7 @@ func documents(t *testing.T, file string) (docs []map[string]any) {
 	return docs
 }
 
-// all returns every document of every manifest, either of Kubernetes or of custom kinds.
+// The documents are of Kubernetes or of custom kinds.
 func all(t *testing.T, custom bool) (docs []map[string]any) {
 	t.Helper()
 	files, err := filepath.Glob("kubernetes/*.yaml")
@@ -65,7 +64,7 @@ func asJSON(t *testing.T, docs ...map[string]any) string {
 	return string(data)
 }
 
-// with returns a copy of a document with an additional field in one of its maps.
+// The copy has an additional field in one of its maps.
 func with(t *testing.T, doc map[string]any, in, name string, value any) map[string]any {
 	t.Helper()
 	var clone map[string]any
@@ -118,7 +117,6 @@ func TestOperatorsTakeTheManifests(t *testing.T) {
 	}
 }
 
-// The parts of a pod that concern tendril.
 type (
 	deployment struct {
 		Kind string
@@ -163,7 +161,7 @@ type (
 	}
 )
 
-// deployed returns the pod of a manifest, and its token that can only drain.
+// The token can only drain.
 func deployed(t *testing.T, file string) (p pod, drainToken string) {
 	t.Helper()
 	for _, text := range strings.Split(read(t, file), "\n---\n") {
@@ -193,7 +191,6 @@ func (p *probe) header(name string) string {
 	return ""
 }
 
-// settings returns the settings of the container's tendril.
 func (c *container) settings(t *testing.T) *config.Config {
 	t.Helper()
 	environ := []string{"TENDRIL_DATA_DIR=/var/lib/tendril/data"} // from the image
@@ -239,7 +236,7 @@ func (c *container) mustWork(t *testing.T, grace time.Duration) {
 	}
 }
 
-// ask sends a request to a console in which every part is present, like a probe of a pod.
+// Every part of the console is present. The request is like a probe of a pod.
 func ask(path, drainToken string, headers func(name string) string) (status int, body string) {
 	server := console.New(&console.Options{
 		Token:  "4f1b0c2a9d8e7f60",

@@ -13,10 +13,10 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// unit maps "Section.Name" to the values assigned in unit files, in order.
+// The keys are "Section.Name", and the values are in order.
 type unit map[string][]string
 
-// parseUnit parses a unit and its drop-ins like systemd: an empty value clears the previous ones.
+// As in systemd, an empty value clears the previous ones.
 func parseUnit(texts ...string) unit {
 	u := unit{}
 	for _, text := range texts {
@@ -45,7 +45,7 @@ func (u unit) one(t *testing.T, name string) string {
 	return u[name][len(u[name])-1]
 }
 
-// seconds returns a duration; a bare number is in seconds.
+// A bare number is in seconds.
 func (u unit) seconds(t *testing.T, name string) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(u.one(t, name) + "s")
@@ -64,7 +64,7 @@ func variables(text string) (environ []string) {
 	return environ
 }
 
-// The service as installed: on its own, running the app, and next to the app's unit.
+// The service runs on its own, with the app, or next to the app's unit.
 var services = []struct {
 	name, dropIn, settings string
 }{
@@ -106,7 +106,7 @@ func TestTheServiceFitsTheOptions(t *testing.T) {
 	}
 }
 
-// mustFit compares the times and signals of a unit with tendril's behaviour.
+// The times and signals of a unit must fit tendril's behavior.
 func mustFit(t *testing.T, u unit, cfg *config.Config) {
 	t.Helper()
 	if stop := u.seconds(t, "Service.TimeoutStopSec"); stop < cfg.ShutdownTimeout+10*time.Second {
@@ -136,7 +136,7 @@ func mustFit(t *testing.T, u unit, cfg *config.Config) {
 	}
 }
 
-// install writes the unit into a new folder, with an existing program in place of tendril.
+// The folder is new, and an existing program takes the place of tendril.
 func install(t *testing.T, dropIn string, more string) (path string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// attributesOf returns n message attributes sorted by name.
+// The attributes are sorted by name.
 func attributesOf(n int) (all []Attribute) {
 	for i := range n {
 		all = append(all, Attribute{Name: fmt.Sprint("a", i), Type: "Number", Value: fmt.Sprint(i)})
@@ -107,7 +107,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 	}
 }
 
-// Content that another sender wrote is ignored, and other attributes are kept.
+// Another sender wrote the content, which is ignored. Other attributes are kept.
 func TestCutReasonOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, a := range []Attribute{
@@ -124,8 +124,7 @@ func TestCutReasonOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzReasonIsTextThatSQSTakes checks that for any response the attribute is valid JSON, consists of permitted
-// characters and fits.
+// For any response the attribute is valid JSON, consists of permitted characters and fits.
 func FuzzReasonIsTextThatSQSTakes(f *testing.F) {
 	f.Add("HTTP 500", "no such order", 3)
 	f.Add("\xff\xfe", "\ufffe\U0001ffff\x7f\x00", MaxMessageSize)

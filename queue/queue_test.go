@@ -117,7 +117,6 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
-// codeOf returns the code of a queue error, or "".
 func codeOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {

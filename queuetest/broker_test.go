@@ -11,9 +11,8 @@ import (
 	"tendril/queuetest"
 )
 
-// TestBrokerConforms runs the suite twice against the embedded queue: in process and in virtual time, and over the
-// SQS protocol through the adapter for Amazon SQS. A check that fails only in the second run indicates a problem in
-// the protocol.
+// The suite runs in process and in virtual time, and over the SQS protocol through the adapter for Amazon SQS. A
+// check that fails only in the second run indicates a problem in the protocol.
 
 func TestBrokerConforms(t *testing.T) {
 	t.Parallel()
@@ -44,7 +43,6 @@ func openBroker(t testing.TB) *broker.Broker {
 	return b
 }
 
-// brokerServer creates queues in a broker.
 type brokerServer struct{ *broker.Broker }
 
 func (s brokerServer) Create(ctx context.Context, name string, attrs map[string]string) (queuetest.Queue, error) {
@@ -55,7 +53,7 @@ func (s brokerServer) Handle(name string) queuetest.Queue {
 	return brokerQueue{s.Queue(name), s.Broker}
 }
 
-// brokerQueue is a broker's queue with the administrative methods of [Queue].
+// [Queue] also has administrative methods.
 type brokerQueue struct {
 	*broker.Queue
 	b *broker.Broker

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// fakeHarness is a fake with helper methods for frequent calls.
+// The helper methods make frequent calls.
 type fakeHarness struct {
 	*Fake
 	t *testing.T
@@ -34,7 +34,7 @@ func (f fakeHarness) send(groups ...string) {
 	}
 }
 
-// wantReceived receives up to n messages without waiting and checks their IDs.
+// Receives do not wait.
 func (f fakeHarness) wantReceived(n int, visibility time.Duration, want ...string) []queue.Message {
 	f.t.Helper()
 	msgs, err := f.Receive(f.t.Context(), queue.ReceiveRequest{Max: n, Visibility: &visibility})

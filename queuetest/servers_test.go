@@ -7,7 +7,7 @@ import (
 	"tendril/queuetest"
 )
 
-// TestServersConform runs the suite against third-party SQS servers, using the adapter for Amazon SQS.
+// The adapter is the one for Amazon SQS.
 func TestServersConform(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -36,7 +36,7 @@ func TestServersConform(t *testing.T) {
 	}
 }
 
-// motoDiffers lists moto's deviations from SQS.
+// The keys are names of checks.
 var motoDiffers = map[string]string{
 	"queue: a standard queue has no attributes for high throughput":         "they are accepted",
 	"C4 dead letters: without a count there are ten receives":               "the policy is refused",
@@ -71,7 +71,6 @@ var motoDiffers = map[string]string{
 	"queue: attributes out of range are refused":        "values are not checked",
 }
 
-// elasticMQDiffers lists ElasticMQ's deviations from SQS.
 var elasticMQDiffers = map[string]string{
 	"G6 queue: booleans in any case, returned in lower case":          "FifoQueue True is no FIFO queue",
 	"queue: a standard queue has no attributes for high throughput":   "they are accepted",
@@ -108,7 +107,6 @@ var elasticMQDiffers = map[string]string{
 	"B7 visibility: a change never hides what is visible again":       "it is hidden",
 }
 
-// miniStackDiffers lists MiniStack's deviations from SQS.
 var miniStackDiffers = map[string]string{
 	"queue: names that SQS refuses":                                   "a standard queue may be called .fifo",
 	"queue: a standard queue has no attributes for high throughput":   "they are accepted",

@@ -8,14 +8,13 @@ import (
 	"tendril/queuetest"
 )
 
-// sqsServer creates queues through the adapter for Amazon SQS.
+// The adapter is the one for Amazon SQS.
 type sqsServer struct {
 	t         testing.TB
 	sqs       *aws.SQS
-	queueBase string // prefix of every queue URL
+	queueBase string
 }
 
-// openSQS returns an adapter that calls the server at endpoint.
 func openSQS(t *testing.T, endpoint, queueBase string) sqsServer {
 	t.Helper()
 	s, err := aws.OpenSQS(t.Context(), &aws.Options{Endpoint: endpoint})

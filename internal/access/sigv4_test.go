@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// exampleSecret is the secret key used in the AWS documentation.
+// AWS uses this secret key in its documentation.
 const exampleSecret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 
 func parseRequest(t testing.TB, head, body string) *http.Request {
@@ -80,7 +80,7 @@ func testKeyring(now time.Time, pairs ...KeyPair) *Keyring {
 	return k
 }
 
-// sign signs a request the way an SDK would.
+// An SDK would sign like this.
 func sign(r *http.Request, body string, p KeyPair, at time.Time, signed ...string) {
 	r.Header.Set("X-Amz-Date", at.Format(timeLayout))
 	if p.SessionToken != "" {
@@ -184,7 +184,7 @@ func change(r *http.Request, how func(*http.Request)) *http.Request {
 	return r
 }
 
-// A presigned request is valid from its date until X-Amz-Expires.
+// The validity starts at the request's date.
 func TestSignatureInTheQueryExpires(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -218,7 +218,7 @@ func TestSignatureInTheQueryExpires(t *testing.T) {
 	}
 }
 
-// Adding any parameter, well formed or not, to the query of a signed request makes the request invalid.
+// The added parameter need not be well formed.
 func TestEveryParameterIsSigned(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -235,7 +235,7 @@ func TestEveryParameterIsSigned(t *testing.T) {
 	}
 }
 
-// No request is accepted unless it is signed with the secret.
+// Only requests signed with the secret are accepted.
 func FuzzVerify(f *testing.F) {
 	now := time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC)
 	ring := testKeyring(now, KeyPair{Name: "web", AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: Secret(randomKey(30)),

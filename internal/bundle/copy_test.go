@@ -55,7 +55,7 @@ func TestAFolderIsCopiedAsItIs(t *testing.T) {
 	}
 }
 
-// The error contains advice, and a partial copy is removed.
+// A partial copy is removed.
 func TestALargeFolderIsNotCopied(t *testing.T) {
 	t.Parallel()
 	source, data := folder(t, map[string]string{"shop/large": ""}), t.TempDir()

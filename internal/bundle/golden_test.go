@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the section want of testdata/*.txtar")
 
-// TestBundles opens each bundle in testdata and compares the outcome with the section named want. Lines before the
-// first file may be "noexec FILE", "exec FILE" and "crlf FILE"; hooks are executable by default.
+// Each bundle in testdata has a section named want. Lines before the first file may be "noexec FILE", "exec FILE" and
+// "crlf FILE"; hooks are executable by default.
 func TestBundles(t *testing.T) {
 	t.Parallel()
 	archives, err := filepath.Glob("testdata/*.txtar")
@@ -50,7 +50,7 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// lay creates a folder from a txtar archive and the instructions in its comment.
+// The archive's comment contains the instructions.
 func lay(t *testing.T, a *txtar.Archive) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "app")
@@ -80,7 +80,6 @@ func lay(t *testing.T, a *txtar.Archive) string {
 	return dir
 }
 
-// outcome formats an error, or the content of a bundle.
 func outcome(dir string) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

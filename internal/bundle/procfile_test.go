@@ -101,8 +101,7 @@ func manyProcesses(n int) string {
 	return b.String()
 }
 
-// FuzzParseProcfile checks that any input is rejected with a line number, or results in processes that are safe to
-// start and print.
+// Any input is rejected with a line number, or results in processes that are safe to start and print.
 func FuzzParseProcfile(f *testing.F) {
 	for _, seed := range []string{"web: x", "a: b\nweb: c\n", "# c\n\nweb:x\r\n", "web", ":", "web: x\nweb: y",
 		"\xff: x", "\uFEFFweb: x"} {

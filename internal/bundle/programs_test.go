@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A program is reported only if it is certain to run and is missing, and no earlier step may create or install it.
+// The program is certain to run, and no earlier step may create or install it.
 func TestMissingPrograms(t *testing.T) {
 	t.Parallel()
 	const hook = ".platform/hooks/prebuild/a"
@@ -93,7 +93,7 @@ func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		files   map[string]string // run.sh is executable if its content is the constant windows
 		refused bool
-		want    []string // position, text and hint of each problem
+		want    []string // position, text and hint
 	}{
 		"a process": {map[string]string{"Procfile": "web: ./run.sh", "run.sh": windows}, true,
 			[]string{"Procfile:1", refused, toUnix}},

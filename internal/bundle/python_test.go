@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Names are compared as the Python Package Index does, without versions, extras and options of pip.
+// The Python Package Index compares names in the same way, without versions, extras and options of pip.
 func TestRequirementsThatAreInstalledAreFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -74,7 +74,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// Secrets are recognized by name or by value.
+// The name or the value shows that it is a secret.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	b := &Bundle{Settings: []Setting{
@@ -99,7 +99,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// Values that contain a password are hidden, whatever their name. Values that are common in bundles stay readable.
+// The name does not matter. Values that are common in bundles stay readable.
 func TestSecretValues(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
@@ -161,7 +161,6 @@ func TestSecretValues(t *testing.T) {
 	}
 }
 
-// A password may contain any character.
 func TestAnyPasswordIsHidden(t *testing.T) {
 	t.Parallel()
 	password := rapid.StringOfN(rapid.RuneFrom([]rune("aZ09!\"$%&'()*+,-.;<=>[\\]^_`{|}~ü")), 1, 20, -1)
@@ -208,7 +207,7 @@ func TestErrorsHoldNoValues(t *testing.T) {
 	}
 }
 
-// Messages keep the problem, but not excerpts of the file.
+// The problem is kept, but not the excerpts of the file.
 func TestMessagesOfTheParser(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -289,7 +288,7 @@ func TestOpenNamesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestSettingsComeBackAsTheyWere writes random settings in every form and notation, and reads them back.
+// The settings are random, in every form and notation.
 func TestSettingsComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -348,7 +347,7 @@ func asList(settings map[string]map[string]string) string {
 	return string(data)
 }
 
-// asYAML writes values in double quotes, or in single quotes if they contain double ones.
+// Values that contain double quotes get single ones.
 func asYAML(settings map[string]map[string]string) string {
 	var b strings.Builder
 	b.WriteString("option_settings:\n")
@@ -365,7 +364,7 @@ func asYAML(settings map[string]map[string]string) string {
 	return b.String()
 }
 
-// FuzzSettings checks that any file is rejected with a position, or results in settings that an environment can hold.
+// Any file is rejected with a position, or results in settings that an environment can hold.
 func FuzzSettings(f *testing.F) {
 	for _, seed := range []string{
 		"option_settings:\n  - option_name: A\n    value: b\n",

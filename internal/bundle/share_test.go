@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// publicFolder returns a folder that every user can enter, unlike a test's temporary folder.
+// A test's temporary folder cannot be entered by every user.
 func publicFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "share")
@@ -25,7 +25,7 @@ func publicFolder(t *testing.T) string {
 	return folder
 }
 
-// mayRun reports whether a user can run a command in dir, or anywhere if dir is "".
+// dir may be "", which means anywhere.
 func mayRun(t *testing.T, uid, gid uint32, dir string, argv ...string) bool {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -114,7 +114,7 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	}
 }
 
-// Access to versions left open by an earlier release is restricted, but the data directory keeps its mode.
+// An earlier release left the versions open. The data directory keeps its mode.
 func TestVersionsAreClosed(t *testing.T) {
 	t.Parallel()
 	for chosen, want := range map[fs.FileMode]fs.FileMode{0o711: 0o700, 0o710: 0o700, 0o700: 0o700, 0o755: 0o755,

@@ -87,7 +87,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 // maxMerged is the maximum number of keys that merge keys copy.
 const maxMerged = 10_000
 
-// merges returns a file in which merge keys refer n times to a map with the given number of keys.
+// Merge keys refer n times to a map with the given number of keys.
 func merges(keys, n int) string {
 	var b strings.Builder
 	b.WriteString("all: &all\n")
@@ -101,7 +101,6 @@ func merges(keys, n int) string {
 	return b.String()
 }
 
-// Keys and values have their positions in YAML and JSON.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -149,7 +148,6 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Files with CR LF or CR line breaks have the same content and positions.
 func TestLineEnds(t *testing.T) {
 	t.Parallel()
 	text := "# first\na:\n  b: \"one\n    two\n\n    three\"\n  c: 'one\n    two'\n  d: \"one \\\n    two\"\n  e: |\n" +

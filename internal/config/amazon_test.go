@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// By default, CloudWatch is on only for queues and functions on AWS, not on compatible servers.
+// By default, CloudWatch is on only for queues and functions on AWS.
 func TestCloudWatchIsAmazons(t *testing.T) {
 	t.Parallel()
 	const (

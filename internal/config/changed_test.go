@@ -18,7 +18,6 @@ func loaded(t *testing.T, queues string, flags map[string]string) *Config {
 	return cfg
 }
 
-// The guide lists the options that can change without a restart.
 func TestLiveOptionsAreDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/app.md")
@@ -89,7 +88,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// Applied options have their new origin, and options that need a restart their previous one.
+// Options that need a restart keep their previous origin.
 func TestExplainAfterAChange(t *testing.T) {
 	t.Parallel()
 	const two = "queues: [{name: a, inactivity_timeout: 5s}, {name: b}]\n"

@@ -9,7 +9,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// If options contradict each other, the stronger layer wins; in the same layer they are an error.
+// In the same layer, options that contradict each other are an error.
 func TestLayersDecide(t *testing.T) {
 	t.Parallel()
 	const file, amazon = "queue_url: https://sqs.eu-west-1.amazonaws.com/123456789012/jobs\n",
@@ -18,7 +18,7 @@ func TestLayersDecide(t *testing.T) {
 		file  string
 		flags map[string]string
 		check func(*Config) bool
-		want  string // substring of the error
+		want  string
 	}{
 		"the file's queue tried at home": {file: file, flags: map[string]string{"backend": "embedded"},
 			check: func(c *Config) bool {
@@ -122,7 +122,6 @@ func TestDataDir(t *testing.T) {
 	}
 }
 
-// A configured value overrides a free port.
 func TestFreePortsReplaceDefaults(t *testing.T) {
 	t.Parallel()
 	free := map[string]string{"listen": "127.0.0.1:9330", "console": "127.0.0.1:9331", "port": "5003"}
@@ -135,7 +134,7 @@ func TestFreePortsReplaceDefaults(t *testing.T) {
 	}
 }
 
-// WORKER_SHUTDOWN_DELAY is at least 10 seconds, and shutdown-timeout follows app-grace.
+// shutdown-timeout follows app-grace.
 func TestShutdownDelayHasAMinimum(t *testing.T) {
 	t.Parallel()
 	const delay = "WORKER_SHUTDOWN_DELAY"

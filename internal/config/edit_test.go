@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// change returns a change from settings in the form "option=text", or "option" to remove it.
+// The form is "option=text", or "option" to remove it.
 func change(settings ...string) map[string]*string {
 	set := map[string]*string{}
 	for _, s := range settings {
@@ -93,7 +93,6 @@ func TestEditsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A file in Sources.File loads like one on disk.
 func TestFileInPlaceOfTheOneOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := write(t, "tendril.yaml", "http_path: /disk\nport: 7\n")

@@ -55,7 +55,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Every option can be explained by any of its names, and the last value in its chain applies.
+// The last value in an option's chain applies.
 func TestExplainEveryOption(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, Sources{Environ: home()})

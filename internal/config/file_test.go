@@ -10,7 +10,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// TestSearch removes the file that is found, one after another.
+// The file that is found is removed, one after another.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	named := filepath.Join(write(t, "named.yaml", "name: named\n"), "named.yaml")
@@ -123,9 +123,9 @@ func TestDaemonFileRule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		file, text string
-		found      bool // true if the file was found by searching
+		found      bool // by searching
 		daemon     bool
-		want       string // substring of the error
+		want       string
 	}{
 		"by its folder":        {file: "aws-sqsd.d/default.yaml", text: "http_path: /a\n", daemon: true},
 		"by a key":             {file: "x.yaml", text: "http_path: /a\nhttp_port: 80\n", daemon: true},
@@ -157,12 +157,12 @@ func TestDaemonFileRule(t *testing.T) {
 	}
 }
 
-// A file found by searching may name commands, so no other user may be able to write it.
+// A file found by searching may name commands.
 func TestFoundFileMustBeTrusted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(dir, file string) error
-		root   bool // true if the case needs root
+		root   bool
 		want   string
 	}{
 		"own": {change: func(string, string) error { return nil }},

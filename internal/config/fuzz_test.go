@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzLoad loads arbitrary files as tendril.yaml and as aws-sqsd files. Loading results in valid settings, or in
+// Arbitrary files are loaded as tendril.yaml and as aws-sqsd files. Loading results in valid settings, or in
 // printable errors with a position.
 func FuzzLoad(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.yaml", "testdata/*/*.yaml"} {
@@ -47,7 +47,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// checkLoaded checks that every value is valid in its layer and can be explained.
+// Every value must be valid in its layer and explainable.
 func checkLoaded(t *testing.T, cfg *Config) {
 	again := table(&Settings{})
 	for i, o := range cfg.options {

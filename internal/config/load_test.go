@@ -13,7 +13,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// home returns an environment that contains HOME and the given variables.
+// HOME is set.
 func home(more ...string) []string { return append([]string{"HOME=/absent"}, more...) }
 
 func mustLoad(t *testing.T, src Sources) *Config {
@@ -93,7 +93,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestPrecedence adds layers from weakest to strongest.
+// The layers are added from weakest to strongest.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	dir := write(t, "tendril.yaml", "name: file\nhttp_path: /file\n")
@@ -289,7 +289,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// An invalid value in any layer causes exactly one problem, which names its origin.
+// The problem names the value's origin.
 func TestEveryOptionIsCheckedEverywhere(t *testing.T) {
 	t.Parallel()
 	const wrong = "\x01"

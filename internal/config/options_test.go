@@ -13,7 +13,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// TestTable checks that every row is complete.
+// Every row must be complete.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	kebab := regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z]+)*$`)
@@ -61,7 +61,7 @@ func TestEssentialOptionsExist(t *testing.T) {
 	}
 }
 
-// Messages suggest the examples, so these must be valid and normalized.
+// Messages suggest the examples, which must be valid and normalized.
 func TestExamplesAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, o := range Options() {
@@ -80,8 +80,7 @@ func TestExamplesAreAccepted(t *testing.T) {
 	}
 }
 
-// A message that suggests a secret never suggests a known one, because users copy it. The example in docs/signing.md is
-// refused.
+// Users copy suggestions. The example in docs/signing.md is refused.
 func TestSuggestedSecretsAreNotPublic(t *testing.T) {
 	t.Parallel()
 	for _, o := range Options() {
@@ -247,7 +246,6 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestReference checks that docs/options.md matches the table.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/options.md"
@@ -271,7 +269,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// settingsFields includes the fields of PerQueue.
+// The fields of PerQueue are included.
 func settingsFields() []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Settings]()), func(f reflect.StructField) bool {
 		return f.Anonymous

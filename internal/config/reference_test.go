@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// Groups returns the groups in page order.
+// Groups are in page order.
 func Groups() []string {
 	return []string{"Queue", "Delivery", "Functions", "Timeouts", "Retries", "Limits", "App", "Scaling", "Embedded queue",
 		"Periodic tasks", "Console", "Metrics", "Output", "Stop"}
 }
 
-// Reference returns docs/options.md, which documents every option.
 func Reference() string {
 	var b strings.Builder
 	b.WriteString(referenceHead)
@@ -67,7 +66,6 @@ func Reference() string {
 	return b.String()
 }
 
-// writeOtherNames lists the names of options in other programs.
 func writeOtherNames(b *strings.Builder, options []Option) {
 	b.WriteString(referenceNames)
 	writeTable(b, []string{"key", "other names"}, func(row func(...string)) {
@@ -91,7 +89,6 @@ func writeTable(b *strings.Builder, head []string, fill func(row func(...string)
 	fill(line)
 }
 
-// flagCell formats the flag, followed by the name in Elastic Beanstalk.
 func flagCell(o *Option) string {
 	if o.Beanstalk == "" {
 		return code("--" + o.Name)
@@ -99,7 +96,6 @@ func flagCell(o *Option) string {
 	return code("--"+o.Name) + " (" + code(o.Beanstalk) + ")"
 }
 
-// defaultCell formats a fixed default as code, followed by its note as text.
 func defaultCell(o *Option) string {
 	switch {
 	case o.Default == "":
@@ -111,7 +107,7 @@ func defaultCell(o *Option) string {
 	}
 }
 
-// allowedCell returns the allowed values, except of switches and paths, which the meaning and the default show.
+// The meaning and the default of switches and paths show their allowed values.
 func allowedCell(o *Option) string {
 	allowed := o.AllowedText()
 	switch strings.TrimSuffix(strings.TrimPrefix(allowed, "a "), ", or off") {

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// fromAll loads a settings file and the settings for all instances.
 func fromAll(file, registry string, environ []string, flags map[string]string) (*Config, error) {
 	return Load(Sources{File: &File{Path: "tendril.yaml", Data: []byte(file)}, Environ: append(environ, "HOME=/home/op"), Flags: flags,
 		Registry: &File{Path: "registry, revision 7", Data: []byte(registry)}})
@@ -20,7 +19,7 @@ func TestRegistryIsBetweenFileAndVariable(t *testing.T) {
 		environ              []string
 		flags                map[string]string
 		want, where          string
-		overrides            string // what overrides the registry
+		overrides            string
 	}{
 		{"nothing is set", "", "", nil, nil, "/", "", ""},
 		{"the file", "http_path: /file\n", "rate: 5/s\n", nil, nil, "/file", "tendril.yaml:1", ""},
@@ -65,7 +64,7 @@ func TestRegistryRejectsWhatItCannotSet(t *testing.T) {
 	}
 }
 
-// Options that a restart of the app applies are in force after it, the others at the next start.
+// The other options are in force at the next start.
 func TestRestartOfTheAppAppliesItsOptions(t *testing.T) {
 	t.Parallel()
 	before, err := fromAll("", "", nil, nil)
@@ -94,7 +93,7 @@ func TestRestartOfTheAppAppliesItsOptions(t *testing.T) {
 	}
 }
 
-// The options of the fleet itself can be set for all instances, although they are about the registry.
+// The options are about the registry that stores the settings for all instances.
 func TestFleetOptionsAreSetForAllInstances(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"rollout-policy", "rollout-batch-size-type", "rollout-batch-size", "rollout-timeout",

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each queue has its own settings, and otherwise those for all queues.
 func TestQueuesAreResolved(t *testing.T) {
 	t.Parallel()
 	five := 5 * time.Second
@@ -63,7 +62,6 @@ func TestQueuesAreResolved(t *testing.T) {
 	}
 }
 
-// The options for a single queue result in a list of one queue.
 func TestOneQueueIsResolved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -123,8 +121,8 @@ func TestQueueLayers(t *testing.T) {
 		flags   map[string]string
 		queues  string // the queues in use
 		check   func(*Config) bool
-		warning string // substring of the only warning
-		want    string // substring of the error
+		warning string
+		want    string
 	}{
 		"Workerless's variables": {environ: []string{"WORKERLESS_QUEUES=a:3,b:1", "WORKERLESS_FUNCTION=f",
 			"WORKERLESS_NAME=n", "WORKERLESS_SLEEP=2", "WORKERLESS_POLL_FOR=10", "WORKERLESS_METRICS_INTERVAL=5",

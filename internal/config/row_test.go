@@ -1,6 +1,6 @@
 package config
 
-// set sets the option's field in s. A table is bound to one Settings value, but tests compare several.
+// A table is bound to one Settings value, but tests compare several.
 func (o *Option) set(s *Settings, text string) error { return o.of(s).value.set(text) }
 
 func (o *Option) get(s *Settings) string { return o.of(s).value.get() }

@@ -26,8 +26,8 @@ func TestScaling(t *testing.T) {
 		bundle  []bundle.Setting
 		flags   map[string]string
 		check   func(*Settings) bool
-		warning string // substring of the only warning
-		want    string // substring of the error
+		warning string
+		want    string
 	}{
 		"nothing": {check: func(s *Settings) bool {
 			return s.ScaleTarget == ScaleNone && s.ProcessesMin == 1 && s.ProcessesMax == 1
@@ -224,7 +224,6 @@ func TestScaling(t *testing.T) {
 	}
 }
 
-// The defaults for each measure are those of the scaler.
 func TestMeasureDefaults(t *testing.T) {
 	t.Parallel()
 	for _, measure := range ownMeasures() {

@@ -34,7 +34,7 @@ func compiledSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// validate parses a settings file as an editor would, and validates it.
+// An editor would validate a file like this.
 func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	t.Helper()
 	var value any
@@ -52,7 +52,7 @@ func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	return schema.Validate(doc)
 }
 
-// The schema accepts all files in testdata that load, and rejects those with errors that a schema can express.
+// The files in testdata with errors that a schema can express are rejected.
 func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)
@@ -89,7 +89,6 @@ func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	}
 }
 
-// The schema accepts the same durations as Load.
 func TestSchemaKnowsDurations(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)

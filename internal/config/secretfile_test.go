@@ -166,7 +166,7 @@ func TestTokensThatEverybodyKnowsAreRefused(t *testing.T) {
 	}
 }
 
-// Each secret option has an option for a file, with the same access rules.
+// The files have the same access rules.
 func TestEverySecretHasAFile(t *testing.T) {
 	t.Parallel()
 	secrets := 0

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.want and docs/options.md")
 
-// TestSettingsFiles loads each file in testdata and compares the outcome with the corresponding .want file.
+// Each file in testdata has a .want file.
 func TestSettingsFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -47,7 +47,7 @@ func TestSettingsFiles(t *testing.T) {
 	}
 }
 
-// outcome formats an error, or every option that differs from its default and every warning.
+// The outcome is an error, or every option that differs from its default and every warning.
 func outcome(cfg *Config, err error) string {
 	var b strings.Builder
 	if err != nil {

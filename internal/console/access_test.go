@@ -108,7 +108,7 @@ func TestSenderBehindATrustedProxyIsNamed(t *testing.T) {
 	}
 }
 
-// filled returns server options with one message in the queue jobs, and the message's ID.
+// The queue jobs has one message.
 func filled(t *testing.T, access Access) (opts *Options, id string) {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -127,7 +127,7 @@ func filled(t *testing.T, access Access) (opts *Options, id string) {
 	return &Options{Token: testToken, Broker: b, Access: access}, sent[0].ID
 }
 
-// Bodies are hidden by an option, shown on request, and their reading is audited.
+// Reading bodies is audited.
 func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 	t.Parallel()
 	var acts []Act
@@ -171,7 +171,7 @@ func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 	}
 }
 
-// The drain token, which is part of a platform's manifest, permits only the hooks.
+// The drain token is part of a platform's manifest.
 func TestDrainTokenCanOnlyDrain(t *testing.T) {
 	t.Parallel()
 	const drainToken = "9d8e7f604f1b0c2a"

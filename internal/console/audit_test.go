@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// Log lines describe the action instead of the request.
 func TestActsHaveWords(t *testing.T) {
 	t.Parallel()
 	for _, rt := range New(nil).routes() {

@@ -21,7 +21,6 @@ import (
 	"tendril/api"
 )
 
-// certificateFiles are a renewable certificate and its key.
 type certificateFiles struct{ cert, key string }
 
 func newCertificateFiles(t *testing.T) certificateFiles {
@@ -32,7 +31,7 @@ func newCertificateFiles(t *testing.T) certificateFiles {
 	return f
 }
 
-// renew replaces the certificate with a new self-signed one. It writes the key last.
+// The new certificate is self-signed. The key is written last.
 func (f certificateFiles) renew(t *testing.T) {
 	t.Helper()
 	cert, key := newCertificate(t)
@@ -68,7 +67,7 @@ func newCertificate(t *testing.T) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
-// The client also trusts a certificate that was renewed after Dial.
+// The certificate may be renewed after Dial.
 func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	t.Parallel()
 	files, dir := newCertificateFiles(t), t.TempDir()

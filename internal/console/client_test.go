@@ -28,15 +28,14 @@ import (
 
 func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// dial serves the options on a real listener. It returns a client that finds the listener through a data directory,
-// as commands do.
+// The listener is real, and the client finds it through a data directory, as commands do.
 func dial(t *testing.T, opts *Options) *api.Client {
 	t.Helper()
 	c, _ := dialServer(t, opts, func(*http.Server) {})
 	return c
 }
 
-// claim makes a data directory appear to be in use until the test ends.
+// Until the test ends, the data directory appears to be in use.
 func claim(t *testing.T, dir string) {
 	t.Helper()
 	release, err := api.Claim(dir)
@@ -46,7 +45,7 @@ func claim(t *testing.T, dir string) {
 	t.Cleanup(func() { _ = release() })
 }
 
-// dialled maps each client to its data directory.
+// The values are the data directories of the clients.
 var dialled sync.Map
 
 func dataDirOf(c *api.Client) string {
@@ -54,7 +53,7 @@ func dataDirOf(c *api.Client) string {
 	return dir.(string)
 }
 
-// sendBare sends a request as the owner, without a body, and returns the console's error.
+// The request is the owner's and has no body.
 func sendBare(t *testing.T, c *api.Client, method, path string) error {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(hookRequest(t, c, method, path))
@@ -69,7 +68,7 @@ func sendBare(t *testing.T, c *api.Client, method, path string) error {
 	return refusal
 }
 
-// dialServer is like dial, but lets edit change the HTTP server.
+// edit changes the HTTP server.
 func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*api.Client, *httptest.Server) {
 	t.Helper()
 	opts.Token = api.NewToken()
@@ -220,7 +219,7 @@ func TestOutcomeOfAMessage(t *testing.T) {
 	}
 }
 
-// The wait is longer than the test, so only Close can end it.
+// The wait is longer than the test.
 func TestCloseEndsWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -93,7 +93,6 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestDeliveriesAgainstASlice compares the ring with a slice.
 func TestDeliveriesAgainstASlice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

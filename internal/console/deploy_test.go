@@ -81,7 +81,7 @@ func TestDeploymentsThatGoWrongSayHow(t *testing.T) {
 	}
 }
 
-// A deployment ends with the server or at its time limit, but not when its caller disconnects.
+// A deployment ends with the server or at its time limit.
 func TestADeploymentOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*Server, context.CancelFunc){
@@ -118,7 +118,7 @@ func TestADeploymentOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// The HTTP server's timeouts, which are shortened here, apply to other routes but not to deployments.
+// The HTTP server's timeouts, which are shortened here, do not apply to deployments.
 func TestLongAnswersHaveTime(t *testing.T) {
 	t.Parallel()
 	c, srv := dialServer(t, &Options{

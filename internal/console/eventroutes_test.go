@@ -19,7 +19,7 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-// newHistory returns a history of events 1 to 5 and log lines.
+// The history has the events 1 to 5 and log lines.
 func newHistory(t *testing.T) History {
 	t.Helper()
 	log := eventlog.Open(t.TempDir(), func(err error) { t.Error(err) })
@@ -115,7 +115,7 @@ func TestBadFiltersAreRefused(t *testing.T) {
 	}
 }
 
-// Streams over a real connection start with new events or after an ID, and end when the server closes them.
+// Streams start with new events or after an ID, and end when the server closes them.
 func TestFollowersGetWhatHappens(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -160,7 +160,7 @@ func TestFollowersGetWhatHappens(t *testing.T) {
 	}
 }
 
-// begins closes a channel when an answer starts.
+// The channel is closed when an answer starts.
 type begins struct {
 	http.Handler
 	begun chan struct{}
@@ -185,7 +185,7 @@ func (w *beginWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Checks the format of events, keep-alives, the limit and the end of a stream.
+// The format of events, keep-alives, the limit and the end of a stream are checked.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// blind is a recorder that discards the body.
+// The body is discarded.
 type blind struct{ *httptest.ResponseRecorder }
 
 func (blind) Write(p []byte) (int, error) { return io.Discard.Write(p) }

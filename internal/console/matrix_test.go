@@ -11,10 +11,10 @@ import (
 	"tendril/api"
 )
 
-// TestRequestMatrix sends every kind of hostile request to every route, to pages, and to unknown paths.
+// Every kind of hostile request is sent to every route, to pages, and to unknown paths.
 func TestRequestMatrix(t *testing.T) {
 	t.Parallel()
-	begun := 0 // number of actions performed
+	begun := 0 // actions performed
 	act := func() { begun++ }
 	opts := acting(act)
 	opts.Handlers.Metrics = http.NotFoundHandler()
@@ -65,7 +65,7 @@ func TestRequestMatrix(t *testing.T) {
 	}
 }
 
-// Routes that need a scope answer 401 if the caller is unknown or its credentials are wrong.
+// The status is 401 if the caller is unknown or its credentials are wrong.
 func TestCallersOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -129,7 +129,7 @@ func TestOnlyTheTableAnswers(t *testing.T) {
 	}
 }
 
-// acting returns the options of an environment that permits actions, each of which calls act.
+// Each action calls act.
 func acting(act func()) *Options {
 	return &Options{Token: testToken, Receiving: Receiving{
 		Pause:  func(context.Context, string, api.Reason, string) (api.Paused, error) { act(); return api.Paused{}, nil },
@@ -148,7 +148,7 @@ func fetched(r *http.Request, site, mode, dest string) {
 	r.Header.Set("Sec-Fetch-Dest", dest)
 }
 
-// hostile returns a valid request, to be modified by the test.
+// The test modifies the valid request.
 func hostile(method, path string) *http.Request {
 	r := httptest.NewRequest(method, path, strings.NewReader("{}"))
 	r.Host = "127.0.0.1:9325"
@@ -156,7 +156,7 @@ func hostile(method, path string) *http.Request {
 	return r
 }
 
-// answered returns the status of the answer, after checking the security headers that all answers have.
+// All answers have the security headers.
 func answered(t *testing.T, s *Server, r *http.Request) int {
 	t.Helper()
 	rec := httptest.NewRecorder()

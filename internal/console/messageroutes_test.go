@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// deadLetters creates dead letters that have the attribute tenant.
+// The dead letters have the attribute tenant.
 func deadLetters(t *testing.T, b *broker.Broker, tenant string, bodies ...string) (ids []string) {
 	t.Helper()
 	for _, body := range bodies {

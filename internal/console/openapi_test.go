@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// contract is the compiled OpenAPI document, with which tests validate answers.
+// Tests validate answers with the compiled OpenAPI document.
 var contract = sync.OnceValue(func() *jsonschema.Compiler {
 	text, err := json.Marshal(openAPI(New(nil).routes()))
 	if err != nil {
@@ -32,7 +32,6 @@ var contract = sync.OnceValue(func() *jsonschema.Compiler {
 
 var compiling sync.Mutex
 
-// checkContract validates an answer against the OpenAPI document.
 func checkContract(t *testing.T, s *Server, r *http.Request, status int, body []byte) {
 	t.Helper()
 	_, pattern := s.mux.Handler(r)
@@ -61,7 +60,7 @@ func checkContract(t *testing.T, s *Server, r *http.Request, status int, body []
 	}
 }
 
-// The document contains all routes. Other tests validate answers with checkContract.
+// Other tests validate answers with checkContract.
 func TestEveryRouteIsInTheDocument(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken})

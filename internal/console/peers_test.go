@@ -25,8 +25,7 @@ import (
 
 const fleetKey = instances.FleetKey("fleet-key-0123456789")
 
-// instance serves the console of one of two instances, which have the IDs "a" and "b". It returns the owner's client,
-// and the server, whose requests are recorded.
+// The IDs of the two instances are "a" and "b". The client is the owner's, and the server's requests are recorded.
 func instance(t *testing.T, id string, other *instances.Record, encrypted bool, opts *Options) (*api.Client, *httptest.Server) {
 	t.Helper()
 	list := func(context.Context) (all []instances.Instance, err error) {
@@ -81,8 +80,8 @@ func inState(state string) func() api.Status {
 	return func() api.Status { return api.Status{State: state} }
 }
 
-// The console passes requests with an instance's ID on to that instance: single answers and streams. Errors of that
-// instance are the caller's, and those without an ID are about this instance.
+// The answers are single ones and streams. Errors of the other instance are the caller's, and those without an ID are
+// about this instance.
 func TestConsoleReadsFromAnotherInstance(t *testing.T) {
 	t.Parallel()
 	for name, encrypted := range map[string]bool{"TLS": true, "loopback": false} {
@@ -127,7 +126,7 @@ func TestConsoleReadsFromAnotherInstance(t *testing.T) {
 	}
 }
 
-// Only callers with the scope read can make this instance ask another one, and only for its state.
+// Callers need the scope read, and get only the state of the other instance.
 func TestCallersWhoMayReadFromAnotherInstance(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -169,8 +168,7 @@ func sendTo(t *testing.T, c *api.Client, srv *httptest.Server, path string) erro
 	return fmt.Errorf("%d %s", resp.StatusCode, text)
 }
 
-// A peer may read the routes of one instance and nothing else: no messages, settings, pages or actions, and it cannot
-// make this instance ask a third one.
+// A peer gets no messages, settings, pages or actions, and cannot make this instance ask a third one.
 func TestPeersMayOnlyReadTheState(t *testing.T) {
 	t.Parallel()
 	opts := acting(func() { t.Error("a peer performed an action") })
@@ -206,8 +204,7 @@ func TestPeersMayOnlyReadTheState(t *testing.T) {
 	}
 }
 
-// A recorded challenge and request do not authenticate another connection: over TLS, they are bound to their
-// connection, and otherwise to one run of the instance.
+// Over TLS, a challenge and its proof are bound to their connection, and otherwise to one run of the instance.
 func TestRecordedProofsAreUseless(t *testing.T) {
 	t.Parallel()
 	_, b := instance(t, "b", nil, true, &Options{History: History{Lines: eventlog.NewLines()}})

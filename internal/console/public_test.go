@@ -10,7 +10,7 @@ import (
 	"tendril/api"
 )
 
-// On public routes, text from an app, a hook or a server is shown only to callers with the token.
+// Text from an app, a hook or a server is shown only to callers with the token.
 func TestDetailsNeedTheToken(t *testing.T) {
 	t.Parallel()
 	const secret = "pass" + "word"

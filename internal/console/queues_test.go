@@ -17,8 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newBroker returns a broker with the queue jobs and its dead-letter queue jobs-dead, to which messages move after
-// one receive.
+// Messages move to the dead-letter queue jobs-dead after one receive.
 func newBroker(t *testing.T) *broker.Broker {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -53,7 +52,7 @@ func sendBodies(t *testing.T, b *broker.Broker, name string, bodies ...string) [
 	return ids
 }
 
-// deadLetter dead-letters all n messages in jobs by receiving them twice.
+// The messages are received twice.
 func deadLetter(t *testing.T, b *broker.Broker, n int) {
 	t.Helper()
 	for range 2 {

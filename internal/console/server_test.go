@@ -14,7 +14,6 @@ import (
 
 const testToken = "the-token"
 
-// exchange sends a request and decodes the answer.
 func exchange(t *testing.T, h http.Handler, r *http.Request) (int, map[string]any) {
 	t.Helper()
 	if r.Host == "example.com" { // the default of package httptest
@@ -53,13 +52,13 @@ func with(r *http.Request, name, value string) *http.Request {
 	return r
 }
 
-// example fills in the wildcards of a pattern.
+// The wildcards of the pattern are filled in.
 func example(pattern string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	return method, strings.NewReplacer("{name}", "jobs", "{id}", "m1").Replace(path)
 }
 
-// TestEveryProtectedRouteNeedsTheToken uses the route table, so that it includes new routes.
+// The route table includes new routes.
 func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Receiving: Receiving{Pause: func(context.Context, string, api.Reason, string) (api.Paused, error) {
@@ -186,8 +185,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
-// rebound returns a browser's request after DNS rebinding: host and origin match, so that only the Host header
-// reveals it.
+// After DNS rebinding, host and origin match, so that only the Host header reveals it.
 func rebound(path string) *http.Request {
 	r := with(post(path, "{}"), "Origin", "http://evil.test:9325")
 	r.Host = "evil.test:9325"
@@ -278,7 +276,7 @@ func TestActsAreLoggedWithoutReasons(t *testing.T) {
 	}
 }
 
-// Such requests are rejected before decoding, because each empty object would take a hundred bytes.
+// Each empty object would take a hundred bytes, so such requests are rejected before decoding.
 func TestRequestsOfManyValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Broker: newBroker(t)})

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file of the OpenAPI document")
 
-// TestPagesAndRequestsMayDoTheSame sends each API request as each caller, over HTTP and in process.
+// Each API request is sent as each caller, over HTTP and in process.
 func TestPagesAndRequestsMayDoTheSame(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -72,7 +72,7 @@ func TestPagesAndRequestsMayDoTheSame(t *testing.T) {
 	}
 }
 
-// The document is derived from the routes and types in package api, and clients are generated from it.
+// Clients are generated from the document, which is derived from the routes and types in package api.
 func TestDocumentIsTheGoldenOne(t *testing.T) {
 	t.Parallel()
 	got, err := json.MarshalIndent(openAPI(New(nil).routes()), "", "  ")

@@ -15,7 +15,7 @@ import (
 	"tendril/api"
 )
 
-// follow opens a link as a browser would.
+// A browser would open the link like this.
 func follow(s *Server, path string, edit func(*http.Request)) *http.Response {
 	r := get(path)
 	r.Host = "127.0.0.1:9325"
@@ -27,7 +27,7 @@ func follow(s *Server, path string, edit func(*http.Request)) *http.Response {
 	return rec.Result()
 }
 
-// session is the part of a session that a browser holds.
+// A browser holds this part of a session.
 type session struct {
 	*http.Cookie
 	key string
@@ -129,8 +129,7 @@ func TestLinkIsNotUsedBeforeAPersonFollowsIt(t *testing.T) {
 	}
 }
 
-// The cookie, which browsers send to every port of the host, permits only reading, whatever cookies another port has
-// set.
+// Browsers send the cookie to every port of the host, and other ports can set cookies.
 func TestActsOfASessionNeedItsKey(t *testing.T) {
 	t.Parallel()
 	begun := 0

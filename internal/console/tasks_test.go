@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pastRuns returns two runs of tidy, newest first, and one of a removed task.
+// Two runs of tidy come newest first, and one of a removed task.
 func pastRuns() []api.TaskRun {
 	at := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 	return []api.TaskRun{
@@ -28,7 +28,7 @@ func pastRuns() []api.TaskRun {
 	}
 }
 
-// crew returns an environment with the tasks tidy, /slashed and "..". It appends each action to said.
+// The tasks are tidy, /slashed and "..". Each action is appended to said.
 func crew(said *[]string) *TaskOptions {
 	known := func(name string) error {
 		if strings.Contains("tidy /a//b/../c .. a?b%2F", name) {

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// The name contains no arguments of the command, because they may be secret.
+// Arguments may be secret.
 func TestFunctionsAreNamedAfterTheirPrograms(t *testing.T) {
 	t.Parallel()
 	var functions Functions
@@ -52,7 +52,7 @@ func TestFunctionThatDoesNotStartIsNotKept(t *testing.T) {
 	}
 }
 
-// TestFunctionEventsAreLogged expects a warning for unexpected exits.
+// Unexpected exits are warnings.
 func TestFunctionEventsAreLogged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

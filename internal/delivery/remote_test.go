@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// TestHealthCheckAtATarget checks the host and protocol that health checks use.
+// The host and protocol depend on the target.
 func TestHealthCheckAtATarget(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -44,8 +44,7 @@ func TestHealthCheckAtATarget(t *testing.T) {
 	}
 }
 
-// TestRemoteAppGetsNewConnections checks that deliveries after Renew use the current settings, and that the previous
-// connections stay in use after an error.
+// Deliveries after Renew use the current settings. After an error, the previous connections stay in use.
 func TestRemoteAppGetsNewConnections(t *testing.T) {
 	t.Parallel()
 	before, after := newApp(t), newApp(t)
@@ -89,7 +88,7 @@ func TestRemoteAppGetsNewConnections(t *testing.T) {
 	}
 }
 
-// app is an HTTP app that counts requests. Its health check fails while failing is set.
+// The health check fails while failing is set.
 type app struct {
 	*httptest.Server
 	posts   atomic.Int32
@@ -110,7 +109,7 @@ func newApp(t *testing.T) *app {
 	return a
 }
 
-// TestRemoteAppIsReadyWhenItsCheckPasses also covers an app without a check, which only has to accept connections.
+// An app without a check only has to accept connections.
 func TestRemoteAppIsReadyWhenItsCheckPasses(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
@@ -145,8 +144,7 @@ func TestRemoteAppIsReadyWhenItsCheckPasses(t *testing.T) {
 	}
 }
 
-// TestRemoteAppOverTLSIsCheckedByTheSettingsOfItsConnections checks that health checks trust the same certificate as
-// deliveries.
+// Health checks trust the same certificate as deliveries.
 func TestRemoteAppOverTLSIsCheckedByTheSettingsOfItsConnections(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

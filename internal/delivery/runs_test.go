@@ -25,8 +25,7 @@ func runMessage(id, path string) *queue.Message {
 	}}
 }
 
-// TestOnlyKnownRunsAreTrusted checks that, if only registered runs are trusted, a message that claims to be an
-// unknown run is posted to the app's own path with its body.
+// A message that claims to be an unknown run is posted to the app's own path with its body.
 func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	t.Parallel()
 	type seen struct{ Path, Task, Tenant, Body string }
@@ -73,8 +72,8 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	}
 }
 
-// While the registry is undecided or unreachable, a run is retried soon without using up an attempt. If access is
-// denied, the delivery fails. In both cases nothing is sent to the target.
+// The run is retried soon without using up an attempt. If access is denied, the delivery fails. In both cases nothing
+// is sent to the target.
 func TestRunsWaitForTheRegistry(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -96,7 +95,6 @@ func TestRunsWaitForTheRegistry(t *testing.T) {
 	}
 }
 
-// account is a RunAccount that records its calls.
 type account struct {
 	begun []string
 	ended []periodic.Outcome
@@ -105,7 +103,7 @@ type account struct {
 func (a *account) Begun(task string)              { a.begun = append(a.begun, task) }
 func (a *account) Ended(outcome periodic.Outcome) { a.ended = append(a.ended, outcome) }
 
-// Only delivered runs are recorded. Their start and result go to the same account.
+// The start and result of a delivered run go to the same account.
 func TestRunsAreAccountedFor(t *testing.T) {
 	t.Parallel()
 	var a account
@@ -121,7 +119,7 @@ func TestRunsAreAccountedFor(t *testing.T) {
 	}
 }
 
-// Begun is called for each delivered message, with the path if it is a run.
+// The path of a run is reported, too.
 func TestBegunIsReportedForDeliveredMessages(t *testing.T) {
 	t.Parallel()
 	opts, _ := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return nil, errors.New("gone") }))
@@ -133,7 +131,7 @@ func TestBegunIsReportedForDeliveredMessages(t *testing.T) {
 	}
 }
 
-// A scheduled run is not unwrapped, even if its body looks like an envelope.
+// A run's body may look like an envelope.
 func TestRunsAreNotUnwrapped(t *testing.T) {
 	t.Parallel()
 	opts, d := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return []byte("fetched"), nil }))
@@ -145,7 +143,7 @@ func TestRunsAreNotUnwrapped(t *testing.T) {
 	}
 }
 
-// TestRunID checks that a manually started run has its own ID, which must match its task and time.
+// A manual run has its own ID, which must match its task and time.
 func TestRunID(t *testing.T) {
 	t.Parallel()
 	for extra, want := range map[string]string{

@@ -9,20 +9,17 @@ import (
 	"tendril/queue"
 )
 
-// takesMessages is a target that records its messages.
 type takesMessages struct{ seen []queue.Message }
 
-// Deliver records the message.
 func (d *takesMessages) Deliver(_ context.Context, m *queue.Message) queue.Result {
 	d.seen = append(d.seen, *m)
 	return queue.Result{Outcome: queue.Done}
 }
 
-// Probe always succeeds.
 func (d *takesMessages) Probe(context.Context) error { return nil }
 
-// TestReasonOfADeadLetterIsNotForTheApp checks that a message moved back from a dead-letter queue is delivered as it
-// was originally sent, and that the worker's copy is not modified.
+// A message moved back from a dead-letter queue is delivered as it was originally sent, and the worker's copy is not
+// modified.
 func TestReasonOfADeadLetterIsNotForTheApp(t *testing.T) {
 	t.Parallel()
 	own := []queue.Attribute{{Name: "a", Type: "String", Value: "1"}, {Name: "z", Type: "Number", Value: "2"}}

@@ -20,16 +20,14 @@ import (
 	"tendril/queue"
 )
 
-// takesAll is a target that records message bodies and reports all messages as done.
+// All messages are done.
 type takesAll struct{ bodies []string }
 
-// Deliver records the message.
 func (d *takesAll) Deliver(_ context.Context, m *queue.Message) queue.Result {
 	d.bodies = append(d.bodies, m.Body)
 	return queue.Result{Outcome: queue.Done}
 }
 
-// DeliverBatch records the messages.
 func (d *takesAll) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	results := make([]queue.Result, len(msgs))
 	for i, m := range msgs {
@@ -38,28 +36,25 @@ func (d *takesAll) DeliverBatch(ctx context.Context, msgs []*queue.Message) []qu
 	return results
 }
 
-// Probe always succeeds.
 func (d *takesAll) Probe(context.Context) error { return nil }
 
 type fetcherFunc func(ctx context.Context, key string) ([]byte, error)
 
-// Fetch calls f.
 func (f fetcherFunc) Fetch(ctx context.Context, _, key string, _ int64) ([]byte, error) {
 	return f(ctx, key)
 }
 
-// fetching returns options that allow payloads from the bucket named payloads, and their target.
+// The options allow payloads from the bucket named payloads.
 func fetching(fetcher envelope.Fetcher) (*Options, *takesAll) {
 	d := &takesAll{}
 	return &Options{Target: d, Payloads: &envelope.Opener{Fetcher: fetcher, Buckets: []string{"payloads"}}}, d
 }
 
-// deliverAll delivers the messages in one batch.
 func deliverAll(ctx context.Context, opts *Options, msgs ...*queue.Message) []queue.Result {
 	return ForWorker(opts).(worker.BatchDeliverer).DeliverBatch(ctx, msgs)
 }
 
-// letter creates a message from "body" or "group/body". A body of the form "->key" is an S3 pointer.
+// The text is "body" or "group/body". A body of the form "->key" is an S3 pointer.
 func letter(text string) *queue.Message {
 	m := &queue.Message{ID: text, Body: text, ReceiveCount: 1}
 	if group, body, grouped := strings.Cut(text, "/"); grouped {
@@ -79,8 +74,7 @@ func letters(texts ...string) (list []*queue.Message) {
 	return list
 }
 
-// TestLaterMessagesOfAGroupAreHeldBack checks that on a FIFO queue a message whose payload is unavailable holds back
-// later messages of its group only.
+// The payload of a message is unavailable. On a FIFO queue, later messages of its group wait.
 func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 	t.Parallel()
 	const behind = "an earlier message of its group is not done"
@@ -119,8 +113,7 @@ func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 	}
 }
 
-// TestNotificationsAreTakenOutOfTheirEnvelopes also covers confirmation requests, which are delivered unchanged and
-// logged, and scheduled runs, which are not unwrapped.
+// Confirmation requests are delivered unchanged and logged.
 func TestNotificationsAreTakenOutOfTheirEnvelopes(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:sns:eu-west-1:123456789012:orders"
@@ -159,8 +152,8 @@ func TestNotificationsAreTakenOutOfTheirEnvelopes(t *testing.T) {
 	}
 }
 
-// TestPayloadsAreGivenUpWhenS3Hangs checks that fetching times out, for a batch as early as for a single message, and
-// that the wait before the retry is longer than the timeout.
+// Fetching times out, for a batch as early as for a single message, and the wait before the retry is longer than the
+// timeout.
 func TestPayloadsAreGivenUpWhenS3Hangs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -203,7 +196,6 @@ func TestPayloadsAreGivenUpWhenS3Hangs(t *testing.T) {
 	}
 }
 
-// TestSlowPayloadIsDelivered covers a payload that arrives slowly, but in time.
 func TestSlowPayloadIsDelivered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,8 +213,7 @@ func TestSlowPayloadIsDelivered(t *testing.T) {
 	})
 }
 
-// TestUnavailablePayloadIsNoAttempt checks that a temporarily unavailable payload does not count as an attempt, while
-// a missing one is a failure.
+// A missing payload is a failure.
 func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -261,8 +252,7 @@ func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestFetchIsPostponedAtTheEnd checks that a message is postponed if the delivery is cancelled while its payload is
-// being fetched.
+// The delivery is cancelled while the payload is being fetched.
 func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cut := context.WithCancel(t.Context())
@@ -276,7 +266,7 @@ func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestPayloadIsPostponedWhenS3Fails covers several kinds of failing servers.
+// There are several kinds of failing servers.
 func TestPayloadIsPostponedWhenS3Fails(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1",

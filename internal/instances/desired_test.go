@@ -27,7 +27,6 @@ func newDesired(t *testing.T, key FleetKey) *DesiredState {
 	return d
 }
 
-// pauseQueue pauses a queue on all instances.
 func pauseQueue(t *testing.T, d *DesiredState, store Store, name string) Desired {
 	t.Helper()
 	now, err := d.Change(t.Context(), store, func(d *Desired) error {
@@ -43,7 +42,7 @@ func pauseQueue(t *testing.T, d *DesiredState, store Store, name string) Desired
 	return now
 }
 
-// overwrite replaces the stored state as an attacker with access to the registry could.
+// An attacker with access to the registry could do the same.
 func overwrite(t *testing.T, store Store, data string) {
 	t.Helper()
 	const name = "jobs/desired"
@@ -61,9 +60,9 @@ func TestStatesThatAreNotGenuineAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		// attack returns the stored text, given that of revisions 1 and 2
+		// The arguments are the stored texts of revisions 1 and 2.
 		attack func(first, second string) string
-		want   error // nil for an error without a name
+		want   error
 	}{
 		{"signed with another key", func(_, second string) string {
 			d, _ := FleetKey(fleetKey).open(second, "jobs")
@@ -111,7 +110,7 @@ func TestStatesThatAreNotGenuineAreRefused(t *testing.T) {
 	}
 }
 
-// After the registry was lost, two instances made the same revision. The next change replaces the other one's.
+// After the registry was lost, two instances made the same revision.
 func TestChangeReplacesADivergedState(t *testing.T) {
 	t.Parallel()
 	lost, store := newFleet().store, newFleet().store
@@ -146,7 +145,7 @@ func TestChangeReplacesAReplayedState(t *testing.T) {
 	}
 }
 
-// A registry that lost the state, or answers with an older one, does not resume a queue of a restarted instance.
+// The registry lost the state, or answers with an older one.
 func TestStateSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	kept := ""
@@ -170,8 +169,7 @@ func TestStateSurvivesARestart(t *testing.T) {
 	}
 }
 
-// What a later version has added to a state survives changes by this version, wherever the value goes. An error of the
-// change leaves all as it is.
+// A later version has added the fields. An error of the change leaves all as it is.
 func TestChangeKeepsUnknownFields(t *testing.T) {
 	t.Parallel()
 	store := newFleet().store
@@ -231,7 +229,7 @@ func TestStateOfAnEarlierVersionIsRead(t *testing.T) {
 	}
 }
 
-// A state that cannot be kept does not take effect, because a restart would go back to the state before.
+// A restart would go back to the state before.
 func TestStateThatCannotBeKeptHasNoEffect(t *testing.T) {
 	t.Parallel()
 	full := errors.New("no space left")
@@ -277,8 +275,8 @@ func TestConcurrentChangesAllTakeEffect(t *testing.T) {
 	}
 }
 
-// A thousand instances apply a pause within 30 s, also while the leader is replaced. Without a
-// change they hardly read the registry, because the leader's lease has the revision.
+// The pause takes effect within 30 s, also while the leader is replaced. Without a change the instances hardly read
+// the registry, because the leader's lease has the revision.
 func TestPauseReachesAThousandInstances(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -381,7 +379,7 @@ func TestNextStepWithSettings(t *testing.T) {
 	}
 }
 
-// A rollback restores the text before the rejected change, once.
+// The text before the rejected change is restored, once.
 func TestRolledBackSettings(t *testing.T) {
 	t.Parallel()
 	d := Desired{Revision: 4}
@@ -395,7 +393,7 @@ func TestRolledBackSettings(t *testing.T) {
 	}
 }
 
-// Settings that an instance has rejected, or may reject, are not what a rollback restores.
+// Settings that an instance has rejected, or may reject, are not restored.
 func TestRollbackRestoresSettingsThatAllHaveApplied(t *testing.T) {
 	t.Parallel()
 	applies := func(revision int64, rejected string) Instance {
@@ -425,7 +423,7 @@ func TestRollbackRestoresSettingsThatAllHaveApplied(t *testing.T) {
 	}
 }
 
-// Settings reach the instances in batches. They are rolled back if a batch rejects them or does not become healthy.
+// The settings are rolled back if a batch rejects them or does not become healthy.
 func TestSettingsAreRolledOutInBatches(t *testing.T) {
 	t.Parallel()
 	healthy := func(r *Record) bool { return r.Health == "Ok" }
@@ -491,8 +489,7 @@ func TestSettingsAreRolledOutInBatches(t *testing.T) {
 	}
 }
 
-// A change during a rollout is rolled out as well: instances without a batch keep what they had before, and a rollback
-// restores what all had applied.
+// Instances without a batch keep what they had before, and a rollback restores what all had applied.
 func TestSettingsAreChangedDuringTheirRollout(t *testing.T) {
 	t.Parallel()
 	all := []Instance{{Record: Record{Applies: []string{PartSettings}, SettingsRevision: 2}}}

@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// network is the store as one instance reaches it, with failures that tests control.
+// Tests control the failures of the network between one instance and the store.
 type network struct {
 	Store
 	down   atomic.Bool
@@ -46,7 +46,6 @@ func (n *network) Swap(ctx context.Context, name string, old, next queue.Lease) 
 	return n.Store.Swap(ctx, name, old, next)
 }
 
-// fleet contains instances that share a registry.
 type fleet struct {
 	store  Store
 	key    FleetKey
@@ -61,7 +60,6 @@ func (f *fleet) options() (Options, *network) {
 	return Options{Store: n, Environment: "jobs", Key: f.key, Log: slog.New(slog.DiscardHandler)}, n
 }
 
-// process is a running member.
 type process struct {
 	*Member
 	network *network
@@ -87,7 +85,6 @@ func (f *fleet) start(t *testing.T, name string) *process {
 	return p
 }
 
-// stop stops a member gracefully.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	p.kill()
@@ -102,7 +99,6 @@ func (f *fleet) watcher() *Watcher {
 	return NewWatcher(opts)
 }
 
-// names returns the names of the reachable instances.
 func names(t *testing.T, w *Watcher) (reachable []string) {
 	t.Helper()
 	all, err := w.Read(t.Context())
@@ -258,7 +254,7 @@ func TestLostAnswerDoesNotCostTheSlot(t *testing.T) {
 	})
 }
 
-// answerLoser is a store that makes changes but returns errors, as if the responses were lost.
+// The changes are made, but the responses are lost.
 type answerLoser struct {
 	Store
 	lose atomic.Bool
@@ -272,8 +268,8 @@ func (a *answerLoser) Swap(ctx context.Context, name string, old, next queue.Lea
 	return won, current, err
 }
 
-// TestThousandInstances starts a thousand instances at the same time, which need a leader only for their health, and counts
-// their writes and reads. docs/scale.md contains their cost.
+// The instances start at the same time and need a leader only for their health. docs/scale.md contains the cost of
+// their writes and reads.
 func TestThousandInstances(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -313,7 +309,7 @@ func TestThousandInstances(t *testing.T) {
 	})
 }
 
-// elect lets a member take part in the election as rarely as the health of the environment allows.
+// The member takes part in the election as rarely as the health of the environment allows.
 func (f *fleet) elect(t *testing.T, p *process) {
 	t.Helper()
 	elector, err := leader.New(p.network, leader.Options{Name: "jobs/leader", Announce: p.Announcement,

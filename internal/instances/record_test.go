@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// signedFleet runs two instances with a fleet key, "a" in slot 0 and "b" in slot 1. The watcher has the key too.
+// "a" is in slot 0, "b" in slot 1. The watcher has the key, too.
 func signedFleet(t *testing.T) (f *fleet, a, b *process, w *Watcher, log *bytes.Buffer) {
 	t.Helper()
 	f, log = newFleet(), &bytes.Buffer{}
@@ -30,7 +30,7 @@ func signedFleet(t *testing.T) (f *fleet, a, b *process, w *Watcher, log *bytes.
 	return f, a, b, w, log
 }
 
-// readSlot returns the content of a slot of environment jobs.
+// The environment is jobs.
 func readSlot(t *testing.T, s Store, slot string) queue.Lease {
 	t.Helper()
 	return mustRead(t, s, "jobs/instances/"+slot)
@@ -41,8 +41,7 @@ func TestRecordsThatAreNotGenuineAreNotUsed(t *testing.T) {
 	record := Record{ID: "id", Name: "a", Health: health.Ok, Version: "1"}
 	for _, c := range []struct {
 		name string
-		// attack returns the content of slot 0, given earlier and current contents of that slot and the current one of
-		// slot 1.
+		// attack gets earlier and current contents of slot 0 and the current one of slot 1.
 		attack func(earlier, now, other queue.Lease) queue.Lease
 		want   error
 	}{
@@ -111,7 +110,7 @@ func TestRecordsThatAreNotGenuineAreNotUsed(t *testing.T) {
 	}
 }
 
-// substitute answers reads of slot 0 with another lease.
+// Reads of slot 0 get another lease.
 type substitute struct {
 	Store
 	lease queue.Lease
@@ -124,7 +123,7 @@ func (s substitute) Read(ctx context.Context, name string) (queue.Lease, error) 
 	return s.Store.Read(ctx, name)
 }
 
-// The last record of a stopped instance does not become valid again when another instance has used its slot.
+// Another instance has used the slot of the stopped one.
 func TestRecordOfAnEarlierOwnerIsReplayed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +159,7 @@ func TestSignedRecordsAreReadWithoutAKey(t *testing.T) {
 	})
 }
 
-// The record that the leader announces is read once, and only if it is genuine and not older than the announcement.
+// The leader announces the record, which must be genuine and not older than the announcement.
 func TestAnnouncedRecordIsReadOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// followers is a set of instances that follow a desired state at once, for tests of the rules.
+// The instances follow the desired state at once.
 type followers struct {
 	app       App
 	all       []Instance
@@ -42,7 +42,7 @@ func (f *followers) deploy(of int, how Rollout) {
 	f.app = f.app.begin(AppVersion{Of: of}, how)
 }
 
-// step lets the leader decide, and all reachable instances follow. It returns the IDs that run each version.
+// The leader decides, and all reachable instances follow. The result has the IDs that run each version.
 func (f *followers) step(after time.Duration) string {
 	f.now = f.now.Add(after)
 	f.app, _ = f.conductor.Next(f.app, f.all, f.now, func(r *Record) bool { return r.Health == "Ok" })
@@ -220,7 +220,7 @@ func TestSuccessorContinuesTheRollout(t *testing.T) {
 	}
 }
 
-// lateApp is an app whose deployments take ten seconds, and are too late to abort.
+// Deployments take ten seconds, and are too late to abort.
 type lateApp struct {
 	running atomic.Int64
 	held    atomic.Bool
@@ -236,8 +236,7 @@ func (a *lateApp) Deploy(_ context.Context, v *AppVersion) error {
 	return nil
 }
 
-// An instance that learns of a rollback while it switches starts no delivery on the version, although the switch can no
-// longer be aborted.
+// The instance learns of a rollback while it switches, when it can no longer be aborted.
 func TestNoDeliveryStartsAfterALateAbort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -319,8 +318,7 @@ func TestListOfVersionsIsBounded(t *testing.T) {
 	}
 }
 
-// deployee is an instance that follows the desired state in virtual time, over its own records and reads. Deployments
-// take five seconds.
+// A deployee has its own records and reads. Deployments take five seconds.
 type deployee struct {
 	*process
 	state    *DesiredState
@@ -329,11 +327,10 @@ type deployee struct {
 	running  atomic.Int64
 }
 
-// deployFleet contains instances that share a registry, of which one leads.
 type deployFleet struct {
 	*fleet
 	leader  atomic.Pointer[deployee]
-	breaks  atomic.Int64 // the version that does not start
+	breaks  atomic.Int64
 	mu      sync.Mutex
 	busiest int // the largest number of instances that were switching at the same time
 	busy    int
@@ -369,16 +366,12 @@ func (f *deployFleet) start(t *testing.T, name string) *deployee {
 	return d
 }
 
-// Running implements [RolloutApp].
 func (d *deployee) Running() int { return int(d.running.Load()) }
 
-// Hold implements [RolloutApp].
 func (d *deployee) Hold(string) {}
 
-// Abort implements [RolloutApp].
 func (d *deployee) Abort(context.Context) {}
 
-// Deploy implements [RolloutApp].
 func (d *deployee) Deploy(_ context.Context, v *AppVersion) error {
 	d.fleet.count(1)
 	time.Sleep(5 * time.Second)
@@ -397,8 +390,8 @@ func (f *deployFleet) count(n int) {
 	f.busiest = max(f.busiest, f.busy)
 }
 
-// A rolling deployment of ten instances goes on although each leader dies after a minute, never switches more than a
-// batch, includes an instance that starts midway, and is rolled back everywhere if a version does not start.
+// The rollout goes on although each leader dies after a minute, never switches more than a batch, includes an
+// instance that starts midway, and is rolled back everywhere if a version does not start.
 func TestRolloutSurvivesItsLeaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,19 +15,18 @@ import (
 	"tendril/queue"
 )
 
-// fakeQueue is an in-memory queue, for use as a source or a destination.
+// The queue may be a source or a destination.
 type fakeQueue struct {
 	fifo     bool
 	items    []Item
 	at       int // index of the next message to take
 	dedup    map[string]time.Time
 	received []queue.Outgoing
-	// onSend and onDelete are called before a call. An error before means that the call is lost, and an error after
-	// that its response is lost.
+	// An error before means that the call is lost, and an error after that its response is lost.
 	onSend   func(messages []queue.Outgoing) (before, after error)
 	onDelete func(items []Item) error
 	refuses  string
-	// fails, if set, returns the error for a message. countErr is the error of Count.
+	// countErr is the error of Count.
 	fails    func(body string) error
 	countErr error
 
@@ -142,7 +141,7 @@ func openJournal(t *testing.T, path string) *Journal {
 	return j
 }
 
-// migrated runs a migration that uses the journal at path.
+// The journal is at path.
 func migrated(t *testing.T, path string, from, to *fakeQueue, o Options) (*Result, error) {
 	t.Helper()
 	j := openJournal(t, path)
@@ -177,7 +176,7 @@ func TestAllMessagesAreMoved(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// A process is killed at each step of its third call, and another process continues.
+// The process is killed at each step of its third call, and another process continues.
 func TestKilledRunIsContinued(t *testing.T) {
 	for _, c := range []struct {
 		step     string
@@ -233,7 +232,7 @@ func TestKilledRunIsContinued(t *testing.T) {
 	}
 }
 
-// If another sender uses the destination, its count does not show whether the messages were accepted.
+// Another sender uses the destination, so its count does not show whether the messages were accepted.
 func TestUncertainFIFOMessagesNeedADecision(t *testing.T) {
 	for decision, want := range map[Decision]int{Undecided: 0, Resend: 2, Drop: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -260,7 +259,7 @@ func TestUncertainFIFOMessagesNeedADecision(t *testing.T) {
 	}
 }
 
-// Soon after a kill, the destination still knows the deduplication IDs, so the count does not matter.
+// The destination still knows the deduplication IDs, so the count does not matter.
 func TestMessagesOfAFIFOQueueAreSentAgainWhileTheDestinationKnowsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "j")
@@ -339,7 +338,7 @@ func TestDelays(t *testing.T) {
 	})
 }
 
-// A message in flight blocks only its own group, until it is visible again.
+// The message's group waits until it is visible again.
 func TestFIFOMessagesInFlightAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newFake(true, "a0", "a1", "b0"), newFake(true)

@@ -47,7 +47,7 @@ func TestCallThatIsTooLongIsSplit(t *testing.T) {
 	}
 }
 
-// Messages that fail individually are sent again. Only those that the destination may already have can be duplicated.
+// Only messages that the destination may already have can be duplicated.
 func TestMessagesThatFailForNowAreSentAgain(t *testing.T) {
 	for code, resent := range map[string]int{queue.CodeRequestThrottled: 0, "ThrottlingException": 0,
 		queue.CodeStorageFailed: 0, queue.CodeUnreachable: 2} {
@@ -79,7 +79,7 @@ func TestMessagesThatFailForNowAreSentAgain(t *testing.T) {
 	}
 }
 
-// Permanent and persistent errors end the run. No message is lost, and the next run continues.
+// No message is lost, and the next run continues.
 func TestErrorThatStaysEndsTheRun(t *testing.T) {
 	for code, calls := range map[string]int{queue.CodeAccessDenied: 1, queue.CodeRequestThrottled: retries + 1} {
 		synctest.Test(t, func(t *testing.T) {

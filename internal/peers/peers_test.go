@@ -19,13 +19,13 @@ import (
 
 const key = instances.FleetKey("fleet-key-0123456789")
 
-// service is a server at the address of an instance.
+// The service is at the address of an instance.
 type service struct {
 	*httptest.Server
 	connections, requests atomic.Int64 // requests do not include challenges
 }
 
-// serve starts a service. proves is whether it proves that it is the instance "b".
+// proves is whether the service proves that it is the instance "b".
 func serve(t *testing.T, encrypted, proves bool, answer http.HandlerFunc) *service {
 	t.Helper()
 	s := &service{}
@@ -53,7 +53,7 @@ func serve(t *testing.T, encrypted, proves bool, answer http.HandlerFunc) *servi
 	return s
 }
 
-// record returns the record of the instance "b" on this host with the service's address.
+// The instance is "b" on this host.
 func (s *service) record() instances.Instance {
 	r := instances.Record{ID: "b", Name: "worker-2", Host: "here", Console: s.Listener.Addr().String()}
 	if s.TLS != nil {
@@ -62,7 +62,7 @@ func (s *service) record() instances.Instance {
 	return instances.Instance{Record: r}
 }
 
-// newPeers returns the peers of the instance "a" on this host, which knows one record.
+// The peers of the instance "a" on this host know one record.
 func newPeers(t *testing.T, record instances.Instance) (*Peers, *strings.Builder) {
 	t.Helper()
 	log := &strings.Builder{}
@@ -103,7 +103,7 @@ func TestInstancesReadFromEachOther(t *testing.T) {
 	}
 }
 
-// An address that points to another service is refused and logged once. The service receives no request.
+// The refusal is logged once.
 func TestAnotherServiceAtTheAddressGetsNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -140,7 +140,7 @@ func TestAnotherServiceAtTheAddressGetsNothing(t *testing.T) {
 	}
 }
 
-// Instances whose record is not trustworthy, or whose address may lead elsewhere, are never contacted.
+// Other records are not trustworthy, or their address may lead elsewhere.
 func TestOnlyAddressesOfTheRecordAreContacted(t *testing.T) {
 	t.Parallel()
 	s := serve(t, true, true, answerStatus)
@@ -199,7 +199,7 @@ func TestRedirectsOfAPeerAreNotFollowed(t *testing.T) {
 	}
 }
 
-// A slow instance costs one wait: the error is remembered for a while.
+// The error is remembered for a while.
 func TestSlowPeerIsNotAwaitedEachTime(t *testing.T) {
 	t.Parallel()
 	s := serve(t, true, true, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// fakeSystem answers queries from a table, and records the programs that are run.
+// Queries are answered from a table, and the programs that run are recorded.
 type fakeSystem struct {
 	has     []string
 	answers map[string]string // keyed by command line; other queries fail
@@ -190,7 +190,7 @@ func TestCommandsHaveTheirOwnEnvironmentAndTests(t *testing.T) {
 	}
 }
 
-// A running service is restarted only if one of its RestartFor steps changed something.
+// The RestartFor steps of the service changed something.
 func TestServicesAreRestartedForWhatChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -105,7 +105,7 @@ func TestUserWhoIsInAllGroupsIsLeftAlone(t *testing.T) {
 	}
 }
 
-// systemd reloads once, after the change of a unit and before the first service.
+// The reload comes after the change of a unit and before the first service.
 func TestUnitsAreReadAgainAfterAChange(t *testing.T) {
 	t.Parallel()
 	yes := true

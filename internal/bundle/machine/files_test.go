@@ -17,7 +17,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// show describes a file or a link and its permissions; "" if it does not exist.
+// A missing file is shown as "".
 func show(t *testing.T, path string) string {
 	t.Helper()
 	is, err := os.Lstat(path)
@@ -107,7 +107,7 @@ func TestFilesAreWrittenWhereTheyDiffer(t *testing.T) {
 	}
 }
 
-// member is an entry of an archive. It is a link if to is set.
+// A member with to is a link.
 type member struct {
 	name, text, to string
 	mode           int64
@@ -226,7 +226,6 @@ func TestArchivesAreUnpackedBelowTheirFolder(t *testing.T) {
 	}
 }
 
-// Existing links that lead outside the folder are not followed.
 func TestArchivesDoNotFollowLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

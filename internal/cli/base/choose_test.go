@@ -20,8 +20,8 @@ func TestChooseRunning(t *testing.T) {
 		flags   map[string]string
 		here    string
 		running []api.Found
-		want    string // the data directory
-		refused string // substring of the error
+		want    string
+		refused string
 	}{
 		"nothing runs":                    {here: "/srv/apps", want: "/data/settings"},
 		"the only one is found anywhere":  {here: "/tmp", running: []api.Found{orders}, want: "/data/orders"},

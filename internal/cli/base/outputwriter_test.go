@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// sink is a reader that accepts everything. It is safe for concurrent use.
+// A sink accepts everything.
 type sink struct {
 	mu  sync.Mutex
 	out strings.Builder
@@ -28,7 +28,6 @@ func (s *sink) Write(lines []byte) (int, error) {
 	return s.out.Write(lines)
 }
 
-// String returns everything written so far.
 func (s *sink) String() string {
 	synctest.Wait()
 	s.mu.Lock()
@@ -77,7 +76,7 @@ func TestLineBufferWithoutDelayWritesAtOnce(t *testing.T) {
 	})
 }
 
-// stalled is a reader that blocks until reading is closed.
+// The reader blocks until reading is closed.
 type stalled struct {
 	sink
 	reading chan struct{}
@@ -161,7 +160,7 @@ func TestLineBufferKeepsTheOrderOfManyWriters(t *testing.T) {
 	}
 }
 
-// gone is a reader that has closed the pipe.
+// The reader has closed the pipe.
 type gone struct{}
 
 func (gone) Write([]byte) (int, error) { return 0, syscall.EPIPE }
@@ -204,7 +203,7 @@ func TestEndsDoNotWaitForReaders(t *testing.T) {
 	})
 }
 
-// slow is a reader that takes a while for each write.
+// Each write takes a while.
 type slow struct{ bytes.Buffer }
 
 func (s *slow) Write(lines []byte) (int, error) {

@@ -73,7 +73,7 @@ func TestWatchFrame(t *testing.T) {
 	}
 }
 
-// The watch stops when its context is done, even between two outputs.
+// The context may be done between two outputs.
 func TestWatchStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -20,7 +20,7 @@ import (
 	"tendril/queuetest"
 )
 
-// sendingQueue records the messages sent to it, and rejects certain bodies.
+// Certain bodies are rejected.
 type sendingQueue struct {
 	sent   []queue.Outgoing
 	refuse func(body string) error
@@ -51,8 +51,7 @@ func (o *sendingQueue) bodies() []string {
 	return bodies
 }
 
-// newSource returns a source that reads a fake queue of n messages, whose bodies are 0 to n-1, and the destination of
-// redrives.
+// The bodies are 0 to n-1. The destination is that of redrives.
 func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *sendingQueue) {
 	t.Helper()
 	fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: fifo})
@@ -77,7 +76,6 @@ func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *se
 	}, fake, to
 }
 
-// run processes a source as commands do.
 func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do func(context.Context, []held) (int,
 	error)) (int,
 	error) {
@@ -356,7 +354,7 @@ func TestSiblingURL(t *testing.T) {
 	}
 }
 
-// reasonOf returns the reason attribute of a message that was dead-lettered from source.
+// The message was dead-lettered from source.
 func reasonOf(source string) queue.Attribute {
 	return queue.Attribute{Name: queue.AttributeReason, Type: "String",
 		Value: `{"reason":"HTTP 500","message_id":"m","source":"arn:aws:sqs:eu-west-1:123456789012:` + source + `"}`}

@@ -14,7 +14,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// shop returns the settings of an environment with two queues, one of them embedded.
+// One of the two queues is embedded.
 func shop() *Settings {
 	return &Settings{Environment: "shop", HealthName: "shop-prod", Publishes: true, Interval: time.Minute, Periodic: true,
 		Region: "eu-west-1", Queues: []Queue{
@@ -24,7 +24,6 @@ func shop() *Settings {
 		}}
 }
 
-// condition describes when an alarm goes off.
 func condition(a *Alarm) string {
 	signs := map[string]string{atLeast: ">=", "GreaterThanThreshold": ">", below: "<", "LessThanOrEqualToThreshold": "<="}
 	text := fmt.Sprintf("%s of %s %s %v", a.Statistic, a.Metric, signs[a.Comparison], a.Threshold)
@@ -218,7 +217,7 @@ func TestAMissingFileIsAnErrorUnlessItIsOptional(t *testing.T) {
 	}
 }
 
-// extensions has the format of the examples in the Elastic Beanstalk guide.
+// The examples in the Elastic Beanstalk guide have this format.
 const extensions = `
 option_settings:
   aws:elasticbeanstalk:customoption:
@@ -330,7 +329,7 @@ func TestAlarmsOfABundleAreAdded(t *testing.T) {
 	}
 }
 
-// The dashboard shows only metrics that are published, and its widgets do not overlap.
+// The widgets do not overlap.
 func TestDashboardShowsWhatIsPublished(t *testing.T) {
 	t.Parallel()
 	var body struct {

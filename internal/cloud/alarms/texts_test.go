@@ -13,7 +13,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// awkward returns a set with all features of alarms, and with texts that look like template functions.
+// The set has all features of alarms, and texts that look like template functions.
 func awkward() *Set {
 	set := Describe(shop(), &File{Actions: []string{"arn:aws:sns:eu-west-1:1:on-call"}})
 	set.Alarms = append(set.Alarms, Alarm{
@@ -26,7 +26,6 @@ func awkward() *Set {
 	return &set
 }
 
-// cloudFormation parses a template and returns its alarms and dashboard.
 func cloudFormation(t *testing.T, text string) (alarms map[string]Alarm, dashboard string) {
 	t.Helper()
 	type resource struct {
@@ -84,7 +83,7 @@ func TestCloudFormationHasEveryAlarm(t *testing.T) {
 	}
 }
 
-// TestCloudFormationIsAcceptedByItsLinter runs cfn-lint, which validates each resource against its schema.
+// cfn-lint validates each resource against its schema.
 func TestCloudFormationIsAcceptedByItsLinter(t *testing.T) {
 	t.Parallel()
 	lint := testpeer.PythonProgram(t, "cfn-lint", "cfn-lint")

@@ -134,7 +134,7 @@ func TestTheHeaderShowsTheHealthOfTheEnvironment(t *testing.T) {
 	wantText(t, s.get("/events"), header)
 }
 
-// The deployment continues in the background, and the page shows its progress.
+// The page shows the progress.
 func TestFormsDoNotWaitForADeployment(t *testing.T) {
 	s := newSite(t)
 	ended := make(chan error, 1)

@@ -62,8 +62,7 @@ func TestQueuesAreStillPausedWhileOneIsPaused(t *testing.T) {
 	}
 }
 
-// Opens each page with sessions of different scopes, and on a read-only console. Forms that act are shown to those only
-// whose calls the API accepts.
+// Forms that act are shown only to sessions whose calls the API accepts. A console may be read-only.
 func TestFormsAreShownToThoseWhoMayAct(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -139,7 +138,6 @@ func TestSignInAndSignOut(t *testing.T) {
 	}
 }
 
-// session opens a session with a link.
 func (s *site) session(scopes ...string) (*http.Cookie, string) {
 	s.Helper()
 	body, _ := json.Marshal(api.LoginRequest{Scopes: scopes})
@@ -171,7 +169,7 @@ func (s *site) session(scopes ...string) (*http.Cookie, string) {
 	return resp.Cookies()[0], key
 }
 
-// asSession sends a request with the cookie and key of a session, or without.
+// Without a cookie, the request belongs to no session.
 func (s *site) asSession(cookie *http.Cookie, key, method, path string, form url.Values) (int, string) {
 	s.Helper()
 	if form != nil {

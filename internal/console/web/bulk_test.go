@@ -15,7 +15,7 @@ import (
 
 var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// hiddenFields returns the hidden fields of the form that posts to action.
+// The form posts to action.
 func hiddenFields(t *testing.T, page, action string) url.Values {
 	t.Helper()
 	_, after, found := strings.Cut(page, `action="`+action+`"`)
@@ -30,7 +30,7 @@ func hiddenFields(t *testing.T, page, action string) url.Values {
 	return fields
 }
 
-// Submits "all that match" unchanged, after more messages have arrived, and after the page's filter is lost.
+// More messages have arrived, and the page's filter is lost.
 func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	const reason = "HTTP 422 missing customer_id"
 	address := "/dead?" + url.Values{"queue": {"jobs-dead"}, "reason": {reason}}.Encode()
@@ -70,7 +70,7 @@ func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	}
 }
 
-// Follows the link on the overview to the confirmation page, and selects one of the reasons there.
+// The link leads to the confirmation page, where one of the reasons is selected.
 func TestRedriveFromTheOverviewAsksFirst(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", `{"error":"missing customer_id"}`, "1", "2", "3")
@@ -146,7 +146,7 @@ func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	wantText(t, page.String(), "About 76 dead letters are on Amazon SQS")
 }
 
-// actsAtOnce lists forms that act on a single click, and why this is safe.
+// These forms act on a single click, which is safe for the given reason.
 var actsAtOnce = map[string]string{
 	"frame.html /logout": "undone by a new link",
 	"overview.html {{with .Name}}/queues/{{segment .}}{{end}}/resume": "undone by a pause",
@@ -165,7 +165,7 @@ var (
 	postForms = regexp.MustCompile(`<form[^>]*method="post" action="([^"]*)"[^>]*>`)
 )
 
-// In the templates, forms that destroy something are in a menu, on a page of their own, or in the list above.
+// Other forms that destroy something are in a menu or on a page of their own.
 func TestNoActThatDestroysTakesOneClick(t *testing.T) {
 	pages := []string{"bulk.html", "key.html", "edit.html", "configuration.html"} // pages that consist of a form
 	names, err := templates.ReadDir("templates")
@@ -196,7 +196,6 @@ func TestNoActThatDestroysTakesOneClick(t *testing.T) {
 	}
 }
 
-// If all dead letters have the same reason, the page names it.
 func TestRedriveOfOneReasonNamesIt(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", "no such tenant", "1", "2")

@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDeadLettersPage measures a page with many dead letters (time and size) and a redrive task (rate).
+// The figures are the time and size of the page, and the rate of a redrive task.
 func BenchmarkDeadLettersPage(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -64,11 +64,10 @@ func BenchmarkDeadLettersPage(b *testing.B) {
 	}
 }
 
-// mostDying is the number of dead letters that failed, each for one of four reasons. The others were sent to the
-// dead-letter queue directly.
+// These dead letters failed, each for one of four reasons. The others were sent to the dead-letter queue directly.
 const mostDying = 100_000
 
-// manyDeadLetters returns a console with n messages in jobs-dead.
+// The messages are in jobs-dead.
 func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {
 	store, err := broker.Open(b.TempDir(), nil)
 	if err != nil {

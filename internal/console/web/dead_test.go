@@ -13,8 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// dead creates dead letters of the queue jobs with the attribute tenant. Unless answer is "", they have an attempt
-// with that answer.
+// The dead letters of the queue jobs have the attribute tenant and, unless answer is "", an attempt.
 func (s *site) dead(tenant, answer string, bodies ...string) (ids []string) {
 	s.Helper()
 	if _, err := s.broker.Ledger("jobs-dead"); err != nil {

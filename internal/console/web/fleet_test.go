@@ -16,7 +16,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// otherInstance is the instance "b" as read by the console of "a".
+// The console of "a" reads from the instance "b".
 type otherInstance struct {
 	asked  int
 	answer func(r *api.Request) (any, error)
@@ -45,7 +45,6 @@ func (*otherInstance) Follow(context.Context, string, *api.Request, func([]byte)
 	return nil
 }
 
-// share makes the site one of two instances.
 func (s *site) share() {
 	s.health.Environment = &health.Environment{Status: health.Ok, Instances: map[health.Status]int{health.Ok: 2}}
 	s.instances = api.Instances{Instances: []api.KnownInstance{
@@ -53,7 +52,6 @@ func (s *site) share() {
 		{ID: "b", Name: "worker-2 (8)", Source: "registry", State: "running", TakesVersions: true}}}
 }
 
-// answerLines makes the other instance answer with lines.
 func (o *otherInstance) answerLines(lines *eventlog.Lines) {
 	o.answer = func(r *api.Request) (any, error) {
 		if r.Pattern != api.GetLogs.Pattern {
@@ -103,7 +101,7 @@ func TestPagesShowAllInstancesOrTheOneInTheAddress(t *testing.T) {
 	wantText(t, s.get("/deployments"), "Deploy to all instances", "All 2 instances switch to it")
 }
 
-// An instance that does not answer, is not contacted or has stopped costs a line of the page.
+// The instance does not answer, is not contacted or has stopped.
 func TestUnreachableInstanceCostsALine(t *testing.T) {
 	s := newSite(t)
 	s.share()
@@ -122,7 +120,7 @@ func TestUnreachableInstanceCostsALine(t *testing.T) {
 	}
 }
 
-// Pages of lines of several instances have each line once.
+// Each line appears once.
 func TestPagesOfSeveralInstancesFollowEachOther(t *testing.T) {
 	s := newSite(t)
 	s.share()
@@ -161,7 +159,7 @@ func TestPagesOfSeveralInstancesFollowEachOther(t *testing.T) {
 	}
 }
 
-// Without other instances, and for callers without the scope read, nothing is asked and no filter is shown.
+// Callers without the scope read see no filter either.
 func TestSingleInstanceHasNoFilter(t *testing.T) {
 	s := newSite(t)
 	s.instances = api.Instances{Instances: []api.KnownInstance{{Name: "worker-1 (7)", This: true}}}

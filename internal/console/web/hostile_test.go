@@ -54,7 +54,7 @@ func TestCopiedCommandsSendTheBody(t *testing.T) {
 	}
 }
 
-// Text in a command shown by a template is a single shell word.
+// The text is a single shell word.
 func TestCommandsInTemplatesQuoteTexts(t *testing.T) {
 	commands, actions := regexp.MustCompile(`<code>tendril [^\n]*?</code>`), regexp.MustCompile(`\{\{[^}]*\}\}`)
 	eachTemplate(t, func(name, text string) {
@@ -83,7 +83,7 @@ func eachTemplate(t *testing.T, each func(name, text string)) {
 	}
 }
 
-// formProperties are properties of form elements that scripts use. A control with the same name would hide them.
+// Scripts use these properties of form elements. A control with the same name would hide them.
 var formProperties = strings.Fields(`acceptCharset action attributes autocomplete childNodes children classList className
 	click closest content dataset elements enctype encoding firstChild focus getAttribute hasAttribute hidden id innerHTML
 	isConnected lang lastChild length localName matches method name nextSibling nodeName nodeType noValidate parentElement
@@ -101,7 +101,7 @@ func TestFormControlsTakeNoPropertyOfTheirForm(t *testing.T) {
 	})
 }
 
-// signIn follows a login link and returns the cookie and the session key.
+// A login link starts the session.
 func (s *site) signIn() (cookie *http.Cookie, key string) {
 	s.Helper()
 	r, _ := http.NewRequestWithContext(s.Context(), "POST", s.server.URL+"/api/v1/login", strings.NewReader("{}"))

@@ -9,7 +9,7 @@ import (
 	"tendril/internal/console"
 )
 
-// outline formats a tree, with the members of each value in brackets.
+// The members of each value are in brackets.
 func (n *jsonNode) outline() string {
 	text := n.Text
 	if text == "" {

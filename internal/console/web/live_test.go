@@ -13,7 +13,7 @@ import (
 
 var liveAddress = regexp.MustCompile(`hx-sse:connect="([^"]*)"`)
 
-// stream returns the data of a live page's first event.
+// The data are those of the first event.
 func (s *site) stream(address string) string {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
@@ -39,8 +39,7 @@ func (s *site) stream(address string) string {
 	return strings.Join(part, "\n")
 }
 
-// Opens each live page with two parameters, one of which contains an ampersand. The pages are those in the table of
-// screens, so that none is missed.
+// One of the two parameters contains an ampersand. The table of screens has every page.
 func TestLiveUpdatesAskForTheWholeAddressOfEveryPage(t *testing.T) {
 	s := newSite(t)
 	id := s.dead("a", "no", "one")[0]

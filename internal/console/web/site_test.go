@@ -27,22 +27,20 @@ import (
 	"tendril/queue"
 )
 
-// site is a site with an embedded queue. Its requests are the owner's.
+// Requests are the owner's.
 type site struct {
 	*testing.T
 	broker *broker.Broker
 	server *httptest.Server
 	client *http.Client
 	status api.Status
-	paused map[string]string // reason of each pause, by queue
+	paused map[string]string
 	tasks  api.TasksStatus
 	// history is initially empty.
-	history console.History
-	runs    []api.TaskRun
-	// change handles changes of the settings.
-	settings api.Configuration
-	change   func(api.SettingsChange) (api.SettingsPreview, error)
-	// The app's versions, the scaling decisions and the requested deployments.
+	history   console.History
+	runs      []api.TaskRun
+	settings  api.Configuration
+	change    func(api.SettingsChange) (api.SettingsPreview, error)
 	versions  []api.AppVersion
 	decisions api.ScaleDecisions
 	instances api.Instances
@@ -51,21 +49,19 @@ type site struct {
 	pauseAnswer api.Paused
 	deployed    []string
 	deploy      func(ctx context.Context) (api.DeployResult, error)
-	// series may be nil.
-	series func(name string) (series.Curves, bool)
-	peers  otherInstance
-	// referer is the Referer header of forms, or "".
+	series      func(name string) (series.Curves, bool)
+	peers       otherInstance
+	// Forms have this Referer header.
 	referer string
 }
 
 const ownersToken = "a-token-for-tests"
 
-// hostile combines markup, template syntax, a script and a URL.
+// The text combines markup, template syntax, a script and a URL.
 const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(2)>{{.}}javascript:alert(3)`
 
 func newSite(t *testing.T) *site { return newSiteWith(t, console.Access{}) }
 
-// newSiteWith is like newSite, but configures access.
 func newSiteWith(t *testing.T, access console.Access) *site {
 	b, err := broker.Open(t.TempDir(), nil)
 	if err != nil {
@@ -174,7 +170,6 @@ func (s *site) send(name, body string, attributes ...queue.Attribute) string {
 	return sent[0].ID
 }
 
-// do sends a request as the owner.
 func (s *site) do(method, path string, form url.Values) (int, string, *http.Response) {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), method, s.server.URL+path, strings.NewReader(form.Encode()))
@@ -209,7 +204,7 @@ func (s *site) get(path string) string {
 	return page
 }
 
-// post submits a form and returns the page it redirects to.
+// The result is the page after the redirect.
 func (s *site) post(path string, form url.Values) string {
 	s.Helper()
 	status, page, resp := s.do("POST", path, form)
@@ -469,7 +464,7 @@ func TestAssetsMayBeKeptForEver(t *testing.T) {
 	}
 }
 
-// TestThirdPartyFilesAreThoseOfTheList compares every third-party file with its checksum.
+// Each file has a checksum.
 func TestThirdPartyFilesAreThoseOfTheList(t *testing.T) {
 	list, err := os.ReadFile("third_party/SHA256SUMS")
 	if err != nil {
@@ -505,7 +500,7 @@ func TestThirdPartyFilesAreThoseOfTheList(t *testing.T) {
 	}
 }
 
-// FuzzMessageIsNeverMarkup inserts external text in every place that displays it.
+// External text is inserted in every place that displays it.
 func FuzzMessageIsNeverMarkup(f *testing.F) {
 	f.Add(hostile, hostile)
 	f.Add(`{"a": "</pre><script>"}`, "x\x00y")
@@ -548,7 +543,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 	})
 }
 
-// hostileTreePage returns the page of a message whose body is external text, or a JSON document that consists of it.
+// The body is external text, or a JSON document that consists of it.
 func hostileTreePage(t *testing.T, body, reason string) *messagePage {
 	page := &messagePage{Message: api.Message{ID: "1", Queue: "jobs", Body: body}}
 	if page.Tree, page.Whole = treeOf(body); page.Tree != nil {
@@ -565,7 +560,7 @@ func hostileTreePage(t *testing.T, body, reason string) *messagePage {
 	return page
 }
 
-// hostileDeadPage returns a page of dead letters with external text in every field.
+// Every field has external text.
 func hostileDeadPage(body, reason string) *deadPage {
 	page := &deadPage{Queue: reason, Queues: []choice{{Label: reason, Path: "/dead?" + deadFilter{Match: body}.query(reason)},
 		{Label: body, Path: "/dead"}}, Targets: []string{reason}, Filter: deadFilter{Match: body, Attribute: reason,
@@ -577,8 +572,8 @@ func hostileDeadPage(body, reason string) *deadPage {
 	return page
 }
 
-// checkMarkup parses a page as a browser would. It fails if there are elements or attributes that are not in the
-// templates.
+// Elements and attributes that are not in the templates make the test fail. A browser would parse the page in the
+// same way.
 func checkMarkup(t *testing.T, view, page string) {
 	t.Helper()
 	if strings.Count(page, "<script") != 1 || strings.Contains(page, "<img src=x") {

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// leading returns a core that leads in term 1, and the time at which its attempt started.
+// The core leads in term 1. The time is the start of its attempt.
 func leading(t *testing.T) (*core, time.Time) {
 	t.Helper()
 	now := time.Unix(1000, 0)
@@ -26,8 +26,7 @@ func leading(t *testing.T) (*core, time.Time) {
 	return c, now
 }
 
-// Another instance's lease becomes free exactly at the end of its duration, which starts when its version is first
-// seen. The margin only covers differences between clocks.
+// The duration starts when the lease's version is first seen. The margin only covers differences between clocks.
 func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -57,7 +56,6 @@ func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 	}
 }
 
-// Another instance may have taken the expired lease.
 func TestAnExpiredLeaseIsReadBeforeItIsTaken(t *testing.T) {
 	t.Parallel()
 	c, now := leading(t)
@@ -99,8 +97,7 @@ func TestOwnVersionIsOwnSuccess(t *testing.T) {
 	}
 }
 
-// A term that is lost during a renewal stays lost. The next term starts immediately, because this instance still
-// holds the lease.
+// The next term starts immediately, because this instance still holds the lease.
 func TestALostTermStaysLost(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
@@ -116,7 +113,7 @@ func TestALostTermStaysLost(t *testing.T) {
 	}
 }
 
-// After losing a term, the pending write is discarded and the lease is read again.
+// The pending write is discarded.
 func TestALostTermIsReadAnew(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)

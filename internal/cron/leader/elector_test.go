@@ -20,14 +20,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// harness runs electors that share a store, in virtual time.
+// The electors share a store, in virtual time.
 type harness struct {
 	t     *testing.T
 	store *memoryStore
 	nodes []*node
 }
 
-// node is an elector that records its events.
 type node struct {
 	*Elector
 	stop func() // ends Run and waits for it
@@ -50,7 +49,7 @@ func (n *node) events() string {
 	return strings.Join(n.reported, "\n")
 }
 
-// cuttable is a node's connection to the store, which tests can cut.
+// Tests can cut the connection to the store.
 type cuttable struct {
 	*memoryStore
 	mu  sync.Mutex
@@ -85,7 +84,6 @@ func (c *cuttable) Swap(ctx context.Context, name string, old, next queue.Lease)
 	return c.memoryStore.Swap(ctx, name, old, next)
 }
 
-// in runs a test with virtual time in a synctest bubble.
 func in(t *testing.T, test func(r *harness)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +143,7 @@ func (r *harness) sleep(d time.Duration) {
 	r.atMostOne()
 }
 
-// atMostOne returns the leader, if any. It fails the test if there are two.
+// Two leaders fail the test.
 func (r *harness) atMostOne() *node {
 	r.t.Helper()
 	var leader *node
@@ -160,7 +158,7 @@ func (r *harness) atMostOne() *node {
 	return leader
 }
 
-// until waits until one of the given nodes leads. It returns that node and the time it took.
+// The duration is the time it took.
 func (r *harness) until(limit time.Duration, of ...*node) (*node, time.Duration) {
 	r.t.Helper()
 	begin := time.Now()
@@ -271,7 +269,7 @@ func TestStopReleasesTheLease(t *testing.T) {
 	})
 }
 
-// The lease is released even if the outcome of the last write is unknown.
+// The outcome of the last write is unknown.
 func TestStopAfterALostResponse(t *testing.T) {
 	in(t, func(r *harness) {
 		r.store.SetFault(func(swap bool) storeFault {
@@ -318,7 +316,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 	})
 }
 
-// While the store is unavailable, there is no leader. Afterwards, an instance leads within the longest retry delay.
+// Afterwards, an instance leads within the longest retry delay.
 func TestStoreAwayForAll(t *testing.T) {
 	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
@@ -365,7 +363,7 @@ func TestSlowStore(t *testing.T) {
 	})
 }
 
-// Every second response is lost after the write was applied. The leader recognizes its own writes and keeps leading.
+// Every second response is lost after the write was applied.
 func TestLostReplies(t *testing.T) {
 	in(t, func(r *harness) {
 		n := 0
@@ -430,7 +428,7 @@ func TestSuspendedMachine(t *testing.T) {
 	})
 }
 
-// A suspended instance still holds the lease of its lost term, so it leads again immediately.
+// A suspended instance still holds the lease of its lost term.
 func TestSuspendedMachineLeadsAgainWhenItIsAlone(t *testing.T) {
 	in(t, func(r *harness) {
 		a := r.start()
@@ -457,8 +455,7 @@ func TestSmallClockSteps(t *testing.T) {
 	})
 }
 
-// A listener that blocks for the duration of two leases neither keeps the gate open nor prevents the instance from
-// leading again.
+// The listener blocks for the duration of two leases.
 func TestBlockedListener(t *testing.T) {
 	in(t, func(r *harness) {
 		var a *node

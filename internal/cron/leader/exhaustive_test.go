@@ -9,16 +9,16 @@ import (
 	"tendril/queue"
 )
 
-// world contains three cores, a stored lease and a shared clock. Each copy is another possible future.
+// Three cores share a stored lease and a clock. Each copy is another possible future.
 type world struct {
 	now    int // in units of time
 	stored queue.Lease
 	nodes  [3]core
-	// calls contains each node's swap in progress, or nil.
+	// A swap in progress, or nil.
 	calls [3]*attempt
-	// late contains swaps that were reported as failed and may still be applied.
+	// Swaps that were reported as failed may still be applied.
 	late []*attempt
-	// owners contains, for each term, the node that led in it plus 1.
+	// For each term, the node that led in it plus 1.
 	owners [16]int8
 }
 
@@ -26,8 +26,8 @@ const unit = time.Second
 
 func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
 
-// key returns a text that is equal for worlds with the same futures. Times matter only relative to each other, and
-// only up to the longest duration in rules.
+// Worlds with the same futures have the same key. Times matter only relative to each other, and only up to the
+// longest duration in rules.
 func (w *world) key() string {
 	k := make([]byte, 0, 256)
 	number := func(n int64) { k = append(strconv.AppendInt(k, n, 10), ' ') }
@@ -63,7 +63,7 @@ func (w *world) key() string {
 	return string(k)
 }
 
-// apply is the compare-and-swap of the store.
+// The store's compare-and-swap.
 func (w *world) apply(a *attempt) (won bool) {
 	if w.stored.Version == a.old.Version {
 		w.stored = a.next
@@ -71,7 +71,6 @@ func (w *world) apply(a *attempt) (won bool) {
 	return w.stored.Version == a.next.Version
 }
 
-// futures returns all possible next worlds.
 func (w world) futures() []world {
 	var all []world
 	add := func(change func(*world)) {
@@ -111,7 +110,7 @@ func (w world) futures() []world {
 	return all
 }
 
-// answers adds all possible outcomes of a swap in progress.
+// A swap in progress can end in all of these ways.
 func (w *world) answers(i int, a *attempt, add func(func(*world))) {
 	add(func(n *world) { // applied, and reported as applied
 		n.calls[i] = nil
@@ -141,7 +140,7 @@ func (w *world) leads(i int) {
 	}
 }
 
-// wrong returns the violated invariant, or "".
+// An invariant is violated.
 func (w *world) wrong() string {
 	inCharge := 0
 	for i := range w.nodes {
@@ -167,7 +166,6 @@ func (w *world) wrong() string {
 	return ""
 }
 
-// search visits all worlds that are reachable within a number of steps.
 type search struct {
 	visited map[string]int8 // number of steps that were left at the visit
 	led     map[int64]int   // number of worlds with a leader, by term
@@ -200,7 +198,7 @@ func (s *search) visit(w world, depth int) {
 	}
 }
 
-// beginning returns the initial world. If held is set, node 0 holds a lease.
+// If held is set, node 0 holds a lease.
 func beginning(held bool, lease time.Duration) world {
 	var w world
 	for i := range w.nodes {
@@ -221,8 +219,8 @@ func beginning(held bool, lease time.Duration) world {
 	return w
 }
 
-// TestEveryInterleaving covers all interleavings of three nodes and a store that may apply a write and report an
-// error, apply it later, or never apply it. Any step may be late, as after a suspension.
+// The store may apply a write and report an error, apply it later, or never apply it. Any step may be late, as after
+// a suspension.
 func TestEveryInterleaving(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

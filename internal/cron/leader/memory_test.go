@@ -9,8 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// memoryStore is an in-memory store that counts its calls and can fail them. Its delays use only package time, so
-// they are virtual in a synctest bubble. It is safe for concurrent use.
+// The store counts its calls and can fail them. Its delays use only package time, so they are virtual in a synctest
+// bubble.
 type memoryStore struct {
 	mu     sync.Mutex
 	leases map[string]queue.Lease
@@ -18,47 +18,46 @@ type memoryStore struct {
 	fault  func(swap bool) storeFault
 }
 
-// callCounts counts calls. Refused counts the swaps that found another version.
+// Refused counts the swaps that found another version.
 type callCounts struct{ Reads, Swaps, Refused int }
 
-// storeFault is a fault of a call. The zero value means success.
+// The zero value means success.
 type storeFault struct {
 	Takes time.Duration // time until the call is applied
-	Drop  bool          // the call is not applied
-	Err   error         // error that the call returns
+	Drop  bool
+	Err   error
 }
 
 func newMemory() *memoryStore { return &memoryStore{leases: map[string]queue.Lease{}} }
 
-// SetFault sets the function that returns the fault of each call. nil means no faults.
+// nil means no faults.
 func (m *memoryStore) SetFault(fault func(swap bool) storeFault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault = fault
 }
 
-// Stored returns a lease. It does not count as a call.
+// Stored does not count as a call.
 func (m *memoryStore) Stored(name string) queue.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.leases[name]
 }
 
-// Remove removes a lease. It does not count as a call.
+// Remove does not count as a call.
 func (m *memoryStore) Remove(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.leases, name)
 }
 
-// Counts returns how often each operation was called. Calls whose context ended during their delay do not count.
+// Calls whose context ended during their delay do not count.
 func (m *memoryStore) Counts() callCounts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.counts
 }
 
-// Read implements [Store].
 func (m *memoryStore) Read(ctx context.Context, name string) (queue.Lease, error) {
 	f, err := m.begin(ctx, false)
 	m.mu.Lock()
@@ -67,7 +66,6 @@ func (m *memoryStore) Read(ctx context.Context, name string) (queue.Lease, error
 	return m.leases[name], errors.Join(err, f.Err)
 }
 
-// Swap implements [Store].
 func (m *memoryStore) Swap(ctx context.Context, name string, old, next queue.Lease) (bool, queue.Lease, error) {
 	if next.Version == "" {
 		return false, queue.Lease{}, errors.New("a lease needs a version")

@@ -11,14 +11,13 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// perSecond counts the calls to a store in each second.
 type perSecond struct {
 	mu            sync.Mutex
 	began         time.Time
 	reads, writes map[int]int
 }
 
-// measure starts counting. Each call takes 5 ms, like a DynamoDB call.
+// Each call takes 5 ms, like a DynamoDB call.
 func measure(store *memoryStore, err error) *perSecond {
 	p := &perSecond{began: time.Now(), reads: map[int]int{}, writes: map[int]int{}}
 	store.SetFault(func(swap bool) storeFault {
@@ -35,7 +34,7 @@ func measure(store *memoryStore, err error) *perSecond {
 	return p
 }
 
-// many returns the number of instances, which is smaller with the race detector.
+// The race detector allows fewer instances.
 func many() int {
 	if testing.Short() {
 		return 200
@@ -57,7 +56,7 @@ func sum(counts map[int]int) (n int) {
 	return n
 }
 
-// startMany starts n electors within ten seconds, like machines that boot at the same time.
+// The electors start within ten seconds, like machines that boot at the same time.
 func (r *harness) startMany(n int) {
 	for range n {
 		r.start()
@@ -92,7 +91,7 @@ func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	}
 }
 
-// Instances that can wait for a leader read a fifteenth as often, still know who leads, and replace a dead leader.
+// They read a fifteenth as often, still know who leads, and replace a dead leader.
 func TestInstancesThatCanWaitReadLessOften(t *testing.T) {
 	in(t, func(r *harness) {
 		const n, watch = 20, 90 * time.Second
@@ -161,7 +160,7 @@ func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 	})
 }
 
-// After the outage, the instances' calls are spread, and one of them leads.
+// The instances' calls are spread, and one of them leads.
 func TestManyInstancesAfterAnOutageOfTheStore(t *testing.T) {
 	in(t, func(r *harness) {
 		n := many()

@@ -13,7 +13,6 @@ import (
 
 const work = "work:shop/1"
 
-// candidate tries to acquire work in the background.
 type candidate struct {
 	held *Work
 	err  error
@@ -189,7 +188,7 @@ func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
 	})
 }
 
-// take replaces the lease, as another instance would.
+// Another instance would replace the lease like this.
 func take(t *testing.T, store *memoryStore, other queue.Lease) {
 	t.Helper()
 	if won, _, err := store.Swap(t.Context(), work, store.Stored(work), other); !won || err != nil {
@@ -211,7 +210,7 @@ func TestFinishOfWorkThatAnotherInstanceTook(t *testing.T) {
 	}
 }
 
-// The wait is reported once per holder, and the lease is read once per renewal interval.
+// The lease is read once per renewal interval.
 func TestWaitingForWorkIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

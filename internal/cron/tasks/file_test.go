@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The changes include a replacement with the same size and time, and a deletion that is noticed after several checks.
+// One change keeps size and time, and a deletion is noticed only after several checks.
 func TestChangesOfTheFileAreNoticed(t *testing.T) {
 	t.Parallel()
 	const text = "version: 1\ncron: []\n"
@@ -25,7 +25,7 @@ func TestChangesOfTheFileAreNoticed(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(path string) error
-		looks  int // number of checks until the change is noticed; 0 means never
+		looks  int // 0 means never.
 	}{
 		{"nothing", func(string) error { return nil }, 0},
 		{"written", func(path string) error { return os.WriteFile(path, []byte("version: 1\ncron: null\n"), 0o600) }, 1},

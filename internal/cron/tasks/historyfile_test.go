@@ -77,7 +77,7 @@ func TestHistoryFileThatIsBrokenBeginsAnew(t *testing.T) {
 	}
 }
 
-// onlyInstance is a registry that exists only in memory.
+// The registry exists only in memory.
 var onlyInstance = RegistryOptions{Queue: "jobs", QueueURL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
 	Local: true}
 
@@ -92,7 +92,7 @@ func (f fakePauses) SetPaused(_ context.Context, task, reason string, paused boo
 
 func (f fakePauses) Paused(context.Context) (map[string]string, error) { return f, nil }
 
-// If the registry does not store pauses, they are in a store of this instance.
+// The registry does not store pauses.
 func TestTheOnlyInstanceKeepsItsPauses(t *testing.T) {
 	t.Parallel()
 	store := fakePauses{"tidy": "audit"}

@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// cronFile writes a cron.yaml with yearly tasks.
+// The tasks are yearly.
 func cronFile(t *testing.T, path string, names ...string) {
 	t.Helper()
 	var text strings.Builder
@@ -31,17 +31,16 @@ func cronFile(t *testing.T, path string, names ...string) {
 	}
 }
 
-// env is the manager of a single instance, with an embedded queue named jobs.
+// The embedded queue is named jobs.
 type env struct {
 	*Manager
 	broker *broker.Broker
 	dir    string
-	stop   chan struct{} // closed when shutdown starts
-	ended  bool          // the test has called Stop
+	stop   chan struct{}
+	ended  bool // the test has called Stop
 }
 
-// manager returns an env. If names are given, its directory contains a cron.yaml with these tasks. begin starts the
-// manager.
+// The directory contains a cron.yaml with the named tasks. begin starts the manager.
 func manager(t *testing.T, o Options, names ...string) *env {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -88,7 +87,6 @@ func (e *env) begin(t *testing.T) {
 	e.Start(t.Context())
 }
 
-// names returns the names of the scheduled tasks.
 func (e *env) names() (names []string) {
 	for _, r := range e.Readings() {
 		names = append(names, r.Task.Name)
@@ -96,7 +94,7 @@ func (e *env) names() (names []string) {
 	return names
 }
 
-// messages returns the bodies and paths of the messages in the queue.
+// Each text is a body and a path.
 func (e *env) messages(t *testing.T) (paths []string) {
 	t.Helper()
 	msgs, err := e.broker.Queue("jobs").Receive(t.Context(), queue.ReceiveRequest{Max: 10})
@@ -271,7 +269,6 @@ func TestTasksBeginWithTheirFile(t *testing.T) {
 	}
 }
 
-// Without a leader, tasks are shown but do not run.
 func TestTasksWithoutALeaderAreShown(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{Registry: RegistryOptions{Queue: "jobs", QueueURL: onlyInstance.QueueURL}}, "tidy")
@@ -294,7 +291,7 @@ func TestTasksWithoutALeaderAreShown(t *testing.T) {
 	}
 }
 
-// The runs of a task go to the first queue until a restart creates the task's own queue.
+// A restart creates the task's own queue.
 func TestRunsOfATaskWithoutItsQueueGoToTheFirst(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{HasWorker: func(name string) bool { return name == "jobs" }})
@@ -318,7 +315,7 @@ func TestRunsOfATaskWithoutItsQueueGoToTheFirst(t *testing.T) {
 	}
 }
 
-// A task that must not overlap waits while its message is in the queue or being delivered.
+// The message of the task is in the queue or being delivered.
 func TestUnfinishedRunIsKnown(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{}, "tidy")
@@ -377,7 +374,7 @@ func TestNothingBeginsWhenTheEnvironmentStops(t *testing.T) {
 	}
 }
 
-// If the pause cannot be stored, the task is not paused.
+// The task is not paused.
 func TestPauseThatCannotBeKeptIsAnError(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{Registry: onlyInstance, Pauses: brokenPauses{}}, "tidy")

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/registry/registrytest"
 )
 
-// If the setting may not be read, that is only logged for debugging. If it may not be changed, that is logged.
+// Denied reads are logged for debugging, denied changes as a warning.
 func TestTimeToLiveWithoutPermission(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// leases is an in-memory store whose calls fail while down is set.
+// Calls fail while down is set.
 type leases struct {
 	mu     sync.Mutex
 	stored map[string]queue.Lease
@@ -52,8 +52,7 @@ func (l *leases) Swap(_ context.Context, name string, old, next queue.Lease) (bo
 	return true, next, nil
 }
 
-// instance returns one of several instances that share leases. The runs of the task tidy must not overlap. crash
-// stops the instance without cleanup.
+// The runs of the task tidy must not overlap. crash stops the instance without cleanup.
 func instance(t *testing.T, store *leases) (account *Account, crash func()) {
 	t.Helper()
 	run, crash := context.WithCancel(t.Context())

@@ -29,7 +29,7 @@ const (
 	priceSQS   = 0.40
 	priceRead  = 0.125
 	priceWrite = 0.625
-	month      = 30 * 24 * 60 // in minutes
+	month      = 30 * 24 * 60
 )
 
 type service int
@@ -40,7 +40,6 @@ const (
 	autoScaling
 )
 
-// action is a kind of call to a service.
 type action struct {
 	of    service
 	name  string
@@ -61,8 +60,8 @@ var (
 	resizes  = action{autoScaling, "SetDesiredCapacity", 0}
 )
 
-// region contains what the daemons of an environment share: an SQS queue, a registry table in DynamoDB, and an Auto
-// Scaling group. It counts the calls in each second. Each call takes 5 ms.
+// The daemons of an environment share an SQS queue, a registry table in DynamoDB, and an Auto Scaling group. Calls
+// are counted in each second and take 5 ms.
 type region struct {
 	queue *queuetest.Fake
 	store *registry.Memory
@@ -94,7 +93,7 @@ func (r *region) measure() {
 	r.began, r.calls = time.Now(), map[action]map[int]int{}
 }
 
-// called counts a call, and returns an error during an outage.
+// During an outage, the call fails.
 func (r *region) called(a action) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,14 +117,13 @@ func (r *region) call(ctx context.Context, a action) error {
 	return err
 }
 
-// outage starts or ends an outage of a service.
 func (r *region) outage(of service, down bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down[of] = down
 }
 
-// total returns the total number of calls and the maximum per second.
+// peak is the maximum per second.
 func (r *region) total(of ...action) (total, peak int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +148,7 @@ func (r *region) dollars() (d float64) {
 	return d
 }
 
-// report lists the calls per minute and per daemon.
+// The calls are per minute and per daemon.
 func (r *region) report(daemons int, minutes float64) string {
 	var all []string
 	for a := range maps.Keys(r.calls) {
@@ -162,8 +160,7 @@ func (r *region) report(daemons int, minutes float64) string {
 	return strings.Join(all, "\n")
 }
 
-// Read implements the store, the first of the interfaces that region implements. The others are the sender and the
-// group.
+// A region is a store, a sender and a group.
 
 func (r *region) Read(ctx context.Context, kind registry.Kind, keys ...string) ([]registry.Record, error) {
 	of := map[registry.Kind]action{registry.KindLease: reads, registry.KindPauses: looks}
@@ -198,8 +195,7 @@ func (r *region) Size(ctx context.Context) (current, desired int, err error) {
 
 func (r *region) SetSize(ctx context.Context, _ int) error { return r.call(ctx, resizes) }
 
-// daemon is an instance with a worker, and with its parts in election, scheduling and scaling. They are created as in
-// an environment with an SQS queue, a registry table and an Auto Scaling group.
+// The parts are created as in an environment with an SQS queue, a registry table and an Auto Scaling group.
 type daemon struct {
 	worker  *worker.Worker
 	manager *Manager
@@ -209,7 +205,7 @@ type daemon struct {
 	done int
 }
 
-// Deliver simulates a delivery, which takes 50 ms.
+// A delivery takes 50 ms.
 func (d *daemon) Deliver(ctx context.Context, _ *queue.Message) queue.Result {
 	select {
 	case <-ctx.Done():
@@ -224,7 +220,7 @@ func (d *daemon) Deliver(ctx context.Context, _ *queue.Message) queue.Result {
 
 func (d *daemon) Probe(context.Context) error { return nil }
 
-// taken returns the number of messages delivered since the previous call.
+// Messages count since the previous call.
 func (d *daemon) taken() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -233,7 +229,7 @@ func (d *daemon) taken() int {
 	return n
 }
 
-// cron returns a file with n tasks, each of which is due every five minutes.
+// Each task is due every five minutes.
 func cron(n int) []byte {
 	file := []byte("version: 1\ncron:\n")
 	for i := range n {
@@ -282,7 +278,7 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 	return d
 }
 
-// TestThousandDaemons counts the AWS calls of a thousand daemons: idle, after an outage, and under load.
+// The daemons are idle, recover from an outage, and are under load.
 func TestThousandDaemons(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -350,7 +346,7 @@ func idle(t *testing.T, r *region, n int) {
 	}
 }
 
-// afterOutage checks the calls in the first ten seconds after an outage.
+// The first ten seconds after the outage count.
 func afterOutage(t *testing.T, r *region, n int, of service) {
 	actions := map[service][]action{sqs: {receives, deletes, sends}, dynamoDB: {reads, writes, looks, runs, runReads}}[of]
 	r.measure()
@@ -380,7 +376,6 @@ func afterOutage(t *testing.T, r *region, n int, of service) {
 	time.Sleep(30 * time.Second)
 }
 
-// shares describes how the messages are distributed over the daemons.
 type shares struct {
 	calls   float64 // SQS calls per message
 	spread  float64 // standard deviation of the daemons' shares divided by their mean
@@ -388,8 +383,7 @@ type shares struct {
 	took    time.Duration
 }
 
-// atWork sends messages at a steady rate, or all at once if rate is 0. It checks how they are distributed and what
-// they cost.
+// A rate of 0 sends all messages at once.
 func atWork(t *testing.T, r *region, daemons []*daemon, messages, rate, batch int) (s shares) {
 	n := len(daemons)
 	for _, d := range daemons {
@@ -439,7 +433,7 @@ func atWork(t *testing.T, r *region, daemons []*daemon, messages, rate, batch in
 	return s
 }
 
-// The leader enqueues runs that are due at the same time as fast as its calls allow.
+// The runs are due at the same time.
 func TestManyTasksOfOneScheduler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -49,8 +49,7 @@ func TestTokenIsSharedByTheEndpoint(t *testing.T) {
 	}
 }
 
-// A server that does not prove that it knows the token does not get it. Its registry is used only if it checks
-// signatures.
+// The server does not get the token. Its registry is used only if it checks signatures.
 func TestServerWithoutProofOfTheToken(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
@@ -60,7 +59,7 @@ func TestServerWithoutProofOfTheToken(t *testing.T) {
 		serve     http.HandlerFunc
 		sign      func(*http.Request, []byte) error
 		found     bool
-		undecided string // text in the error
+		undecided string // part of the error
 	}{
 		"an impostor, or an older version": {serve: func(w http.ResponseWriter, _ *http.Request) { serveRegistry(w) },
 			undecided: "--registry-insecure"},

@@ -9,8 +9,7 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// With each kind of shared registry, one instance acquires the work for a version, and the others do not. Without a
-// registry, the instance is alone.
+// Without a registry, the instance is alone.
 func TestVersionsAreDoneByOneInstance(t *testing.T) {
 	t.Parallel()
 	b, err := broker.Open(t.TempDir(), nil)

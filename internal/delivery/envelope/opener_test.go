@@ -46,8 +46,7 @@ func TestPointer(t *testing.T) {
 	}
 }
 
-// TestKeysThatLeaveTheBucket covers keys that a proxy could resolve to another bucket, such as "b/../other/k". They
-// must not be fetched.
+// A proxy could resolve keys such as "b/../other/k" to another bucket.
 func TestKeysThatLeaveTheBucket(t *testing.T) {
 	t.Parallel()
 	for key, leaves := range map[string]bool{
@@ -70,7 +69,7 @@ func TestKeysThatLeaveTheBucket(t *testing.T) {
 	}
 }
 
-// fetchFunc is a Fetcher that is called with the key and returns empty payloads.
+// The payloads are empty.
 type fetchFunc func(key string)
 
 func (f fetchFunc) Fetch(_ context.Context, _, key string, _ int64) ([]byte, error) {
@@ -109,18 +108,16 @@ func FuzzPointer(f *testing.F) {
 	})
 }
 
-// pointerTo returns a pointer like those of the extended client library.
+// The extended client library makes such pointers.
 func pointerTo(bucket, key string) string {
 	text, _ := json.Marshal([]any{"software.amazon.payloadoffloading.PayloadS3Pointer",
 		map[string]string{"s3BucketName": bucket, "s3Key": key}})
 	return string(text)
 }
 
-// fakeS3 is a Fetcher that records its calls.
 type fakeS3 struct {
-	objects map[string]string
-	fetched []string
-	// ignoresLimit returns objects of any size.
+	objects      map[string]string
+	fetched      []string
 	ignoresLimit bool
 }
 

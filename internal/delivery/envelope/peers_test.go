@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// received is a message printed by testdata/peers.py.
+// testdata/peers.py prints the messages.
 type received struct {
 	Kind, Body, Topic, Key, Object string
 	Attributes                     map[string]struct{ Type, Value string }
@@ -29,7 +29,7 @@ func (r *received) message() *queue.Message {
 	return m
 }
 
-// TestMessagesOfForeignImplementations unwraps messages created by moto's SNS and by the public extended client.
+// moto's SNS and the public extended client created the messages.
 func TestMessagesOfForeignImplementations(t *testing.T) {
 	t.Parallel()
 	var counts struct{ notifications, raw, pointers int }
@@ -67,8 +67,7 @@ func TestMessagesOfForeignImplementations(t *testing.T) {
 	}
 }
 
-// peers runs the script and returns the messages it prints. It skips the test if the Python packages are not
-// installed.
+// The Python packages may be missing.
 func peers(t *testing.T) (all []received) {
 	t.Helper()
 	python := testpeer.Python(t, "moto[sqs,sns,s3] amazon-sqs-extended-client", "moto.sns", "moto.s3", "moto.sqs",

@@ -12,13 +12,11 @@ import (
 	"tendril/queue"
 )
 
-// notificationWith returns the body of a notification with additional fields.
 func notificationWith(more string) string {
 	return `{"Type":"Notification","MessageId":"pub-1","TopicArn":"arn:aws:sns:eu-west-1:1:t","Message":"inner \u00e4","Timestamp":"2026-11-03T00:00:00.000Z",
 		"SignatureVersion":"1","Signature":"x==","SigningCertURL":"https://example.com/c.pem","UnsubscribeURL":"https://example.com/u"` + more + `}`
 }
 
-// text formats attributes in one line.
 func text(attributes []queue.Attribute) string {
 	var parts []string
 	for _, a := range attributes {
@@ -38,7 +36,7 @@ func TestSNS(t *testing.T) {
 	for name, c := range map[string]struct {
 		body  string
 		outer []queue.Attribute
-		want  string // expected attributes
+		want  string
 	}{
 		"bare":   {notificationWith(""), nil, source},
 		"spaced": {" \r\n\t" + notificationWith(""), nil, source},
@@ -118,7 +116,7 @@ func TestOtherBodiesAreUnchanged(t *testing.T) {
 	}
 }
 
-// FuzzSNS checks that the given message is not modified, and that the result is a valid SQS message.
+// The given message is not modified, and the result is a valid SQS message.
 func FuzzSNS(f *testing.F) {
 	f.Add(notificationWith(
 		`,"Subject":"s","MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="}}`))

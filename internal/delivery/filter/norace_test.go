@@ -10,7 +10,7 @@ import (
 // This test does not run with the race detector, because sync.Pool then drops values at random, so that Match
 // allocates new ones.
 
-// TestMatchMakesNoValues checks that Match allocates only the copy of the body as bytes.
+// Match allocates only the copy of the body as bytes.
 func TestMatchMakesNoValues(t *testing.T) {
 	f := parse(t, `{"body": {"order": {"kind": ["refund", {"prefix": "ord"}]},
 		"$or": [{"a": [1]}, {"n": [{"numeric": [">", 1]}]}]}}`)

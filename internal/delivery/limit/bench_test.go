@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// BenchmarkDelivery measures one Acquire and one Release with all limits configured, while a number of deliveries is
-// in flight. The oldest delivery is released first.
+// All limits are configured, and the oldest delivery is released first.
 func BenchmarkDelivery(b *testing.B) {
 	for _, bm := range []struct {
 		name   string
@@ -36,7 +35,7 @@ func BenchmarkDelivery(b *testing.B) {
 	}
 }
 
-// BenchmarkRoom measures the call made before each receive.
+// This call is made before each receive.
 func BenchmarkRoom(b *testing.B) {
 	l := New(&Options{Rate: 1e9, Adaptive: true, Breaker: &Breaker{}})
 	now := time.Now()

@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// These results are used by the tests.
 var (
 	success       = queue.Result{Outcome: queue.Done, Status: 200}
 	serverError   = queue.Result{Status: 500}
@@ -24,7 +23,6 @@ var (
 	unsent        = queue.Result{Unsent: true, Err: io.EOF}
 )
 
-// harness is a limiter in virtual time that records its events.
 type harness struct {
 	*Limiter
 	t      *testing.T
@@ -32,7 +30,6 @@ type harness struct {
 	inWork []permitInWork
 }
 
-// permitInWork is a delivery in flight.
 type permitInWork struct {
 	startedAt time.Time
 	permit    uint64
@@ -52,7 +49,6 @@ func newHarness(t *testing.T, opts Options) *harness {
 	return h
 }
 
-// eventText formats an event as one line.
 func eventText(event any) string {
 	switch e := event.(type) {
 	case Opened:
@@ -70,7 +66,7 @@ func eventText(event any) string {
 	return ""
 }
 
-// allow requests one delivery. It returns "" if allowed, otherwise the reason and the wait.
+// allow returns "" if the delivery is allowed, otherwise the reason and the wait.
 func (h *harness) allow() string {
 	h.t.Helper()
 	permit, wait, reason := h.Acquire(time.Now(), 1)
@@ -84,7 +80,6 @@ func (h *harness) allow() string {
 	return fmt.Sprint(reason, " ", wait)
 }
 
-// wantAllow requests one delivery and checks the answer.
 func (h *harness) wantAllow(answer string) {
 	h.t.Helper()
 	if got := h.allow(); got != answer {
@@ -92,7 +87,6 @@ func (h *harness) wantAllow(answer string) {
 	}
 }
 
-// done ends a delivery that took the given time.
 func (h *harness) done(res queue.Result, took time.Duration) {
 	h.t.Helper()
 	startedAt := time.Now().Add(-took)
@@ -104,7 +98,6 @@ func (h *harness) done(res queue.Result, took time.Duration) {
 	h.inWork = slices.Delete(h.inWork, i, i+1)
 }
 
-// deliver makes n deliveries of one millisecond each, one after the other.
 func (h *harness) deliver(n int, res queue.Result) {
 	h.t.Helper()
 	for range n {
@@ -114,7 +107,7 @@ func (h *harness) deliver(n int, res queue.Result) {
 	}
 }
 
-// wantEvents checks the events recorded since the last call.
+// The events are those since the last call.
 func (h *harness) wantEvents(want ...string) {
 	h.t.Helper()
 	if got := strings.Join(h.events, "\n"); got != strings.Join(want, "\n") {
@@ -123,7 +116,6 @@ func (h *harness) wantEvents(want ...string) {
 	h.events = nil
 }
 
-// wantLastEvent checks the latest event.
 func (h *harness) wantLastEvent(want string) {
 	h.t.Helper()
 	if n := len(h.events); n == 0 || h.events[n-1] != want {
@@ -357,8 +349,7 @@ func TestResultOfTheTrialDecides(t *testing.T) {
 	}
 }
 
-// TestResultsFromBeforeTheOpeningAreNotTrials checks that the result of a delivery that started before the breaker
-// opened is ignored during the trial.
+// The delivery started before the breaker opened.
 func TestResultsFromBeforeTheOpeningAreNotTrials(t *testing.T) {
 	t.Parallel()
 	for _, late := range []queue.Result{success, serverError, unreached} {

@@ -25,7 +25,7 @@ func TestWithoutLimitsEverythingPasses(t *testing.T) {
 	}
 }
 
-// TestRefusalConsumesNothing checks that a refusal by one limit does not use up capacity of the others.
+// A refusal by one limit does not use up capacity of the others.
 func TestRefusalConsumesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,8 +155,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures checks that an app that rejects requests immediately does not
-// appear fast, and that one that hangs appears slow.
+// An app that rejects requests immediately does not appear fast, and one that hangs appears slow.
 func TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

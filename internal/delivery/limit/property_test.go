@@ -12,22 +12,19 @@ import (
 	"tendril/queue"
 )
 
-// modelCheck compares a randomly used limiter with a simple model.
+// A randomly used limiter is compared with a simple model.
 type modelCheck struct {
 	*Limiter
-	t    *rapid.T
-	opts Options
-	// batches is set if deliveries may contain several messages.
+	t       *rapid.T
+	opts    Options
 	batches bool
-	// inWork contains the deliveries in flight.
-	inWork []allowedDelivery
-	// starts contains the started messages, to check the rate.
-	starts []messageStart
-	// state and trialAt are derived from the events; generation counts the events.
+	inWork  []allowedDelivery
+	starts  []messageStart
+	// generation counts the events.
 	state      string
 	trialAt    time.Time
 	generation int
-	// trials counts the trials of the current generation, ignored those that were inconclusive.
+	// ignored counts the trials that were inconclusive.
 	trials, ignored int
 }
 
@@ -61,7 +58,7 @@ func newModelCheck(t *rapid.T) *modelCheck {
 	return c
 }
 
-// allow requests a delivery and checks all properties of the answer.
+// All properties of the answer are checked.
 func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	wasOpen := c.state == stateOpen
 	room, _ := c.Room(time.Now(), 0)
@@ -89,7 +86,6 @@ func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	return true, wait, reason
 }
 
-// checkCounts checks the number of deliveries in flight against each limit.
 func (c *modelCheck) checkCounts() {
 	s := c.Status()
 	if s.InWork != len(c.inWork) {
@@ -112,7 +108,7 @@ func (c *modelCheck) checkCounts() {
 	}
 }
 
-// end ends one delivery, with a result for each of its messages.
+// Each message has a result.
 func (c *modelCheck) end(i int, results func() queue.Result) {
 	d := c.inWork[i]
 	c.inWork = slices.Delete(c.inWork, i, i+1)
@@ -147,8 +143,8 @@ func (c *modelCheck) checkRate() {
 	}
 }
 
-// TestLimitsHoldUnderRandomUse checks that the rate holds in every period, no delivery exceeds a concurrency limit,
-// an open breaker allows nothing until it allows one trial, refusals do not last forever, and every slot is freed.
+// The rate holds in every period, no delivery exceeds a concurrency limit, an open breaker allows nothing until it
+// allows one trial, refusals do not last forever, and every slot is freed.
 func TestLimitsHoldUnderRandomUse(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -197,7 +193,7 @@ func TestLimitsHoldUnderRandomUse(t *testing.T) {
 	}
 }
 
-// unseen returns the reasons and states that the run should have reached but did not.
+// The reasons and states that the run should have reached are in seen.
 func unseen(seen map[string]int) (missing []string) {
 	for _, what := range []string{"", reasonBreaker, reasonConcurrency, reasonRate, stateOpen, stateHalfOpen} {
 		if seen[what] == 0 {
@@ -207,7 +203,7 @@ func unseen(seen map[string]int) (missing []string) {
 	return missing
 }
 
-// recover makes the app succeed again and checks that every delivery is then allowed.
+// Once the app succeeds again, every delivery is allowed.
 func (c *modelCheck) recover() {
 	c.checkRate()
 	for len(c.inWork) > 0 {
@@ -233,7 +229,7 @@ func (c *modelCheck) recover() {
 	}
 }
 
-// TestConcurrentUse shares one limiter among many goroutines, and checks that nothing is in flight at the end.
+// In the end, nothing is in flight.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -253,7 +249,7 @@ func TestConcurrentUse(t *testing.T) {
 	})
 }
 
-// use makes 2000 deliveries, some of which fail.
+// Some of the 2000 deliveries fail.
 func use(l *Limiter, g int) {
 	for i := range 2000 {
 		startedAt, n := time.Now(), 1+i%3

@@ -10,7 +10,7 @@ import (
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// allow requests a delivery that never ends.
+// The delivery never ends.
 func allow(l *Limiter, now time.Time, n int) (ok bool, wait time.Duration, reason string) {
 	permit, wait, reason := l.Acquire(now, n)
 	return permit != 0, wait, reason
@@ -46,8 +46,7 @@ func TestBurstIsSmall(t *testing.T) {
 	}
 }
 
-// TestBurstAddsAtMostATenthInTheFirstSecond checks that after a pause, with unlimited work, the number of messages
-// started exceeds the rate by at most a tenth.
+// After a pause, with unlimited work, the number of messages started exceeds the rate by at most a tenth.
 func TestBurstAddsAtMostATenthInTheFirstSecond(t *testing.T) {
 	t.Parallel()
 	for _, perSecond := range []int{10, 20, 100, 1000} {
@@ -97,8 +96,8 @@ func TestRatesThatMeanNoLimit(t *testing.T) {
 	}
 }
 
-// TestRateHoldsInEveryPeriod checks that no period has more messages than the rate plus one burst, regardless of the
-// order of calls, and that a message is allowed after its wait.
+// No period has more messages than the rate plus one burst, regardless of the order of calls, and a message is
+// allowed after its wait.
 func TestRateHoldsInEveryPeriod(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

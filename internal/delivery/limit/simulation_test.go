@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// server is an app that processes a fixed number of requests at a time, each in about work. Further requests queue up
-// inside it, as in most apps.
+// Each request takes about work, and further requests queue up inside the server, as in most apps.
 type server struct {
 	slots  chan struct{}
 	work   time.Duration
@@ -30,7 +29,7 @@ func (s *server) serve() {
 	<-s.slots
 }
 
-// drive runs 100 workers that deliver to s through l until end. It returns the number of deliveries.
+// 100 workers deliver through l until end.
 func drive(l *Limiter, s *server, end time.Time) (served int) {
 	var mu sync.Mutex
 	var workers sync.WaitGroup
@@ -59,8 +58,8 @@ func drive(l *Limiter, s *server, end time.Time) (served int) {
 	return served
 }
 
-// TestAdaptiveLimitSettlesNearTheCapacityOfTheApp checks the figures in doc.go: an app with k slots never receives
-// all 100 requests at once and loses little of its throughput.
+// The figures are those in doc.go: an app with k slots never receives all 100 requests at once and loses little of
+// its throughput.
 func TestAdaptiveLimitSettlesNearTheCapacityOfTheApp(t *testing.T) {
 	t.Parallel()
 	for _, k := range []int{5, 10, 30} {

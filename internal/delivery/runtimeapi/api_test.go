@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Each step is a request that the function posts during an invocation. The last accepted one determines the outcome.
+// The last accepted request of the function determines the outcome.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", maxResponse)
@@ -103,7 +103,6 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A request of ambiguous length is refused without an effect.
 func TestResponseWithBothContentLengthAndChunkedIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,8 +181,7 @@ func TestPayloadTooLarge(t *testing.T) {
 	})
 }
 
-// A function that requests another invocation before answering the current one is rejected, so that no invocation is
-// assigned twice.
+// No invocation may be assigned twice.
 func TestNextWhileOwing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +200,7 @@ func TestNextWhileOwing(t *testing.T) {
 	})
 }
 
-// A request with a different Host header comes from a web page whose domain resolves to this machine.
+// A web page whose domain resolves to this machine sends its own Host header.
 func TestForeignHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +219,7 @@ func TestForeignHost(t *testing.T) {
 	})
 }
 
-// A client may stop waiting and come back later. If it does not come back, its process is replaced.
+// A client may stop waiting and come back later. Otherwise its process is replaced.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -254,7 +252,6 @@ func TestHangUp(t *testing.T) {
 	})
 }
 
-// A process that comes back in time is used again.
 func TestHangUpAndComeBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -276,7 +273,7 @@ func TestHangUpAndComeBack(t *testing.T) {
 	})
 }
 
-// If a process sends two requests for an invocation, only the later one receives it.
+// Only the later of two requests for an invocation receives it.
 func TestSecondWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -295,7 +292,7 @@ func TestSecondWait(t *testing.T) {
 	})
 }
 
-// assigned returns a pool with two invocations, and one process that was assigned the first but has not received it.
+// One process was assigned the first invocation but has not received it.
 func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	t.Helper()
 	p := newPool(Options{Instances: 1, Timeout: time.Minute}, (&fakeHost{}).host())
@@ -314,8 +311,7 @@ func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	return p, inst, inv
 }
 
-// An invocation assigned to a process that exits before receiving it has not run, and returns to the front of the
-// queue.
+// The invocation has not run, and returns to the front of the queue.
 func TestAssignedToADeadProcess(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -325,7 +321,6 @@ func TestAssignedToADeadProcess(t *testing.T) {
 	}
 }
 
-// The same applies if the process hangs up.
 func TestAssignedToAProcessThatHungUp(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -335,7 +330,7 @@ func TestAssignedToAProcessThatHungUp(t *testing.T) {
 	}
 }
 
-// If the process makes a new request before the pool notices, it receives the same invocation.
+// The process receives the same invocation if it asks again before the pool notices.
 func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -350,7 +345,7 @@ func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	}
 }
 
-// If the process hangs up while the pool is stopping, the invocation is not run.
+// The invocation is not run.
 func TestAssignedWhileStopping(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -363,8 +358,8 @@ func TestAssignedWhileStopping(t *testing.T) {
 	}
 }
 
-// However functions behave, every Invoke returns once, no invocation is received twice, and the number of processes
-// stays within the limit and drops to zero at the end.
+// Every Invoke returns once, no invocation is received twice, and the number of processes stays within the limit and
+// drops to zero at the end.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -439,7 +434,7 @@ func chaos(t *testing.T, seed uint64) {
 	}
 }
 
-// misbehave ends an invocation in one of many wrong ways.
+// An invocation can end in many wrong ways.
 func misbehave(f *function, e event, how int) (exit Exit, ended bool) {
 	switch how {
 	case 0:

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkInvoke measures the overhead of the Runtime API with sequential invocations of a real process that answers
-// immediately.
+// The real process answers immediately.
 func BenchmarkInvoke(b *testing.B) {
 	p, err := New(Options{Command: []string{os.Args[0]}, Env: functionEnv("function", "")})
 	if err != nil {

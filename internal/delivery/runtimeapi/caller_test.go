@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// A rejected program can neither receive nor answer invocations. The first and the tenth rejection are reported.
+// The first and the tenth rejection are reported.
 func TestForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,6 @@ func TestForeignClientsAreRefused(t *testing.T) {
 	})
 }
 
-// Idle connections are closed to make room for new ones.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +92,6 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	})
 }
 
-// runtimeOf returns the base URL of a function's Runtime API.
 func runtimeOf(t *testing.T, p *Pool) string {
 	t.Helper()
 	var env []string
@@ -103,7 +101,6 @@ func runtimeOf(t *testing.T, p *Pool) string {
 	return "http://" + lookup(env, "AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/"
 }
 
-// status sends a request from another program and returns the response status.
 func (s foreignClient) status(t *testing.T, url, body string) string {
 	t.Helper()
 	cmd := exec.Command(s.program)
@@ -116,13 +113,13 @@ func (s foreignClient) status(t *testing.T, url, body string) string {
 	return string(out)
 }
 
-// foreignClient runs a program as this user or as another.
+// The program runs as this user or as another.
 type foreignClient struct {
 	program string
 	as      *syscall.Credential
 }
 
-// playForeignClient calls the Runtime API of a function it does not belong to.
+// The program does not belong to the function.
 func playForeignClient() int {
 	resp, err := ask(os.Getenv("URL"), os.Getenv("BODY"))
 	if err != nil {
@@ -132,10 +129,10 @@ func playForeignClient() int {
 	return 0
 }
 
-// answerTime limits the wait for a response that a broken API would never send.
+// A broken API would never respond.
 const answerTime = 30 * time.Second
 
-// ask sends a GET request, or a POST request if body is not empty, and returns the status.
+// A body that is not empty means a POST.
 func ask(url, body string) (string, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: answerTime}
 	method := http.MethodPost
@@ -155,8 +152,8 @@ func ask(url, body string) (string, error) {
 	return resp.Status, err
 }
 
-// Programs that do not belong to the function's process are rejected: this process, another one of the same user or
-// of another user, and another process of the same function. Children of the function's shell are accepted.
+// The programs are this process, another one of the same user or of another user, and another process of the same
+// function. Children of the function's shell are accepted.
 func TestRealForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -197,7 +194,6 @@ func TestRealForeignClientsAreRefused(t *testing.T) {
 	first.conn.Write([]byte("x"))
 }
 
-// Requests from a shell's children count as the function's.
 func TestRealChildrenMayAsk(t *testing.T) {
 	t.Parallel()
 	p := runPool(t, Options{
@@ -209,7 +205,7 @@ func TestRealChildrenMayAsk(t *testing.T) {
 	}
 }
 
-// A function running as another user can reach its API.
+// The function runs as another user.
 func TestRealUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -251,7 +247,7 @@ func TestUnknownUsersAndLimitsAreRefused(t *testing.T) {
 	}
 }
 
-// copySelf copies the test binary to a location where every user can run it.
+// Every user can run the copy.
 func copySelf(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "function")

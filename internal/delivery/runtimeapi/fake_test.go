@@ -17,11 +17,10 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Exit describes how a process ended.
 type Exit = supervisor.Exit
 
-// fakeHost runs functions as goroutines with in-memory connections, so that everything except real processes can be
-// tested in virtual time.
+// Functions run as goroutines with in-memory connections, so that everything except real processes can be tested in
+// virtual time.
 type fakeHost struct {
 	behave func(f *function) Exit
 
@@ -36,7 +35,7 @@ type fakeHost struct {
 	signals   []syscall.Signal
 }
 
-// newFakePool returns a started pool whose processes run behave.
+// The pool is started, and its processes run behave.
 func newFakePool(t *testing.T, o Options, behave func(f *function) Exit) (*Pool, *fakeHost) {
 	t.Helper()
 	o.Command = []string{"/bin/sh"}
@@ -93,21 +92,19 @@ func (h *fakeHost) close() {
 	h.closed = true
 }
 
-// started returns the number of processes started so far.
 func (h *fakeHost) started() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.starts)
 }
 
-// function is a process of the fake host.
 type function struct {
 	host    *fakeHost
 	number  int // number of the start, counted from 1
 	env     []string
 	address string
 	client  *http.Client
-	// ctx ends when the process ends.
+	// The end of the process ends ctx.
 	ctx    context.Context
 	kill   context.CancelFunc
 	term   chan struct{}
@@ -115,7 +112,7 @@ type function struct {
 	ended  chan struct{}
 	exit   Exit
 	killed atomic.Bool
-	// disowned makes its requests appear to come from another program.
+	// The requests appear to come from another program.
 	disowned atomic.Bool
 }
 
@@ -152,7 +149,6 @@ func (f *function) Reap() Exit {
 	return f.exit
 }
 
-// event is an invocation as the function received it.
 type event struct {
 	id     string
 	header http.Header
@@ -161,7 +157,7 @@ type event struct {
 
 var errEnding = errors.New("the process is to end")
 
-// next requests an invocation. SIGTERM ends the wait.
+// SIGTERM ends the wait.
 func (f *function) next() (event, error) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
@@ -193,8 +189,7 @@ func (f *function) get(ctx context.Context) (*http.Response, error) {
 	return f.client.Do(req)
 }
 
-// post posts to a path below /2018-06-01/runtime. It returns the status and body of the response, or status 0 without
-// a response.
+// The path is below /2018-06-01/runtime. Status 0 means no response.
 func (f *function) post(path, body string, header ...string) (int, string) {
 	req, err := http.NewRequestWithContext(f.ctx, http.MethodPost, "http://"+f.address+"/2018-06-01/runtime/"+path,
 		bytes.NewReader([]byte(body)))
@@ -213,7 +208,6 @@ func (f *function) post(path, body string, header ...string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// sleep waits for d or until the process is killed.
 func (f *function) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -221,7 +215,6 @@ func (f *function) sleep(d time.Duration) {
 	}
 }
 
-// serve answers every invocation with the result of handle until the process ends.
 func (f *function) serve(handle func(e event) string) Exit {
 	for {
 		e, err := f.next()
@@ -236,10 +229,8 @@ func (f *function) serve(handle func(e event) string) Exit {
 	}
 }
 
-// echo answers every invocation with its payload.
 func echo(f *function) Exit { return f.serve(func(e event) string { return string(e.body) }) }
 
-// memoryListener is a listener for in-memory connections.
 type memoryListener struct {
 	address string
 	conns   chan net.Conn

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// buildFunctions builds Go functions into a directory. Each binary is named after its package.
+// Each binary is named after its package.
 func buildFunctions(t *testing.T, packages ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -28,7 +28,7 @@ func buildFunctions(t *testing.T, packages ...string) (dir string) {
 	return dir
 }
 
-// sqsEvent returns an SQS event with one record for each ID and body.
+// The event has one record for each ID and body.
 func sqsEvent(pairs ...string) string {
 	type record struct {
 		ID     string `json:"messageId"`
@@ -43,7 +43,7 @@ func sqsEvent(pairs ...string) string {
 	return string(text)
 }
 
-// Runs functions built with the public Go library.
+// The functions are built with the public Go library.
 func TestGoFunction(t *testing.T) {
 	t.Parallel()
 	bin := buildFunctions(t, "./testdata/function", "tendril/examples/lambda-resize")
@@ -102,7 +102,7 @@ func goOutcomes(t *testing.T, program string) {
 	}
 }
 
-// resizeExample checks that the example in examples/lambda-resize works as its README describes.
+// The example must work as its README describes.
 func resizeExample(t *testing.T, program string) {
 	dir := t.TempDir()
 	file, err := os.Create(filepath.Join(dir, "in.png"))
@@ -134,7 +134,7 @@ func resizeExample(t *testing.T, program string) {
 	}
 }
 
-// Runs a function that uses the public Python runtime client.
+// The function uses the public Python runtime client.
 func TestPythonFunction(t *testing.T) {
 	t.Parallel()
 	interpreter := testpeer.Python(t, "awslambdaric", "awslambdaric")
@@ -172,7 +172,7 @@ func TestPythonFunction(t *testing.T) {
 	})
 }
 
-// Runs the example in examples/lambda-python, which needs no runtime client.
+// The example needs no runtime client.
 func TestPythonExample(t *testing.T) {
 	t.Parallel()
 	interpreter := testpeer.Program(t, "python3")

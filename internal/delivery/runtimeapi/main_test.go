@@ -21,7 +21,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// roleVariable is the environment variable that makes the test binary act as another program.
+// A role makes the test binary act as another program.
 const roleVariable = "RUNTIMEAPI_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testpeer.Contained(m))
 }
 
-// play acts as the given program and returns its exit status.
 func play(role string) int {
 	switch role {
 	case "function":
@@ -54,7 +53,7 @@ func play(role string) int {
 	return 99
 }
 
-// attend connects to the test and keeps the connection open while this process lives.
+// The connection stays open while this process lives.
 func attend() (net.Conn, error) {
 	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
@@ -63,7 +62,7 @@ func attend() (net.Conn, error) {
 	return conn, err
 }
 
-// playFunction serves the Runtime API and acts according to each payload.
+// The payloads determine how the function acts.
 func playFunction() int {
 	base := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/invocation/"
 	for {
@@ -131,7 +130,6 @@ func act(how string) ([]byte, error) {
 	return []byte("did " + how), nil
 }
 
-// playPool runs a pool until it is killed.
 func playPool() int {
 	p, err := New(Options{Command: []string{os.Args[0]}, Env: functionEnv("wrapped", os.Getenv("OBSERVER"))})
 	if err != nil {
@@ -149,7 +147,6 @@ func functionEnv(role, observer string) []string {
 	return []string{roleVariable + "=" + role, "OBSERVER=" + observer, "PATH=" + os.Getenv("PATH")}
 }
 
-// observer observes which processes are running.
 type observer struct {
 	t  *testing.T
 	ln net.Listener
@@ -164,7 +161,6 @@ func newObserver(t *testing.T) *observer {
 	return &observer{t, ln}
 }
 
-// meet waits for a process to connect.
 func (w *observer) meet() *reportingChild {
 	conn, err := w.ln.Accept()
 	if err != nil {
@@ -184,14 +180,13 @@ type reportingChild struct {
 	pid  int
 }
 
-// awaitGone waits until the process has exited.
 func (g *reportingChild) awaitGone() {
 	if n, _ := g.conn.Read(make([]byte, 1)); n > 0 {
 		g.t.Error("a process talked that should be gone")
 	}
 }
 
-// newRealPool returns a started pool that runs the test binary in a role. The pool is stopped at the end of the test.
+// The pool runs the test binary in a role until the end of the test.
 func newRealPool(t *testing.T, role string, w *observer, o Options) *Pool {
 	t.Helper()
 	o.Command, o.Dir = []string{os.Args[0]}, t.TempDir()

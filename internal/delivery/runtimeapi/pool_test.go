@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// stop stops a pool and checks that no process is left running.
+// No process may be left running.
 func stop(t *testing.T, p *Pool, h *fakeHost) {
 	t.Helper()
 	if err := p.Stop(context.Background()); err != nil {
@@ -38,7 +38,7 @@ func invoke(t *testing.T, p *Pool, payload string) queue.Invocation {
 	return answer
 }
 
-// wantError checks that an answer is a function error of the given type whose message contains all of the words.
+// The error's message contains all of the words.
 func wantError(t *testing.T, a queue.Invocation, kind string, words ...string) {
 	t.Helper()
 	if a.Status != 200 || a.FunctionError != "Unhandled" || a.Reason != kind || a.RequestID == "" {
@@ -82,7 +82,6 @@ func TestInvoke(t *testing.T) {
 	})
 }
 
-// The function's deadline is never later than the caller's.
 func TestDeadlineOfTheCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -194,8 +193,7 @@ func TestTimeLimit(t *testing.T) {
 	})
 }
 
-// A function that has answered but does not request another invocation is killed at the time limit. Its answer still
-// counts.
+// The function has answered but does not request another invocation. Its answer still counts.
 func TestTimeLimitAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -349,7 +347,7 @@ func TestInitFailures(t *testing.T) {
 	}
 }
 
-// A failed start is reported to the waiting invocation; later invocations are rejected.
+// Later invocations are rejected.
 func TestProgramThatCannotStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -375,7 +373,7 @@ func TestProgramThatCannotStart(t *testing.T) {
 	})
 }
 
-// A process that exits while idle is replaced, after longer and longer pauses if this keeps happening.
+// The pauses before a replacement become longer.
 func TestDeathWhileIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -399,7 +397,6 @@ func TestDeathWhileIdle(t *testing.T) {
 	})
 }
 
-// An answer resets the pause.
 func TestAnswerEndsTheCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -418,7 +415,6 @@ func TestAnswerEndsTheCount(t *testing.T) {
 	})
 }
 
-// A function that exits after each answer does not count as failing.
 func TestOneProcessForEachInvocation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -438,7 +434,7 @@ func TestOneProcessForEachInvocation(t *testing.T) {
 	})
 }
 
-// Invocations do not wait for a process that is slow to request its next invocation.
+// A process may be slow to request its next invocation.
 func TestLingering(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -624,7 +620,7 @@ func TestStopWithoutStart(t *testing.T) {
 	}
 }
 
-// Stop reports processes that hang in the kernel, and does not wait for them forever.
+// Stop does not wait for processes that hang in the kernel.
 func TestStopNamesProcessesThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestRealEnvironment(t *testing.T) {
 	}
 }
 
-// Checks that N processes really run at the same time.
+// All processes must run at the same time.
 func TestRealConcurrency(t *testing.T) {
 	t.Parallel()
 	const n = 4
@@ -98,7 +98,7 @@ func TestRealConcurrency(t *testing.T) {
 	calls.Wait()
 }
 
-// At the time limit, all processes that the function started are killed.
+// The processes that the function started are killed, too.
 func TestRealTimeLimit(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"function", "deaf", "wrapped"} {
@@ -121,7 +121,7 @@ func TestRealTimeLimit(t *testing.T) {
 	}
 }
 
-// When a function's process exits, the processes it started are killed too.
+// The processes that the function's process started are killed, too.
 func TestRealDeathLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -157,7 +157,7 @@ func TestRealStopLeavesNothing(t *testing.T) {
 	}
 }
 
-// When the process that runs the pool is killed, the function's processes and their children exit too.
+// Children of the function's processes exit, too.
 func TestKilledPoolLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	for range 3 {

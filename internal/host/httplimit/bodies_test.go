@@ -25,7 +25,7 @@ func request(length int, announced bool) *http.Request {
 	return r
 }
 
-// post passes a request to a handler that reads the body and then blocks until leave is closed.
+// The handler reads the body and then blocks until leave is closed.
 func post(b *Bodies, r *http.Request, leave <-chan struct{}) (read int, err error) {
 	b.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var data []byte
@@ -36,7 +36,7 @@ func post(b *Bodies, r *http.Request, leave <-chan struct{}) (read int, err erro
 	return read, err
 }
 
-// Small bodies do not wait for memory. Waiting bodies continue as soon as memory is free.
+// Waiting bodies continue as soon as memory is free.
 func TestLargeBodiesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	now := make(chan struct{})
@@ -66,7 +66,6 @@ func TestLargeBodiesWaitForRoom(t *testing.T) {
 	}
 }
 
-// A rejected body does not keep memory from other bodies.
 func TestBodyWithoutRoomIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +112,7 @@ func TestRoomIsWhatABodyCanNeed(t *testing.T) {
 	}
 }
 
-// pipes is a listener whose connections are in memory, so that their deadlines are in virtual time.
+// The deadlines of connections in memory are in virtual time.
 type pipes struct{ accepted chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -127,8 +126,8 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-// newBodyServer starts a server that answers 200 if it got the whole body. upload sends a request that announces a
-// body, and parts of the body, with a pause after each. It returns the status, or 0 if there is no answer.
+// The server answers 200 if it got the whole body. upload pauses after each part, and returns 0 if there is no
+// answer.
 func newBodyServer(t *testing.T, bodies *Bodies) (upload func(length, part int, pause time.Duration) int) {
 	t.Helper()
 	l := pipes{make(chan net.Conn)}
@@ -168,7 +167,7 @@ func newBodyServer(t *testing.T, bodies *Bodies) (upload func(length, part int, 
 	}
 }
 
-// However many uploads are slow, a body that arrives at once gets memory soon.
+// A body that arrives at once gets memory soon.
 func TestSlowUploadsGiveWayToOthers(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]struct {
@@ -199,7 +198,7 @@ func TestSlowUploadsGiveWayToOthers(t *testing.T) {
 	}
 }
 
-// Slow uploads that no request waits for are complete in the end.
+// No other request waits for the memory.
 func TestSlowUploadIsServedWhileThereIsMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,8 +210,7 @@ func TestSlowUploadIsServedWhileThereIsMemory(t *testing.T) {
 	})
 }
 
-// Senders of bodies that are a little smaller come back whenever they are refused. A message as large as messages can be
-// still gets memory.
+// Senders of bodies that are a little smaller come back whenever they are refused.
 func TestSmallerBodiesDoNotKeepOutLargerOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -235,7 +233,7 @@ func TestSmallerBodiesDoNotKeepOutLargerOnes(t *testing.T) {
 	})
 }
 
-// Responses come first, then bodies by size. A small body does not overtake a response that needs all the memory.
+// A small body does not overtake a response that needs all the memory.
 func TestMemoryIsGrantedToResponsesThenToSmallBodies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

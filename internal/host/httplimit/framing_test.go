@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// Proxies may find another end of these requests, and of requests that hide in them. No request behind them is carried
-// out.
+// Proxies may find another end of these requests, and of requests that hide in them.
 func TestRequestsOfAmbiguousLengthAreRefused(t *testing.T) {
 	t.Parallel()
 	const (
@@ -71,7 +70,6 @@ func TestRequestsOfAmbiguousLengthAreRefused(t *testing.T) {
 	}
 }
 
-// newReader starts a server that reads the bodies of requests.
 func newReader(t *testing.T, encrypted bool) (dial func(*testing.T) net.Conn) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,8 +100,7 @@ func newReader(t *testing.T, encrypted bool) (dial func(*testing.T) net.Conn) {
 	}
 }
 
-// statuses sends requests in parts and returns the statuses of at most the given number of responses. "closed" follows
-// them if the connection ends.
+// "closed" follows the statuses if the connection ends.
 func statuses(conn net.Conn, requests string, part, most int) string {
 	go func() {
 		for rest := []byte(requests); len(rest) > 0; rest = rest[min(part, len(rest)):] {
@@ -126,7 +123,7 @@ func statuses(conn net.Conn, requests string, part, most int) string {
 	return strings.Join(got, " ")
 }
 
-// A client without TLS learns why it gets no response from a port with TLS.
+// The client learns why.
 func TestRequestWithoutTLSIsAnswered(t *testing.T) {
 	t.Parallel()
 	conn := newReader(t, true)(t).(*tls.Conn).NetConn()

@@ -16,7 +16,6 @@ import (
 	"time"
 )
 
-// limited is a server with a limited number of connections.
 type limited struct {
 	*httptest.Server
 	t        *testing.T
@@ -74,7 +73,7 @@ func (s *limited) send(conn net.Conn, path string) {
 	}
 }
 
-// answer returns the status of the next response, or 0 if the connection was closed.
+// answer returns 0 if the connection was closed.
 func (s *limited) answer(conn net.Conn) int {
 	s.t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
@@ -91,7 +90,7 @@ func (s *limited) answer(conn net.Conn) int {
 	return resp.StatusCode
 }
 
-// A new connection is served even if idle connections reach the limit. The longest idle one is closed for it.
+// The longest idle connection is closed for a new one.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
@@ -126,7 +125,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// A new connection waits while all others have requests in progress.
+// All other connections have requests in progress.
 func TestRequestsAreNotCutOff(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t, 2, false)
@@ -145,7 +144,6 @@ func TestRequestsAreNotCutOff(t *testing.T) {
 	}
 }
 
-// A server can be stopped while it has the maximum number of connections.
 func TestCloseEndsAWaitForRoom(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t, 1, false)
@@ -168,8 +166,7 @@ func TestCloseEndsAWaitForRoom(t *testing.T) {
 	}
 }
 
-// A connection is closed for a new one just as its request arrives. The request is not served, because the client
-// resends it.
+// The connection is closed for a new one just as its request arrives. The client resends the request.
 func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Bool
@@ -215,8 +212,7 @@ func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	}
 }
 
-// Clients must not send another request on a connection that is being closed. A new connection gets time for its
-// first request.
+// A new connection gets time for its first request.
 func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t, 1, false)
@@ -252,7 +248,7 @@ func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
 	}
 }
 
-// A connection gets time for its next request after it is accepted and after each response.
+// The time starts after the connection is accepted and after each response.
 func TestConnectionHasAMomentForItsRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

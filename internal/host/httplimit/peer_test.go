@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// foreign is a connection with the remote address of another machine.
+// The remote address is that of another machine.
 type foreign struct {
 	net.Conn
 	from net.IP
@@ -19,7 +19,7 @@ type foreign struct {
 
 func (c *foreign) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.from, Port: 1} }
 
-// foreignListener takes the remote address of each connection from a channel.
+// The addresses come from a channel.
 type foreignListener struct {
 	net.Listener
 	from chan net.IP

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// newGuarded starts a server that requires the header Key. Requests to /wait block until the test ends. Requests to
-// /read return their body.
+// The server requires the header Key. Requests to /wait block until the test ends, and requests to /read return their
+// body.
 func newGuarded(t *testing.T, connections int) (open func(request string) net.Conn, entered chan string) {
 	t.Helper()
 	entered, leave := make(chan string, 100), make(chan struct{})
@@ -59,7 +59,6 @@ func statusOf(t *testing.T, conn net.Conn) int {
 	return resp.StatusCode
 }
 
-// Probes and callers with credentials get responses, however many anonymous requests are waiting.
 func TestAnonymousRequestsLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	open, entered := newGuarded(t, 32)
@@ -83,7 +82,6 @@ func TestAnonymousRequestsLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// Probes get responses, however many requests of callers with credentials are waiting.
 func TestRequestsInProgressLeaveRoomForProbes(t *testing.T) {
 	t.Parallel()
 	open, entered := newGuarded(t, 32)
@@ -102,8 +100,7 @@ func TestRequestsInProgressLeaveRoomForProbes(t *testing.T) {
 	}
 }
 
-// Anonymous requests get their response before their body arrives. Their connections end even if the body never
-// arrives.
+// The body may never arrive.
 func TestAnonymousRequestsHaveNoBody(t *testing.T) {
 	t.Parallel()
 	open, entered := newGuarded(t, 8)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// instancesWith returns instances with the given statuses, each with one cause unless it is Ok.
+// Each instance has one cause unless it is Ok.
 func instancesWith(statuses ...Status) (all []InstanceHealth) {
 	for i, s := range statuses {
 		one := InstanceHealth{Name: fmt.Sprintf("host-%d", i), Status: s}
@@ -63,7 +63,7 @@ func TestShareOfBadInstancesDecides(t *testing.T) {
 	}
 }
 
-// A worse instance, or one that becomes unreachable, never improves the environment.
+// The instance becomes worse or unreachable.
 func TestWorseInstanceNeverImprovesTheEnvironment(t *testing.T) {
 	t.Parallel()
 	statuses := []Status{Ok, Info, Warning, Degraded, Severe, NoData}

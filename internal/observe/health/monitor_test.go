@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// world holds the values that a monitor's sources return.
+// A monitor's sources return these values.
 type world struct {
 	queues                   []QueueState
 	app                      AppState
@@ -187,8 +187,7 @@ func TestPollFailureLastsUntilAnAnswer(t *testing.T) {
 	})
 }
 
-// A measurement must be bad in three rounds. Other evaluations (at the end of startup, when the app becomes ready, on
-// request) do not count.
+// Other evaluations (at the end of startup, when the app becomes ready, on request) do not count.
 func TestOnlyRoundsCountAsChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -217,7 +216,7 @@ func TestOnlyRoundsCountAsChecks(t *testing.T) {
 	})
 }
 
-// If the lost directory contains queues, the instance is Severe and not ready, even without a worker.
+// An instance that has queues but no worker becomes Severe, too, and not ready.
 func TestLostDataDirectoryIsReported(t *testing.T) {
 	t.Parallel()
 	const cause = "/data was removed or moved"
@@ -262,7 +261,7 @@ func TestLostDataDirectoryIsReported(t *testing.T) {
 	}
 }
 
-// An unresponsive queue is reported, but makes the instance unready only if the instance stores the queue itself.
+// An unresponsive queue makes the instance unready only if the instance stores the queue itself.
 func TestSharedQueueThatFailsLeavesTheInstanceReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// well returns inputs that describe a healthy environment.
 func well() inputs {
 	return inputs{
 		Now: noon, Started: noon.Add(-time.Hour),
@@ -366,7 +365,7 @@ func TestProbes(t *testing.T) {
 		name           string
 		change         func(*inputs)
 		ready, startup bool
-		// says is a text expected in a readiness detail, or "".
+		// says is part of a readiness detail.
 		says string
 	}{
 		{"all is well", func(*inputs) {}, true, true, ""},
@@ -444,7 +443,7 @@ func TestReasonOfAProcessThatWasGivenUpAppearsOnce(t *testing.T) {
 	}
 }
 
-// The numbers are those of Elastic Beanstalk's EnvironmentHealth metric.
+// The metric is EnvironmentHealth.
 func TestStatusesHaveTheNumbersOfElasticBeanstalk(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[Status]int{

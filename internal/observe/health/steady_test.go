@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// letter abbreviates a status, so that a sequence of statuses fits on one line.
+// A sequence of statuses fits on one line.
 func letter(s Status) string {
 	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n"}[s]
 }
 
-// findingsOf returns a measured finding, or for a capital letter a certain one. All have the same kind.
+// Findings are measured; capital letters are certain. All have the same kind.
 func findingsOf(c rune) []finding {
 	for _, s := range []Status{Info, Warning, Degraded, Severe, Pending, NoData} {
 		if letter(s) == strings.ToLower(string(c)) {
@@ -105,7 +105,7 @@ func TestCausesHaveTheirOwnTimes(t *testing.T) {
 	}
 }
 
-// Queues have causes of their own: an Ok measurement of one does not end another's.
+// An Ok measurement of one queue does not end another's cause.
 func TestCausesOfQueuesAreIndependent(t *testing.T) {
 	t.Parallel()
 	in := well()
@@ -117,8 +117,7 @@ func TestCausesOfQueuesAreIndependent(t *testing.T) {
 	}
 }
 
-// The reported status changes at most a few times per minute. It stays between the worst and the best status of the
-// last minute.
+// The status stays between the worst and the best of the last minute.
 func TestSteadyNeverFlaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

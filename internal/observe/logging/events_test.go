@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// If a function throttles most of many invocations, that is logged once, and again at intervals while it continues.
+// The function throttles most of many invocations.
 func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,8 +33,8 @@ func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 	})
 }
 
-// A reason is logged again only after receiving has resumed. Neither a drain nor the wait for an app that was never ready
-// is logged as a reason.
+// A reason is logged again only after receiving has resumed. Neither a drain nor the wait for an app that was never
+// ready is a reason.
 func TestGateReasonIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
@@ -61,7 +61,7 @@ func TestGateReasonIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// Events are logged with constant messages and with the keys that programs depend on.
+// Messages are constant, and programs depend on the keys.
 func TestEventsBecomeLines(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

@@ -13,7 +13,7 @@ import (
 
 var sampleStart = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// admits returns how many of n lines are printed, if they have the same outcome and are spread over a period.
+// The n lines have the same outcome and are spread over a period.
 func admits(s *sampler, o queue.Outcome, n int, begin time.Time, over time.Duration) (printed, reported int) {
 	for i := range n {
 		ok, omitted := s.admit(o, begin.Add(over*time.Duration(i)/time.Duration(n)))
@@ -25,7 +25,6 @@ func admits(s *sampler, o queue.Outcome, n int, begin time.Time, over time.Durat
 	return printed, reported
 }
 
-// omissions counts the omitted lines that a sampler reports, by outcome.
 type omissions map[queue.Outcome]int
 
 func (o omissions) report(outcome queue.Outcome, lines int) { o[outcome] += lines }
@@ -59,7 +58,6 @@ func TestSamplerPrintsTheFirstOfEachSecond(t *testing.T) {
 	}
 }
 
-// Many lines with one outcome do not affect lines with other outcomes.
 func TestSuccessesHideNoFailures(t *testing.T) {
 	t.Parallel()
 	s := &sampler{perSecond: 100}
@@ -112,8 +110,7 @@ func TestSamplerReportsOmittedLines(t *testing.T) {
 	}
 }
 
-// Every line is printed or counted, even if times are out of order. Omissions of an outcome are not reported during a
-// second in which it has lines.
+// Times may be out of order. Omissions of an outcome are not reported during a second in which it has lines.
 func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

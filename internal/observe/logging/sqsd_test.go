@@ -105,7 +105,7 @@ func TestTargetAddress(t *testing.T) {
 	}
 }
 
-// Every failure matches a pattern with which users search the log.
+// Users search the log with these patterns.
 func TestSqsdLinesCanBeGrepped(t *testing.T) {
 	t.Parallel()
 	pattern := regexp.MustCompile(

@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// text returns a logger with Text format and the buffer it writes to.
 func text(opts Options) (*Logger, *bytes.Buffer) {
 	var out bytes.Buffer
 	opts.Out, opts.Format = &out, max(opts.Format, Text)
@@ -80,7 +79,6 @@ func TestEventsOnATerminal(t *testing.T) {
 	}
 }
 
-// With a minimum level of Warn, the banner and successes are omitted.
 func TestQuietKeepsWarningsAndTheAppsOutput(t *testing.T) {
 	t.Parallel()
 	for _, format := range []Format{Text, SQSD} {
@@ -111,7 +109,7 @@ func TestBanner(t *testing.T) {
 	}
 }
 
-// A line about a failed attempt states what happens to the message next. It states nothing if that is unknown.
+// The line states what happens to the message next, if that is known.
 func TestLastAttemptIsNamed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -141,7 +139,7 @@ func TestLastAttemptIsNamed(t *testing.T) {
 	}
 }
 
-// The keys of settled messages and of AWS SDK messages are covered.
+// The messages are settled ones and those of the AWS SDK.
 func TestJSONHasTheKeysThatProgramsRead(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

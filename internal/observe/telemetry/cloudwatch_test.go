@@ -20,7 +20,6 @@ import (
 	"tendril/queue"
 )
 
-// fakePutter is a putter that records its calls.
 type fakePutter struct {
 	mu    sync.Mutex
 	calls []put
@@ -311,7 +310,7 @@ func TestNextIntervalSkipsMissedIntervals(t *testing.T) {
 	}
 }
 
-// Merging preserves sums, counts, minimums and maximums. It never leaves more intervals than allowed.
+// Sums, counts, minimums and maximums are preserved, and no more intervals are left than allowed.
 func TestMergeOldestKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// dashboard holds the parts of a Grafana dashboard that are checked.
+// Only these parts of a Grafana dashboard are checked.
 type dashboard struct {
 	UID, Title    string
 	SchemaVersion int
@@ -68,7 +68,6 @@ func TestDashboardUsesExistingMetrics(t *testing.T) {
 	}
 }
 
-// rules holds a file of alert rules.
 type rules struct {
 	Groups []struct {
 		Name  string
@@ -108,7 +107,7 @@ func TestAlertsUseExistingMetrics(t *testing.T) {
 	}
 }
 
-// checkTemplates checks that texts use only labels that the expression keeps.
+// Texts may use only labels that the expression keeps.
 func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 	kept := regexp.MustCompile(`by \(([^)]*)\)`).FindStringSubmatch(expr)
 	for _, text := range texts {
@@ -120,7 +119,7 @@ func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 	}
 }
 
-// names returns the labels of all available series by name.
+// The labels are those of all available series.
 func names() map[string][]string {
 	known := map[string][]string{"process_cpu_seconds_total": nil, "process_resident_memory_bytes": nil}
 	for _, m := range allMetrics() {
@@ -141,7 +140,7 @@ var (
 	grouping   = regexp.MustCompile(`\bby \(([^)]*)\)\s*\(`)
 )
 
-// checkExpression reports unknown names, unknown labels and unbalanced parentheses.
+// Names and labels must be known, and parentheses balanced.
 func checkExpression(t *testing.T, known map[string][]string, where, expr string) {
 	t.Helper()
 	used := metricName.FindAllString(expr, -1)

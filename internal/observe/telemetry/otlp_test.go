@@ -29,14 +29,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// collector is a server that receives OTLP over HTTP.
 type collector struct {
 	*httptest.Server
 	mu      sync.Mutex
 	spans   []*tracepb.Span
 	metrics []*metricspb.Metric
 	about   map[string]string
-	status  int           // status to return instead of 200
+	status  int           // status in place of 200
 	hold    chan struct{} // responses wait until hold is closed; nil means no wait
 	arrived chan struct{} // receives one value per request, unless it is full
 }
@@ -50,7 +49,6 @@ func newCollector(t *testing.T) *collector {
 	return c
 }
 
-// clearOTEL unsets the OTEL_ environment variables.
 func clearOTEL(t *testing.T) {
 	t.Helper()
 	for _, v := range os.Environ() {
@@ -126,7 +124,6 @@ func (c *collector) set(status int, hold chan struct{}) {
 	c.status, c.hold = status, hold
 }
 
-// texts returns attributes as a map.
 func texts(attrs []*commonpb.KeyValue) map[string]string {
 	all := map[string]string{}
 	for _, a := range attrs {
@@ -308,7 +305,6 @@ func TestFailingCollectorIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// syncBuffer is a strings.Builder that is safe for concurrent use.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder

@@ -30,7 +30,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// newFullTelemetry returns a Telemetry in which every metric has a value.
+// Every metric has a value.
 func newFullTelemetry() *Telemetry {
 	cw := NewCloudWatch(&fakePutter{}, &CloudWatchOptions{Name: "app"})
 	t := New(&Options{Version: "1.2.3", CloudWatch: cw, Sources: Sources{
@@ -70,19 +70,17 @@ func newFullTelemetry() *Telemetry {
 	return t
 }
 
-// allMetrics returns all metrics, sorted by name.
 func allMetrics() []metricInfo {
 	return slices.SortedFunc(slices.Values(slices.Concat(countedMetrics(), readMetrics())),
 		func(a, b metricInfo) int { return strings.Compare(a.name, b.name) })
 }
 
-// instructed returns s with an instruction.
 func instructed(s worker.Settled, i queue.Instruction) worker.Settled {
 	s.Instruction = i
 	return s
 }
 
-// emitAll calls each listener at least once.
+// Each listener is called at least once.
 func emitAll(t *Telemetry) {
 	w := t.Worker("jobs", "http://app/")
 	w.Received(worker.Received{Messages: 8})
@@ -149,7 +147,7 @@ func emitAll(t *Telemetry) {
 	b.Expired("jobs", 6)
 }
 
-// read returns tendril's own metrics as Prometheus would receive them.
+// Prometheus would receive these metrics.
 func read(t testing.TB, tel *Telemetry, accept string) string {
 	t.Helper()
 	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
@@ -169,7 +167,6 @@ func read(t testing.TB, tel *Telemetry, accept string) string {
 	return strings.Join(own, "")
 }
 
-// compareGolden compares text with a golden file, or updates the file.
 func compareGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {

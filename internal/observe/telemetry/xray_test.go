@@ -70,13 +70,12 @@ func FuzzParseXRay(f *testing.F) {
 	})
 }
 
-// spanOfXRay returns the span context in an X-Ray header.
 func spanOfXRay(header string) (sc trace.SpanContext, ok bool) {
 	sc = creation(&queue.Message{TraceHeader: header})
 	return sc, sc.IsValid()
 }
 
-// formatXRay is the inverse of parseXRay. It returns "" for an invalid span context.
+// An invalid span context gives "".
 func formatXRay(sc trace.SpanContext) string {
 	if !sc.IsValid() {
 		return ""

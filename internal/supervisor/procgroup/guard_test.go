@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// child is a guarded process group that consists of one process.
+// The group consists of one process.
 type child struct {
 	t *testing.T
 	Leader
@@ -93,7 +93,7 @@ func TestGuardLeavesAloneWhatWasRemoved(t *testing.T) {
 	removed.mustLive()
 }
 
-// If the guard is killed, the next start replaces it, and the new one guards all groups.
+// The new guard guards all groups.
 func TestGuardIsReplaced(t *testing.T) {
 	t.Parallel()
 	var g Guard
@@ -107,7 +107,7 @@ func TestGuardIsReplaced(t *testing.T) {
 	removed.mustLive()
 }
 
-// Watch starts a guard before the first run, and replaces one that was killed.
+// A killed guard is replaced.
 func TestGuardWatchesBefore(t *testing.T) {
 	t.Parallel()
 	var g Guard

@@ -26,7 +26,7 @@ func TestThreadIsKept(t *testing.T) {
 	})
 }
 
-// onThreadThatEnds returns the ID of a thread that has ended.
+// The thread has ended.
 func onThreadThatEnds() int {
 	thread := make(chan int)
 	go func() {

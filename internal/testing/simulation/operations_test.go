@@ -39,7 +39,7 @@ const (
 	abortDeployment   operationKind = "abort"
 )
 
-// operationKinds lists all kinds, those that need a finished or a running deployment more than once.
+// Kinds that need a finished or a running deployment occur more than once.
 var operationKinds = []operationKind{pauseQueue, resumeQueue, setSettings, setRejected, setRejected, setUnhealthy, deployGood,
 	deployGood, deployGood, deployGood, deployBroken, deployBrokenOnOne, deployUnhealthy, rollBack, rollBack, rollBack, abortDeployment,
 	abortDeployment}
@@ -55,7 +55,7 @@ const (
 	joinWithin = 25 * time.Second
 )
 
-// drawOperations draws operations. Some of them follow each other closely.
+// Some operations follow each other closely.
 func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
 	for len(all) < n {
 		at := time.Duration(r.Int64N(int64(p.Length) * 9 / 10)).Truncate(time.Millisecond)
@@ -77,7 +77,7 @@ func drawOperations(r *rand.Rand, p *plan, n int) (all []operation) {
 	return all
 }
 
-// operate makes the plan's changes. Without faults, each one but the first of two close ones must take effect.
+// Without faults, each change but the first of two close ones must take effect.
 func (w *world) operate() {
 	for i := range w.plan.Operations {
 		op := &w.plan.Operations[i]
@@ -94,7 +94,7 @@ func (w *world) operate() {
 	}
 }
 
-// change makes an operator's change, and reports whether it was confirmed.
+// change reports whether the change was confirmed.
 func (w *world) change(by *follower, op *operation, i int) bool {
 	ctx, cancel := context.WithTimeout(by.killed, 5*time.Second)
 	defer cancel()
@@ -170,15 +170,13 @@ func (w *world) alter(d *instances.Desired, op *operation, i int, settled bool) 
 	return nil
 }
 
-// versionName and settingsName name what is rolled out.
 func versionName(number int) string      { return fmt.Sprintf("version %d", number) }
 func settingsName(revision int64) string { return fmt.Sprintf("the settings of revision %d", revision) }
 
-// fetchNothing stands for fetching an archive.
 func fetchNothing(context.Context, *broker.Broker) error { return nil }
 
-// settleFleet lets the daemons settle after all faults have ended. It then resumes the queue and sets settings that all
-// daemons accept, and lets them settle again.
+// Once the daemons have settled after all faults, the queue is resumed, settings that all accept are set, and the
+// daemons settle again.
 func (w *world) settleFleet() {
 	w.awaitSettled()
 	for i, op := range []operation{{Kind: resumeQueue}, {Kind: setSettings}} {
@@ -198,7 +196,7 @@ func (w *world) settleFleet() {
 	w.awaitSettled()
 }
 
-// awaitFollowers waits until all daemons have applied the last confirmed change.
+// All daemons must apply the last confirmed change.
 func (w *world) awaitFollowers() {
 	want := w.oracle.revision()
 	took := w.await(followWithin, func(f *follower) string {
@@ -210,8 +208,7 @@ func (w *world) awaitFollowers() {
 	w.oracle.converged(took)
 }
 
-// awaitSettled waits until no rollout is in progress and all daemons run the current version and have the same settings
-// in force.
+// No rollout is in progress, and all daemons run the current version with the same settings.
 func (w *world) awaitSettled() {
 	w.await(settleWithin, func(f *follower) string {
 		now, _ := f.state.Current()
@@ -240,7 +237,7 @@ func (w *world) awaitSettled() {
 	}
 }
 
-// await waits until lacks returns "" for each daemon that has started, and reports how long that took.
+// lacks returns "" for a daemon that has all; await reports how long that took.
 func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Duration {
 	for began := time.Now(); ; sleep(context.Background(), 100*time.Millisecond) {
 		missing := ""
@@ -268,7 +265,7 @@ func (w *world) await(limit time.Duration, lacks func(*follower) string) time.Du
 	}
 }
 
-// finished checks the end of a rollout.
+// now is the state at the end of the rollout.
 func (w *world) finished(_ context.Context, now *instances.App, v *instances.AppVersion) {
 	w.note("the rollout of version %d is finished, the current one is version %d", v.Number, now.Current.Number)
 	w.oracle.ended(now, v)
@@ -290,7 +287,7 @@ func (w *world) finished(_ context.Context, now *instances.App, v *instances.App
 	}
 }
 
-// disturbed reports whether a fault may have hidden a daemon's reports since a time.
+// A fault may have hidden a daemon's reports.
 func (w *world) disturbed(since time.Time) bool {
 	for i := range w.plan.Faults {
 		f := &w.plan.Faults[i]
@@ -303,7 +300,7 @@ func (w *world) disturbed(since time.Time) bool {
 	return false
 }
 
-// confirmed records a change that its operator knows to be stored.
+// The operator knows the change to be stored.
 func (o *oracle) confirmed(revision int64, kind operationKind) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -314,14 +311,13 @@ func (o *oracle) confirmed(revision int64, kind operationKind) {
 	o.desired = max(o.desired, revision)
 }
 
-// revision returns the last confirmed revision.
 func (o *oracle) revision() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.desired
 }
 
-// applied checks that no daemon returns to an older state, not even in its next life.
+// No daemon may return to an older state, not even in its next life.
 func (o *oracle) applied(f *follower, revision int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -340,22 +336,21 @@ func (o *oracle) converged(took time.Duration) {
 	o.figures.Slowest = max(o.figures.Slowest, took)
 }
 
-// rollout is what the oracle knows about the rollout of a version or of settings.
 type rollout struct {
 	began     time.Time
 	batch     int                // 0 for all at once
 	switching map[*follower]bool // daemons that are switching to it
 }
 
-// began records the start of a rollout. Its write may be repeated, or its confirmation lost.
+// The write that starts a rollout may be repeated, or its confirmation lost.
 func (o *oracle) began(what string, batch int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.rollouts[what] = &rollout{began: time.Now(), batch: batch, switching: map[*follower]bool{}}
 }
 
-// switching checks that at most one batch switches at once. Daemons that started during the rollout do not belong to a
-// batch, and a leader does not wait for one that it cannot reach. isRollout is false for a return to what was current.
+// At most one batch may switch at once. Daemons that started during the rollout do not belong to a batch, and a
+// leader does not wait for one that it cannot reach. isRollout is false for a return to what was current.
 func (o *oracle) switching(f *follower, what string, isRollout bool) {
 	o.w.note("daemon %d switches to %s", f.index, what)
 	o.mu.Lock()
@@ -378,7 +373,6 @@ func (o *oracle) switched(f *follower, what string) {
 	}
 }
 
-// ended counts the end of a rollout.
 func (o *oracle) ended(now *instances.App, v *instances.AppVersion) {
 	o.mu.Lock()
 	if now.Current.Number == v.Number {
@@ -390,7 +384,7 @@ func (o *oracle) ended(now *instances.App, v *instances.AppVersion) {
 	o.isGood(now)
 }
 
-// isGood checks that no version without a healthy instance has become the current one.
+// No version without a healthy instance may become the current one.
 func (o *oracle) isGood(app *instances.App) {
 	if app == nil {
 		return
