@@ -114,6 +114,12 @@ func names(t *testing.T, w *Watcher) (reachable []string) {
 	return reachable
 }
 
+// after waits for a time, and then for everything that happens at its end, such as a heartbeat.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func TestInstancesSeeEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +127,7 @@ func TestInstancesSeeEachOther(t *testing.T) {
 		for i := range 3 {
 			defer f.start(t, fmt.Sprint("host-", i)).kill()
 		}
-		time.Sleep(2 * Heartbeat)
+		after(2 * Heartbeat)
 
 		all, err := f.watcher().Read(t.Context())
 		if err != nil || len(all) != 3 {
@@ -142,7 +148,7 @@ func TestStoppedInstanceFreesItsSlotAtOnce(t *testing.T) {
 		w = f.watcher()
 		first, second := f.start(t, "a"), f.start(t, "b")
 		defer second.kill()
-		time.Sleep(Heartbeat)
+		after(Heartbeat)
 		first.stop(t)
 		if got := names(t, w); !slices.Equal(got, []string{"b"}) {
 			t.Errorf("after the stop %q are reachable", got)
@@ -150,7 +156,7 @@ func TestStoppedInstanceFreesItsSlotAtOnce(t *testing.T) {
 
 		third := f.start(t, "c")
 		defer third.kill()
-		time.Sleep(Heartbeat)
+		after(Heartbeat)
 		if list, _ := rosterOf(mustRead(t, f.store, w.rosterName())); list.Slots != 2 {
 			t.Errorf("the roster has %d slots for two instances", list.Slots)
 		}
@@ -178,24 +184,24 @@ func TestDisconnectedInstanceIsUnreachableAndComesBack(t *testing.T) {
 		defer stop()
 		go w.Run(running, func() bool { return true })
 
-		time.Sleep(5 * time.Minute)
+		after(5 * time.Minute)
 		cut.network.down.Store(true)
-		time.Sleep(FreshFor - Heartbeat - ReadInterval)
+		after(FreshFor - Heartbeat - ReadInterval)
 		if got := names(t, w); len(got) != 2 {
 			t.Errorf("right after the cut only %q are reachable", got)
 		}
-		time.Sleep(Heartbeat + 2*ReadInterval) // the last change may be seen up to one interval after the cut
+		after(Heartbeat + 2*ReadInterval) // the last change may be seen up to one interval after the cut
 		if got := names(t, w); !slices.Equal(got, []string{"stays"}) {
 			t.Errorf("%s after the cut %q are reachable", FreshFor+ReadInterval, got)
 		}
 
 		// Its slot is freed after a while, and it takes another one when it is back.
-		time.Sleep(ForgetAfter)
+		after(ForgetAfter)
 		if all, _ := w.Recent(); len(all) != 1 {
 			t.Errorf("%d instances are remembered", len(all))
 		}
 		cut.network.down.Store(false)
-		time.Sleep(2*maxRetryInterval + ReadInterval)
+		after(2*maxRetryInterval + ReadInterval)
 		if got := names(t, w); !slices.Equal(got, []string{"cut", "stays"}) {
 			t.Errorf("after the return %q are reachable", got)
 		}
@@ -208,11 +214,11 @@ func TestChangedStatusIsWrittenAtOnceAndLoadIsNot(t *testing.T) {
 		f := newFleet()
 		p := f.start(t, "a")
 		defer p.kill()
-		time.Sleep(Heartbeat + time.Second)
+		after(Heartbeat + time.Second)
 		before := f.writes.Load()
 
 		p.paused.Store(true)
-		time.Sleep(statusInterval + pollInterval)
+		after(statusInterval + pollInterval)
 		all, err := f.watcher().Read(t.Context())
 		if err != nil || len(all) != 1 || len(all[0].PausedQueues) != 1 {
 			t.Errorf("the pause is not in the record: %+v, %v", all, err)
@@ -223,7 +229,7 @@ func TestChangedStatusIsWrittenAtOnceAndLoadIsNot(t *testing.T) {
 
 		// In an hour without changes, there is one write per minute, or up to a tenth more.
 		before = f.writes.Load()
-		time.Sleep(time.Hour)
+		after(time.Hour)
 		if n := f.writes.Load() - before; n < 60 || n > 67 {
 			t.Errorf("%d writes in an hour", n)
 		}
@@ -241,11 +247,11 @@ func TestLostAnswerDoesNotCostTheSlot(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go m.Run(ctx)
-		time.Sleep(Heartbeat)
+		after(Heartbeat)
 		losing.lose.Store(true)
-		time.Sleep(Heartbeat)
+		after(Heartbeat)
 		losing.lose.Store(false)
-		time.Sleep(Heartbeat)
+		after(Heartbeat)
 
 		list, _ := rosterOf(mustRead(t, f.store, "jobs/instances"))
 		if got := names(t, f.watcher()); list.Slots != 1 || len(got) != 1 {
@@ -284,7 +290,7 @@ func TestThousandInstances(t *testing.T) {
 			defer p.kill()
 			f.elect(t, p)
 		}
-		time.Sleep(5 * time.Minute)
+		after(5 * time.Minute)
 		if got := len(names(t, w)); got != n {
 			t.Fatalf("%d of %d have joined after five minutes", got, n)
 		}
@@ -294,7 +300,7 @@ func TestThousandInstances(t *testing.T) {
 		go w.Run(running, func() bool { return true })
 		before, readBefore := f.writes.Load(), f.reads.Load()
 		const measured = 10 * time.Minute
-		time.Sleep(measured)
+		after(measured)
 		writes := float64(f.writes.Load()-before) / measured.Seconds()
 		reads := float64(f.reads.Load()-readBefore) / measured.Seconds()
 		const seconds, write, read = 30 * 24 * 3600, 0.625e-6, 0.125e-6 // on-demand prices in dollars

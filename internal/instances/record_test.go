@@ -20,10 +20,10 @@ func signedFleet(t *testing.T) (f *fleet, a, b *process, w *Watcher, log *bytes.
 	f, log = newFleet(), &bytes.Buffer{}
 	f.key = fleetKey
 	a = f.start(t, "a")
-	time.Sleep(Heartbeat)
+	after(Heartbeat)
 	b = f.start(t, "b")
 	t.Cleanup(func() { a.kill(); b.kill(); a.ended.Wait(); b.ended.Wait() })
-	time.Sleep(3 * Heartbeat)
+	after(3 * Heartbeat)
 	opts, _ := f.options()
 	opts.Log = slog.New(slog.NewTextHandler(log, nil))
 	w = NewWatcher(opts)
@@ -80,7 +80,7 @@ func TestRecordsThatAreNotGenuineAreNotUsed(t *testing.T) {
 					t.Fatalf("before: %+v, %v", all, err)
 				}
 				earlier := readSlot(t, f.store, "0")
-				time.Sleep(Heartbeat)
+				after(Heartbeat)
 				if _, err := w.Read(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -94,14 +94,14 @@ func TestRecordsThatAreNotGenuineAreNotUsed(t *testing.T) {
 					if !errors.Is(all[0].Refused, c.want) || all[0].Counts() || !all[1].Counts() {
 						t.Errorf("refused: %v, want %v; the other one: %v", all[0].Refused, c.want, all[1].Refused)
 					}
-					time.Sleep(time.Second)
+					after(time.Second)
 				}
 				if n := strings.Count(log.String(), "instance record not authenticated"); n != 1 {
 					t.Errorf("logged %d times: %s", n, log)
 				}
 
 				w.store = f.store
-				time.Sleep(Heartbeat)
+				after(Heartbeat)
 				if all, _ := w.Read(t.Context()); !all[0].Counts() {
 					t.Errorf("after the instance reported again: %v", all[0].Refused)
 				}
@@ -135,7 +135,7 @@ func TestRecordOfAnEarlierOwnerIsReplayed(t *testing.T) {
 		a.stop(t)
 		c := f.start(t, "c")
 		defer func() { c.kill(); c.ended.Wait() }()
-		time.Sleep(2 * Heartbeat)
+		after(2 * Heartbeat)
 		if all, err := w.Read(t.Context()); err != nil || all[0].Name != "c" || !all[0].Counts() {
 			t.Fatalf("%+v, %v", all, err)
 		}
@@ -171,7 +171,7 @@ func TestAnnouncedRecordIsReadOnce(t *testing.T) {
 				t.Fatalf("%+v, %v", r, err)
 			}
 		}
-		time.Sleep(3 * Heartbeat)
+		after(3 * Heartbeat)
 		if a.Announcement() != announced {
 			t.Error("a heartbeat without a change is announced")
 		}
@@ -180,7 +180,7 @@ func TestAnnouncedRecordIsReadOnce(t *testing.T) {
 		}
 
 		a.paused.Store(true)
-		time.Sleep(statusInterval + pollInterval)
+		after(statusInterval + pollInterval)
 		if r, err := w.Announced(t.Context(), a.Announcement()); err != nil || len(r.PausedQueues) != 1 {
 			t.Errorf("after a change: %+v, %v", r, err)
 		}
