@@ -283,7 +283,6 @@ func Claim(dataDir string) (release func() error, err error) {
 	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 }
 
-// Other processes briefly hold the lock to check the claim.
 const claimTries = 100
 
 // lockExclusive retries while [isClaimed] briefly shares the lock.

@@ -79,7 +79,6 @@ func pauseText(by string, at time.Time, reason string) string {
 	return text
 }
 
-// obstacle returns why no further delivery starts although messages wait.
 func (w *Worker) obstacle(all []Worker, limits []Limit) string {
 	switch {
 	case w.LimitedBy != "":
@@ -113,7 +112,7 @@ func (w *Worker) limitText(limits []Limit) string {
 	return "held back by the limit of " + w.LimitedBy
 }
 
-// slotHolders returns for example "payments holds 15 and mail 5 of 20", or "" if a slot is free.
+// The result is for example "payments holds 15 and mail 5 of 20", or "" if a slot is free.
 func (w *Worker) slotHolders(all []Worker) string {
 	var holders []*Worker
 	used := 0
@@ -141,8 +140,7 @@ func (w *Worker) slotHolders(all []Worker) string {
 	return fmt.Sprintf("%s of %d", text, w.Slots)
 }
 
-// groupText names the message group that holds back the queue's other messages, unless it has been in flight for less
-// than a second.
+// Groups in flight for less than a second are not named.
 func (w *Worker) groupText() string {
 	switch {
 	case w.LongestGroup != "" && w.LongestDeliverySeconds >= 1:

@@ -172,7 +172,6 @@ func (l *attemptLog) drop(b *Broker, n int) {
 	}
 }
 
-// sync makes the next read include the pending attempts.
 func (l *attemptLog) sync(ctx context.Context, b *Broker) {
 	l.mu.Lock()
 	l.submit(b)
@@ -227,8 +226,8 @@ const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeInOriginalQueue is the fast path: it does not read the message, which is still in its original queue and has
-// no attempts or failed for the same reason before.
+// writeInOriginalQueue does not read the message, which is still in its original queue and has no attempts or failed
+// for the same reason before.
 func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil
@@ -260,7 +259,7 @@ type attemptTarget struct {
 	hasAttempts     bool
 }
 
-// Messages are found by their original key: first in their original queue, then in others, without purged ones.
+// Messages are first sought in their original queue, then in others, without purged ones.
 var attemptTargetQueries = [...]string{attemptTargetQuery(`m.id = ?1 AND m.origin IS NULL`), attemptTargetQuery(`m.origin = ?1`)}
 
 func attemptTargetQuery(where string) string {

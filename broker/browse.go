@@ -109,7 +109,6 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 	}
 }
 
-// stored returns false if the message has just left the queue.
 func (q *liveQueue) stored(r *record) (Stored, bool) {
 	isDamaged := r.isDamaged()
 	if isDamaged {

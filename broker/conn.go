@@ -69,7 +69,7 @@ func (c *conn) run(err *error, text string, args ...any) {
 	}
 }
 
-// row is a result row. NULL reads as 0 or "".
+// NULL reads as 0 or "".
 type row []driver.Value
 
 func (r row) int(i int) int64 {
@@ -152,8 +152,7 @@ func isCorrupt(err error) bool {
 	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }
 
-// check returns an error wrapping [errDamaged] if the file is inconsistent. pragma is quick_check, or
-// integrity_check, which also compares the indexes.
+// pragma is quick_check, or integrity_check, which also compares the indexes.
 func (c *conn) check(pragma string) error {
 	var found string
 	if err := c.query(func(row row) { found = row.text(0) }, "PRAGMA "+pragma+"(1)"); err != nil {

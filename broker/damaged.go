@@ -2,8 +2,8 @@ package broker
 
 import "tendril/queue"
 
-// withhold stops the delivery of a damaged message until it is deleted or replaced, and logs it once per process. The
-// message stays on disk and in the ledger; its FIFO group continues without it.
+// A damaged message stays on disk and in the ledger until it is deleted or replaced, and is logged once per process.
+// Its FIFO group continues without it.
 func (q *liveQueue) withhold(r *record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -34,7 +34,6 @@ func (q *liveQueue) withhold(r *record) {
 		"hint", "inspect it with 'tendril message show ID', send it again, and delete it; see docs/backup.md")
 }
 
-// withholdDamaged returns the intact messages.
 func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err error) {
 	keys := make([]int64, len(messages))
 	for i, m := range messages {

@@ -9,7 +9,6 @@ import (
 	"tendril/queue"
 )
 
-// transfer moves messages to other queues, for dead-lettering or for an operator.
 type transfer struct {
 	from  *liveQueue
 	items []*transferItem

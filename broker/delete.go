@@ -74,8 +74,8 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// mayExist reports whether a message that is not in memory may exist: its receipt predates the latest opening of the
-// store and the receive was not stored, so it is visible. The caller must hold the lock.
+// A message that is not in memory may exist if its receipt predates the latest opening of the store and the receive
+// was not stored, so it is visible. The caller must hold the lock.
 func (x *index) mayExist(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
 type unheldReceipt struct {

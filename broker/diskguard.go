@@ -13,8 +13,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// diskGuard refuses sends while free space is below a reserve, because deletes need space too. Its reserve file, as
-// large as the write-ahead log, is removed if other programs fill the disk.
+// diskGuard keeps space for deletes: it refuses sends while free space is below a reserve. Its reserve file, as large
+// as the write-ahead log, is removed if other programs fill the disk.
 //
 // Sends and administration are also refused while the data directory has been removed, moved, unmounted or replaced:
 // the next start would not find their changes.
@@ -89,7 +89,6 @@ func (r *diskGuard) refreshLost() error {
 	return r.lost
 }
 
-// freeSpace returns the bytes available to ordinary users, and the total.
 func freeSpace(dir string) (free, total int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -99,7 +98,7 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// refusal returns nil if sends are accepted. justLow means that space has just run low.
+// justLow means that space has just run low.
 func (r *diskGuard) refusal() (err error, justLow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

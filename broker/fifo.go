@@ -129,8 +129,8 @@ func (f *fifoOrder) queue(m *message) {
 	f.place(g)
 }
 
-// place moves a group to the heap of its first idle message, or to none while it is locked or empty. An empty group
-// is forgotten, unless a later reread may find messages that are owed its turn.
+// The group moves to the heap of its first idle message, or to none while it is locked or empty. An empty group is
+// forgotten, unless a later reread may find messages that are owed its turn.
 func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)

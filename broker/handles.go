@@ -52,7 +52,7 @@ const (
 	domainReceipt = 3
 )
 
-// prf is a pseudo-random function that chains one AES block per word.
+// The pseudo-random function chains one AES block per word.
 func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 	*out = block{15: domain}
 	for _, word := range words {
@@ -67,7 +67,7 @@ const (
 	idLowMask  = 1<<62 - 1 // without the variant bits
 )
 
-// messageID returns a version 4 UUID that looks random but encodes the key.
+// The ID is a version 4 UUID that looks random but encodes the key.
 func (s seal) messageID(work *block, origin int64) string {
 	high := s.prf(work, domainIDHigh, uint64(origin)) & idHighMask
 	low := uint64(origin) ^ s.prf(work, domainIDLow, high)&idLowMask
@@ -86,7 +86,6 @@ func (s seal) messageID(work *block, origin int64) string {
 	return string(text[:])
 }
 
-// origin returns false if the ID is not from this store.
 func (s seal) origin(id string) (int64, bool) {
 	raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
 	if err != nil || len(raw) != 16 || len(id) != 36 {
@@ -121,7 +120,6 @@ func (s seal) handle(work *block, r receipt) string {
 	return string(text[:])
 }
 
-// open returns ReceiptHandleIsInvalid for handles from other stores.
 func (s seal) open(work *block, handle string) (receipt, error) {
 	var raw [36]byte
 	if len(handle) != 44 {

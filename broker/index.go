@@ -26,7 +26,6 @@ func (x *index) high() int64 { return makeKey(x.number, maxSeq) }
 
 func (x *index) last() int64 { return max(x.low(), makeKey(x.number, x.counters.next-1)) }
 
-// published reports whether a row is part of the queue: not purged, and its request has been notified of the commit.
 func (x *index) published(key int64) bool { return key > x.low() && key <= x.last() }
 
 func newIndex(b *Broker, number int64, fifo bool) index {
@@ -140,7 +139,7 @@ func (x *index) unreserve(m *message) {
 	}
 }
 
-// claim reserves a message that is not in memory, by a placeholder without content, until unreserve.
+// A placeholder without content reserves a message that is not in memory, until unreserve.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
@@ -210,9 +209,8 @@ func limitsOf(memory int64) *memoryLimits {
 	return limits
 }
 
-// window is the part of a queue that memory covers. Every message with a key up to cursor is in the delivery order,
-// was delivered or is delayed. Between cursor and tail, memory holds only messages of quiet tenants with keys up to
-// ahead.
+// Every message with a key up to cursor is in the delivery order, was delivered or is delayed. Between cursor and
+// tail, memory holds only messages of quiet tenants with keys up to ahead.
 type window struct {
 	cursor, tail int64
 	ahead        int64 // below cursor if no messages were read ahead

@@ -40,7 +40,6 @@ type message struct {
 // received excludes receives that do not count. count includes them so that every receive has its own receipt handle.
 func (m *message) received() int32 { return m.count - m.unread }
 
-// fresh messages were never received in this queue and can be reread from the store.
 func (m *message) fresh() bool { return m.epoch == 0 }
 
 // Without a receive that counts, there is no first one.
@@ -55,8 +54,8 @@ func (m *message) uncount() {
 	}
 }
 
-// newest reports whether a receipt is from the latest receive. That receive may not have been stored before the
-// process was killed, so a receipt of a later epoch than the stored one is newer.
+// The latest receive may not have been stored before the process was killed, so a receipt of a later epoch than the
+// stored one is newer.
 func (m *message) newest(of receipt) bool {
 	if of.epoch == m.epoch {
 		return of.serial == uint32(m.count)
@@ -98,7 +97,6 @@ func (r *ring) pop() *message {
 	return m
 }
 
-// deliveryOrder chooses the next visible message in memory. The queue's lock guards it.
 type deliveryOrder interface {
 	// add appends a fresh message. Keys increase between resets, except for delayed messages of a standard queue.
 	add(m *message)

@@ -169,7 +169,6 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	return s.departed(), err
 }
 
-// departure is a [transfer] or [removal].
 type departure interface {
 	request
 	// departed counts the removed messages.

@@ -68,7 +68,7 @@ type moveTasks struct {
 	bySource map[int64][]*moveTask
 }
 
-// moveTask's row is updated in the transactions that move its messages, so the count is correct after a crash.
+// The row changes in the transactions that move its messages, so the count is correct after a crash.
 type moveTask struct {
 	source *liveQueue
 	high   int64 // last key to move

@@ -182,7 +182,6 @@ func (b *Broker) load(c *conn) error {
 	return c.query(func(row row) { b.queues.deletedAt[row.text(0)] = row.int(1) }, `SELECT name, at FROM departed`)
 }
 
-// deleted is the sum of the deleted queues' counters.
 func (b *Broker) readQueues(c *conn) (found []*liveQueue, deleted counters, err error) {
 	all, err := readCounters(c)
 	if err != nil {

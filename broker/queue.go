@@ -60,7 +60,6 @@ type background struct {
 	group   sync.WaitGroup
 }
 
-// start returns false if the broker is closing.
 func (g *background) start(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,7 +70,6 @@ func (g *background) start(f func()) bool {
 	return true
 }
 
-// close returns false if it was called before.
 func (g *background) close() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

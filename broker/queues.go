@@ -114,7 +114,6 @@ type Queue struct {
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// n is the number of entries of the call; 0 is not checked.
 func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	live, err := q.b.queues.get(q.name)
 	if err == nil && n > 0 {
@@ -270,7 +269,7 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	return err
 }
 
-// of messages with low < key <= high
+// The range is low < key <= high.
 const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
 // PurgeQueue removes all messages of a queue, including delayed and in-flight ones, in constant time.

@@ -116,7 +116,6 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	return r, nil
 }
 
-// receiveResult has messages, or an event to wait for.
 type receiveResult struct {
 	messages []receivedMessage
 	taken    int64      // bytes of attributes and bodies; repeated receives do not count
@@ -184,7 +183,6 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	return err
 }
 
-// Without messages, the result has an event to wait for.
 func (r *receive) look() error {
 	q := r.q
 	q.lock()

@@ -55,7 +55,7 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// submitReceives submits receives up to a clock reading; those that the writer rejects stay in the list. The caller
+// Receives up to the clock reading last are submitted; those that the writer rejects stay in the list. The caller
 // must hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}
@@ -84,7 +84,6 @@ func (q *liveQueue) submitReceives(last int64) error {
 	return err
 }
 
-// The columns are in the order of receiptColumns.
 type receiptRow [7]int64
 
 const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) VALUES (?,?,?,?,?,?,?)`

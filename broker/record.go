@@ -162,7 +162,6 @@ func (c *conn) eachRecord(f func(*record), text string, args ...any) error {
 	}, text, args...)
 }
 
-// scan returns messages with low < key <= high, in order.
 func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error) {
 	only := ` AND due IS NULL`
 	if delayed {
@@ -172,14 +171,13 @@ func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error)
 		int64(keepContent), low, high, int64(limit))
 }
 
-// scanWithout also omits delayed messages.
 func (c *conn) scanWithout(low, high int64, tenants []string, limit int) ([]*record, error) {
 	return c.records(`SELECT `+scanColumns+` FROM messages WHERE id > ?2 AND id <= ?3 AND due IS NULL
 		AND (group_id IS NULL OR group_id NOT IN (SELECT value FROM json_each(?4))) ORDER BY id LIMIT ?5`,
 		int64(keepContent), low, high, string(rawJSON(tenants)), int64(limit))
 }
 
-// scanPlain is a faster scan of messages that have only a body and attributes. ok is false if the range has others.
+// The range may have other messages, then ok is false.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, err error) {
 	ok = true
 	err = c.query(func(row row) {
@@ -198,8 +196,7 @@ func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, e
 	return rows, ok, err
 }
 
-// scanDue returns delayed messages with low < key <= high in order of due time and key, after (from, fromKey) and up
-// to to.
+// The order is that of due time and key, after (from, fromKey) and up to to.
 func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([]*record, error) {
 	return c.records(`SELECT `+scanColumns+` FROM messages
 		WHERE id >> 40 = ?2 AND due IS NOT NULL AND due <= ?3 AND (due, id) > (?4, ?5) AND id > ?6 AND id <= ?7

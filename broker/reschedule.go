@@ -97,7 +97,6 @@ func errBeyondLimit(asked time.Duration) error {
 			int(queue.MaxVisibility/time.Second)))
 }
 
-// rescheduling changes the delay of a message that was never received.
 type rescheduling struct {
 	q          *liveQueue
 	m          *message // from claim

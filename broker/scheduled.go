@@ -50,7 +50,7 @@ func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 	return max(1, at.UnixMilli()), nil
 }
 
-// in milliseconds, for delays beyond the SQS maximum; it limits the different due times in memory
+// The grid in milliseconds for delays beyond the SQS maximum limits the different due times in memory.
 const longGrid = 1000
 
 // The result is in Unix milliseconds on the broker's clock, whose reading is now. Whole seconds stay whole if it

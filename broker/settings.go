@@ -244,7 +244,6 @@ const (
 	maxSources         = 10
 )
 
-// redriveMembers and allowMembers are the members of the policies' JSON objects. Read-only.
 var (
 	redriveMembers = []string{"deadLetterTargetArn", "maxReceiveCount"}
 	allowMembers   = []string{"redrivePermission", "sourceQueueArns"}

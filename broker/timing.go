@@ -28,13 +28,11 @@ func (c clock) reading(milli int64) int64 { return (milli - c.anchor) * int64(ti
 
 func (c clock) floor(at int64) int64 { return c.anchor + at/int64(time.Millisecond) }
 
-// nowMilli rounds down.
 func (c clock) nowMilli() int64 { return c.floor(c.now()) }
 
 // stamp is the wall-clock time in Unix milliseconds, for retention and for times that users see.
 func stamp() int64 { return time.Now().UnixMilli() }
 
-// 0 becomes the zero time.
 func date(milli int64) time.Time {
 	if milli == 0 {
 		return time.Time{}

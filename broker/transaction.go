@@ -124,7 +124,6 @@ func (t *tx) end(err error) {
 
 func (t *tx) gone(q *liveQueue) bool { return q.removed || t.dropped[q] }
 
-// row omits the content, and returns nil if the message is gone.
 func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	if keySeq(key) <= q.disk.floor {
 		return nil, nil
@@ -192,7 +191,6 @@ func orNull[T comparable](v T) any {
 
 const listedKeys = 16
 
-// The statements delete one key, a list and a range.
 var deleteTexts = map[string][3]string{"messages": deleteText(`messages`, ``), "receipts": deleteText(`receipts`, ``),
 	"attempts": deleteText(`attempts`, ` RETURNING id, reason, at`)}
 

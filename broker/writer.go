@@ -295,7 +295,6 @@ var errFull = &queue.Error{
 		"some space, or drain a queue.",
 }
 
-// errLost is for changes that the next start would not find.
 func errLost(cause error) error {
 	return &queue.Error{
 		Code: queue.CodeStorageFailed,

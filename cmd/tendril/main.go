@@ -10,7 +10,7 @@ import (
 	"tendril/internal/cli/run"
 )
 
-// version is set by the linker in release builds.
+// The linker sets version in release builds.
 var version = "0.1.0-dev"
 
 func main() {

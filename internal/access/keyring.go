@@ -23,7 +23,7 @@ import (
 
 const service = "sqs"
 
-// Between checks whether the file has changed.
+// The interval of checks whether the file has changed.
 const recheckInterval = time.Second
 
 const maxFile = 1 << 20
@@ -171,7 +171,6 @@ func CanCreate(path string, k KeyPair) error {
 	return err
 }
 
-// complete returns the pairs already in the file.
 func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -137,7 +137,6 @@ func (s *statement) holds(r request) (all, evaluable bool) {
 	return all, true
 }
 
-// Condition keys in lower case.
 const (
 	secureTransport = "aws:securetransport"
 	sourceIP        = "aws:sourceip"

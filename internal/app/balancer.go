@@ -13,7 +13,6 @@ import (
 
 var errNoReplica = errors.New("no replica of the app is ready")
 
-// balancer selects a replica for each delivery.
 type balancer struct {
 	// The first replica's port may be 0 for any free one; freePort finds the other replicas' ports.
 	port     int
@@ -93,8 +92,7 @@ func (r *replica) retire() {
 	}
 }
 
-// drain retires a replica and waits until its deliveries have ended or ctx is done. It returns the number of
-// remaining deliveries.
+// The result is the number of deliveries that remain once ctx is done.
 func (r *replica) drain(ctx context.Context) (inWork int) {
 	r.balancer.change(r.retire)
 	select {
@@ -124,8 +122,8 @@ func (b *balancer) remove(r *replica) {
 	})
 }
 
-// acquire takes the ready replica with the fewest deliveries, until release is called. If no replica is ready, it
-// waits up to limit and then returns [errNoReplica].
+// The replica has the fewest deliveries of the ready ones until release. If no replica is ready, acquire waits up to
+// limit and then returns [errNoReplica].
 func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, error) {
 	var timeout <-chan time.Time
 	for {

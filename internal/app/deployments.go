@@ -14,7 +14,6 @@ import (
 
 const keptDeployments = 20
 
-// deployments holds the latest deployments and cancels the one in progress.
 type deployments struct {
 	mu    sync.Mutex
 	all   []*api.Deployment // oldest first

@@ -14,7 +14,7 @@ const (
 	maxQuarantined = 10_000 // messages remembered
 )
 
-// detector identifies messages that crash the app. Its methods are safe for concurrent use.
+// The methods are safe for concurrent use.
 type detector struct {
 	log *slog.Logger
 

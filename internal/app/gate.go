@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// gate reports the app's readiness to the workers. It stays open while an app that was ready is briefly unready.
+// The gate stays open while an app that was ready is briefly unready.
 type gate struct {
 	pass   func(open bool, reason string)
 	isOpen func() (open bool, reason string)

@@ -13,8 +13,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// pidFile maintains a file with the process ID of the serving version's first replica. The ID in the file is never
-// used to signal a process, because it may have been reused.
+// The ID in the file is never used to signal a process, because it may have been reused.
 type pidFile struct {
 	path string // "" without a file
 	log  *slog.Logger

@@ -73,7 +73,6 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 	return s.start(ctx, list, nil)
 }
 
-// start starts the helpers if r is nil.
 func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *replica) (processes, error) {
 	set := s.opts.Settings()
 	opts := &supervisor.Options{
@@ -118,7 +117,6 @@ func checkOf(healthcheck string, port int) (supervisor.Check, error) {
 	return check, err
 }
 
-// isSameApp reports whether two versions would run the same processes in the same environment.
 func (s *supervised) isSameApp(v, next version) bool {
 	return slices.Equal(v.bundle.Processes, next.bundle.Processes) &&
 		slices.Equal(s.opts.Environ(v.bundle, 0), s.opts.Environ(next.bundle, 0))

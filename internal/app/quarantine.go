@@ -16,7 +16,7 @@ const (
 	quarantinePause = 200 * time.Millisecond // before an undelivered message is retried
 )
 
-// quarantine delivers messages one at a time to a separate replica.
+// Quarantined messages are delivered one at a time to a separate replica.
 type quarantine struct {
 	replicas *replicaSet // starts the separate replica, which the balancer never admits
 	using    sync.Mutex  // held while the replica is in use
@@ -26,7 +26,6 @@ type quarantine struct {
 	used    time.Time
 }
 
-// If the replica is busy, the message is postponed.
 func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result) queue.Result {
 	if !q.using.TryLock() {
 		return queue.Result{Outcome: queue.Postponed, Reason: "waiting to be delivered alone",

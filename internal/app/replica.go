@@ -14,7 +14,6 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// processes belong to a replica, or are a version's helpers.
 type processes interface {
 	Status() []supervisor.Status
 	Restart(ctx context.Context, name string) error

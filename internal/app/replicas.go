@@ -35,7 +35,7 @@ type replicaOptions struct {
 	retired                       func(version)
 }
 
-// replicaSet keeps replicas of one version running. Its methods are safe for concurrent use.
+// All replicas run one version. The methods are safe for concurrent use.
 type replicaSet struct {
 	balancer *balancer
 	launcher launcher
@@ -49,7 +49,7 @@ type replicaSet struct {
 	now atomic.Pointer[serving]
 }
 
-// serving is an immutable snapshot. Only the holder of the change lock replaces it.
+// Only the holder of the change lock replaces the immutable snapshot.
 type serving struct {
 	version  version
 	replicas []*replica // in the order of their start
@@ -63,8 +63,8 @@ func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	return s
 }
 
-// start starts n replicas of v and its helpers without waiting for readiness. After an error, none of them is
-// running. A concurrent deployment waits until start returns.
+// start does not wait for readiness. After an error, no replica is running. A concurrent deployment waits until start
+// returns.
 func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toStart)
 	if err != nil {
@@ -103,7 +103,6 @@ func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 	return replicas, helpers
 }
 
-// After an error, launchAll returns the replicas that are running.
 func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas []*replica, err error) {
 	for len(replicas) < n && ctx.Err() == nil {
 		// Starting a replica may take its full grace period to give up, so stop the others at the same time.

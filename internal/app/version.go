@@ -69,8 +69,8 @@ func (v *version) recordFiles() {
 	maps.Copy(v.files, v.read)
 }
 
-// changedFiles returns the files changed since [version.recordFiles], or in the source folder since it was copied. It
-// omits cron.yaml and tendril.yaml, which are reloaded without a new version.
+// The files are compared with those of [version.recordFiles], or with the source folder's since it was copied.
+// cron.yaml and tendril.yaml are reloaded without a new version.
 func (v version) changedFiles() (changed []string) {
 	dir, before := v.dir(), v.files
 	if v.copied != nil {
@@ -100,7 +100,6 @@ func areSettings(files []string) bool {
 	})
 }
 
-// readFiles returns the files that are read when a version is opened.
 func readFiles(dir string) map[string]string {
 	files := fileStamps(dir)
 	maps.DeleteFunc(files, func(name, _ string) bool { return !isRead(name) })
@@ -118,8 +117,7 @@ func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }
 
-// fileStamps returns the size and modification time of up to maxFolderFiles files, keyed by slash-separated path. It
-// skips folders that apps and builds write to.
+// Up to maxFolderFiles files are keyed by slash-separated path. Folders that apps and builds write to are skipped.
 func fileStamps(dir string) map[string]string {
 	written := writtenFolders()
 	files := map[string]string{}

@@ -80,14 +80,12 @@ func Fetch(ctx context.Context, from Store, name, digest string, size int64, pat
 // ErrOtherContent means that a stored archive is not the wanted one.
 var ErrOtherContent = errors.New("the stored archive does not have the digest of the version: it was changed or is incomplete")
 
-// verifier writes at most left bytes and computes their digest.
 type verifier struct {
 	to   io.Writer
 	left int64
 	sum  hash.Hash
 }
 
-// Write implements [io.Writer].
 func (v *verifier) Write(p []byte) (int, error) {
 	if v.left -= int64(len(p)); v.left < 0 {
 		return 0, ErrOtherContent
@@ -145,13 +143,11 @@ func (f Folder) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// untilDone is a reader that fails once its context is done.
 type untilDone struct {
 	ctx context.Context
 	io.Reader
 }
 
-// Read implements [io.Reader].
 func (r *untilDone) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err

@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// chunkSize is the number of bytes in one call of a [Server].
 const chunkSize = 1 << 20
 
 // Chunks are the calls with which the tendril that serves a queue stores archives.
@@ -73,7 +72,6 @@ func (s Server) Delete(ctx context.Context, name string) error {
 	return s.Chunks.DeleteArchive(ctx, name)
 }
 
-// notFound makes an error of a missing archive wrap [os.ErrNotExist].
 func notFound(err error) error {
 	if own := (*queue.Error)(nil); errors.As(err, &own) && own.Code == queue.CodeResourceNotFound {
 		return fmt.Errorf("%w: %w", os.ErrNotExist, err)
@@ -91,7 +89,7 @@ const (
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
-// isName reports whether s can be a name or an upload ID, which become file names.
+// Names and upload IDs become file names.
 func isName(s string) bool { return len(s) <= 200 && nameForm.MatchString(s) }
 
 // ServedFolder is the folder in which a tendril that serves a queue stores archives. It implements [Chunks].
@@ -126,7 +124,7 @@ func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offse
 	return os.Rename(part, filepath.Join(string(f), name))
 }
 
-// admit makes room for an upload: it deletes incomplete uploads that were abandoned.
+// Incomplete uploads that were abandoned are deleted.
 func (f ServedFolder) admit() error {
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return err

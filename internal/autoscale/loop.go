@@ -138,7 +138,6 @@ type knownSize struct {
 	age              int
 }
 
-// mayApply reports whether a decision may be applied.
 func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
 	s := &l.size
 	mayApply = l.isLeader()

@@ -27,10 +27,10 @@ type Termination struct {
 	Events Events
 }
 
-// Half of the shortest heartbeat timeout.
+// This is half of the shortest heartbeat timeout.
 const heartbeatInterval = 15 * time.Second
 
-// With delays of 1 s, 2 s, 4 s and so on.
+// The delays are 1 s, 2 s, 4 s and so on.
 const completionAttempts = 6
 
 // Run returns if ctx ends while it waits. If ctx ends during the drain, it still completes the lifecycle action.

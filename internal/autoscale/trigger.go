@@ -120,7 +120,6 @@ func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	return s
 }
 
-// A threshold was breached for long enough. by is the configured increment, negative to scale in.
 func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string) Decision {
 	next := min(max(d.From+by, p.MinSize), p.MaxSize)
 	d.Why = why

@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// Values in one PutMetricData call.
+// PutMetricData takes this many values.
 const maxDatums = 1000
 
 // Datum is a statistic set for a metric. A single value is a set with one sample.

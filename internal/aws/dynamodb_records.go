@@ -103,7 +103,6 @@ func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...regis
 	return stored, nil
 }
 
-// swap returns the stored record.
 func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.Change) (registry.Record, error) {
 	kind, key := change.Old.Kind, change.Old.Key
 	write := t.update
@@ -237,7 +236,6 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 	return u
 }
 
-// The key is not included.
 func attributes(r registry.Record) registry.Fields {
 	all := registry.Fields{}
 	if r.Version != "" {

@@ -59,7 +59,6 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 	return p, nil
 }
 
-// A plain name is returned unchanged.
 func nameInARN(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
 // ECS is a client for Amazon ECS. It is safe for concurrent use.

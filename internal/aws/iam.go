@@ -83,7 +83,6 @@ func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 	return i, nil
 }
 
-// endpointOf returns the endpoint configured for a service, or "".
 func endpointOf(ctx context.Context, cfg *sdk.Config, id string) (string, error) {
 	for _, source := range cfg.ConfigSources {
 		if s, ok := source.(interface {

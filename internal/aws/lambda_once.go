@@ -20,7 +20,6 @@ import (
 	"tendril/queue"
 )
 
-// invokeError is the error of a call without a complete response.
 type invokeError struct {
 	// Sent means that the function may have run.
 	Sent bool
@@ -31,7 +30,6 @@ func (e *invokeError) Error() string { return e.Err.Error() }
 
 func (e *invokeError) Unwrap() error { return e.Err }
 
-// Unsent means that no byte was sent, so the function has not run.
 func (e *invokeError) Unsent() bool { return !e.Sent }
 
 type sending struct {
@@ -114,13 +112,13 @@ func (c *tappedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// seal returns the number of writes that have started.
+// The result is the number of writes that have started.
 func (c *tappedConn) seal() int64 {
 	c.sealed.Store(true)
 	return c.writes.Load()
 }
 
-// tapOf returns the tapped connection below any TLS layers, or nil.
+// The tapped connection is below any TLS layers; the result may be nil.
 func tapOf(conn net.Conn) *tappedConn {
 	for {
 		switch c := conn.(type) {
@@ -153,8 +151,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusedInvocation converts an SDK error to the response of a service that did not run the function. It returns
-// false if there was no complete response.
+// The service did not run the function. Without a complete response, the result is false.
 func refusedInvocation(err error) (queue.Invocation, bool) {
 	refused := refusalIn(err)
 	if refused == nil || refused.status < 300 {

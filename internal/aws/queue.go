@@ -241,7 +241,7 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	return results, nil
 }
 
-// Of an infrequent call, including its retries.
+// The limit of an infrequent call includes its retries.
 const operatorTimeout = 30 * time.Second
 
 // Infrequent calls use the SDK's client.

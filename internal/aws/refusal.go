@@ -57,7 +57,6 @@ func (r *refusal) foreignAnswer(host, name, variable string) string {
 		variable)
 }
 
-// ErrorCode returns the name of the error shape, or else the query code.
 func (r *refusal) ErrorCode() string { return cmp.Or(r.shape, r.query) }
 
 // The SDK's retry rules check the status.

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 )
 
-// retries applies the SDK's retry policy to calls that bypass its client.
+// Calls that bypass the SDK's client follow its retry policy too.
 type retries struct {
 	retryer sdk.RetryerV2
 	// How far the service's clock is ahead, in nanoseconds.

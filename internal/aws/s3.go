@@ -82,7 +82,6 @@ type (
 	}
 )
 
-// configuredEndpoint returns nil if none is configured.
 func configuredEndpoint(ctx context.Context, cfg *sdk.Config, service string) *string {
 	if ignoresEndpoints(ctx, cfg) {
 		return nil

@@ -42,7 +42,6 @@ type service struct {
 
 func (s *service) close() { s.transport.CloseIdleConnections() }
 
-// connections is the number of idle connections to keep.
 func connect(ctx context.Context, opts *Options, name, variable string, connections int) (sdk.Config, service, error) {
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{}), config.WithRegion(opts.Region),
 		config.WithSharedConfigProfile(opts.Profile)}
@@ -59,7 +58,6 @@ func connect(ctx context.Context, opts *Options, name, variable string, connecti
 	return cfg, s, nil
 }
 
-// locate returns an error if the region is unknown.
 func (s *service) locate(region string, base *string, use string) error {
 	s.host = s.name + " in " + region
 	if base != nil {

@@ -265,7 +265,6 @@ func newRefusal(resp *http.Response, body []byte) *refusal {
 	return r
 }
 
-// readRefusal returns empty strings if the format is unknown.
 func readRefusal(buf []byte) (shape, message string) {
 	r := sqswire.NewReader(string(buf), answerLimits)
 	r.Object(func(name string) {
@@ -284,7 +283,7 @@ func readRefusal(buf []byte) (shape, message string) {
 	return withoutNamespace(shape), message
 }
 
-// explain converts the error of a call to a [*queue.Error] with advice, unless ctx ended before the response.
+// Errors get advice, unless ctx ended before the response.
 func explain(ctx context.Context, queueName, host string, err error) error {
 	if err == nil {
 		return nil

@@ -76,7 +76,7 @@ func (u *unpacking) check(file *os.File) error {
 	return nil
 }
 
-// listing limits how many bytes are read until the list of entries is complete.
+// The bytes read until the list of entries is complete are limited.
 type listing struct {
 	from  io.ReaderAt
 	left  int64
@@ -162,7 +162,7 @@ func harmful(name string, depth int) (text, hint string) {
 	return "", ""
 }
 
-// names holds the paths seen so far, keyed by case-folded path.
+// The keys are case-folded paths.
 type names struct {
 	places map[string]place
 }
@@ -174,7 +174,6 @@ type place struct {
 	named bool
 }
 
-// add also records parent folders. It returns how the name conflicts with an earlier one, or "".
 func (n *names) add(name string, kind entryKind) string {
 	key := fold(name)
 	before, taken := n.places[key]

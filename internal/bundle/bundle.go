@@ -125,7 +125,6 @@ type Link struct {
 // Stage is a point in a deployment at which hooks run.
 type Stage string
 
-// The stages, in order.
 const (
 	stagePrebuild   Stage = "prebuild"   // before the Buildfile's commands
 	stagePredeploy  Stage = "predeploy"  // after them and before the app starts

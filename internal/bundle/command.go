@@ -238,7 +238,6 @@ func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
 	return texts
 }
 
-// program returns argv if the value is a list, else a shell command line.
 func (e *entryReader) program(p yamlfile.Pair) (argv []string, shell string) {
 	if p.Value.Kind != yamlfile.Sequence {
 		return nil, e.text(p)

@@ -150,7 +150,7 @@ func shebang(begin []byte) (line string, script bool) {
 	return string(first), script
 }
 
-// Like the kernel, interpreter splits a shebang line into a program and at most one argument.
+// Like the kernel, interpreter splits off at most one argument.
 func interpreter(line string) []string {
 	line = strings.Trim(line, " \t")
 	end := strings.IndexAny(line, " \t")

@@ -93,7 +93,6 @@ func MarksFolder(dir string) bool {
 	})
 }
 
-// The error is for files that cannot be read; other problems are collected.
 func (r *reader) read() error {
 	for _, part := range []struct {
 		name string

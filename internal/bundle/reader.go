@@ -15,7 +15,6 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// reader collects the problems of all files.
 type reader struct {
 	// Messages contain dir as passed to Open.
 	dir      string

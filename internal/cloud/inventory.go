@@ -38,7 +38,7 @@ type Environment struct {
 	SDK    aws.LogFunc
 }
 
-// aws returns the connection options. A region in the settings takes precedence over the profile's.
+// A region in the settings takes precedence over the profile's.
 func (e *Environment) aws() *aws.Options {
 	opts := &aws.Options{Log: e.SDK}
 	if e.Config.IsSet("region") {
@@ -47,9 +47,8 @@ func (e *Environment) aws() *aws.Options {
 	return opts
 }
 
-// source finds and deletes the resources of a service.
 type source interface {
-	// list returns the resources. Unreadable ones have a note.
+	// list gives unreadable resources a note.
 	list(ctx context.Context) ([]Resource, error)
 	// remove deletes a resource after verifying again that the environment owns it. mine is false if the resource
 	// belongs to another source.
@@ -138,10 +137,9 @@ func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	return fmt.Errorf("%s %s is of an unknown kind", r.Kind, r.Name)
 }
 
-// tagsDenied starts the note of a resource whose owner is unknown.
+// The note of a resource whose owner is unknown starts like this.
 const tagsDenied = "tags may not be read: "
 
-// setOwner sets Owned, or a note about the owner.
 func (r *Resource) setOwner(environment string, tags map[string]string) {
 	switch owner := aws.OwnerOf(tags); owner {
 	case environment:

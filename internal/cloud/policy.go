@@ -53,11 +53,10 @@ func PolicyFor(cfg *config.Config, use *Use) *Policy {
 
 type policyMaker struct {
 	settings   *config.Settings
-	region     string // "*" if unknown
+	region     string
 	statements []Statement
 }
 
-// allow adds resources to the feature's statement.
 func (p *policyMaker) allow(f aws.Feature, resources ...string) *Statement {
 	i := slices.IndexFunc(p.statements, func(s Statement) bool { return s.Sid == string(f) })
 	if i < 0 {
@@ -139,7 +138,7 @@ func (p *policyMaker) schedule(queues []string) {
 	}
 }
 
-// scale allows scaling. If the target is known only at run time, it covers every possible target.
+// If the target is known only at run time, every possible target is covered.
 func (p *policyMaker) scale() {
 	group, inGroup := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleGroup)
 	service, inService := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleService)
@@ -178,8 +177,7 @@ func (p *policyMaker) scale() {
 	}
 }
 
-// publish allows PutMetricData for a namespace. It uses a condition because PutMetricData does not support
-// resource-level permissions.
+// PutMetricData does not support resource-level permissions, so a condition limits the namespace.
 func (p *policyMaker) publish(namespace string) {
 	s := p.allow(aws.PublishMetrics, "*")
 	if s.Condition == nil {
@@ -215,7 +213,7 @@ func deadLetterQueue(q *config.QueueSettings) string {
 	return UnknownDeadLetterQueue + q.Name
 }
 
-// queue returns the ARN of a queue that is in the same region and account as near.
+// The queue is in the same region and account as near.
 func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 	region, account := p.region, "*"
 	if ref, err := aws.ParseReference(near.URL); err == nil {
@@ -227,7 +225,7 @@ func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 	return fmt.Sprintf("arn:%s:sqs:%s:%s:%s", partitionOf(region), region, account, name)
 }
 
-// table returns the ARN of the registry table, which is always in the region of the settings.
+// The registry table is always in the region of the settings.
 func (p *policyMaker) table() string {
 	region := p.settings.Region
 	return fmt.Sprintf("arn:%s:dynamodb:%s:*:table/%s", partitionOf(region), region, p.settings.RegistryTable)

@@ -15,7 +15,7 @@ import (
 // ErrNotOwned means that a resource with this name exists but was not created for this environment.
 var ErrNotOwned = errors.New("not created for this environment")
 
-// deadLetterRetention is the maximum that SQS allows.
+// SQS allows at most 14 days.
 const deadLetterRetention = 14 * 24 * time.Hour
 
 // DeadLetterName returns the name of a queue's dead-letter queue. It stays within SQS's limit of 80 characters,
@@ -63,11 +63,11 @@ func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second))
 type ensurer struct {
 	sqs         *aws.SQS
 	environment string
-	advice      string // for a queue with another owner
+	advice      string
 	log         *slog.Logger
 }
 
-// find returns a queue that the environment owns, or nil if it does not exist.
+// find returns nil if the queue does not exist.
 func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	q, err := e.sqs.Queue(ctx, name)
 	if errors.Is(err, queue.ErrNoQueue) {
@@ -96,7 +96,6 @@ func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	return q, nil
 }
 
-// ensure creates a queue, or updates the attributes of an existing one.
 func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attributes map[string]string) (*aws.Queue,
 	error) {
 	if q == nil {
@@ -135,8 +134,7 @@ func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attribu
 	return q, nil
 }
 
-// differing returns the wanted attributes that differ from the current ones. It parses redrive policies, because
-// servers format them differently.
+// Servers format redrive policies differently, so they are parsed.
 func differing(current, wanted map[string]string) map[string]string {
 	changed := map[string]string{}
 	for name, value := range wanted {

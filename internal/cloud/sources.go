@@ -22,8 +22,7 @@ type queues struct {
 
 func (s *queues) close() { s.sqs.Close() }
 
-// list returns the configured queues with their dead-letter queues, and queues that the environment owns but the
-// settings no longer mention.
+// The list includes dead-letter queues, and queues that the environment owns but the settings no longer mention.
 func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	add := func(kind, reference string, onlyOwned bool) (r *Resource, err error) {
 		r, err = s.describe(ctx, kind, reference)
@@ -75,12 +74,12 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	return all, err
 }
 
-// sibling returns the URL of another queue in the same account and region.
+// The queues are in the same account and region.
 func sibling(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
-// describe returns a queue's details, or nil if the queue does not exist.
+// The result is nil if the queue does not exist.
 func (s *queues) describe(ctx context.Context, kind, reference string) (*Resource, error) {
 	q, err := s.sqs.Queue(ctx, reference)
 	if errors.Is(err, queue.ErrNoQueue) {
@@ -120,7 +119,6 @@ func (s *queues) describe(ctx context.Context, kind, reference string) (*Resourc
 	return r, nil
 }
 
-// countMessages returns the number of messages in all states.
 func countMessages(attributes map[string]string) (total int64) {
 	for _, name := range []string{"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
 		"ApproximateNumberOfMessagesDelayed"} {
@@ -178,7 +176,7 @@ func (s *registryTable) list(ctx context.Context) ([]Resource, error) {
 	return []Resource{r}, nil
 }
 
-// shared marks the table as not owned if it contains another environment's lease.
+// Another environment's lease in the table means that it is shared.
 func (s *registryTable) shared(ctx context.Context, found []Resource) error {
 	i := slices.IndexFunc(found, func(r Resource) bool { return r.Kind == kindTable && r.Owned })
 	if i < 0 {

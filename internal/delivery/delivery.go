@@ -39,35 +39,28 @@ func ForWorker(opts *Options) worker.Deliverer {
 	return one
 }
 
-// single delivers one message at a time.
 type single struct {
 	target Target
 	stages stage
 }
 
-// Probe probes the target.
 func (s single) Probe(ctx context.Context) error { return s.target.Probe(ctx) }
 
-// Deliver delivers one message.
 func (s single) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	one := message{Message: withoutReason(m)}
 	s.stages(ctx, []*message{&one})
 	return one.result
 }
 
-// batches is a deliverer that also accepts batches.
 type batches struct{ one single }
 
-// Deliver delivers one message.
 func (b batches) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return b.one.Deliver(ctx, m)
 }
 
-// Probe probes the target.
 func (b batches) Probe(ctx context.Context) error { return b.one.Probe(ctx) }
 
-// DeliverBatch delivers several messages at once. A message that cannot be sent holds up only later messages of its
-// FIFO group.
+// A message that cannot be sent holds up only later messages of its FIFO group.
 func (b batches) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	batch := make([]*message, len(msgs))
 	for i, m := range msgs {

@@ -59,7 +59,7 @@ var (
 	plainPath       = regexp.MustCompile(`^[A-Za-z0-9_./@%+-]+$`)
 )
 
-// programName returns the program in a shell command line, or "function" if the command line is too complex to parse.
+// A command line that is too complex to parse gives "function".
 func programName(command string) string {
 	for word := range strings.FieldsSeq(command) {
 		switch {

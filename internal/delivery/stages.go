@@ -19,14 +19,14 @@ import (
 // Options configure the delivery of messages from one queue. Only Target is required.
 type Options struct {
 	Target Target
-	FIFO   bool // preserve the order within message groups
+	FIFO   bool
 	// OneByOne disables batches.
 	OneByOne bool
 	Tracker  *Tracker // may be nil
 	Known    Registry // nil accepts every message that claims to be a scheduled run
 	// Account returns where scheduled runs are recorded; it and its result may be nil.
 	Account  func() RunAccount
-	SNS      bool             // unwrap SNS envelopes
+	SNS      bool
 	Payloads *envelope.Opener // fetches payloads from S3; nil if no bucket is allowed
 	// Deadline returns the limit of an entire delivery; 0 means no limit. It may be nil.
 	Deadline func() time.Duration
@@ -59,8 +59,7 @@ type message struct {
 	result queue.Result
 }
 
-// withoutReason removes the failure reason from a redriven message, because the app should receive the original
-// message.
+// The app should receive the original message, without the reason of its failure.
 func withoutReason(m *queue.Message) *queue.Message {
 	others, _ := queue.CutReason(m.Attributes)
 	if len(others) == len(m.Attributes) {
@@ -71,10 +70,9 @@ func withoutReason(m *queue.Message) *queue.Message {
 	return &plain
 }
 
-// stage delivers a batch of messages and sets their results.
+// A stage delivers a batch and sets the results of its messages.
 type stage func(ctx context.Context, batch []*message)
 
-// send sends messages to the target.
 func send(opts *Options) stage {
 	posting := opts.Posting
 	if posting == nil {
@@ -108,7 +106,6 @@ func queueMessages(batch []*message) []*queue.Message {
 	return msgs
 }
 
-// trace creates the spans of a delivery.
 func trace(next stage, tracer *telemetry.Tracer) stage {
 	return func(ctx context.Context, batch []*message) {
 		ctx, end := tracer.Begin(ctx, queueMessages(batch))
@@ -142,7 +139,7 @@ type RunAccount interface {
 	Ended(outcome periodic.Outcome)
 }
 
-// bookkeep records scheduled runs. A run's start and result go to the same account.
+// A run's start and result go to the same account.
 func bookkeep(next stage, account func() RunAccount) stage {
 	return func(ctx context.Context, batch []*message) {
 		to := account()
@@ -165,10 +162,9 @@ func bookkeep(next stage, account func() RunAccount) stage {
 // [periodic.ErrUndecided].
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
-// undecidedPause is the minimum wait after [periodic.ErrUndecided].
+// The wait after [periodic.ErrUndecided] is at least this long.
 const undecidedPause = time.Second
 
-// recognizeRuns parses scheduled runs.
 func recognizeRuns(next stage, opts *Options) stage {
 	return func(ctx context.Context, batch []*message) {
 		for _, m := range batch {
@@ -186,8 +182,8 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// convertUnknownRun turns runs that the registry does not know, and copies of runs with a different path, into
-// ordinary messages. If the lookup fails, it sets the message's result and returns false.
+// Runs that the registry does not know, and copies of runs with a different path, become ordinary messages. If the
+// lookup fails, the message gets a result and convertUnknownRun returns false.
 func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true
@@ -214,8 +210,7 @@ func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	return true
 }
 
-// failedLookup returns the result of a run whose lookup failed after took. An outage of the registry must not use up
-// the message's receives.
+// An outage of the registry must not use up the message's receives.
 func failedLookup(ctx context.Context, m *message, opts *Options, err error, took time.Duration) queue.Result {
 	switch {
 	case errors.Is(err, periodic.ErrUndecided):
@@ -232,10 +227,9 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 		RetryAfter: retryIn}
 }
 
-// prepare returns the messages that are ready to send. ready sets the results of the others, which hold back their
-// FIFO groups.
+// ready sets the results of messages that are not ready, which hold back their FIFO groups.
 func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message {
-	stuck := map[string]queue.Result{} // results of messages that are not ready, by group
+	stuck := map[string]queue.Result{}
 	return slices.DeleteFunc(slices.Clone(batch), func(m *message) bool {
 		if behind, ok := stuck[m.GroupID]; ok {
 			m.result = behind
@@ -288,7 +282,6 @@ func (t *Tracker) Work() autoscale.Work {
 	return w
 }
 
-// track counts the deliveries of next.
 func (t *Tracker) track(next stage) stage {
 	return func(ctx context.Context, batch []*message) {
 		defer t.end(t.begin(time.Now()))

@@ -12,14 +12,12 @@ import (
 )
 
 const (
-	// fetchTimeout limits fetching all payloads of a delivery. At 5 Mbit/s, the largest payload takes about that
-	// long.
+	// At 5 Mbit/s, the largest payload takes about that long.
 	fetchTimeout = 30 * time.Second
 	fetchPause   = 5 * time.Second
 )
 
-// unwrap replaces SNS envelopes and S3 pointers with the messages they contain. A message whose payload cannot be
-// fetched is not delivered.
+// A message whose payload cannot be fetched is not delivered.
 func unwrap(next stage, opts *Options) stage {
 	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return func(ctx context.Context, batch []*message) {
@@ -54,7 +52,7 @@ func openSNS(m *message, log *slog.Logger) {
 	}
 }
 
-// fetch replaces a pointer with its payload. It returns false if the payload is not available in time.
+// fetch returns false if the payload is not available in time.
 func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool {
 	begin := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, until)
@@ -80,7 +78,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 	return false
 }
 
-// isTemporary reports whether err is a problem of S3 or the network rather than of the object.
+// A temporary problem is one of S3 or the network rather than of the object.
 func isTemporary(err error) bool {
 	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)

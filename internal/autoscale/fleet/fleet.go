@@ -199,7 +199,6 @@ type serviceTasks struct {
 	none       bool            // no service has this task
 }
 
-// Without a service, the number is 1.
 func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	if t.service == nil && !t.none {
 		api, task, err := openService(ctx, t.connection)

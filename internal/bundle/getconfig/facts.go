@@ -92,7 +92,6 @@ func (f *Facts) object(command string) (any, error) {
 	return object, json.Unmarshal(text, &object)
 }
 
-// platformKeys returns the keys of both objects of PlatformConfig.
 func (f *Facts) platformKeys() map[string]any {
 	all := map[string]any{}
 	for _, part := range f.PlatformConfig {
@@ -103,7 +102,7 @@ func (f *Facts) platformKeys() map[string]any {
 	return all
 }
 
-// addons returns Elastic Beanstalk's only add-on, a database, whose properties start with RDS_.
+// Elastic Beanstalk's only add-on is a database, whose properties start with RDS_.
 func (f *Facts) addons() map[string]any {
 	database := maps.Clone(f.Environment)
 	maps.DeleteFunc(database, func(name, _ string) bool { return !strings.HasPrefix(name, "RDS_") })
@@ -113,7 +112,7 @@ func (f *Facts) addons() map[string]any {
 	return map[string]any{"rds": map[string]any{"Description": "RDS Environment variables", "env": database}}
 }
 
-// variablesOf returns the variables of an add-on, which are its keys in a path. It returns any other object unchanged.
+// The variables of an add-on are its keys in a path. Any other object is unchanged.
 func variablesOf(addOn map[string]any) map[string]any {
 	if variables, ok := addOn["env"].(map[string]any); ok {
 		return variables

@@ -31,7 +31,7 @@ const (
 // Serve and Remove must not be called concurrently.
 type Folder struct {
 	path  string
-	uid   int      // user ID of the app; -1 if it runs as tendril's user
+	uid   int      // of the app; -1 if it runs as tendril's user
 	claim *os.File // lock of a temporary folder, else nil
 }
 
@@ -94,7 +94,7 @@ func (f *Folder) Publish(number int, facts *Facts) error {
 	return nil
 }
 
-// publishForApp writes a copy for the app's user. Root never reads the copy, because that user could change it.
+// Root never reads the copy, because the app's user could change it.
 func (f *Folder) publishForApp(dir string, text []byte) error {
 	copied := filepath.Join(dir, appFile)
 	if err := os.Chmod(dir, 0o711); err != nil { // sets the mode regardless of the umask

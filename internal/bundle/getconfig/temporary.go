@@ -11,7 +11,7 @@ import (
 
 const tempPrefix = "tendril-" + folderName + "-"
 
-// makeTemp creates and locks a temporary folder. The claim is nil if the file system does not support locks.
+// The claim is nil if the file system does not support locks.
 func makeTemp() (path string, claim *os.File, err error) {
 	for {
 		if path, err = os.MkdirTemp("", tempPrefix+"*"); err != nil {
@@ -32,7 +32,7 @@ func makeTemp() (path string, claim *os.File, err error) {
 	}
 }
 
-// removeLeftovers removes temporary folders that this user's killed processes left.
+// Killed processes of this user may have left temporary folders.
 func removeLeftovers() {
 	dir := os.TempDir()
 	entries, _ := os.ReadDir(dir)
@@ -53,7 +53,7 @@ var (
 	errNoLocks = errors.New("the folder cannot be locked")
 )
 
-// claimFolder locks a folder of this user until the file is closed or the process exits.
+// The lock lasts until the file is closed or the process exits.
 func claimFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -77,7 +77,7 @@ func claimFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// checkOwn checks that the folder belongs to this user and was not removed before it was locked.
+// The folder belongs to this user and was not removed before it was locked.
 func checkOwn(f *os.File, path string) error {
 	opened, err := f.Stat()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // System runs programs on the machine.
 type System interface {
-	// Run runs a program and returns its standard output. It returns an error if the exit status is not 0.
+	// Run returns the standard output. It returns an error if the exit status is not 0.
 	Run(ctx context.Context, c *Call) (output string, err error)
 	// Has reports whether a program exists, given its name or path.
 	Has(program string) bool
@@ -51,10 +51,10 @@ func changedIf(is bool) Outcome {
 // Applier applies the machine steps of a bundle. It is not safe for concurrent use.
 type Applier struct {
 	system   System
-	changed  []string // titles of the steps that changed something
+	changed  []string
 	written  []string // paths that have their own step, which sets their permissions
-	updated  bool     // apt's package lists are up to date
-	reloaded bool     // systemd has reloaded its units
+	updated  bool
+	reloaded bool
 }
 
 // NewApplier returns an [Applier] for the steps of one bundle.
@@ -84,13 +84,12 @@ func (a *Applier) run(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// query runs a program that changes nothing. ok is false if the exit status is not 0.
 func (a *Applier) query(ctx context.Context, argv ...string) (output string, ok bool) {
 	output, err := a.system.Run(ctx, &Call{Argv: argv, Quiet: true})
 	return strings.TrimSpace(output), err == nil
 }
 
-// command runs a command. As in cfn-init, its own variables replace the environment.
+// As in cfn-init, the command's own variables replace the environment.
 func (a *Applier) command(ctx context.Context, c *bundle.Command) (Outcome, error) {
 	call := Call{Argv: c.Argv, Shell: c.Shell, Dir: c.FolderOf("/"), Env: c.Env, HasEnv: len(c.Env) > 0}
 	if c.Test != "" {
@@ -121,7 +120,7 @@ func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
 	return Changed, a.run(ctx, append(argv, g.Name)...)
 }
 
-// user creates a system user that cannot log in, as cfn-init does.
+// As in cfn-init, the system user cannot log in.
 func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	if entry, ok := a.query(ctx, "getent", "passwd", u.Name); ok {
 		if current := field(entry, 2); u.UID != "" && u.UID != current {
@@ -141,7 +140,6 @@ func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	return Changed, a.run(ctx, append(argv, u.Name)...)
 }
 
-// join adds an existing user to its missing groups.
 func (a *Applier) join(ctx context.Context, u *bundle.User) (Outcome, error) {
 	in, _ := a.query(ctx, "id", "-Gn", u.Name)
 	missing := slices.DeleteFunc(slices.Clone(u.Groups), func(group string) bool {

@@ -18,7 +18,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Default modes of a new file and of its parent folders.
 const (
 	newMode   fs.FileMode = 0o644
 	newFolder fs.FileMode = 0o755
@@ -77,13 +76,13 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 	return Changed, place(f.Path, content, want)
 }
 
-// attributes holds the mode and owner to set. An ID of -1 leaves the owner or group unchanged.
+// An ID of -1 leaves the owner or group unchanged.
 type attributes struct {
 	mode     fs.FileMode
 	uid, gid int
 }
 
-// attributesOf returns the attributes to set, with the current values of those that are not given.
+// Attributes that are not given keep their current values.
 func attributesOf(info fs.FileInfo, f *bundle.MachineFile, uid, gid int) attributes {
 	want := attributes{mode: f.Mode, uid: uid, gid: gid}
 	if !f.HasMode {
@@ -105,7 +104,6 @@ func attributesOf(info fs.FileInfo, f *bundle.MachineFile, uid, gid int) attribu
 	return want
 }
 
-// set sets the attributes that differ from the current ones.
 func (a attributes) set(path string, info fs.FileInfo) (did bool, err error) {
 	did, err = a.setOwner(path, info)
 	if err != nil {
@@ -125,7 +123,6 @@ func (a attributes) setOwner(path string, info fs.FileInfo) (did bool, err error
 	return true, os.Lchown(path, a.uid, a.gid)
 }
 
-// permissions returns the mode bits that a configuration file can set.
 func permissions(mode fs.FileMode) fs.FileMode {
 	return mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
 }
@@ -140,7 +137,7 @@ func modeBits(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// place writes a temporary file and renames it, so that other programs never see a partial file.
+// Other programs never see a partial file.
 func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -171,7 +168,6 @@ func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	return os.Rename(to.Name(), path)
 }
 
-// backUp links the existing file to its name with the suffix .bak.
 func backUp(path string) error {
 	backup := path + ".bak"
 	if err := os.Remove(backup); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -204,14 +200,13 @@ func sameContent(f, content io.Reader) (bool, error) {
 	}
 }
 
-// notTheEnd joins errors, ignoring those for the end of the file.
 func notTheEnd(errs ...error) error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
 		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	})...)
 }
 
-// link creates a link and, as cfn-init does, sets the mode of its target, unless that file has its own step.
+// As in cfn-init, the mode of the link's target is set, unless that file has its own step.
 func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 	did := false
 	if to, err := os.Readlink(f.Path); err != nil || to != f.Content {
@@ -245,7 +240,7 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 	return Changed, os.Chmod(target, f.Mode)
 }
 
-// replaceByLink replaces a path by a link. It keeps a copy of an existing file.
+// A copy of an existing file is kept.
 func replaceByLink(path, to string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -291,7 +286,7 @@ func ids(owner, group string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// number returns the ID of a user or group, given as a name or ID; -1 for "".
+// The text is a name or ID; "" gives -1.
 func number(name string, lookUp func() (string, error)) (int, error) {
 	if name == "" {
 		return -1, nil

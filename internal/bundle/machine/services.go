@@ -53,7 +53,7 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 	return changedIf(did), err
 }
 
-// isUnit reports whether a step may change a systemd unit, so that systemd must reload.
+// systemd must reload after a change of a unit.
 func isUnit(title string) bool { return strings.HasPrefix(title, "files /etc/systemd/") }
 
 type manager struct {
@@ -62,8 +62,7 @@ type manager struct {
 	control                    func(verb string) []string
 }
 
-// managerOf returns the service manager for a service. If systemd manages the machine, it also manages sysvinit
-// scripts.
+// If systemd manages the machine, it also manages sysvinit scripts.
 func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	switch {
 	case s.IsSystemd && !a.system.Has("systemctl"):
@@ -101,8 +100,7 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	return m, nil
 }
 
-// isSystemd reports whether systemd manages the machine. It is false in containers that merely have systemd's
-// programs.
+// Containers may merely have systemd's programs.
 func (a *Applier) isSystemd() bool {
 	return a.system.Has("systemctl") && a.system.Has("/run/systemd/system")
 }

@@ -23,7 +23,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Limits for downloads and unpacked archives.
 const (
 	maxDownload     = 1 << 30 // in bytes
 	maxUnpacked     = 4 << 30 // total size of an archive's files in bytes
@@ -32,13 +31,12 @@ const (
 	maxRedirects    = 5
 )
 
-// download is an opened archive. Close deletes the file if it was downloaded.
+// Close deletes the file if it was downloaded.
 type download struct {
 	*os.File
 	temporary bool
 }
 
-// Close closes the file, and deletes it if it was downloaded.
 func (d *download) Close() error {
 	err := d.File.Close()
 	if d.temporary {
@@ -47,7 +45,7 @@ func (d *download) Close() error {
 	return err
 }
 
-// open opens a file of the machine, or downloads a URL to a temporary file.
+// A URL is downloaded to a temporary file.
 func open(ctx context.Context, source string) (*download, error) {
 	if filepath.IsAbs(source) {
 		f, err := os.Open(source)
@@ -76,7 +74,7 @@ func open(ctx context.Context, source string) (*download, error) {
 	return d, nil
 }
 
-// shownURL returns a URL without user information and query, which may be secret.
+// The user information and query of a URL may be secret.
 func shownURL(source string) string {
 	u, err := url.Parse(source)
 	if err != nil {
@@ -88,7 +86,7 @@ func shownURL(source string) string {
 	return u.String()
 }
 
-// fetch downloads a URL. It follows redirects, except from https to http.
+// Redirects are followed, except from https to http.
 func fetch(ctx context.Context, source string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
@@ -132,7 +130,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	return nil
 }
 
-// source unpacks an archive into a folder. Other files in the folder remain.
+// Other files in the folder remain.
 func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error) {
 	archive, err := open(ctx, s.URL)
 	if err != nil {
@@ -156,7 +154,7 @@ func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error)
 	return changedIf(u.did), nil
 }
 
-// unpacking writes files below root. Neither names nor links can lead outside.
+// Neither names nor links can lead outside root.
 type unpacking struct {
 	root    *os.Root
 	left    int64 // in bytes
@@ -164,7 +162,7 @@ type unpacking struct {
 	did     bool
 }
 
-// unpack unpacks an archive. It detects the format by the first bytes.
+// The first bytes decide on the format.
 func (u *unpacking) unpack(archive *os.File) error {
 	begin := make([]byte, 4)
 	if _, err := io.ReadFull(archive, begin); err != nil {
@@ -252,7 +250,7 @@ func (u *unpacking) zip(archive *os.File) error {
 	return nil
 }
 
-// entry unpacks one entry. os.Root rejects paths outside the folder.
+// os.Root rejects paths outside the folder.
 func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
 	u.entries++
 	if u.entries > maxEntries {
@@ -284,7 +282,7 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 	return errors.Join(u.file(name, mode.Perm()|0o400, from), from.Close())
 }
 
-// link creates a link. It rejects links that lead outside the folder.
+// Links that lead outside the folder are rejected.
 func (u *unpacking) link(name, to string) error {
 	if filepath.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to)) {
 		return fmt.Errorf("the link %q points outside the folder", name)
@@ -299,7 +297,7 @@ func (u *unpacking) link(name, to string) error {
 	return u.root.Symlink(to, name)
 }
 
-// file writes a temporary file and renames it. An identical existing file is left unchanged.
+// An identical existing file is left unchanged; otherwise the file is replaced as a whole.
 func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err error) {
 	staged := path.Join(path.Dir(name), "."+path.Base(name)+".unpacking")
 	to, err := u.root.OpenFile(staged, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

@@ -103,7 +103,7 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	return nil, nil
 }
 
-// givenArguments returns the first argument or flag that describes an environment to start, or "".
+// The argument or flag describes an environment to start.
 func givenArguments(cmd *cobra.Command, args []string) (given string) {
 	if len(args) > 0 {
 		return fmt.Sprintf("%q", args[0])

@@ -126,7 +126,7 @@ events are kept in the data directory and can be read when no environment is run
 	return cmd
 }
 
-// followEach follows the instances that have answered until all streams have ended. It prints one entry at a time.
+// One entry is printed at a time until all streams have ended.
 func followEach[E any](ctx context.Context, c *base.CLI, client *api.Client, answers []api.FromInstance[[]E], print func(E) error,
 	follow func(context.Context, *api.Client, *api.FromInstance[[]E], func(E) error) error) error {
 	following, ctx := errgroup.WithContext(ctx)
@@ -155,7 +155,7 @@ func followEach[E any](ctx context.Context, c *base.CLI, client *api.Client, ans
 	return streamEnd(c, following.Wait())
 }
 
-// Without events of the stopped environment, storedEvents returns notRunning.
+// Without events of the stopped environment, the error is notRunning.
 func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format base.Format,
 	notRunning error) error {
 	dir, err := c.DataDir(cmd)
@@ -173,7 +173,7 @@ func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format bas
 	return printEvents(c, events, format)
 }
 
-// printEvents prints events in reverse order, because they are sorted newest first. It omits those that repeat an action.
+// Events are sorted newest first and printed in reverse order, without those that repeat an action.
 func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error {
 	events = append([]eventlog.Event{}, eventlog.OnePerAction(events)...)
 	slices.Reverse(events)
@@ -274,7 +274,6 @@ lines. If none is running, the files in --app-log-dir are read.`,
 	return cmd
 }
 
-// readLines reads the lines of the chosen instances.
 func readLines(ctx context.Context, c *base.CLI, client *api.Client, of *base.Instances, filter api.LineFilter) (
 	[]api.FromInstance[[]eventlog.Line], error) {
 	chosen, err := of.Choose(ctx, client)
@@ -287,8 +286,7 @@ func readLines(ctx context.Context, c *base.CLI, client *api.Client, of *base.In
 	return answers, base.Report(c, answers)
 }
 
-// checkProcess rejects a process without log lines: it is not part of the app or has no log file. client is nil if no
-// environment is running.
+// The process is not part of the app or has no log file. client is nil if no environment is running.
 func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}
@@ -320,7 +318,7 @@ func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *
 		Hint("choose one of " + strings.Join(slices.Compact(names), ", "))
 }
 
-// processNames returns a function that returns a line's process at its first occurrence, and "" afterwards.
+// The function returns a line's process at its first occurrence, and "" afterwards.
 func processNames() func(*eventlog.Line) string {
 	seen := map[string]bool{}
 	return func(l *eventlog.Line) string {
@@ -340,9 +338,9 @@ func streamEnd(c *base.CLI, err error) error {
 	return err
 }
 
-// eventText formats an event, for example:
+// The text is for example:
 //
-//	2026-01-02 03:04:05Z  pause  queue paused  queue=jobs reason="database upgrade"
+// 2026-01-02 03:04:05Z pause queue paused queue=jobs reason="database upgrade"
 func eventText(e *eventlog.Event) string {
 	text, fields := e.Text, e.Fields
 	if fields["action"] != "" {
@@ -363,7 +361,7 @@ func eventText(e *eventlog.Event) string {
 	return b.String()
 }
 
-// instanceText is the column with the instance; "" without others.
+// Without other instances, the column is "".
 func instanceText(name string) string {
 	if name == "" {
 		return ""
@@ -371,9 +369,9 @@ func instanceText(name string) string {
 	return fmt.Sprintf("%-20s  ", base.Plain(name))
 }
 
-// lineText formats a log line, for example:
+// The text is for example:
 //
-//	2026-01-02 03:04:05Z  web-2    | listening on port 8080
+// 2026-01-02 03:04:05Z web-2 | listening on port 8080
 func lineText(l *eventlog.Line) string {
 	at := ""
 	if !l.At.IsZero() {

@@ -21,8 +21,7 @@ const (
 	longestLine = 64 << 10
 )
 
-// storedLines returns the last lines in a stopped environment's log files, with the limit applied to each file. If
-// there are no log files, it returns notRunning.
+// The limit applies to each file. If there are no log files, the error is notRunning.
 func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
 	all []eventlog.Line, err error) {
 	cfg, err := c.LoadSettings(cmd, nil)
@@ -66,7 +65,7 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	return all, nil
 }
 
-// lastLines returns the lines selected by f in the last MiB of a file, as copies of template with the line's text.
+// The lines of the last MiB are copies of template.
 func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []eventlog.Line, err error) {
 	file, cut, err := openTail(path, readOfLog)
 	if err != nil {
@@ -95,7 +94,7 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 	return lines, text.Err()
 }
 
-// openTail opens a regular file at its last limit bytes. cut is true if it skipped earlier bytes.
+// cut is true if earlier bytes were skipped.
 func openTail(path string, limit int64) (file *os.File, cut bool, err error) {
 	if file, err = os.Open(path); err != nil {
 		return nil, false, err

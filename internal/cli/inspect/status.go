@@ -266,7 +266,7 @@ func poisonText(i api.PoisonMessages) string {
 		i.Quarantined, i.Poison)
 }
 
-// paceText describes why a queue's messages wait, how long they will, and the queue's share, or returns "".
+// The text says why a queue's messages wait, how long they will, and the queue's share.
 func paceText(w *api.Worker) string {
 	var words []string
 	if w.Why != "" && w.Receiving && w.State != api.QueueFailing {
@@ -403,7 +403,7 @@ func sinceText(s health.Status, color health.Color, since time.Time) string {
 	return text
 }
 
-// printReport prints the health of this instance, after the environment's if several instances share a registry.
+// If several instances share a registry, the environment's health comes first.
 func printReport(c *base.CLI, prefix string, r *health.Report) error {
 	if e := r.Environment; e.IsShared() {
 		prefix = "this instance: "
@@ -432,7 +432,7 @@ func printReport(c *base.CLI, prefix string, r *health.Report) error {
 	return err
 }
 
-// printCause prints a cause with its severity and duration, and on a second line its remedy.
+// The remedy is on a second line.
 func printCause(c *base.CLI, cause *health.Cause, text string) error {
 	const indent = "        "
 	err := base.PrintCells(c, base.Cells{base.PlainText.Text(indent),
@@ -443,7 +443,6 @@ func printCause(c *base.CLI, cause *health.Cause, text string) error {
 	return err
 }
 
-// sharedText returns a cause with the affected instances.
 func sharedText(cause *health.SharedCause) string {
 	if names := cause.Affected(); names != "" {
 		return cause.Text + " [" + names + "]"

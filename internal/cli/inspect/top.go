@@ -110,7 +110,7 @@ type topWatch struct {
 	client   *api.Client
 	dial     func() (*api.Client, error) // reconnects once the environment has restarted
 	frame    topFrame
-	asks     topAct // action that y confirms, or nil
+	asks     topAct
 }
 
 type topAct func(context.Context, *api.Client) string
@@ -175,7 +175,7 @@ func (w *topWatch) draw(screen *base.ScreenTerminal) error {
 	return screen.Draw(w.frame.lines(screen.Size()))
 }
 
-// look polls the environment, and reconnects when it restarts.
+// The environment may restart, which ends the connection.
 func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 	client := w.client
 	defer func() { client.Close() }()
@@ -204,7 +204,7 @@ func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 	}
 }
 
-// update updates the frame. After an error, the frame keeps its previous values.
+// After an error, the frame keeps its previous values.
 func (w *topWatch) update(look topLook) {
 	w.client = look.client
 	if look.err != nil {
@@ -239,7 +239,7 @@ func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 	return nil, false
 }
 
-// ask asks whether to pause every queue or, if some are paused, to resume them.
+// If some queues are paused, the question is whether to resume them.
 func (w *topWatch) ask() {
 	switch {
 	case len(w.frame.status.Workers) == 0:
@@ -263,7 +263,7 @@ func (w *topWatch) ask() {
 	}
 }
 
-// outcome calls act and returns the text for the footer.
+// The text is for the footer.
 func outcome(ctx context.Context, success string, act func(context.Context) error) string {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

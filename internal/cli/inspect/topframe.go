@@ -19,9 +19,9 @@ type topFrame struct {
 	now    time.Time
 	status api.Status
 	curves series.Curves
-	// lost is why the values are outdated, or "".
+	// of outdated values, or ""
 	lost string
-	// footer is the last line: a question, a result, or the keys.
+	// a question, a result, or the keys
 	footer string
 	scroll int // lines of the middle part that are scrolled out at the top
 	color  bool
@@ -29,8 +29,8 @@ type topFrame struct {
 
 const topKeys = "q quit   p pause   ↑ ↓ scroll"
 
-// lines returns the frame's lines: the head, the visible part of the middle, and the footer. If height is 0, it
-// returns everything but the footer. No line is wider than width, and external text cannot contain control sequences.
+// The lines are the head, the visible part of the middle, and the footer. If height is 0, the footer is missing. No
+// line is wider than width, and external text cannot contain control sequences.
 func (f *topFrame) lines(width, height int) []string {
 	head, middle := f.head(width), f.middle(width)
 	if height > 0 {
@@ -107,7 +107,6 @@ func (f *topFrame) head(width int) []base.Cells {
 	return append(lines, nil)
 }
 
-// environment returns the environment's health if several instances share a registry.
 func (f *topFrame) environment() *health.Environment {
 	if h := f.status.Health; h != nil && h.Environment.IsShared() {
 		return h.Environment
@@ -242,7 +241,7 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 	return lines
 }
 
-// cause returns a cause with its severity and duration, broken into lines, and its remedy.
+// The cause has its severity and duration, and is broken into lines.
 func (f *topFrame) cause(c *health.Cause, text string, width int) (lines []base.Cells) {
 	head := "▲ " + c.Head(f.now) + ":"
 	line, used := base.Cells{base.HealthStyle(c.Status).Text(head)}, uniseg.StringWidth(head)
@@ -262,7 +261,7 @@ func (f *topFrame) cause(c *health.Cause, text string, width int) (lines []base.
 	return lines
 }
 
-// queues omits the columns DRAINS IN and LONGEST if space is short, in favor of the reasons in the last one.
+// If space is short, the reasons in the last column replace DRAINS IN and LONGEST.
 func (f *topFrame) queues(width int) topTable {
 	rows := topTable{base.Heading("QUEUE", "STATE", "WAITING", "DRAINS IN", "IN FLIGHT", "LONGEST", "IN/S", "OUT/S", "FAILING", "WHY")}
 	workers := map[string]*api.Worker{}
@@ -319,7 +318,7 @@ func (f *topFrame) queues(width int) topTable {
 	return rows
 }
 
-// wideTop is the width from which a frame has sparklines and all columns.
+// From this width on, a frame has sparklines and all columns.
 const wideTop = 110
 
 func perSecond(v float32, known bool) string { return strings.TrimSuffix(rateText(v, known), "/s") }
@@ -373,13 +372,12 @@ func (f *topFrame) problems() topTable {
 	return rows
 }
 
-// topTable is a table with a heading. Numeric columns are right-aligned.
+// Numeric columns are right-aligned.
 type topTable []base.Cells
 
 const topGap = 2
 
-// lines returns the padded rows. If space is short, the first column, which contains names, is truncated; the last
-// column takes the remaining space.
+// If space is short, the first column, which contains names, is truncated; the last column takes the remaining space.
 func (t topTable) lines(width int) []base.Cells {
 	columns := len(t[0])
 	widths := make([]int, columns)

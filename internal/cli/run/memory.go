@@ -11,28 +11,27 @@ import (
 	"time"
 )
 
-// ballast is part of Go's heap but never touched, so it takes no physical memory. Go collects garbage whenever the
-// heap has doubled; without the ballast, an environment's heap is so small that this would happen hundreds of times a
-// second.
+// Go collects garbage whenever the heap has doubled, and an environment's heap is so small that this would happen
+// hundreds of times a second. The ballast is part of the heap but never touched, so it takes no physical memory.
 //
 //lint:ignore U1000 it is held, and nobody reads it
 var ballast []byte
 
-// ballastSize is how much more garbage Go may accumulate between collections.
+// Go may accumulate this much more garbage between collections.
 const ballastSize = 8 << 20
 
 const (
-	// leastMemory is the smallest memory limit of a control group with which tendril starts; see docs/deploy.md.
+	// tendril does not start with a smaller limit of the control group; see docs/deploy.md.
 	leastMemory = 48 << 20
-	// roomForBallast is the smallest memory budget that allows for a ballast.
+	// A smaller memory budget has no room for a ballast.
 	roomForBallast = 256 << 20
-	// outsideGo is the memory used outside Go's heap, by SQLite and the kernel.
+	// SQLite and the kernel use this memory.
 	outsideGo = 8 << 20
 )
 
-// memoryBudget returns the number of bytes that this process may use; 0 means no limit. goLimit is GOMEMLIMIT, which
-// takes precedence, and group the limit of the control group; each is [math.MaxInt64] if unset. An app in the same
-// group gets three quarters of the limit, unless that leaves less than tendril's minimum.
+// A budget of 0 means no limit. goLimit is GOMEMLIMIT, which takes precedence, and group the limit of the control
+// group; each is [math.MaxInt64] if unset. An app in the same group gets three quarters of the limit, unless that
+// leaves less than tendril's minimum.
 func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	if group < leastMemory {
 		return 0, fmt.Errorf("the memory limit of this container or control group is %d MiB, but tendril needs at "+
@@ -49,7 +48,7 @@ func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	return group / 10 * 9, nil
 }
 
-// limitMemory sets Go's memory limit based on the control group. It returns this process's budget; 0 means no limit.
+// A budget of 0 means no limit.
 func limitMemory(hasApp bool) (budget int64, err error) {
 	goLimit := debug.SetMemoryLimit(-1)
 	if budget, err = memoryBudget(goLimit, groupMemory(), hasApp); err != nil {
@@ -64,7 +63,7 @@ func limitMemory(hasApp bool) (budget int64, err error) {
 	return budget, nil
 }
 
-// startEnds is the time after which startup is certain to have finished.
+// Startup is certain to have finished by then.
 const startEnds = time.Second
 
 func releaseStart() {
@@ -73,27 +72,25 @@ func releaseStart() {
 }
 
 const (
-	// releaseEvery is how often a running environment looks for memory to return to the system.
 	releaseEvery = 10 * time.Second
-	// leastRelease is how much more memory than at rest is worth a release.
+	// Less memory above rest is not worth a release.
 	leastRelease = 16 << 20
 )
 
-// load notices that a load has ended. Go itself returns the memory minutes later: an idle process collects garbage
-// every two minutes, and the buffers of ended connections survive one collection.
+// Go itself returns the memory of a load minutes later: an idle process collects garbage every two minutes, and the
+// buffers of ended connections survive one collection.
 type load struct {
 	rest        uint64 // bytes at rest
 	collections uint64 // at the last call of ended
 }
 
-// ended reports whether there was no collection since the last call, although there is far more memory than at rest.
+// A load has ended if there was no collection since the last call, although there is far more memory than at rest.
 func (l *load) ended(held, collections uint64) bool {
 	idle := collections == l.collections
 	l.rest, l.collections = min(l.rest, held), collections
 	return idle && held > l.rest+max(l.rest/2, leastRelease)
 }
 
-// release returns unused memory to the system if a load has ended.
 func (l *load) release() {
 	if !l.ended(heldMemory()) {
 		return
@@ -103,7 +100,7 @@ func (l *load) release() {
 	l.rest, l.collections = heldMemory()
 }
 
-// heldMemory returns the number of bytes that Go has taken from the system, and how often it collected garbage.
+// held is in bytes.
 func heldMemory() (held, collections uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
 		{Name: "/gc/cycles/total:gc-cycles"}}
@@ -111,7 +108,7 @@ func heldMemory() (held, collections uint64) {
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64(), samples[2].Value.Uint64()
 }
 
-// releaseMemory releases memory after startup, and after each load until ctx ends.
+// Memory is released after startup, and after each load until ctx ends.
 func releaseMemory(ctx context.Context) {
 	releaseStart()
 	var l load

@@ -21,8 +21,7 @@ import (
 // affected.
 func HideMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// releaseProgram releases the pages of the executable, most of which are needed only during startup. The kernel maps
-// other pages again from the page cache.
+// Most pages of the executable are needed only during startup. The kernel maps other pages again from the page cache.
 func releaseProgram() {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -36,8 +35,7 @@ func releaseProgram() {
 
 type mapping struct{ begin, end uintptr }
 
-// programMappings returns the executable's read-only, unmodified mappings in the text of /proc/self/smaps. The
-// executable is the first mapped file.
+// The mappings in the text of /proc/self/smaps are read-only and unmodified. The executable is the first mapped file.
 func programMappings(smaps io.Reader) []mapping {
 	var found []mapping
 	var program string
@@ -61,8 +59,7 @@ func programMappings(smaps io.Reader) []mapping {
 	return found
 }
 
-// groupMemory returns the lowest memory limit, in bytes, of this process's control group and its ancestors;
-// [math.MaxInt64] if none has a limit.
+// The lowest limit of the control group and its ancestors applies; [math.MaxInt64] means no limit.
 func groupMemory() int64 {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -71,8 +68,8 @@ func groupMemory() int64 {
 	return leastLimit(os.DirFS("/sys/fs/cgroup"), string(groups))
 }
 
-// leastLimit returns the lowest memory limit of the groups in /proc/self/cgroup, whose lines are ID:CONTROLLERS:PATH.
-// In a container, PATH may be the host's path, although only its last part is mounted.
+// The lines of /proc/self/cgroup are ID:CONTROLLERS:PATH. In a container, PATH may be the host's path, although only
+// its last part is mounted.
 func leastLimit(root fs.FS, groups string) int64 {
 	least := int64(math.MaxInt64)
 	for line := range strings.Lines(groups) {
@@ -101,6 +98,5 @@ func leastLimit(root fs.FS, groups string) int64 {
 	return least
 }
 
-// unlimited is at most the value that means no limit in version 1, the largest number of whole pages. Version 2
-// reports "max".
+// In version 1, no limit is the largest number of whole pages. Version 2 reports "max".
 const unlimited = 1 << 62

@@ -45,7 +45,7 @@ five versions are kept.`,
 	return cmd
 }
 
-// runUp runs the app on the command line or, if all instances run another version of it, that version.
+// All instances may run another version than the app on the command line.
 func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 	var desired *environment.DesiredVersion
 	for {
@@ -55,7 +55,7 @@ func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 	}
 }
 
-// runVersion runs the app on the command line or, if desired is not nil, that version of it.
+// If desired is nil, the app on the command line runs.
 func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environment.DesiredVersion) error {
 	c.Free = nil // from another version's start; TakeFreePorts chooses again, from the default ports
 	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
@@ -91,8 +91,7 @@ func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environ
 	return err
 }
 
-// runEnvironment runs an environment until it exits or a signal stops it. A first SIGTERM or SIGINT starts a drain,
-// and a second one stops immediately.
+// A first SIGTERM or SIGINT starts a drain, and a second one stops immediately.
 func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) error {
 	var err error
 	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
@@ -207,12 +206,12 @@ func NewServe(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-// sameSignal is the interval in which a repeated signal is ignored.
+// A repeated signal is ignored in this interval.
 const sameSignal = 250 * time.Millisecond
 
-// watchSignals starts a drain at the first SIGTERM or SIGINT; at the second, it stops immediately and sends the
-// signal to the returned channel. SIGHUP reloads the app's folder; errors are logged and change nothing. SIGHUP does
-// not stop the process, so that no work is lost when a terminal is closed. SIGUSR2 logs the state. unwatch ends this.
+// The first SIGTERM or SIGINT starts a drain; the second stops immediately and is sent to the returned channel.
+// SIGHUP reloads the app's folder; errors are logged and change nothing. SIGHUP does not stop the process, so that no
+// work is lost when a terminal is closed. SIGUSR2 logs the state.
 func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	log *logging.Logger) (second <-chan syscall.Signal, unwatch func()) {
 	signals := make(chan os.Signal, 4)

@@ -23,9 +23,8 @@ type Settings struct {
 	Interval time.Duration
 	// Periodic reports whether there are periodic tasks, which need a leader.
 	Periodic bool
-	// Region is the region of the dashboard's metrics.
-	Region string
-	Queues []Queue
+	Region   string
+	Queues   []Queue
 	// Actions are the ARNs to notify by default.
 	Actions []string
 }
@@ -246,7 +245,7 @@ func (d *describer) environment() {
 	})
 }
 
-// period returns the period of an alarm, a multiple of 60 seconds in which at least one sample is sent.
+// At least one sample is sent within the period, which is a multiple of 60 seconds.
 func (d *describer) period(least int) int {
 	return max(least, int((d.Interval+time.Minute-1)/time.Minute)*60)
 }
@@ -255,7 +254,7 @@ func dimension(name, value string) []Dimension {
 	return []Dimension{{Name: name, Value: value}}
 }
 
-// kind adds a default alarm, changed as the file specifies.
+// The file may change the default alarm.
 func (d *describer) kind(kind string, q *Queue, a Alarm) {
 	name := kind
 	if q != nil {
@@ -269,7 +268,7 @@ func (d *describer) kind(kind string, q *Queue, a Alarm) {
 	d.add(a, c)
 }
 
-// add adds an alarm, with the default actions if it has none.
+// An alarm without actions gets the default ones.
 func (d *describer) add(a Alarm, c change) {
 	c.apply(&a)
 	if a.Actions == nil {

@@ -6,8 +6,7 @@ import (
 	"tendril/internal/observe/telemetry"
 )
 
-// widget is a widget of a dashboard, which is 24 columns wide. Source: CloudWatch API Reference, "Dashboard body
-// structure and syntax".
+// A dashboard is 24 columns wide. Source: CloudWatch API Reference, "Dashboard body structure and syntax".
 type widget struct {
 	Type       string         `json:"type"`
 	X          int            `json:"x"`
@@ -19,7 +18,7 @@ type widget struct {
 
 const (
 	half, graphHeight = 12, 6
-	period            = 60 // seconds per data point
+	period            = 60 // in seconds
 )
 
 func dashboard(s *Settings) string {

@@ -28,9 +28,8 @@ type File struct {
 	leftOut []string
 }
 
-// change is a change to an alarm. Nil fields leave the alarm as it is.
+// Nil fields leave the alarm as it is.
 type change struct {
-	// Off omits the alarm.
 	Off                                bool
 	Threshold                          *float64
 	Period, EvaluationPeriods          *int
@@ -67,7 +66,7 @@ func set[T any](to, from *T) {
 	}
 }
 
-// change returns the changes to an alarm. An entry for the alarm's name takes precedence over one for its kind.
+// An entry for the alarm's name takes precedence over one for its kind.
 func (f *File) change(kind, name string) change {
 	if c, found := f.changes[name]; found {
 		return c
@@ -156,7 +155,7 @@ func (r *fileReader) root(n *yamlfile.Node) {
 	}
 }
 
-// repeated reports a duplicate key as a problem.
+// A duplicate key is a problem.
 func (r *fileReader) repeated(seen map[string]bool, p yamlfile.Pair) bool {
 	if seen[p.Key] {
 		r.refuse(p.Line, yamlfile.Shown(p.Key)+" is in the file twice", "delete one of them")
@@ -182,7 +181,7 @@ func (r *fileReader) alarms(p yamlfile.Pair) {
 	}
 }
 
-// known reports whether a key is a known kind, or a known kind and queue.
+// A key is a kind, or a kind and queue.
 func (r *fileReader) known(p yamlfile.Pair) bool {
 	kind, queue, ofQueue := strings.Cut(p.Key, "/")
 	ownQueue := slices.Contains([]string{queueAge, deadLetters, failures, latency}, kind)
@@ -280,7 +279,6 @@ func (r *fileReader) integer(p yamlfile.Pair, most int, allowed string, ok func(
 	return &n
 }
 
-// isOn returns nil if the value is invalid.
 func (r *fileReader) isOn(p yamlfile.Pair) *bool {
 	on := false
 	switch strings.ToLower(p.Value.Text) {
@@ -294,10 +292,10 @@ func (r *fileReader) isOn(p yamlfile.Pair) *bool {
 	return &on
 }
 
-// maxActions is CloudWatch's limit per state.
+// CloudWatch has this limit per state.
 const maxActions = 5
 
-// arns returns the ARNs in a list. It never returns nil, because an empty list removes the actions.
+// The result is never nil, because an empty list removes the actions.
 func (r *fileReader) arns(p yamlfile.Pair) []string {
 	found := []string{}
 	items := p.Value.Items

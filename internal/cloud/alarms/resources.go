@@ -38,7 +38,6 @@ func (f *File) AddBundle(b *bundle.Bundle, s *Settings) {
 	}
 }
 
-// resourceReader reads an AWS::CloudWatch::Alarm resource.
 type resourceReader struct {
 	bundle   *bundle.Bundle
 	settings *Settings
@@ -145,8 +144,8 @@ func (c *resourceReader) number(p yamlfile.Pair) float64 {
 	return v
 }
 
-// actions returns the ARNs to notify. It drops references to the bundle's topics, which tendril does not create. If
-// nothing is left, it returns nil, so that the default actions apply.
+// References to the bundle's topics, which tendril does not create, are dropped. If nothing is left, actions returns
+// nil, so that the default actions apply.
 func (c *resourceReader) actions(n *yamlfile.Node) (found []string) {
 	for _, item := range n.Items {
 		if name, _ := reference(item); c.typeOf(name) == "AWS::SNS::Topic" {
@@ -169,7 +168,7 @@ func (c *resourceReader) typeOf(name string) string {
 	return ""
 }
 
-// text returns the text of a node, after resolving the supported CloudFormation functions.
+// The supported CloudFormation functions are resolved.
 func (c *resourceReader) text(n *yamlfile.Node) string {
 	if name, attribute := reference(n); name != "" {
 		value, known := c.resolve(name, attribute)
@@ -188,7 +187,7 @@ func (c *resourceReader) text(n *yamlfile.Node) string {
 	return n.Text
 }
 
-// option resolves a call of Fn::GetOptionSetting.
+// The call is one of Fn::GetOptionSetting.
 func (c *resourceReader) option(n *yamlfile.Node) string {
 	namespace, name := "aws:elasticbeanstalk:customoption", ""
 	if given := n.Get("Namespace"); given != nil {
@@ -207,8 +206,7 @@ func (c *resourceReader) option(n *yamlfile.Node) string {
 	return ""
 }
 
-// reference returns the name and attribute of a Ref or Fn::GetAtt node in the long or short form, or "" for other
-// nodes.
+// The node is a Ref or Fn::GetAtt in the long or short form; others give "".
 func reference(n *yamlfile.Node) (name, attribute string) {
 	switch {
 	case n.Tag == "!Ref":
@@ -237,7 +235,7 @@ func reference(n *yamlfile.Node) (name, attribute string) {
 	return name, attribute
 }
 
-// resolve returns the value of a reference. The environment's first queue on Amazon SQS counts as the worker queue.
+// The environment's first queue on Amazon SQS counts as the worker queue.
 func (c *resourceReader) resolve(name, attribute string) (string, bool) {
 	var own Queue
 	if i := slices.IndexFunc(c.settings.Queues, func(q Queue) bool { return q.OnSQS }); i >= 0 {

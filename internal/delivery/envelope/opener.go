@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	// errNotAllowed means that the bucket is not in [Opener.Buckets].
+	// The bucket is not in [Opener.Buckets].
 	errNotAllowed = errors.New("bucket not allowed")
-	// errBadKey means that a server could resolve the key to another bucket.
+	// A server could resolve the key to another bucket.
 	errBadKey = errors.New("key not allowed")
 	// ErrTooLarge means that the payload exceeds [Opener].Limit.
 	ErrTooLarge = errors.New("payload too large")

@@ -12,9 +12,9 @@ const (
 	maxBody   = 8 << 10 // bytes; enough for a pointer with a fully escaped key
 )
 
-// parsePointer parses the location of a payload in the format of Amazon's extended client libraries:
+// Amazon's extended client libraries use this format:
 //
-//	["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]
+// ["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]
 //
 // The class name may also be MessageS3Pointer, as in the first Java client, and any package name is accepted. The
 // sender controls the pointer, so the caller must check the bucket.
@@ -41,7 +41,7 @@ func parsePointer(body string) (bucket, key string, ok bool) {
 	return bucket, key, true
 }
 
-// isPointerClass checks a qualified class name by its last part.
+// The last part of a qualified class name decides.
 func isPointerClass(class string) bool {
 	name := class[strings.LastIndexByte(class, '.')+1:]
 	return name != class && (name == "PayloadS3Pointer" || name == "MessageS3Pointer")
@@ -65,7 +65,6 @@ func leavesBucket(key string) bool {
 	}
 }
 
-// percentDecoded decodes valid percent-escapes once.
 func percentDecoded(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

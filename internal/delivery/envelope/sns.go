@@ -18,7 +18,7 @@ const (
 	subjectAttribute   = "sns-subject"    // absent if the notification has no subject
 )
 
-// maxAttributes is the SQS limit. Notifications may have more attributes.
+// SQS has this limit; notifications may have more attributes.
 const maxAttributes = 10
 
 // Kind tells whether a message is an SNS envelope, and what it contains.
@@ -54,7 +54,7 @@ type snsEnvelope struct {
 
 type snsAttribute struct{ Type, Value string }
 
-// parseNotification accepts only exact SNS envelopes, because anything else may be an ordinary message.
+// Anything but an exact SNS envelope may be an ordinary message.
 func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
@@ -83,7 +83,7 @@ func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	return n, plain
 }
 
-// merge returns the attributes of the inner message, sorted by name.
+// The attributes are sorted by name.
 func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 	merged := slices.DeleteFunc(slices.Clone(outer), func(a queue.Attribute) bool { return isSourceAttribute(a.Name) })
 	free := maxAttributes - len(merged)
@@ -123,7 +123,7 @@ func isSourceAttribute(name string) bool {
 	return slices.Contains([]string{topicAttribute, messageIDAttribute, subjectAttribute}, strings.ToLower(name))
 }
 
-// has reports whether an attribute with this name exists. It ignores case, like HTTP headers.
+// Like HTTP headers, names are compared without case.
 func has(attributes []queue.Attribute, name string) bool {
 	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool { return strings.EqualFold(a.Name, name) })
 }

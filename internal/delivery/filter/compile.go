@@ -10,7 +10,7 @@ import (
 
 const orKey = "$or"
 
-// object is a pattern for a JSON object. It matches if all fields match, and at least one alternative of each $or.
+// All fields must match, and at least one alternative of each $or.
 type object struct {
 	fields []field
 	ors    [][]*object
@@ -30,7 +30,7 @@ func (o *object) match(at func(*field) bool) bool {
 	return true
 }
 
-// field is a pattern for a named value: either a nested object or a list of tests.
+// A field has either a nested object or a list of tests.
 type field struct {
 	name   string
 	nested *object // nil if the field has tests
@@ -51,19 +51,18 @@ func (f *field) matchesAbsence() bool {
 
 type test func(l *leaf) bool
 
-// leaf is a value that is neither an object nor an array.
+// A leaf is neither an object nor an array.
 type leaf struct {
-	kind       jsontext.Kind // isString, isNumber, isBool or isNull
-	text       string        // unquoted string, or JSON text of another kind
+	kind       jsontext.Kind
+	text       string // unquoted string, or JSON text of another kind
 	alsoString bool
 }
 
 func (l *leaf) isString() bool { return l.kind == isString || l.alsoString }
 
-// number is a number to compare. Integers are compared by their digits, because float64 cannot represent all of them
-// exactly.
+// Integers are compared by their digits, because float64 cannot represent all of them exactly.
 type number struct {
-	digits string // digits of an integer without leading zeros
+	digits string
 	value  float64
 }
 
@@ -98,7 +97,6 @@ func isOr(n node) bool {
 	return n.kind == isArray && len(n.array) > 0 && !slices.ContainsFunc(n.array, isOther)
 }
 
-// object compiles an object of fields into a pattern.
 func (p *parser) object(n node) (*object, *patternError) {
 	if len(n.object) == 0 {
 		return nil, p.fail(n.offset, "an empty object: name a field, such as {\"kind\": [\"order\"]}")
@@ -124,7 +122,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 	return o, nil
 }
 
-// or compiles the alternatives of $or. It rejects operators, which would otherwise be taken for field names.
+// Operators would otherwise be taken for field names, so they are rejected.
 func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
 		return nil, p.fail(n.offset, "$or has one alternative: use two or more")
@@ -173,11 +171,11 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 	return f, wrong
 }
 
-// operators lists the supported operators, followed by those that Lambda does not support for SQS.
+// The operators that Lambda does not support for SQS come last.
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 
-// test compiles one item of a list. If the item matches a missing value, it returns a nil test and absent is true.
+// If the item matches a missing value, the test is nil and absent is true.
 func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
 	switch n.kind {
 	case isArray:
@@ -189,7 +187,6 @@ func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
 	return t, false, wrong
 }
 
-// equal compiles a test for one exact value.
 func (p *parser) equal(n node) (test, *patternError) {
 	switch n.kind {
 	case isString:
@@ -236,7 +233,6 @@ func (p *parser) operator(n node) (t test, absent bool, wrong *patternError) {
 	return t, false, wrong
 }
 
-// textOperator compiles a string operator.
 func (p *parser) textOperator(m member) (test, *patternError) {
 	compare := map[string]func(text, want string) bool{"prefix": strings.HasPrefix, "suffix": strings.HasSuffix,
 		"equals-ignore-case": strings.EqualFold}[m.name]

@@ -9,10 +9,9 @@ import (
 	"tendril/queue"
 )
 
-// maxPatterns is the maximum number of patterns in a filter, as in Lambda.
+// Lambda has the same limit.
 const maxPatterns = 10
 
-// Top-level keys of a pattern.
 const (
 	bodyKey       = "body"
 	attributesKey = "messageAttributes"
@@ -78,8 +77,7 @@ func (p *parser) message(root node) (*object, *patternError) {
 	return p.object(root)
 }
 
-// checkKeys rejects top-level keys that no message has. A pattern with such a key would match no message, so all
-// messages would be deleted.
+// A pattern with a top-level key that no message has would match no message, so all messages would be deleted.
 func (p *parser) checkKeys(n node) *patternError {
 	for _, m := range n.object {
 		switch {
@@ -139,7 +137,7 @@ func (f *Filter) Match(m *queue.Message) bool {
 	})
 }
 
-// body is a message body, parsed once for all patterns.
+// The body is parsed once for all patterns.
 type body struct {
 	read bool
 	text string
@@ -159,7 +157,7 @@ func (b *body) of(m *queue.Message) *body {
 	return b
 }
 
-// matches reports whether the body matches. JSON patterns match only JSON bodies, and text patterns only other text.
+// JSON patterns match only JSON bodies, and text patterns only other text.
 func (b *body) matches(f *field) bool {
 	if f.nested == nil {
 		return b.json == nil && f.matchesLeaf(leaf{kind: isString, text: b.text})
@@ -167,7 +165,7 @@ func (b *body) matches(f *field) bool {
 	return b.json != nil && f.nested.matchesJSON(b.json)
 }
 
-// matchesAttribute matches an attribute as an object with two string fields.
+// An attribute is matched as an object with two string fields.
 func matchesAttribute(o *object, attributes []queue.Attribute, name string) bool {
 	i := slices.IndexFunc(attributes, func(a queue.Attribute) bool { return a.Name == name })
 	if i < 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits of a pattern: its size in bytes and its nesting depth.
+// The size is in bytes.
 const (
 	maxPattern = 64 << 10
 	maxDepth   = 32
@@ -27,14 +27,13 @@ type patternError struct {
 
 func (e *patternError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Text) }
 
-// node is a JSON value in a pattern.
 type node struct {
 	offset int
 	kind   jsontext.Kind
 	object []member
 	array  []node
 	text   string // unquoted string, or JSON text of another token
-	source string // JSON text of the token
+	source string
 }
 
 type member struct {
@@ -43,7 +42,6 @@ type member struct {
 	value  node
 }
 
-// These are the kinds of a node.
 const (
 	isNull   = 'n'
 	isObject = '{'
@@ -52,13 +50,12 @@ const (
 	isNumber = '0'
 	isTrue   = 't'
 	isFalse  = 'f'
-	isBool   = 'b' // true or false
+	isBool   = 'b'
 )
 
-// lenient makes the decoder accept the same input as encoding/json.
+// The decoder accepts the same input as encoding/json.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// parser parses a pattern.
 type parser struct {
 	text   string
 	decode *jsontext.Decoder
@@ -76,7 +73,6 @@ func (p *parser) next() int {
 	return offset + len(p.text[offset:]) - len(strings.TrimLeft(p.text[offset:], jsonBlanks+",:"))
 }
 
-// parseJSON parses a text that consists of one JSON value.
 func parseJSON(text string) (*parser, node, *patternError) {
 	p := &parser{text: text, decode: jsontext.NewDecoder(strings.NewReader(text), lenient)}
 	if len(text) > maxPattern {
@@ -90,7 +86,7 @@ func parseJSON(text string) (*parser, node, *patternError) {
 	return p, root, wrong
 }
 
-// checkSyntax returns the first syntax error with its position.
+// The first syntax error has a position.
 func (p *parser) checkSyntax() *patternError {
 	d := jsontext.NewDecoder(strings.NewReader(p.text), lenient)
 	_, err := d.ReadValue()
@@ -110,7 +106,7 @@ func (p *parser) checkSyntax() *patternError {
 	return p.fail(int(d.InputOffset())-1, "invalid JSON") // The text has a second value.
 }
 
-// value reads the next value. Reading its tokens cannot fail, because checkSyntax has validated them.
+// Reading the tokens cannot fail, because checkSyntax has validated them.
 func (p *parser) value(depth int) (node, *patternError) {
 	n := node{offset: p.next()}
 	if depth > maxDepth {

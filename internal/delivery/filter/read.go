@@ -10,8 +10,7 @@ import (
 
 // The functions in this file expect valid JSON without surrounding white space.
 
-// matchesJSON reports whether value, or one of the objects in it if it is an array, matches. Other values never
-// match.
+// If value is an array, one of the objects in it must match. Values that are not objects never match.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -31,7 +30,7 @@ func (o *object) matchesJSON(value []byte) bool {
 	return o.match((*field).matchesAbsence)
 }
 
-// matchesJSON reports whether the field matches value, which is nil if the field is missing.
+// value is nil if the field is missing.
 func (f *field) matchesJSON(value []byte) bool {
 	if f.nested != nil {
 		return f.nested.matchesJSON(value)
@@ -40,7 +39,7 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// matchesLeaves reports whether value is a leaf or an array that contains leaves, and whether one of them matches.
+// value is a leaf or an array that may contain leaves.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':
@@ -69,7 +68,7 @@ func leafOf(value jsontext.Value) leaf {
 	}
 }
 
-// unquote returns the content of a JSON string. Invalid UTF-8 is replaced.
+// Invalid UTF-8 is replaced.
 func unquote(quoted []byte) []byte {
 	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
 		return plain
@@ -78,8 +77,7 @@ func unquote(quoted []byte) []byte {
 	return text
 }
 
-// lookUp returns the value of a member, or nil if absent. If the name is repeated, the last value counts, as in most
-// JSON parsers.
+// If the name is repeated, the last value counts, as in most JSON parsers. The result is nil if the name is absent.
 func lookUp(object []byte, name string) (found []byte) {
 	eachChild(object, func(quoted, value []byte) {
 		if string(unquote(quoted)) == name {
@@ -89,7 +87,7 @@ func lookUp(object []byte, name string) (found []byte) {
 	return found
 }
 
-// eachChild calls visit for each member of an object or each element of an array. Elements have no name.
+// Elements have no name.
 func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	d := decoders.Get().(*jsontext.Decoder)
 	defer decoders.Put(d)
@@ -112,5 +110,5 @@ func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	}
 }
 
-// decoders is a pool, because each message needs several decoders.
+// Each message needs several decoders.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}

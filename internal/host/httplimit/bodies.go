@@ -16,8 +16,8 @@ const (
 	patience = 10 * time.Second // maximum wait of a body for memory
 	usual    = 1 << 20          // size in bytes that usual messages do not exceed; smaller bodies overtake this one
 
-	// A body that holds memory may be slow, except while others wait for memory. It then loses its memory unless it
-	// arrives at leastRate, in bytes per second. The first uploadGrace does not count, for clients that are far away.
+	// While others wait for memory, a body that holds some must arrive at leastRate, in bytes per second, or loses
+	// it. The first uploadGrace does not count, for clients that are far away.
 	leastRate   = 256 << 10
 	uploadGrace = 500 * time.Millisecond
 	recheckRate = 100 * time.Millisecond
@@ -32,9 +32,9 @@ type Bodies struct {
 	waiting []*reservation // in the order in which they get memory
 }
 
-// reservation waits for memory. A body comes before larger ones that have not waited much longer, so that senders of
-// endless large bodies do not delay the usual message, and none waits behind endless smaller ones. Responses wait for no
-// later request, because their own have been checked.
+// A body comes before larger ones that have not waited much longer, so that senders of endless large bodies do not
+// delay the usual message, and none waits behind endless smaller ones. Responses wait for no later request, because
+// their own have been checked.
 type reservation struct {
 	bytes   int64
 	due     time.Time     // earlier ones come first
@@ -81,13 +81,13 @@ type body struct {
 	bodies  *Bodies
 	request *http.Request
 	conn    *http.ResponseController
-	claimed int64 // reserved bytes, which are the maximum the body can need; 0 while the body is small
+	claimed int64 // the maximum the body can need; 0 while it is small
 
-	mu       sync.Mutex // guards the fields below
-	read     int64      // bytes read so far
-	since    time.Time  // when the memory was reserved
-	complete bool       // nothing more is read
-	cut      bool       // the body was too slow
+	mu       sync.Mutex
+	read     int64 // bytes read so far
+	since    time.Time
+	complete bool // nothing more is read
+	cut      bool // the body was too slow
 }
 
 // Read reserves all the memory once the body exceeds the small size. Otherwise two bodies that each held half of the
@@ -123,7 +123,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cutIfSlow ends the wait for the rest of a slow body if others are waiting for memory.
+// The rest of a slow body is not awaited if others are waiting for memory.
 func (b *body) cutIfSlow() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -180,7 +180,7 @@ func (b *Bodies) reserve(ctx context.Context, bytes int64, due time.Time) error 
 
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if isClosed(r.granted) { // at the same moment
+	if isClosed(r.granted) {
 		return nil
 	}
 	b.waiting = slices.DeleteFunc(b.waiting, func(other *reservation) bool { return other == r })
@@ -198,7 +198,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// grant reserves memory for those who come next. The caller holds the lock.
+// The caller holds the lock.
 func (b *Bodies) grant() {
 	for len(b.waiting) > 0 && b.waiting[0].bytes <= b.free {
 		b.free -= b.waiting[0].bytes

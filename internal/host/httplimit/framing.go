@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// longestLine is the maximum number of bytes kept of a line that arrives in parts. A Content-Length is shorter.
+// A Content-Length is shorter than this many bytes.
 const longestLine = 64
 
 // framing reads the headers of a connection's requests, because net/http does not show handlers which of them have a
@@ -17,7 +17,7 @@ const longestLine = 64
 type framing struct {
 	last atomic.Int64 // number of the request at which it ended, counted from 1
 
-	requests int64  // number of complete headers
+	requests int64
 	body     uint64 // number of bytes of the current body that have not arrived
 	line     []byte // the line that is incomplete, or its start
 	head     requestHead
@@ -29,12 +29,11 @@ type requestHead struct {
 	length                 uint64
 }
 
-// isAmbiguous reports whether different lengths can be read from the request r with the given number.
+// Different lengths can be read from the request.
 func (f *framing) isAmbiguous(number int64, r *http.Request) bool {
 	return number == f.last.Load() && (f.head.folded || f.head.sized || !r.ProtoAtLeast(1, 1))
 }
 
-// follow reads the next bytes of the connection.
 func (f *framing) follow(p []byte) {
 	for len(p) > 0 && f.last.Load() == 0 {
 		if f.body > 0 {

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// grace is how long a connection must be idle before it can be closed. A connection idle for less time may be about
-// to send its next request.
+// A connection idle for less time may be about to send its next request.
 const grace = 100 * time.Millisecond
 
 // Limits are the limits of an HTTP server.
@@ -50,14 +49,14 @@ type listener struct {
 
 	mu    sync.Mutex
 	conns map[*connection]bool
-	idle  list.List          // elements are *connection; longest idle first
-	peers map[netip.Addr]int // number of connections by remote address
+	idle  list.List
+	peers map[netip.Addr]int
 }
 
 type connection struct {
 	net.Conn
 	framing framing
-	served  int64                // number of requests, including the one in progress
+	served  int64
 	state   *tls.ConnectionState // nil without TLS, and until the handshake is complete
 	failed  *log.Logger          // for failed handshakes; may be nil
 
@@ -66,7 +65,6 @@ type connection struct {
 	givenUp atomic.Bool   // closed to make room for another connection; further requests get no response
 }
 
-// Read reads decrypted bytes, and follows them.
 func (c *connection) Read(p []byte) (int, error) {
 	if encrypted, ok := c.Conn.(*tls.Conn); ok && c.state == nil {
 		if err := c.handshake(encrypted); err != nil {
@@ -94,7 +92,6 @@ func (c *connection) handshake(encrypted *tls.Conn) error {
 	return nil
 }
 
-// CloseWrite lets the server wait until the client has read its last response.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -151,9 +148,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	return &connection{Conn: conn, failed: l.failed}, nil
 }
 
-// awaitRoom waits until a new connection may be served; wait is how long to wait at first. It returns false if the
-// listener is closed. While it waits, responses ask clients to close their connections, so that none is closed with a
-// request in transit.
+// While awaitRoom waits, at first for wait, responses ask clients to close their connections, so that none is closed
+// with a request in transit. ok is false if the listener is closed.
 func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	l.limits.Full()
 	l.waiting.Store(true)
@@ -173,8 +169,8 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	return true
 }
 
-// makeRoom reports whether another connection may be served. If necessary, it closes the longest idle one. If none
-// has been idle long enough, it returns how long to wait for the longest idle one.
+// If necessary, makeRoom closes the longest idle connection. If none has been idle long enough, wait is how long the
+// longest idle one still needs.
 func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	l.mu.Lock()
 	if len(l.conns) < l.limits.Connections {
@@ -201,8 +197,7 @@ func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	return true, 0
 }
 
-// makeRoomForPeer is like makeRoom, but for the limit on connections from one address. Local addresses have no such
-// limit.
+// makeRoomForPeer is for the limit on connections from one address, which local addresses do not have.
 func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	peer, other := peerOf(conn)
 	if !other {
@@ -232,7 +227,7 @@ func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	return true
 }
 
-// giveUp removes an idle connection. The caller holds the lock and then closes the connection.
+// The caller holds the lock and then closes the connection.
 func (l *listener) giveUp(idle *list.Element) net.Conn {
 	c := l.idle.Remove(idle).(*connection)
 	c.givenUp.Store(true)
@@ -252,7 +247,7 @@ func end(conn net.Conn) {
 	conn.Close()
 }
 
-// count adds more to the number of connections from conn's remote address. The caller holds the lock.
+// The caller holds the lock.
 func (l *listener) count(conn net.Conn, more int) {
 	peer, other := peerOf(conn)
 	if !other {
@@ -282,8 +277,8 @@ func (l *listener) add(c *connection) {
 	c.element = l.idle.PushBack(c)
 }
 
-// track follows the state of connections. The server calls it before the handler, so that a connection is either in
-// use or already given up when the handler runs.
+// The server calls track before the handler, so that a connection is either in use or already given up when the
+// handler runs.
 func (l *listener) track(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// discardTime is how long the server keeps reading an unread body after the response, for clients that send the whole
-// body first.
+// Some clients send the whole body before they read the response.
 const discardTime = time.Second
 
-// ServeHTTP drops requests on connections that were given up. Clients resend them on a new connection.
+// ServeHTTP drops requests on connections that were given up; clients resend them.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := r.Context().Value(connectionKey{}).(*connection)
 	if c.givenUp.Load() {
@@ -47,8 +46,7 @@ func refuse(w http.ResponseWriter, why string) {
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// serveAnonymous responds to a request without valid credentials and ignores its body. It serves few at once, so that
-// connections remain for known callers.
+// Few anonymous requests are served at once, so that connections remain for known callers. Their bodies are ignored.
 func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)

@@ -110,8 +110,7 @@ func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	}
 }
 
-// gateListener returns a listener that logs when receiving stops, with the first reason, and when it resumes. It omits
-// the wait for the app before anything was received.
+// The wait for the app before anything was received is not logged.
 func gateListener(log *slog.Logger) func(worker.GateChanged) {
 	var mu sync.Mutex
 	logged, received := "", false

@@ -43,7 +43,7 @@ type Logger struct {
 	opts     Options
 	sampler  sampler
 	observer atomic.Pointer[observer] // nil if there is no observer
-	printing *slog.Logger             // logs without passing the line to the observer
+	printing *slog.Logger
 }
 
 // New returns a logger.
@@ -59,7 +59,7 @@ func New(opts Options) *Logger {
 	return l
 }
 
-// inMillis writes durations in milliseconds and adds the unit to the key.
+// Durations are in milliseconds, and the key gets the unit.
 func inMillis(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindDuration {
 		return a
@@ -131,7 +131,7 @@ func (l *Logger) ReportOmitted(ctx context.Context) {
 		case now := <-tick.C:
 			l.sampler.due(now, l.logOmitted)
 		case <-ctx.Done():
-			l.sampler.due(time.Now().Add(time.Second), l.logOmitted) // report everything that remains
+			l.sampler.due(time.Now().Add(time.Second), l.logOmitted) // report all that remains
 			return
 		}
 	}

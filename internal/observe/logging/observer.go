@@ -34,7 +34,7 @@ func (l *Logger) Observe(lines func(*Record), events event.Listener) {
 
 type observingHandler struct {
 	slog.Handler
-	text     textHandler // collects attributes but prints nothing
+	text     textHandler
 	observer *atomic.Pointer[observer]
 }
 

@@ -7,21 +7,19 @@ import (
 	"tendril/queue"
 )
 
-// sampler limits the lines about deliveries. For each outcome, it admits the first lines in every second and counts
-// the others, so that successes never hide failures. A second starts with its first line. A sampler is safe for
-// concurrent use.
+// For each outcome, sampler admits the first lines in every second and counts the others, so that successes never
+// hide failures. A second starts with its first line. A sampler is safe for concurrent use.
 type sampler struct {
 	perSecond int // 0 means no limit
 
 	mu    sync.Mutex
-	kinds [queue.Postponed + 1]struct { // indexed by outcome
+	kinds [queue.Postponed + 1]struct {
 		since            time.Time
 		printed, omitted int
 	}
 }
 
-// admit reports whether to print a line. On the first line of a new second, it also returns how many lines were
-// omitted before.
+// On the first line of a new second, omitted are the lines before.
 func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted int) {
 	if s.perSecond == 0 {
 		return true, 0
@@ -46,7 +44,6 @@ func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted 
 	return true, omitted
 }
 
-// due reports the lines omitted in past seconds, once each.
 func (s *sampler) due(now time.Time, report func(outcome queue.Outcome, lines int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

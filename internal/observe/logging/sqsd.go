@@ -33,8 +33,7 @@ func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 	return append(b, target...)
 }
 
-// appendSqsdSettled appends the line for the end of a delivery. It appends nothing for a success. A missing or
-// truncated response is logged as socket-err.
+// A success has no line. A missing or truncated response is logged as socket-err.
 func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	if s.Outcome == queue.Done {
 		return b
@@ -51,8 +50,7 @@ var errnos = []syscall.Errno{syscall.ETIMEDOUT, syscall.ECONNREFUSED, syscall.EC
 	syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENOENT,
 	syscall.EACCES}
 
-// socketError returns an error's name in Ruby, which aws-sqsd is written in, because users search logs for these
-// names.
+// Users search logs for the names that errors have in Ruby, in which aws-sqsd is written.
 func socketError(err error) string {
 	var name *net.DNSError
 	var timeout net.Error

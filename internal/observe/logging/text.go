@@ -13,7 +13,6 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// ANSI color codes.
 const (
 	green  = "32"
 	red    = "31"
@@ -45,9 +44,9 @@ func (p *printer) paint(b *bytes.Buffer, code, text string) {
 	b.WriteString(text)
 }
 
-// textHandler prints events as text:
+// The text has this form:
 //
-//	12:00:00 ! message  key=value key="two words" hint="what to type"
+// 12:00:00 ! message key=value key="two words" hint="what to type"
 type textHandler struct {
 	printer *printer
 	level   slog.Level
@@ -99,11 +98,10 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// requestKeys are attributes of requests that the text format omits.
+// The text format omits these attributes of requests.
 var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
 
-// actText replaces the message with the attribute "act" and drops request details. A rejected action keeps its
-// message.
+// The attribute "act" replaces the message, unless the action was rejected, and request details are dropped.
 func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
 	if i < 0 {
@@ -127,8 +125,7 @@ func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 	return attrs
 }
 
-// appendEvent appends a record. It indents further lines of the message, so that untrusted text cannot imitate a line
-// of tendril.
+// Further lines of the message are indented, so that untrusted text cannot imitate a line of tendril.
 func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
 	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
 	separator := "  "
@@ -152,7 +149,7 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 	}
 }
 
-// readable turns a number of milliseconds into a duration. It returns any other attribute unchanged.
+// A number of milliseconds becomes a duration.
 func readable(a slog.Attr) slog.Attr {
 	key, isMillis := strings.CutSuffix(a.Key, "_ms")
 	if !isMillis || a.Value.Kind() != slog.KindInt64 {
@@ -175,7 +172,7 @@ func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
 	return attrs
 }
 
-// quoted returns a value as printable text. It adds quotation marks unless the value is a single word.
+// A single word needs no quotation marks.
 func quoted(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindDuration:

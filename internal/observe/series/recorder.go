@@ -13,7 +13,7 @@ import (
 // MaxQueues is the maximum number of queues with curves of their own. The first queues read get them.
 const MaxQueues = 64
 
-// maxMarks is the maximum number of marks. The newest marks are kept.
+// The newest marks are kept.
 const maxMarks = 100
 
 // Counts are cumulative numbers of messages. They decrease if a counter is reset.
@@ -90,7 +90,7 @@ func (r *Recorder) record(now *Reading, at time.Time) {
 
 const total = ""
 
-// since returns the increases since an earlier reading. It omits queues that the earlier reading lacks.
+// Queues that the earlier reading lacks are left out.
 func (r *Reading) since(earlier *Reading) map[string]Counts {
 	rose := map[string]Counts{total: r.Total.since(earlier.Total)}
 	for name, counts := range r.Queues {
@@ -101,7 +101,7 @@ func (r *Reading) since(earlier *Reading) map[string]Counts {
 	return rose
 }
 
-// since returns the increase since earlier counts, or 0 for a counter that was reset.
+// A counter that was reset has no increase.
 func (c Counts) since(earlier Counts) Counts {
 	return Counts{max(c.In-earlier.In, 0), max(c.Out-earlier.Out, 0)}
 }
@@ -142,7 +142,7 @@ func (r *Recorder) Rates(now time.Time) map[string]Rate {
 	return rates
 }
 
-// average returns the average of the last n points, without those that are unknown.
+// Unknown points do not count.
 func (l *level) average(c *curve, n int64, now time.Time) float64 {
 	sum, known := 0.0, 0
 	for slot := max(now.UnixNano()/int64(l.step)-n+1, l.slot-points+1, 0); slot <= l.slot; slot++ {
@@ -175,8 +175,8 @@ type curve [points]float32
 type queueCurves struct{ in, out *curve }
 
 type level struct {
-	step    time.Duration // period of one point
-	slot    int64         // number of the newest point's period since 1970; 0 before the first
+	step    time.Duration
+	slot    int64 // number of the newest point's period since 1970; 0 before the first
 	traffic map[string]queueCurves
 	gauges  [gauges]curve
 	open    period
@@ -201,7 +201,6 @@ func newLevel(p time.Duration) level {
 	return l
 }
 
-// blank sets n points, starting at from, to [none].
 func (c *curve) blank(from, n int64) {
 	for i := range n {
 		c[(from+i)%points] = none
@@ -247,7 +246,7 @@ func (l *level) all() (curves []*curve) {
 	return curves
 }
 
-// forget removes queues that have no points, to make room for others.
+// Queues that have no points make room for others.
 func (l *level) forget() {
 	maps.DeleteFunc(l.traffic, func(name string, q queueCurves) bool {
 		return name != total && !slices.ContainsFunc(q.in[:], func(v float32) bool { return !isNone(v) })

@@ -92,8 +92,8 @@ type Mark struct {
 }
 
 type timeRange struct {
-	name string        // name in queries, such as "15m"
-	step time.Duration // period of one point
+	name string // name in queries, such as "15m"
+	step time.Duration
 }
 
 const points = 180

@@ -15,8 +15,8 @@ func BodyMD5(body string) [md5.Size]byte {
 	return md5.Sum(unsafe.Slice(unsafe.StringData(body), len(body))) // the bytes are only read
 }
 
-// appendAttribute appends an attribute as SQS feeds it to MD5: length and name, length and type, 1 for text or 2 for
-// binary, length and value. Lengths are big-endian uint32. Attributes are sorted by name.
+// SQS feeds attributes to MD5 like this: length and name, length and type, 1 for text or 2 for binary, length and
+// value. Lengths are big-endian uint32. Attributes are sorted by name.
 //
 // Source: Amazon SQS Developer Guide, "Calculating the MD5 message digest for message attributes".
 func appendAttribute(dst []byte, a *queue.Attribute) []byte {

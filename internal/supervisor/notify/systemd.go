@@ -25,12 +25,12 @@ type Events struct {
 // Systemd sends notifications to systemd, if it started the process. It is safe for concurrent use.
 type Systemd struct {
 	events Events
-	// write sends a notification, and watchdogTimeout returns the unit's WatchdogSec; may be 0.
+	// watchdogTimeout returns the unit's WatchdogSec, or 0.
 	write           func(message string) error
 	watchdogTimeout func() (time.Duration, error)
-	// timeout limits how long send waits for an earlier message, and how long for systemd.
+	// for an earlier message, and for systemd
 	timeout time.Duration
-	sending chan struct{} // holds a token while a message is sent
+	sending chan struct{}
 	failing atomic.Bool
 }
 
@@ -85,8 +85,7 @@ func statusLine(text string) string {
 
 var errNotReading = errors.New("systemd does not read its notification socket")
 
-// send sends a message from a separate goroutine, because the library sets no deadline and blocks while the socket is
-// full.
+// The library sets no deadline and blocks while the socket is full, so messages are sent from a separate goroutine.
 func (s *Systemd) send(assignments ...string) {
 	timer := time.NewTimer(s.timeout)
 	defer timer.Stop()

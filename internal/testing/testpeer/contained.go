@@ -68,7 +68,7 @@ func contain(dir string, variables []string) error {
 	return os.Mkdir(set["HOME"], 0o700)
 }
 
-// homesOfTools returns the variables that keep tools from looking in the user's home directory.
+// Tools must not look in the user's home directory.
 func homesOfTools() map[string]string {
 	set := map[string]string{}
 	if out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOENV", "GOMODCACHE", "GOPATH").Output(); err == nil {

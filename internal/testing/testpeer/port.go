@@ -16,8 +16,8 @@ const (
 	blockSize = 100
 )
 
-// ports are the block of ports that belongs to this process. Listening on the first port of a block until the process
-// ends keeps the test processes that run in parallel out of it.
+// Listening on the first port of a block until the process ends keeps the test processes that run in parallel out of
+// it.
 var ports struct {
 	sync.Mutex
 	next, end int

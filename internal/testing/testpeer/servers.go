@@ -103,7 +103,7 @@ func pythonVersion(python, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// wantVersion skips or fails a test if a server does not have the expected version.
+// The server's version is not the expected one.
 func wantVersion(t testing.TB, name, got, want string) {
 	t.Helper()
 	if got != want {
@@ -111,8 +111,7 @@ func wantVersion(t testing.TB, name, got, want string) {
 	}
 }
 
-// serve starts a server, which runs until the end of the test. It waits until the server listens on the port and
-// returns the endpoint.
+// The server listens when serve returns, and runs until the end of the test.
 func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
 	t.Helper()
 	said := new(Output)
