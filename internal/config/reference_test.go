@@ -111,7 +111,7 @@ func defaultCell(o *Option) string {
 func allowedCell(o *Option) string {
 	allowed := o.AllowedText()
 	switch strings.TrimSuffix(strings.TrimPrefix(allowed, "a "), ", or off") {
-	case "true or false", "path of a file", "path of a folder":
+	case "true or false", "file path", "folder path":
 		return ""
 	}
 	return allowed

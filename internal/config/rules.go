@@ -456,7 +456,7 @@ func folderPath(text string) (string, error) {
 }
 
 func optionalFile(field *string) value {
-	return checked(field, "path of a file, or off", func(text string) (string, error) {
+	return checked(field, "a file path, or off", func(text string) (string, error) {
 		if text == Off {
 			return "", nil
 		}

@@ -96,7 +96,7 @@ func deliveryOptions(s *Settings) []Option {
 		value:          checked(&s.Target, "http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
 	}, {
 		Name: "target-ca", PerQueue: true, Example: "/etc/tendril/ca.crt", DefaultNote: "the system's",
-		Help:  "PEM certificates that must have signed the certificate of an https target.",
+		Help:  "PEM CA certificates that verify the certificate of an https target.",
 		value: optionalFile(&s.TargetCA),
 	}, {
 		Name: "target-cert", PerQueue: true, Example: "/etc/tendril/client.crt", DefaultNote: "none",

@@ -81,7 +81,7 @@ func ownAppOptions(s *Settings) []Option {
 	}, {
 		Name: "app-log-dir", Example: "/var/log/tendril", DefaultNote: "off: the app's output is printed",
 		Help:  "Folder for rotated files with a copy of the app's output.",
-		value: checked(&s.AppLogDir, "path of a folder, or off", appLogFolder),
+		value: checked(&s.AppLogDir, "a folder path, or off", appLogFolder),
 	}, {
 		Name: "app-log-rate", AppRestart: true, Default: "1000",
 		Help:   "Maximum output lines per second and process, averaged over five seconds.",
@@ -90,7 +90,7 @@ func ownAppOptions(s *Settings) []Option {
 	}, {
 		Name: "pid-file", Example: "/run/tendril/app.pid", DefaultNote: "none",
 		Help:  "File with the process ID of the app's main process while it runs.",
-		value: checked(&s.PIDFile, "a path of a file", filePath),
+		value: checked(&s.PIDFile, "a file path", filePath),
 	}}
 }
 
@@ -101,7 +101,7 @@ func embeddedOptions(s *Settings) []Option {
 		Help:        "Folder of the embedded queues; only one process at a time can use it.",
 		Detail: "By default environments/NAME in $STATE_DIRECTORY (if several, the one called tendril), else in " +
 			"$XDG_STATE_HOME/tendril, else ~/.local/state/tendril, for root /var/lib/tendril.",
-		value: checked(&s.DataDir, "a path of a folder", folderPath),
+		value: checked(&s.DataDir, "a folder path", folderPath),
 	}, {
 		Name: "listen", essential: true, Default: "127.0.0.1:9324", Serve: true,
 		Help: "Address of the SQS endpoint of the embedded queues; port 0 selects a free one.",
@@ -113,15 +113,15 @@ func embeddedOptions(s *Settings) []Option {
 			"machine are trusted",
 		Help:   "File of the key pairs that may call the SQS endpoint.",
 		Detail: "Every request then needs a valid signature. 'tendril credentials create' creates the file.",
-		value:  checked(&s.Credentials, "a path of a file", filePath),
+		value:  checked(&s.Credentials, "a file path", filePath),
 	}, {
 		Name: "tls-cert", Serve: true, Example: "/etc/tendril/queue.crt", DefaultNote: "none: plain HTTP",
 		Help:  "PEM certificate of the SQS endpoint, with its chain; enables HTTPS.",
-		value: checked(&s.TLSCert, "a path of a file", filePath),
+		value: checked(&s.TLSCert, "a file path", filePath),
 	}, {
 		Name: "tls-key", Serve: true, Example: "/etc/tendril/queue.key", DefaultNote: "none",
 		Help:  "PEM private key for tls-cert.",
-		value: checked(&s.TLSKey, "a path of a file", filePath),
+		value: checked(&s.TLSKey, "a file path", filePath),
 	}, {
 		Name: "account-id", Default: "000000000000", Serve: true,
 		Help:  "AWS account in the URLs and ARNs of the embedded queues.",
@@ -134,7 +134,7 @@ func periodicOptions(s *Settings) []Option {
 		Name: "cron", Example: "cron.yaml",
 		DefaultNote: "cron.yaml in the app's folder, if present",
 		Help:        "File of periodic tasks.",
-		value:       checked(&s.Cron, "a path of a file", filePath),
+		value:       checked(&s.Cron, "a file path", filePath),
 	}, {
 		Name: "registry-table", Example: "jobs-registry", DaemonKey: "registry_table",
 		DefaultNote: "none: the registry is embedded",
@@ -162,7 +162,7 @@ func periodicOptions(s *Settings) []Option {
 		Help: "Shared location of archives deployed to all instances: a folder or s3://BUCKET/PREFIX.",
 		Detail: "Only with a fleet key. With --registry-table and without this, deployments apply to one instance. Archives " +
 			"that can no longer be restored are deleted.",
-		value: checked(&s.Versions, "a path of a folder, or s3://BUCKET/PREFIX", archiveLocation),
+		value: checked(&s.Versions, "a folder path, or s3://BUCKET/PREFIX", archiveLocation),
 	}, {
 		Name: "registry-lost-after", Live: true, Default: "0s", DefaultNote: "off",
 		Help: "Stop receiving after the shared registry has not answered for this long; 0 never stops.",
@@ -225,11 +225,11 @@ func consoleOptions(s *Settings) []Option {
 		Name: "console-tls-cert", Serve: true, Example: "/etc/tendril/tls.crt",
 		DefaultNote: "none: plain HTTP",
 		Help:        "PEM certificate of the console, with its chain; enables HTTPS.",
-		value:       checked(&s.ConsoleTLSCert, "a path of a file", filePath),
+		value:       checked(&s.ConsoleTLSCert, "a file path", filePath),
 	}, {
 		Name: "console-tls-key", Serve: true, Example: "/etc/tendril/tls.key", DefaultNote: "none",
 		Help:  "PEM private key for console-tls-cert.",
-		value: checked(&s.ConsoleTLSKey, "a path of a file", filePath),
+		value: checked(&s.ConsoleTLSKey, "a file path", filePath),
 	}, {
 		Name: "console-auth", Serve: true, Default: consoleAuthToken,
 		Help: "Access to the console on loopback: with a token or link, or none for everyone.",
@@ -307,7 +307,7 @@ func outputOptions(s *Settings) []Option {
 		Name: "config", essential: true, Example: "tendril.yaml", Serve: true,
 		DefaultNote: "tendril.yaml, else $XDG_CONFIG_HOME/tendril/config.yaml, else /etc/tendril/config.yaml",
 		Help:        "Settings file of tendril or aws-sqsd.",
-		value:       checked(&s.ConfigFile, "a path of a file", filePath),
+		value:       checked(&s.ConfigFile, "a file path", filePath),
 	}}
 }
 

@@ -29,7 +29,7 @@ var (
 	ErrConflict = errors.New("in use")
 
 	errStarting       = errors.New("the environment is still starting")
-	errStartAbandoned = errors.New("the start was abandoned")
+	errStartAbandoned = errors.New("startup was abandoned")
 )
 
 type conflict struct{ error }

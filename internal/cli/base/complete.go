@@ -22,9 +22,9 @@ func Described(word, description string) string {
 func completeOption(cmd *cobra.Command, o *config.Option) {
 	directive := cobra.ShellCompDirectiveNoFileComp
 	switch {
-	case strings.HasPrefix(o.Allowed(), "a path of a folder"):
+	case strings.HasPrefix(o.Allowed(), "a folder path"):
 		directive = cobra.ShellCompDirectiveFilterDirs
-	case strings.HasPrefix(o.Allowed(), "a path of a file"):
+	case strings.HasPrefix(o.Allowed(), "a file path"):
 		directive = cobra.ShellCompDirectiveDefault
 	}
 	_ = cmd.RegisterFlagCompletionFunc(o.Name, cobra.FixedCompletions(valuesOf(o), directive))

@@ -165,7 +165,7 @@ func (f files) node() *App {
 // noteOfPort returns a note if the script that listens seems to have a port of its own.
 func (f files) noteOfPort(script, variable string) string {
 	if text := f.text(script); strings.Contains(text, "listen") && !strings.Contains(text, "PORT") {
-		return script + " does not read the variable PORT: let it listen on " + variable
+		return script + " does not read the variable PORT: make it listen on " + variable
 	}
 	return ""
 }
