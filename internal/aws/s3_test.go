@@ -182,7 +182,7 @@ func TestRefusedStoresNameThePermission(t *testing.T) {
 			"these credentials s3:DeleteObject on the object", "these credentials s3:ListBucket on the bucket"}},
 		"no bucket": {404, "NoSuchBucket", queue.CodeResourceNotFound, slices.Repeat([]string{"bucket b does not exist at http://"}, 3)},
 		"region":    {301, "PermanentRedirect", queue.CodeInvalidParameterValue, slices.Repeat([]string{"another region"}, 3)},
-		"changed":   {400, "XAmzContentSHA256Mismatch", "XAmzContentSHA256Mismatch", []string{"refused s3:PutObject", "", ""}},
+		"changed":   {400, "XAmzContentSHA256Mismatch", "XAmzContentSHA256Mismatch", []string{"rejected s3:PutObject", "", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
