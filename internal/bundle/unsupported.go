@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// Files that only Elastic Beanstalk reads are reported, and files with misspelled names.
 func (r *reader) reportUnread() {
 	for _, e := range r.entries {
 		name := e.Name()
@@ -31,7 +30,6 @@ func (r *reader) nestedExtensions(folder string) {
 	}
 }
 
-// meaning is "" if the name has no special meaning.
 func meaning(name string) string {
 	switch name {
 	case "Dockerfile", "docker-compose.yml", "Dockerrun.aws.json":
@@ -114,8 +112,7 @@ func (l packageList) installedBy(line []string) bool {
 	})
 }
 
-// buildLines returns the commands of Buildfile, .ebextensions and Procfile, and the lines of the files that they
-// name, split into words. Paths are reduced to their last element.
+// The lines of the files that the commands name are included. Paths are reduced to their last element.
 func (r *reader) buildLines() (lines [][]string) {
 	add := func(text string) {
 		text = strings.ReplaceAll(text, "\\\n", " ")

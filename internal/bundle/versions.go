@@ -220,8 +220,8 @@ func LetEverybodyPass(dataDir, dir string) error {
 	return nil
 }
 
-// shareTree gives a group the owner's permissions, except for writing. It skips files of other owners and files with
-// hard links, because the app may have created them.
+// The group gets the owner's permissions, except for writing. Files of other owners and files with hard links may
+// come from the app, so they are skipped.
 func shareTree(folder string, gid int) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

@@ -21,11 +21,10 @@ const (
 	completedMessages = 50
 )
 
-// completionSource returns completions from the running environment. A tab separates a completion from its optional
-// description.
+// The completions come from the running environment. A tab separates an optional description.
 type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
 
-// sourcesOf maps words in a command's usage to their completions. In the family tasks, NAME is a task.
+// The keys are words in a command's usage. In the family tasks, NAME is a task.
 func sourcesOf(family string) map[string]completionSource {
 	sources := map[string]completionSource{
 		"QUEUE": completeQueues, "PROCESS": completeProcesses, "VERSION": completeVersions, "ID": completeMessages}
@@ -40,8 +39,7 @@ func sourcesOf(family string) map[string]completionSource {
 
 var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
-// completeArguments adds completions to all commands, based on their usage. Arguments without completions complete to
-// nothing instead of file names.
+// Arguments without completions complete to nothing instead of file names.
 func completeArguments(c *base.CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		completeArguments(c, sub)
@@ -74,8 +72,7 @@ func completeFlag(c *base.CLI, cmd *cobra.Command, flag string, source completio
 	_ = cmd.RegisterFlagCompletionFunc(flag, completes(c, source, true))
 }
 
-// completes queries the running environment. After an error it returns no completions, because the shell cannot
-// display the error.
+// The shell cannot display errors, so there are no completions then.
 func completes(c *base.CLI, source completionSource, several bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const nothingElse = cobra.ShellCompDirectiveNoFileComp
@@ -189,7 +186,6 @@ func idsIn(ctx context.Context, client *api.Client, queues ...string) (ids []str
 	return ids, nil
 }
 
-// environmentNames completes the names of this user's running environments, described by their folders.
 func environmentNames(c *base.CLI) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
 		state := config.StateFolder(c.Environ, os.Geteuid() == 0)

@@ -25,8 +25,8 @@ type flagSection struct {
 	flags []*pflag.Flag
 }
 
-// flagSections groups a command's flags: its own first, then options by topic. If all is false, topics contain only
-// the essential options, and left is the number of others.
+// A command's own flags come first, then options by topic. If all is false, topics contain only the essential
+// options, and left is the number of others.
 func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
 	own := flagSection{title: "Flags"}
 	table := map[string]config.Option{}
@@ -101,7 +101,7 @@ func reflow(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// printUsage prints a command's usage like cobra, but with options grouped by topic and lines that fit a terminal.
+// Like cobra's usage, but options are grouped by topic and lines fit a terminal.
 func printUsage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
@@ -178,7 +178,7 @@ func printCommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// flagText formats a flag with its type, such as "-n, --limit integer".
+// The text is like "-n, --limit integer".
 func flagText(f *pflag.Flag) string {
 	text := "    --" + f.Name
 	if f.Shorthand != "" {
@@ -190,7 +190,7 @@ func flagText(f *pflag.Flag) string {
 	return text
 }
 
-// kindOf returns a flag's type in one word, as for options; "" for a switch.
+// A switch has no kind.
 func kindOf(f *pflag.Flag) string {
 	kind, _ := pflag.UnquoteUsage(f)
 	switch kind {
@@ -206,7 +206,7 @@ func kindOf(f *pflag.Flag) string {
 	return kind
 }
 
-// printFlag prints a flag and its help in columns. A long flag gets its own line.
+// A long flag gets its own line.
 func printFlag(b *strings.Builder, f *pflag.Flag, column int) {
 	_, help := pflag.UnquoteUsage(f)
 	if value := defaultOf(f); value != "" && !strings.Contains(help, "default") {
@@ -224,7 +224,7 @@ func printFlag(b *strings.Builder, f *pflag.Flag, column int) {
 	}
 }
 
-// defaultOf returns the default of a command's own flag; "" if it is a zero value.
+// A zero value gives "".
 func defaultOf(f *pflag.Flag) string {
 	if d, err := time.ParseDuration(f.DefValue); err == nil && f.Value.Type() == "duration" && d > 0 {
 		return config.HumanDuration(d)
@@ -236,7 +236,7 @@ func defaultOf(f *pflag.Flag) string {
 	return f.DefValue
 }
 
-// wrap breaks a text between words into lines of at most width; longer words get their own line.
+// Words longer than width get their own line.
 func wrap(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {

@@ -106,9 +106,8 @@ signal.`,
 	return root
 }
 
-// wordsOfPackage is the line in cobra's script that needs the package bash-completion, and wordsOfBash its
-// replacement. Without the package, bash also splits words at "=" and ":", so words with these characters are not
-// completed.
+// One line of cobra's script needs the package bash-completion. Without the package, bash also splits words at "="
+// and ":", so words with these characters are not completed.
 const (
 	wordsOfPackage = `    _get_comp_words_by_ref "$@" cur prev words cword
 `
@@ -123,7 +122,6 @@ const (
 `
 )
 
-// plainBash makes bash completions work without the package bash-completion.
 func plainBash(root *cobra.Command) {
 	bash, _, err := root.Find([]string{"completion", "bash"})
 	if err != nil {
@@ -143,8 +141,8 @@ func plainBash(root *cobra.Command) {
 	}
 }
 
-// usageErrors gives cobra's argument errors the exit status and hint of a usage error. Like --help, --help-all works
-// with any arguments.
+// cobra's argument errors get the exit status and hint of a usage error. Like --help, --help-all works with any
+// arguments.
 func usageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -16,7 +16,7 @@ import (
 
 type meaning struct{ name, words string }
 
-// commandMeanings maps commands to the names of similar commands in other programs.
+// The values are names of similar commands in other programs.
 var commandMeanings = []meaning{
 	{"up", "start run dev launch local begin boot"},
 	{"init", "new scaffold generate-app setup"},
@@ -57,7 +57,7 @@ var commandMeanings = []meaning{
 	{"generate alarms", "alarms alarm alerts alert"},
 }
 
-// subcommandMeanings is like commandMeanings, for the subcommands of every family.
+// All families have these subcommands.
 var subcommandMeanings = []meaning{
 	{"list", "ls all"},
 	{"show", "get describe inspect view info"},
@@ -74,7 +74,6 @@ var subcommandMeanings = []meaning{
 	{"export", "save dump download"},
 }
 
-// flagMeanings is like commandMeanings, for the flags that a command has.
 var flagMeanings = []meaning{
 	{"environment", "e env name"},
 	{"name", "e env environment"},
@@ -100,7 +99,6 @@ func meant(meanings []meaning, word string) (names []string) {
 	return names
 }
 
-// suggestCommands returns the commands below cmd that the user may have meant.
 func suggestCommands(cmd *cobra.Command, word string) []string {
 	word = strings.ToLower(word)
 	var names []string
@@ -229,7 +227,6 @@ func unknownFlagHint(cmd *cobra.Command, name string) string {
 	return "see '" + cmd.CommandPath() + " --help'"
 }
 
-// commandsWith returns the commands below cmd that have their own flag with this name.
 func commandsWith(cmd *cobra.Command, name string) (paths []string) {
 	for _, sub := range cmd.Commands() {
 		if f := sub.Flags().Lookup(name); f != nil && !f.Hidden && !base.IsSetting(f) {

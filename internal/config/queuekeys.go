@@ -46,7 +46,7 @@ func queueKeys(q *QueueSettings) []*Option {
 	return keys
 }
 
-// queueTable returns the keys that only queues have, bound to q, and the per-queue options in rows.
+// The keys that only queues have are bound to q, and the per-queue options are in rows.
 func queueTable(q *QueueSettings, rows []*Option) []*Option {
 	return append(queueKeys(q), slices.DeleteFunc(slices.Clone(rows), func(o *Option) bool { return !o.PerQueue })...)
 }

@@ -377,7 +377,7 @@ func signingKey(text string) (string, error) {
 	return text, webhook.CheckKey(text)
 }
 
-// 24 random bytes
+// The key has 24 random bytes.
 func newSigningKey() string { return "whsec_" + (rand.Text() + rand.Text())[:32] }
 
 // Users copy a suggested secret from a message, so each suggestion must be new.

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// The kinds of values, which differ in syntax.
 const (
 	kindDuration = "duration" // "30s", "5m", "1h30m", "4d", or seconds without a unit
 	kindInteger  = "integer"

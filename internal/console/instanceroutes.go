@@ -35,7 +35,6 @@ func (e *environmentRoutes) versions(*call) (api.VersionList, error) {
 	return api.VersionList{Versions: all}, nil
 }
 
-// abortDeploy answers once the deployment has ended, or 409 without a deployment or if it is too late.
 func (e *environmentRoutes) abortDeploy(c *call) (api.Deployment, error) {
 	ctx, cancel := bounded(c.ctx, e.closed, api.MaxDeploy)
 	defer cancel()

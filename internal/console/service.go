@@ -107,7 +107,6 @@ func NewInProcessClient(s *Server, from *http.Request) *api.Client {
 	return api.NewClient(api.Instance{PID: os.Getpid(), Console: from.Host}, inProcess{s, from})
 }
 
-// inProcess is the [api.Transport] of a page.
 type inProcess struct {
 	server *Server
 	from   *http.Request

@@ -114,7 +114,7 @@ func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	return OpenBundle(dir)
 }
 
-// renaming replaces the name of a folder, which must not be split across writes.
+// The name of a folder must not be split across writes.
 type renaming struct {
 	w        io.Writer
 	from, to []byte

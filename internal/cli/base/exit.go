@@ -191,7 +191,6 @@ func PrintError(w io.Writer, err error) {
 var adviceInText = regexp.MustCompile(`(?:; (?:or )?(?:stop|choose|type|name|write|use|give|remove|set|start|run|add|` +
 	`correct) |: (?:write one|name the folder|stop that|install it|use an?)[ ,])`)
 
-// The advice may be "".
 func cutAdvice(text string) (wrong, advice string) {
 	at := adviceInText.FindStringIndex(text)
 	if at == nil {

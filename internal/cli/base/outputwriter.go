@@ -61,8 +61,8 @@ const (
 	lineBufferPatience = time.Second
 )
 
-// lineBuffer batches log lines, to save system calls. A line waits at most delay. Write never blocks: lines beyond
-// lineBufferMost are dropped, and their number is reported once the reader continues.
+// Batches of log lines save system calls. A line waits at most delay. Write never blocks: lines beyond lineBufferMost
+// are dropped, and their number is reported once the reader continues.
 type lineBuffer struct {
 	w      io.Writer
 	delay  time.Duration
@@ -84,7 +84,6 @@ func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, li
 	return &lineBuffer{w: w, delay: delay, report: report}
 }
 
-// Write never fails or blocks.
 func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

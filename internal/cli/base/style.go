@@ -13,7 +13,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// styled returns nil if colours are off.
+// styled returns nil if colors are off.
 func styled(c *CLI) io.Writer {
 	// Other writers, such as renaming, escape everything.
 	if w, ok := c.Out.(*terminal.Writer); ok && c.Color() {
@@ -67,12 +67,11 @@ func printStyled(w io.Writer, rows [][]string) error {
 	return nil
 }
 
-// Other first rows start with a lower-case name.
 func isHeading(row []string) bool {
 	return len(row) > 0 && row[0] == strings.ToUpper(row[0]) && row[0] != ""
 }
 
-// Only columns of states have colours, because others may contain external text.
+// Only columns of states have colors, because others may contain external text.
 func stateStyle(column, text string) Style {
 	switch column {
 	case "STATE", "HEALTH", "READY", "OUTCOME", "NOTE", "STATUS":

@@ -81,7 +81,7 @@ environment, according to --rollout-policy, and --abort returns all of them to t
 	})
 }
 
-// readyToDeploy returns the app's versions, or an error if a deployment is in progress.
+// The error is for a deployment in progress.
 func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
 	all, err := client.Versions(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 	return all, err
 }
 
-// replacedVersionText returns the part of a plan's sentence that names the version to be replaced, or "".
+// A plan's sentence names the version to be replaced, if there is one.
 func replacedVersionText(all []api.AppVersion) string {
 	live := versionInState(all, api.VersionLive)
 	if live == nil {
@@ -104,7 +104,7 @@ func replacedVersionText(all []api.AppVersion) string {
 	return fmt.Sprintf(" in place of version %d, %s", live.Number, sourceText(live))
 }
 
-// versionInState returns the newest version in a state, or nil.
+// The result may be nil.
 func versionInState(all []api.AppVersion, state string) *api.AppVersion {
 	if i := slices.IndexFunc(all, func(v api.AppVersion) bool { return v.State == state }); i >= 0 {
 		return &all[i]
@@ -112,7 +112,7 @@ func versionInState(all []api.AppVersion, state string) *api.AppVersion {
 	return nil
 }
 
-// ownFolder returns the working directory if the environment was started there and it contains a runnable app, or "".
+// The environment was started in the working directory, which contains a runnable app; otherwise the result is "".
 func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) {
 	const here = "."
 	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
@@ -154,7 +154,6 @@ func planAbort(ctx context.Context, c *base.CLI, client *api.Client, f base.Form
 	})
 }
 
-// deployAndFollow starts a deployment, reports its progress and prints the result.
 func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f base.Format,
 	begin func(context.Context) (api.DeployResult, error)) error {
 	done, err := followDeployment(ctx, c, client, begin)
@@ -183,8 +182,8 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	})
 }
 
-// checkCandidate validates the folder or archive to deploy and returns its absolute path; "" means the current
-// version. appliesMachine is true if the environment applies the sections that change the machine.
+// The result is the absolute path of the folder or archive; "" means the current version. appliesMachine is true if
+// the environment applies the sections that change the machine.
 func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
 	if path == "" {
 		return "", nil

@@ -11,11 +11,9 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// rolloutTick is how often a command looks at a deployment to all instances.
 const rolloutTick = 2 * time.Second
 
-// awaitRollout waits until a version is deployed to all instances, and reports the progress. It returns an error if the
-// version was rolled back.
+// The error is for a version that was rolled back.
 func awaitRollout(ctx context.Context, c *base.CLI, client *api.Client, number int) error {
 	reported := ""
 	for {

@@ -53,7 +53,7 @@ type File struct {
 	Beside bool
 }
 
-// dockerIgnore excludes secrets, history and files installed by the image itself.
+// Secrets, history and files installed by the image itself are excluded.
 var dockerIgnore = File{Path: ".dockerignore", Beside: true, Text: `# Not for the image: secrets, history, and what the image installs itself.
 .env
 *.env
@@ -67,7 +67,7 @@ Dockerfile
 compose.yaml
 `}
 
-// margin is added to startup and shutdown limits.
+// Startup and shutdown limits get this margin.
 const margin = 20 * time.Second
 
 // StopDelay returns the time the platform must wait before it kills the process.
@@ -76,7 +76,6 @@ func (p *Plan) StopDelay() time.Duration { return p.ShutdownTimeout + p.AppGrace
 // StartDelay returns the time the platform must wait for startup.
 func (p *Plan) StartDelay() time.Duration { return p.AppReadyTimeout + 3*margin/2 }
 
-// Values that are not in the settings.
 const (
 	appFolder   = "/srv/app"
 	replicas    = 3
@@ -166,7 +165,7 @@ func newView(p *Plan) *view {
 	return v
 }
 
-// InHome reports whether systemd's ProtectHome would hide the app's folder.
+// systemd's ProtectHome would hide the app's folder.
 func (v *view) InHome() bool {
 	return strings.HasPrefix(v.Folder, "/home/") || strings.HasPrefix(v.Folder, "/root/")
 }
@@ -203,7 +202,7 @@ func (v *view) render(name string) string {
 	return strings.TrimLeft(b.String(), "\n")
 }
 
-// unitWord quotes a word for a command line in a systemd unit, where "%" and "$" have a special meaning.
+// "%" and "$" have a special meaning in a systemd unit.
 func unitWord(text string) string {
 	text = strings.NewReplacer(`%`, `%%`, `$`, `$$`).Replace(text)
 	if text != "" && !strings.ContainsAny(text, " \t\"'\\;") {

@@ -31,9 +31,8 @@ type deadLetterQueue struct {
 
 type deadLetterQueues []*deadLetterQueue
 
-// findDead finds the dead-letter queue of the named queue, or the named queue itself if it is a dead-letter queue.
-// Without a name it finds all dead-letter queues of the environment. It fails if one of them does not support the
-// selector.
+// If the named queue is itself a dead-letter queue, it is meant. Without a name, all dead-letter queues of the
+// environment are meant. Each must support the selector.
 func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, which *selector) (
 	deadLetterQueues, error) {
 	queues, err := findDeadSources(ctx, c, cmd, w)
@@ -125,7 +124,6 @@ func (d deadLetterQueues) names() string {
 	return target.QueueList(queues)
 }
 
-// Approximate on Amazon SQS.
 func (d deadLetterQueues) count() (n int) {
 	for _, g := range d {
 		n += g.count
@@ -231,7 +229,7 @@ func (g *deadLetterQueue) contents(which *selector) messageSource {
 	return p
 }
 
-// On Amazon SQS.
+// The queues are on Amazon SQS.
 func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err error) {
 	urls, err := g.queue.Remote.DeadLetterSources(ctx)
 	for _, url := range urls {
@@ -302,7 +300,7 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	return nil
 }
 
-// Oldest first, by message ID.
+// The attempts are by message ID, oldest first.
 func (g *deadLetterQueue) failures(ctx context.Context) map[string][]api.Attempt {
 	failures := map[string][]api.Attempt{}
 	if g.worker == nil {

@@ -47,7 +47,6 @@ func failureGroup(m *api.Message) string {
 	return ""
 }
 
-// Messages of one queue, embedded or on Amazon SQS.
 type messageSource interface {
 	// read iterates over the messages, oldest first, in batches of at most n. It stops after an error.
 	read(ctx context.Context, n int) iter.Seq2[[]held, error]
@@ -179,8 +178,8 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	}
 }
 
-// receive returns messages not seen before. It returns none at the end of the queue, or if all have been seen, either
-// because their hold time expired or because copies have failed again.
+// receive returns no messages at the end of the queue, or if all have been seen, either because their hold time
+// expired or because copies have failed again.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	wait, hold := lookTime, holdTime
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})

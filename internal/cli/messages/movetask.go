@@ -12,7 +12,7 @@ import (
 	"tendril/internal/cli/target"
 )
 
-// moveTask moves or deletes messages; for Amazon SQS, it is [aws.MoveTask].
+// On Amazon SQS, the task is an [aws.MoveTask].
 type moveTask interface {
 	Progress(ctx context.Context) (aws.MoveProgress, error)
 	// Cancel returns the number of messages already moved.

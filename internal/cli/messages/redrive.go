@@ -159,7 +159,6 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	})
 }
 
-// Each step has the number of messages.
 func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func(*deadLetterQueue) string) (
 	steps []string, err error) {
 	var found []api.Message
@@ -311,7 +310,7 @@ func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *
 	return n, errors.Join(err, base.Written(buffered.Flush()))
 }
 
-// actOn releases all messages that it does not process.
+// Messages that are not processed are released.
 func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSource, selection *selection,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()

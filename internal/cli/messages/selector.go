@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// The zero value selects none.
 type selector struct {
 	ids       []string
 	all       bool
@@ -227,7 +226,7 @@ func (p *selector) portion() int {
 	return largePortion
 }
 
-// -1 if unknown
+// The result is -1 if unknown.
 func (p *selector) expect(count int) int {
 	switch {
 	case len(p.ids) > 0:

@@ -52,7 +52,6 @@ func newDashboard(c *base.CLI) *cobra.Command {
 		})
 }
 
-// newAlarmFile returns a subcommand of 'tendril generate' that prints a file made from the set of alarms.
 func newAlarmFile(c *base.CLI, name, short string, file func(*alarms.Set) (generate.File, error)) *cobra.Command {
 	f := &alarmFlags{}
 	cmd := newGenerator(c, name, short, &generateFlags{}, func(ctx context.Context, cmd *cobra.Command,
@@ -98,7 +97,7 @@ func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []s
 	return set, nil
 }
 
-// alarmRegion returns the region of the environment's metrics: the configured one, else the one in the queue's URL.
+// The configured region takes precedence over the one in the queue's URL.
 func alarmRegion(ctx context.Context, cfg *config.Config) (string, error) {
 	cloudWatch, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
 	if err == nil {
@@ -113,7 +112,7 @@ func alarmRegion(ctx context.Context, cfg *config.Config) (string, error) {
 	return "", err
 }
 
-// setRegion returns the configured region; "" means the default of the AWS configuration.
+// "" means the default of the AWS configuration.
 func setRegion(cfg *config.Config) string {
 	if cfg.IsSet("region") {
 		return cfg.Region
@@ -121,7 +120,7 @@ func setRegion(cfg *config.Config) string {
 	return ""
 }
 
-// describeAlarmSet returns the alarms for the environment. It looks up dead-letter queues on Amazon SQS.
+// Dead-letter queues on Amazon SQS are looked up.
 func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Options, f *alarmFlags,
 	region string) (*alarms.Set, error) {
 	cfg := opts.Config

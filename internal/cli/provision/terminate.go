@@ -52,7 +52,7 @@ directory.`,
 	})
 }
 
-// terminateTimeout limits the search for resources, and separately their deletion.
+// The limit applies to the search for resources, and separately to their deletion.
 const terminateTimeout = 5 * time.Minute
 
 func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes string) (*base.Plan, error) {
@@ -86,8 +86,7 @@ func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes s
 	}), nil
 }
 
-// hintYes replaces the hint of a missing confirmation, because this command must be confirmed with the environment's
-// name.
+// This command must be confirmed with the environment's name, so the hint is another one.
 func hintYes(err error, name string) error {
 	var refused *base.ExitError
 	if errors.As(err, &refused) && refused.Code == base.ExitUsage {
@@ -104,7 +103,7 @@ type termination struct {
 	data      *environment.DataDirectory
 }
 
-// open finds the resources to delete and locks the data directory.
+// The data directory is locked.
 func (t *termination) open(ctx context.Context) (err error) {
 	if t.data, err = environment.OpenDataDirectory(&t.cfg.Settings); err != nil {
 		return err
@@ -127,11 +126,10 @@ func (t *termination) close() {
 	}
 }
 
-// deletesData reports whether to delete the data directory, which is only certain to belong to this environment if it
-// contains embedded queues.
+// The data directory is only certain to belong to this environment if it contains embedded queues.
 func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
 
-// show prints which resources are deleted and which are kept, and returns the number of the former.
+// The result is the number of resources to delete.
 func (t *termination) show() (owned int, err error) {
 	rows := base.Table{{"ACTION", "WHAT", "NAME", "MESSAGES", "NOTE"}}
 	for i := range t.plan {
@@ -175,7 +173,7 @@ func countText(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// delete deletes all owned resources and reports each of them. It continues after errors.
+// Errors do not end the deletion.
 func (t *termination) delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, terminateTimeout)
 	defer cancel()

@@ -256,8 +256,8 @@ paused, except the one that answers.`,
 	})
 }
 
-// actsOnReceiving makes cmd pause or resume the given queue, or all queues. The text would precedes the queues'
-// names. act returns a format for the environment's name and the queues.
+// Without a queue, all are meant. The text would precedes the queues' names. act returns a format for the
+// environment's name and the queues.
 func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would string, act func(context.Context,
 	*api.Client, string) (string, api.Paused, error)) *cobra.Command {
 	var all bool
@@ -292,8 +292,7 @@ func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would s
 	})
 }
 
-// workedQueue returns the running environment and the name of the given queue. The default is the environment's
-// only queue, or "" if it has several.
+// The default is the environment's only queue, or "" if it has several.
 func workedQueue(c *base.CLI, cmd *cobra.Command, w *target.Flags) (*api.Client, string, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {

@@ -69,7 +69,6 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
 	})
 }
 
-// complete derives the queue's attributes and its dead-letter queue from the flags.
 func (n *newQueue) complete(name string, fifo, noDeadLetter bool, attributes []string) (err error) {
 	if n.attributes, err = parseAttributes(attributes); err != nil {
 		return err
@@ -116,7 +115,6 @@ func withSuffix(name string, fifo bool) string {
 	return name
 }
 
-// deadLetterAttributes returns the attributes of a new dead-letter queue.
 func (n *newQueue) deadLetterAttributes() map[string]string {
 	attributes := map[string]string{"MessageRetentionPeriod": "1209600"} // 14 days, the maximum
 	if strings.HasSuffix(n.deadLetter, target.FifoSuffix) {
@@ -153,8 +151,8 @@ func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.F
 	return m, err
 }
 
-// createWithDeadLetterQueue creates the dead-letter queue if it does not exist, and then the queue. If the queue
-// exists, a default dead-letter queue is removed from n.
+// The dead-letter queue is created first, if it does not exist. If the queue exists, a default dead-letter queue is
+// removed from n.
 func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
 	if n.deadLetter == "" {
 		n.byDefault = false
@@ -234,7 +232,6 @@ func (m *queueMaker) attributes(ctx context.Context, reference string) (map[stri
 	return q.Attributes(ctx)
 }
 
-// arn returns a queue's ARN, given its name or the result of create.
 func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) {
 	if m.sqs == nil {
 		q, err := m.client.Queue(ctx, reference)
@@ -244,7 +241,7 @@ func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) 
 	return attributes["QueueArn"], err
 }
 
-// create returns the new queue's name, or its URL on Amazon SQS.
+// On Amazon SQS, the result is the queue's URL instead of its name.
 func (m *queueMaker) create(ctx context.Context, name string, attributes map[string]string) (string, error) {
 	if m.sqs == nil {
 		_, err := m.client.CreateQueue(ctx, name, attributes)

@@ -60,7 +60,7 @@ and --yes alone is not enough.`,
 	})
 }
 
-// refuseNeeded rejects a queue that the running environment receives from, and a dead-letter queue that is in use.
+// The running environment receives from some queues, and dead-letter queues may be in use.
 func refuseNeeded(ctx context.Context, c *base.CLI, cmd *cobra.Command, p *target.Queue) error {
 	if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
 		return base.Conflictf("environment %q uses queue %s", client.Instance.Environment, p.Name).
@@ -89,7 +89,7 @@ func queueDeleted(c *base.CLI, name string, messages int, err error) error {
 	return err
 }
 
-// deleteRemote deletes a queue on Amazon SQS. A tag of an environment shows that tendril created the queue.
+// A tag of an environment shows that tendril created the queue.
 func deleteRemote(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagged bool) error {
 	attributes, err := p.Remote.Attributes(ctx)
 	if err != nil {

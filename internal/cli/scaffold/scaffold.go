@@ -32,14 +32,14 @@ type App struct {
 
 const pool = 8
 
-// gunicorn returns a gunicorn command for an app. With gunicorn's defaults, there would be one worker that serves one
-// request at a time, and a request that takes longer than 30 seconds would be killed. It would listen before it loads the
-// app, so that a version that cannot be loaded would replace the previous one.
+// With gunicorn's defaults, there would be one worker that serves one request at a time, and a request that takes
+// longer than 30 seconds would be killed. It would listen before it loads the app, so that a version that cannot be
+// loaded would replace the previous one.
 func gunicorn(app string) string {
 	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 --preload %s", pool, app)
 }
 
-// Errors of Recognize. Their text includes advice.
+// The texts include advice.
 var (
 	errContainer = errors.New("this app is built for a container, which tendril does not start; start it yourself " +
 		"and give its address: tendril up --target http://127.0.0.1:8080/, or write a Procfile that starts the " +
@@ -85,7 +85,7 @@ func (f files) text(name string) string {
 	return string(data)
 }
 
-// first returns the first name that is a regular file, or "".
+// Only regular files count.
 func (f files) first(names ...string) string {
 	for _, name := range names {
 		if info, err := fs.Stat(f.folder, name); err == nil && info.Mode().IsRegular() {
@@ -95,7 +95,6 @@ func (f files) first(names ...string) string {
 	return ""
 }
 
-// match returns the first file matching a pattern, or "".
 func (f files) match(patterns ...string) string {
 	for _, pattern := range patterns {
 		if found, err := fs.Glob(f.folder, pattern); err == nil && len(found) > 0 {
@@ -162,7 +161,7 @@ func (f files) node() *App {
 	return app
 }
 
-// noteOfPort returns a note if the script that listens seems to have a port of its own.
+// The script that listens seems to have a port of its own.
 func (f files) noteOfPort(script, variable string) string {
 	if text := f.text(script); strings.Contains(text, "listen") && !strings.Contains(text, "PORT") {
 		return script + " does not read the variable PORT: make it listen on " + variable
@@ -170,8 +169,7 @@ func (f files) noteOfPort(script, variable string) string {
 	return ""
 }
 
-// packageManager installs a Node.js app's packages: package.json names it, as in "pnpm@9.1.0", or its lock file
-// exists.
+// package.json names the package manager, as in "pnpm@9.1.0", or its lock file exists.
 func (f files) packageManager(named string) string {
 	for manager, locks := range map[string][]string{
 		"pnpm": {"pnpm-lock.yaml"}, "bun": {"bun.lock", "bun.lockb"}, "yarn": {"yarn.lock"},
@@ -200,8 +198,8 @@ func (f files) python() *App {
 	return app
 }
 
-// pythonTool returns the start of commands that run in a Python app's own environment, and the commands that create
-// it. 'tendril up' activates a virtual environment in the folder, so commands need nothing for it.
+// run starts commands in the app's own environment. 'tendril up' activates a virtual environment in the folder, so
+// commands need nothing for it.
 func (f files) pythonTool() (run string, install []string) {
 	project := f.text("pyproject.toml")
 	switch {
@@ -221,7 +219,7 @@ func (f files) pythonTool() (run string, install []string) {
 	return "", nil
 }
 
-// pythonApp returns the app and the command that starts it within its environment.
+// The command runs within the app's environment.
 func (f files) pythonApp() *App {
 	hasGunicorn := f.first(".venv/bin/gunicorn", "venv/bin/gunicorn") != ""
 	for _, list := range []string{bundle.RequirementsFile, "pyproject.toml", "Pipfile"} {
@@ -315,7 +313,7 @@ func (f files) goModule() *App {
 	return nil
 }
 
-// php returns a PHP app. Requests of PHP's own server end after 30 seconds unless its limit is off.
+// Requests of PHP's own server end after 30 seconds unless its limit is off.
 func (f files) php() *App {
 	app := &App{Platform: "PHP", File: f.first("artisan", "composer.json", "public/index.php", "index.php")}
 	if app.File == "artisan" {
@@ -339,7 +337,7 @@ func (f files) php() *App {
 	return app
 }
 
-// java returns a Java app. The command sets the port as a property for Spring Boot; other apps read PORT.
+// The port is a property for Spring Boot; other apps read PORT.
 func (f files) java() *App {
 	const run = "java -Dserver.port=$PORT -jar "
 	app := &App{Platform: "Java", File: f.match("*.jar")}
@@ -370,7 +368,7 @@ func (f files) isSpring(build string) bool {
 	return strings.Contains(f.text(build), "springframework.boot")
 }
 
-// wrapper returns a build tool's script in the folder, else the tool.
+// Without its script in the folder, the tool itself is used.
 func (f files) wrapper(script, tool string) string {
 	if f.first(script) != "" {
 		return "./" + script
@@ -387,7 +385,7 @@ func (f files) dotNet() *App {
 
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 
-// isPlain reports whether a path is inside the folder and needs no quotes in a shell.
+// The path is inside the folder and needs no quotes in a shell.
 func isPlain(name string) bool {
 	return plainPath.MatchString(name) && !slices.Contains(strings.Split(name, "/"), "..")
 }
@@ -407,10 +405,9 @@ web: %s
 `, a.Web)}, settings}
 }
 
-// setting is a suggested option with its initial value; "" means the example in the option's documentation.
+// A value of "" means the example in the option's documentation.
 type setting struct{ key, value string }
 
-// offered returns the options that most apps or Lambda functions need first.
 func (a *App) offered() []setting {
 	of := []setting{{"http_path", "/jobs"}, {"inactivity_timeout", "5m"}}
 	if a.Lambda != "" {
@@ -448,7 +445,7 @@ func (a *App) settings(folder string) string {
 	return b.String()
 }
 
-// environmentName derives the environment's name from a folder's name, as 'tendril up' does.
+// 'tendril up' derives the name from the folder's name in the same way.
 func environmentName(folder string) string {
 	return cmp.Or((&bundle.Bundle{Called: folder}).Name(), "app")
 }

@@ -19,7 +19,7 @@ import (
 	"tendril/queue"
 )
 
-// batchSender sends messages in batches of ten and prints their IDs.
+// Messages are sent in batches of ten, and their IDs printed.
 type batchSender struct {
 	c      *base.CLI
 	to     target.Sender
@@ -38,8 +38,8 @@ type batchSender struct {
 	refused int
 }
 
-// send sends all messages. If a message is rejected, it prints the line and continues; the final error contains the
-// number of rejected messages. An error of the input or of the queue ends it.
+// The lines of rejected messages are printed, and the final error contains their number. An error of the input or of
+// the queue ends the run.
 func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error]) error {
 	defer func() { _ = o.bar.Finish() }()
 	for l, err := range messages {
@@ -108,8 +108,8 @@ func (o *batchSender) flush(ctx context.Context) error {
 	return o.bar.Add(len(batch))
 }
 
-// sendAll returns one result per message. If a FIFO queue rejects a whole batch because a group or deduplication ID
-// is missing, it sends the messages one by one to find out which message is wrong.
+// A FIFO queue rejects a whole batch if a group or deduplication ID is missing. The messages are then sent one by one
+// to find out which is wrong.
 func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	results, err := o.to.Send(ctx, msgs)
 	if err == nil || sendHint(err) == "" {
@@ -129,7 +129,7 @@ func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]que
 	return results, nil
 }
 
-// sendHint returns a hint with the flag that a FIFO queue requires; "" for other errors.
+// A FIFO queue requires a flag that the hint names.
 func sendHint(err error) string {
 	for text, hint := range map[string]string{
 		"must contain the parameter MessageGroupId":  "a FIFO queue needs a message group: add --group NAME",
@@ -163,7 +163,7 @@ func (o *batchSender) print(r queue.Sent) error {
 	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
 }
 
-// watcher returns a client of the environment that receives from the queue, to wait for outcomes.
+// The environment that receives from the queue knows the outcomes.
 func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {
@@ -178,7 +178,7 @@ func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, err
 		works, p.Name).Hint("omit --wait, or add the --data-dir of the environment that receives from it")
 }
 
-// awaitOutcomes prints the outcome of each message. The error contains the number of messages without success.
+// The error contains the number of messages without success.
 func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batchSender, timeout time.Duration) error {
 	var failed, running, unknown int
 	for _, id := range o.sent {
@@ -231,8 +231,7 @@ func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 	return names
 }
 
-// outcome waits for a message's outcome. For an embedded queue it includes the last failure stored with the message,
-// which survives restarts of the environment.
+// For an embedded queue, the last failure stored with the message survives restarts of the environment.
 func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
 	d api.Delivery, last api.Attempt, known bool, err error,
 ) {

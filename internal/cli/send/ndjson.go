@@ -27,8 +27,8 @@ type line struct {
 	msg    queue.Outgoing
 }
 
-// readLines iterates over the messages in a file, one per line, and skips empty lines. If raw is true, each line is a
-// body; otherwise see [parseLine]. It stops after an error, which contains the line number.
+// Empty lines are skipped. If raw is true, each line is a body; otherwise see [parseLine]. An error ends the
+// iteration and contains the line number.
 func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -62,9 +62,9 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	}
 }
 
-// parseLine parses a line of NDJSON. An object with the key "body" is a message in the format of 'tendril dead
-// export'. Its body, attributes, group, deduplication ID, trace header, delay and not_before are sent; other exported
-// properties are ignored, and unknown keys are errors. Any other JSON value is itself the body.
+// An object with the key "body" is a message in the format of 'tendril dead export'. Its body, attributes, group,
+// deduplication ID, trace header, delay and not_before are sent; other exported properties are ignored, and unknown
+// keys are errors. Any other JSON value is itself the body.
 func parseLine(text []byte) (queue.Outgoing, error) {
 	message, when, err := ParseMessage(text)
 	if err != nil {
@@ -142,7 +142,7 @@ func parseAttributes(texts []string) ([]queue.Attribute, error) {
 	return attributes, nil
 }
 
-// parseAttribute parses name=value or name:Type=value. The value of a Binary is base64.
+// The forms are name=value and name:Type=value. The value of a Binary is base64.
 func parseAttribute(text string) (queue.Attribute, error) {
 	const forms = "use name=text, name:Number=3, name:String.label=text or name:Binary=AAE="
 	refuse := func(format string, args ...any) (queue.Attribute, error) {

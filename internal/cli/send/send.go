@@ -89,7 +89,7 @@ a longer delay counts as sent when the delay ends: its age and retention start t
 	})
 }
 
-// recordingMargin is how much longer than the wait for outcomes exchanges are recorded.
+// Exchanges are recorded for this much longer than the wait for outcomes.
 const recordingMargin = 10 * time.Second
 
 func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *sendFlags) (*base.Plan, error) {
@@ -163,7 +163,6 @@ func wouldSend(ctx context.Context, to *target.Queue, messages iter.Seq2[line, e
 	return []string{fmt.Sprintf("send %s, %s, to queue %s", base.Plural(n, "message"), base.Size(bytes), to.Name)}, nil
 }
 
-// messages returns the messages in the lines of the input, or the single one in the argument or the input.
 func (f *sendFlags) messages(args []string, input io.Reader, template queue.Outgoing) (iter.Seq2[line, error], error) {
 	switch {
 	case f.many():
@@ -209,8 +208,7 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 	return out, err
 }
 
-// parseAt parses a date and time, or a time of day, which means its next occurrence. The time zone is local unless
-// given.
+// A time of day means its next occurrence. The time zone is local unless given.
 func parseAt(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -239,7 +237,7 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 		Hint("use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
 }
 
-// parseDelay parses a duration, or a number of seconds.
+// A bare number is in seconds.
 func parseDelay(text string) (time.Duration, error) {
 	delay, err := time.ParseDuration(text)
 	if seconds, bare := strconv.Atoi(text); bare == nil {
@@ -252,7 +250,7 @@ func parseDelay(text string) (time.Duration, error) {
 	return delay, nil
 }
 
-// openInput opens the file or standard input with the body or the lines; nil if the body is an argument.
+// The result is nil if the body is an argument.
 func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
@@ -284,7 +282,7 @@ func single(body string, template queue.Outgoing) iter.Seq2[line, error] {
 	}
 }
 
-// filled adds the template's properties to messages that do not have them.
+// Messages without a property get the template's.
 func filled(lines iter.Seq2[line, error], template queue.Outgoing) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		for l, err := range lines {

@@ -84,7 +84,6 @@ func (r *checkReport) add(kind, name, text string) {
 	r.Items = append(r.Items, checkedItem{Kind: kind, Name: name, Text: text})
 }
 
-// warn prints warnings and adds them to the report.
 func (r *checkReport) warn(warnings ...yamlfile.Problem) {
 	r.cli.PrintWarnings(warnings...)
 	for _, w := range warnings {
@@ -92,7 +91,7 @@ func (r *checkReport) warn(warnings ...yamlfile.Problem) {
 	}
 }
 
-// show prints the report's items. Warnings and problems have been printed to standard error.
+// Warnings and problems are already on standard error.
 func (r *checkReport) show() error {
 	for _, i := range r.Items {
 		r.cli.Printf("%-8s %s\n", i.Kind, base.Plain(i.Text))
@@ -120,7 +119,7 @@ func checkApp(c *base.CLI, cmd *cobra.Command, args []string, f base.Format) err
 	return errors.Join(err, f.Print(c, r, r.names(), r.show))
 }
 
-// fillReport fills in the report and returns the error that 'tendril up' would return.
+// The error is that of 'tendril up'.
 func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) error {
 	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config == nil {
@@ -161,8 +160,8 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 	return errors.Join(append(refused, opts.Validate(), r.checkPorts(&opts))...)
 }
 
-// checkPorts checks that the ports are free. If an environment is running on the data directory, the ports are its
-// own, because the app is assumed to be deployed there.
+// The ports of an environment running on the data directory are its own, because the app is assumed to be deployed
+// there.
 func (r *checkReport) checkPorts(opts *environment.Options) error {
 	if i, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		r.warn(yamlfile.Problem{
@@ -200,8 +199,7 @@ func queueText(q *config.QueueSettings) string {
 	return text
 }
 
-// scaledText describes the scaling target and its limits; "" if the size is fixed. It does not look up the instance's
-// group.
+// A fixed size gives "". The instance's group is not looked up.
 func scaledText(s *config.Settings) string {
 	processes := fmt.Sprintf("%d to %d processes of the app", s.ProcessesMin, s.ProcessesMax)
 	switch {
@@ -229,7 +227,7 @@ func scaledText(s *config.Settings) string {
 
 const shownTimes = 5
 
-// addTasks adds a file's tasks with their next due times. Errors in the file are reported elsewhere.
+// Errors in the file are reported elsewhere.
 func (r *checkReport) addTasks(path string, now time.Time) {
 	file, err := tasks.Read(path)
 	if path == "" || err != nil {
@@ -248,8 +246,7 @@ func (r *checkReport) addTasks(path string, now time.Time) {
 	}
 }
 
-// addBundle adds a bundle's deployment steps in order, its settings, and its unused parts. A command given as an
-// argument replaces the bundle's processes.
+// A command given as an argument replaces the bundle's processes.
 func (r *checkReport) addBundle(opts *environment.Options) error {
 	cfg, b := opts.Config, opts.Bundle
 	if b == nil {
@@ -313,7 +310,7 @@ func (r *checkReport) addMachineStep(s *machine.Step) {
 	r.add("machine", s.Title(), fmt.Sprintf("%s (%s)", text, base.Position(s.Place.File, s.Place.Line)))
 }
 
-// addSettings adds the options set by the bundle, except for the name derived from its folder.
+// The name derived from the folder is left out.
 func (r *checkReport) addSettings(cfg *config.Config, b *bundle.Bundle) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)

@@ -210,7 +210,6 @@ sources or the defaults. Shows the changed lines and asks for confirmation.`,
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
 }
 
-// changesSettings makes cmd change settings; take parses an argument.
 func changesSettings(c *base.CLI, cmd *cobra.Command,
 	take func(arg string, set map[string]*string) error) *cobra.Command {
 	var yes, this bool
@@ -259,11 +258,10 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 	})
 }
 
-// settingsWait limits the wait for all instances, which may restart their apps.
+// Instances may restart their apps.
 const settingsWait = 10 * time.Minute
 
-// awaitSettings waits until all instances have applied a revision of the settings for all instances; 0 means none. It
-// returns an error if one of them rejected it.
+// A revision of 0 means none. The error is for a rejection by one of the instances.
 func awaitSettings(ctx context.Context, c *base.CLI, client *api.Client, revision int64) error {
 	if revision == 0 {
 		return nil

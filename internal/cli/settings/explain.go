@@ -66,7 +66,7 @@ type explanations struct {
 	show    func() error
 }
 
-// value returns the value for JSON: an object if one option was requested, otherwise a list.
+// If one option was requested, the result is an object, otherwise a list.
 func (e *explanations) value() any {
 	if e.one && len(e.options) == 1 {
 		return e.options[0]
@@ -95,7 +95,7 @@ func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOpt
 	return o
 }
 
-// explainRunning explains one option of the running process, or all options that are set.
+// Without arguments, all options that are set are explained.
 func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanations, err error) {
 	var b *bundle.Bundle
 	for _, f := range d.Files {
@@ -139,7 +139,7 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 	}}, nil
 }
 
-// explainSettings explains one option, or all options that are set, as 'tendril up' would read them.
+// 'tendril up' would read the settings in the same way.
 func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
 	if dir == "" {
 		here, err := base.CurrentFolder(c, cmd, nil)
@@ -178,7 +178,7 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 	}}, nil
 }
 
-// explainOther explains a bundle's setting that is not an option, or returns an error for an unknown option.
+// The error is for an unknown option.
 func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, error) {
 	if b == nil || len(b.Named(name)) == 0 {
 		return explanations{}, base.Fail(base.ExitNotFound, config.UnknownOption(name))
@@ -195,7 +195,6 @@ func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, err
 	}}, nil
 }
 
-// listSettings lists every option that is set, and the bundle's other settings.
 func listSettings(c *base.CLI, cfg *config.Config, b *bundle.Bundle) (all explanations, err error) {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range config.Options() {
@@ -228,7 +227,6 @@ func otherSettings(c *base.CLI, b *bundle.Bundle) (rows [][]string) {
 	return rows
 }
 
-// listedSettings returns e as a list, displayed as rows followed by pending changes.
 func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.OptionChange) explanations {
 	known := map[string]bool{}
 	for _, o := range e.options {
@@ -257,8 +255,7 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 	return e
 }
 
-// explainBundled explains a bundle's settings that are not options of tendril: properties, and settings without
-// effect.
+// The settings are properties, and those without effect.
 func explainBundled(c *base.CLI, settings []bundle.Setting) {
 	last := settings[len(settings)-1]
 	c.Printf("%s\n  %s\n\n", base.Plain(last.Option), bundledMeaning(last))
@@ -284,8 +281,7 @@ func bundledMeaning(s bundle.Setting) string {
 	return "A setting of the bundle; 'tendril check' shows its effect."
 }
 
-// settingInForce returns the value of a bundle's setting and its origin. The value is hidden if it is probably
-// secret. A variable in tendril's own environment overrides a property.
+// A value that is probably secret is hidden. A variable in tendril's own environment overrides a property.
 func settingInForce(c *base.CLI, s bundle.Setting) (value, from string) {
 	if value, found := c.LookUp(s.Option); found && s.Namespace == bundle.NamespaceEnvironment {
 		s.Value = value

@@ -12,13 +12,12 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// Output formats of get-config, as on Elastic Beanstalk.
+// Elastic Beanstalk has the same output formats.
 const (
 	formJSON = "JSON"
 	formYAML = "YAML"
 )
 
-// getConfigCommand imitates Elastic Beanstalk's tool get-config.
 type getConfigCommand struct {
 	cli  *base.CLI
 	form string
@@ -55,8 +54,7 @@ var optionHelp = map[string]string{
 	"option-name": "Print only the value of this option of the namespace.", "add-on": "Print only this add-on.",
 }
 
-// command returns a subcommand with an option for each element of the path. The option's short form is its first
-// letter.
+// Each element of the path has an option, whose short form is its first letter.
 func (g *getConfigCommand) command(use, short string, options ...string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	path := make([]string, len(options))
@@ -87,7 +85,7 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 	return cmd
 }
 
-// ask returns an answer. For a process of an environment, it includes the variables that the process inherited.
+// The answer for a process of an environment includes the variables that the process inherited.
 func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string) (any, error) {
 	file, dir := g.cli.Env(getconfig.FileVariable), ""
 	if file == "" || cmd.Flags().Changed("data-dir") {

@@ -86,7 +86,7 @@ func (w *Flags) addQueue(cmd *cobra.Command, unnamed string) {
 	cmd.Flags().StringVarP(&w.Queue, "queue", "q", "", text)
 }
 
-// takeArgument makes cmd's argument another way to give --queue.
+// cmd's argument becomes another way to give --queue.
 func (w *Flags) takeArgument(cmd *cobra.Command, required bool) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := cobra.MaximumNArgs(1)(cmd, args); err != nil {
@@ -211,8 +211,7 @@ func ParseQueue(text string) (aws.Reference, error) {
 	return ref, nil
 }
 
-// servedHere returns a client if the URL belongs to the running environment, so that the URLs of its embedded queues
-// can be used.
+// The URLs of the running environment's embedded queues can be used through it.
 func servedHere(c *base.CLI, cmd *cobra.Command, ref aws.Reference) *api.Client {
 	client, err := c.Dial(cmd)
 	if err != nil || !client.Instance.Embedded() || !strings.HasPrefix(ref.URL, client.Instance.Endpoint+"/") {

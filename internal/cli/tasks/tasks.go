@@ -74,7 +74,7 @@ func newTasksRun(c *base.CLI) *cobra.Command {
 	})
 }
 
-// changesTask makes cmd act on the task given as its argument. The format would describes the action.
+// The format would describes the action.
 func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 	act func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
 	base.AddDataDir(cmd)
@@ -214,7 +214,7 @@ func runText(r *api.TaskRun) string {
 	return text
 }
 
-// runList describes how runs are listed, with times in UTC like run IDs.
+// Times are in UTC like run IDs.
 var runList = base.List[api.TaskRun]{
 	Heading: []string{"TASK", "SCHEDULED", "LATE", "OUTCOME", "MESSAGE", "NOTE"},
 	Name:    func(r *api.TaskRun) string { return r.MessageID },

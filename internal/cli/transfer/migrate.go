@@ -168,7 +168,7 @@ type planned struct {
 	tags        map[string]string
 }
 
-// notCarried describes the message properties that are not migrated.
+// These message properties are not migrated.
 const notCarried = "Messages get a new message ID, sender ID, sent timestamp and receive count, and their retention " +
 	"period restarts. FIFO messages keep their group and order; their deduplication ID is derived from the old message ID."
 
@@ -183,7 +183,7 @@ type migration struct {
 	all   []*planned
 }
 
-// plan lists the queues, with dead-letter queues last, and compares them with those at the destination.
+// Dead-letter queues come last.
 func (p *migration) plan(ctx context.Context, names []string) error {
 	names, err := p.names(ctx, names)
 	if err != nil {
@@ -247,7 +247,6 @@ func (p *migration) names(ctx context.Context, names []string) ([]string, error)
 	return names, err
 }
 
-// look reads a source queue and looks for the queue of the same name at the destination.
 func (p *migration) look(ctx context.Context, name string) (*planned, error) {
 	q := &planned{Queue: afterSlash(name)}
 	embedded := &embeddedEnd{b: p.b, name: q.Queue, arnOf: p.arnOf}
@@ -310,7 +309,6 @@ func (p *migration) tags(ctx context.Context, name string, remote *sqsEnd) (map[
 	return remote.q.Tags(ctx)
 }
 
-// compare checks whether the destination has the queue and, if so, compares the attributes.
 func (p *migration) compare(ctx context.Context, q *planned) error {
 	if q.to == nil {
 		return nil
@@ -336,10 +334,10 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 	return nil
 }
 
-// arnOf returns the ARN that a queue has, or will have, on Amazon SQS.
+// The queue has, or will have, this ARN on Amazon SQS.
 func (p *migration) arnOf(name string) string { return p.arns + name }
 
-// notServed returns an error for Amazon SQS queues that an environment on this machine uses.
+// An environment on this machine uses the queues.
 func (p *migration) notServed() error {
 	dirs := api.DataDirectories(config.StateFolder(p.c.Environ, os.Geteuid() == 0))
 	for _, running := range api.Running(dirs) {
@@ -382,8 +380,7 @@ func (p *migration) showTable() error {
 	return nil
 }
 
-// run creates missing queues, starting with dead-letter queues, and then moves the messages, ending with those in
-// dead-letter queues.
+// Dead-letter queues are created first, and their messages moved last.
 func (p *migration) run(ctx context.Context) error {
 	for _, q := range slices.Backward(p.all) {
 		if err := p.create(ctx, q); err != nil {
@@ -460,7 +457,7 @@ func (p *migration) create(ctx context.Context, q *planned) error {
 	return err
 }
 
-// migrateConcurrency is the number of concurrent calls to a standard queue.
+// The limit is for calls to a standard queue.
 const migrateConcurrency = 16
 
 func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, error) {

@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// queueEnd is the source or the destination of a migration.
 type queueEnd interface {
 	migrate.Source
 	migrate.Destination
@@ -24,8 +23,7 @@ type queueEnd interface {
 	address() string // for display, and to identify the queue in the journal
 }
 
-// embeddedEnd is a queue in the data directory of a stopped environment. Its messages are read from the store, not
-// received.
+// The environment is stopped. Messages are read from the store, not received.
 type embeddedEnd struct {
 	b     *broker.Broker
 	name  string
@@ -34,7 +32,6 @@ type embeddedEnd struct {
 	arnOf func(name string) string
 }
 
-// Take implements [migrate.Source].
 func (e *embeddedEnd) Take(ctx context.Context, n int) (items []migrate.Item, err error) {
 	for len(items) == 0 && !e.ended {
 		page, next, err := e.b.Browse(ctx, e.name, broker.BrowseRequest{After: e.after, Limit: min(n, 1000)})
@@ -49,7 +46,6 @@ func (e *embeddedEnd) Take(ctx context.Context, n int) (items []migrate.Item, er
 	return items, nil
 }
 
-// Rewind implements [migrate.Source].
 func (e *embeddedEnd) Rewind() { e.after, e.ended = "", false }
 
 func (e *embeddedEnd) item(s *broker.Stored) migrate.Item {
@@ -71,7 +67,7 @@ func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 	return m
 }
 
-// failureOf describes why a dead letter failed, including its last attempt if that is stored.
+// The last attempt is included if it is stored.
 func (e *embeddedEnd) failureOf(s *broker.Stored) queue.Failure {
 	f := queue.Failure{Reason: "dead-lettered", Receives: s.ReceiveCount, FailedAt: s.DeadAt, MessageID: s.ID,
 		SentAt: s.SentAt, Source: e.arnOf(base.AfterColon(s.DeadLetterSource))}
@@ -88,7 +84,6 @@ func (e *embeddedEnd) failureOf(s *broker.Stored) queue.Failure {
 	return f
 }
 
-// Delete implements [migrate.Source].
 func (e *embeddedEnd) Delete(ctx context.Context, items []migrate.Item) []error {
 	names := make([]string, len(items))
 	for i := range items {
@@ -101,13 +96,11 @@ func (e *embeddedEnd) Delete(ctx context.Context, items []migrate.Item) []error 
 	return slices.Repeat([]error{err}, len(items))
 }
 
-// Count implements [migrate.Source] and [migrate.Destination].
 func (e *embeddedEnd) Count(context.Context) (migrate.Count, error) {
 	l, err := e.b.Ledger(e.name)
 	return migrate.Count{Visible: int(l.Visible), Delayed: int(l.Delayed), InFlight: int(l.InFlight)}, err
 }
 
-// Send implements [migrate.Destination].
 func (e *embeddedEnd) Send(ctx context.Context, messages []queue.Outgoing) ([]queue.Sent, error) {
 	return e.b.Queue(e.name).Send(ctx, messages)
 }
@@ -127,7 +120,7 @@ const (
 	migrateWait = time.Second
 )
 
-// Take implements [migrate.Source]. It makes concurrent calls if the queue is a standard queue.
+// A standard queue allows concurrent calls.
 func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	calls := max(1, n/queue.MaxBatch)
 	if e.q.FIFO() {
@@ -165,10 +158,8 @@ func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	return nil, errors.Join(errs...)
 }
 
-// Rewind implements [migrate.Source].
 func (e *sqsEnd) Rewind() {}
 
-// Delete implements [migrate.Source].
 func (e *sqsEnd) Delete(ctx context.Context, items []migrate.Item) []error {
 	receipts := make([]string, len(items))
 	for i := range items {
@@ -177,7 +168,6 @@ func (e *sqsEnd) Delete(ctx context.Context, items []migrate.Item) []error {
 	return e.q.Delete(ctx, receipts)
 }
 
-// Count implements [migrate.Source] and [migrate.Destination].
 func (e *sqsEnd) Count(ctx context.Context) (migrate.Count, error) {
 	a, err := e.q.Attributes(ctx)
 	return countOf(a), err
@@ -188,7 +178,6 @@ func countOf(a map[string]string) migrate.Count {
 		InFlight: target.Number(a, target.InFlightCount)}
 }
 
-// Send implements [migrate.Destination].
 func (e *sqsEnd) Send(ctx context.Context, messages []queue.Outgoing) ([]queue.Sent, error) {
 	return e.q.Send(ctx, messages)
 }

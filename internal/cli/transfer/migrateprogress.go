@@ -11,8 +11,7 @@ import (
 	"tendril/internal/migrate"
 )
 
-// migrateWatch reports the progress of one queue, with a progress bar on a terminal and otherwise with occasional
-// lines.
+// Progress is a bar on a terminal and otherwise occasional lines.
 type migrateWatch struct {
 	c    *base.CLI
 	name string
@@ -42,7 +41,7 @@ func (w *migrateWatch) progress(sent, total int) {
 	}
 }
 
-// waiting prints how many messages the migration waits for, if the number has changed.
+// The number is printed only if it has changed.
 func (w *migrateWatch) waiting(left migrate.Count) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -221,7 +221,7 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 
 func (n *Node) says(text string) bool { return n.Kind == Scalar && n.Text == text }
 
-// nil if absent
+// An absent child is nil.
 func child(n *Node, step string) *Node {
 	if n.Kind == Sequence {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Items) {
@@ -301,7 +301,7 @@ func (e *editor) set(p *Pair, text string) *Fault {
 	return nil
 }
 
-// -1 if not found
+// A missing key gives -1.
 func behindKey(line string, p *Pair) int {
 	runes := []rune(line)
 	if p.Column < 1 || p.Column > len(runes) {
@@ -327,7 +327,7 @@ func behindKey(line string, p *Pair) int {
 	return len(line) - len(trimmed) + 1
 }
 
-// Leading blanks and a quoted value, if any.
+// The match has leading blanks and a quoted value, if any.
 var inlineValue = regexp.MustCompile(`^[ \t]*("(?:\\.|[^"\\])*"|'(?:''|[^'])*')?`)
 
 // The comment includes the blanks before it.

@@ -23,7 +23,7 @@ func FromJSON(data []byte) ([]byte, error) {
 	return w.out.Bytes(), nil
 }
 
-// After a key, after a dash, or at the top.
+// The position is after a key, after a dash, or at the top.
 type position int
 
 const (

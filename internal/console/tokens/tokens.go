@@ -49,8 +49,7 @@ type Token struct {
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
-// stored is a token as stored in the file. An unsalted SHA-256 digest is sufficient, because the secret is 256 random
-// bits.
+// The secret is 256 random bits, so an unsalted SHA-256 digest is sufficient.
 type stored struct {
 	Token
 	SHA256 string `json:"sha256"`
@@ -189,7 +188,7 @@ func write(path string, tokens []stored) error {
 	return nil
 }
 
-// readUsed returns the last use of tokens by name. Errors are ignored, because the times are informational.
+// The times are informational, so errors are ignored.
 func readUsed(path string) map[string]time.Time {
 	used := map[string]time.Time{}
 	text, err := os.ReadFile(path)
@@ -236,7 +235,7 @@ func (f *File) Find(secret string) (Token, bool) {
 	return found.Token, true
 }
 
-// reread reads the file if it has changed. An unreadable file accepts no tokens.
+// An unreadable file accepts no tokens.
 func (f *File) reread() {
 	path := filepath.Join(f.Dir, Filename)
 	info, err := os.Lstat(path)
@@ -261,7 +260,7 @@ func (f *File) reread() {
 	})
 }
 
-// use records the use of a token, at most once per usedEvery.
+// Each use is recorded at most once per usedEvery.
 func (f *File) use(name string, now time.Time) {
 	if now.Sub(f.used[name]) < usedEvery {
 		return

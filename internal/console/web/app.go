@@ -78,7 +78,6 @@ func (v *visit) app() (any, error) {
 	return page, err
 }
 
-// Newest first.
 func lastLines(ctx context.Context, c *api.Client, names []string) (all []eventlog.Line, err error) {
 	seen := map[int64]bool{} // a process's log lines include its replicas'
 	for _, name := range names[:min(len(names), shownProcesses)] {

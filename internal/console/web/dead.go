@@ -53,10 +53,10 @@ type reasonGroup struct {
 	Bars   []hourBar
 }
 
-// One hour of a bar chart, 20 units high.
+// The chart has one bar per hour and is 20 units high.
 type hourBar struct{ X, Y, Height int }
 
-// The filter in the URL, repeated by forms.
+// Forms repeat the filter of the URL.
 type deadFilter struct {
 	Match, Attribute, Since, Until string
 	// ByReason distinguishes the group without a reason from no group.
@@ -88,7 +88,6 @@ func (f deadFilter) selection() (sel api.Selection, err error) {
 	return sel, err
 }
 
-// "" is the zero time.
 func utcTime(text string) (at time.Time, err error) {
 	if text == "" {
 		return at, nil

@@ -51,7 +51,7 @@ func (v *visit) events() (any, error) {
 	return page, err
 }
 
-// Of the shown instances, newest first.
+// The events of the shown instances come newest first.
 func (v *visit) newestEvents(filter api.EventFilter) ([]eventlog.Event, error) {
 	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Event, error) { return c.Events(ctx, filter) })
 	return api.NewestEvents(answers, filter.Limit), err

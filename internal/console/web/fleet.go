@@ -23,7 +23,7 @@ type fleetView struct {
 	Missing []string
 }
 
-// Of the shown instances that can be read, separated by spaces.
+// The IDs of shown instances that can be read are separated by spaces.
 func (f *fleetView) IDs() string {
 	shown := f.All
 	if f.Chosen != nil {
@@ -38,7 +38,6 @@ func (f *fleetView) IDs() string {
 	return strings.Join(ids, " ")
 }
 
-// The instances fit in one line.
 func (f *fleetView) Few() bool { return len(f.All) <= 8 }
 
 func (v *visit) findFleet() error {

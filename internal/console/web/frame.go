@@ -57,7 +57,7 @@ func (f *frame) SignedIn() bool { return strings.HasPrefix(f.Caller.Who, "sessio
 // A queue can still be paused.
 func (f *frame) Receiving() bool { return f.Paused < len(f.Status.Workers) }
 
-// The screen Logs, with the instance and the process of this page.
+// The screen Logs keeps the instance and the process of this page.
 func (f *frame) AllLines() string {
 	query := url.Values{}
 	if f.Fleet != nil && f.Fleet.Chosen != nil {

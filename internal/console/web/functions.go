@@ -73,7 +73,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// "–" if not positive
+// A number that is not positive is "–".
 func seconds(s float64) string {
 	if s <= 0 {
 		return "–"
@@ -81,7 +81,7 @@ func seconds(s float64) string {
 	return age(time.Duration(s * float64(time.Second)))
 }
 
-// 12 ms, 1.25 s, 3 min
+// For example, 12 ms, 1.25 s or 3 min.
 func milliseconds(ms int64) string {
 	switch {
 	case ms < 1000:
@@ -196,13 +196,13 @@ func preview(text string) string {
 	return oneLine(text)
 }
 
-// Log lines contain escape sequences for colours and terminal titles in escaped form.
+// Log lines contain escape sequences for colors and terminal titles in escaped form.
 var colours = regexp.MustCompile(`\\x1b\[([0-9;:]*)m|\\x1b\][^\\]*\\a`)
 
-// The colours 30 to 37 and 90 to 97. Black and white are the text's own colour.
+// These are the colors 30 to 37 and 90 to 97. Black and white are the text's own color.
 var colourClasses = [8]string{1: "red", 2: "green", 3: "yellow", 4: "blue", 5: "magenta", 6: "cyan"}
 
-// Only foreground colours are kept.
+// Only foreground colors are kept.
 func coloured(line string) template.HTML {
 	var out strings.Builder
 	class, at := "", 0
@@ -240,7 +240,7 @@ func colourAfter(class, codes string) string {
 	return class
 }
 
-// The time of day where tendril runs; the exact time is shown on hover.
+// The time is local to tendril; the exact one is shown on hover.
 func clock(t time.Time) template.HTML { return moment(t, t.Local().Format(time.TimeOnly)) }
 
 func before(text, separator string) string {
@@ -264,7 +264,7 @@ func words(state string) string {
 	return strings.ReplaceAll(state, "_", " ")
 }
 
-// With thousands separators, for counts that people compare or type.
+// Thousands separators are for counts that people compare or type.
 func exactCount(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {

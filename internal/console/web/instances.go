@@ -10,7 +10,7 @@ import (
 var instanceScreens = []screen{{path: "/instances", entry: "Instances", view: "instances",
 	load: func(v *visit) (any, error) { return v.api.Instances(v.ctx) }}}
 
-// "" without a fleet key
+// Without a fleet key, the text is "".
 func applied(all api.Instances) string {
 	switch {
 	case all.Revision == 0:
@@ -31,7 +31,6 @@ func applied(all api.Instances) string {
 	return text + "."
 }
 
-// "" if unknown
 func protection(on *bool) string {
 	switch {
 	case on == nil:

@@ -53,7 +53,7 @@ func (v *visit) logs() (any, error) {
 	return page, err
 }
 
-// Only processes with lines on the shown instances.
+// Only processes with lines on the shown instances count.
 func (v *visit) processes() ([]string, error) {
 	names := []string{eventlog.Own}
 	statuses, err := v.statuses()

@@ -113,7 +113,7 @@ func (v *visit) message() (any, error) {
 	return page, nil
 }
 
-// In bytes, also in a command: Linux allows arguments of less than 128 KiB.
+// The limit in bytes also suits a command: Linux allows arguments of less than 128 KiB.
 const maxShownBody = 64 << 10
 
 func (s *Site) download(w http.ResponseWriter, r *http.Request) {
@@ -146,7 +146,6 @@ func sendCommand(queue, body string) string {
 	return "tendril send --queue " + terminal.ShellWord(queue) + " -- " + terminal.ShellWord(body)
 }
 
-// By default, JSON is displayed as a tree.
 func (p *messagePage) chooseForm(v *visit) {
 	p.Form = v.query("as")
 	shown := p.Body
@@ -230,7 +229,6 @@ func lastAttempt(all []api.Attempt) *attempt {
 	return &attempt{all[len(all)-1]}
 }
 
-// name "" means any queue.
 func (v *visit) findMessage(name, id string) (m api.Message, err error) {
 	if name != "" {
 		m, err = v.api.Message(v.ctx, name, id)

@@ -87,7 +87,7 @@ func (v *visit) overview() (any, error) {
 	return o, nil
 }
 
-// Worst first.
+// The worst comes first.
 func (v *visit) attention(h *health.Report) (all []attention) {
 	if h == nil {
 		return nil
@@ -121,7 +121,7 @@ func (v *visit) ranges() (chosen string, links []choice) {
 	return chosen, links
 }
 
-// Newest first. Problems with the same queue and reason are one.
+// The newest comes first. Problems with the same queue and reason are one.
 func (v *visit) problems() (all []api.Problem, err error) {
 	if v.fleet == nil {
 		return v.status.Problems, nil
@@ -145,7 +145,7 @@ func (v *visit) problems() (all []api.Problem, err error) {
 	return all, err
 }
 
-// As this instance sees them, queues with a worker first.
+// The counts are this instance's; queues with a worker come first.
 func (v *visit) queueRows() []queueRow { return v.queueRowsOf(&v.status) }
 
 func (v *visit) queueRowsOf(st *api.Status) []queueRow {

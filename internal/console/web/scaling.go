@@ -80,7 +80,6 @@ func (page *scalingPage) read(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
-// "–" if unknown
 func measured(value *float64, unit string) string {
 	if value == nil {
 		return "–"

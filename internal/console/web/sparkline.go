@@ -55,7 +55,6 @@ func traffic(read *series.Curves) map[string]series.Traffic {
 	return queues
 }
 
-// Curves start with the environment.
 func started(v series.Values) int {
 	if i := slices.IndexFunc(v, func(value float32) bool { return value == value }); i >= 0 {
 		return i
@@ -65,7 +64,7 @@ func started(v series.Values) int {
 
 func from(v series.Values, start int) series.Values { return v[min(start, len(v)):] }
 
-// As in 'tendril top'; "–" if unknown.
+// 'tendril top' shows the same; "–" means unknown.
 func perSecond(v series.Values) string {
 	rate, known := v.Newest()
 	switch {

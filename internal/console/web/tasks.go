@@ -28,7 +28,6 @@ var taskActs = []act{
 
 const shownOutcomes = 30
 
-// Status may be nil.
 type tasksPage struct {
 	Status *api.TasksStatus
 	Rows   []taskRow

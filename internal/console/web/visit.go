@@ -15,7 +15,6 @@ import (
 	"tendril/api"
 )
 
-// visit is a request for a page, or one refresh of its live stream.
 type visit struct {
 	site   *Site
 	screen *screen
@@ -59,7 +58,7 @@ func (v *visit) load() (err error) {
 	return err
 }
 
-// For a page that is a form to fill in.
+// The page is a form to fill in.
 func (v *visit) mayNotAct() error {
 	switch {
 	case v.caller.ReadOnly:
@@ -85,7 +84,6 @@ func (v *visit) query(name string) string { return strings.TrimSpace(v.r.URL.Que
 
 func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostFormValue(name)) }
 
-// An empty field is 0.
 func (v *visit) number(name string) (int, error) {
 	text := v.field(name)
 	if text == "" {
@@ -98,7 +96,6 @@ func (v *visit) number(name string) (int, error) {
 	return n, nil
 }
 
-// value "" removes the parameter.
 func (v *visit) with(name, value string) string {
 	query := v.r.URL.Query()
 	query.Del("after")
@@ -127,7 +124,7 @@ type refusedForm struct {
 	Values url.Values
 }
 
-// Bytes of a refused form.
+// The limit of a refused form in bytes.
 const maxKept = 1 << 20
 
 // refusedForm returns nil if the input is too large to keep.
@@ -207,7 +204,7 @@ func parseForm(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// A message of the maximum size, escaped, in bytes.
+// A message of the maximum size, escaped, has this many bytes.
 const maxBodyOfForm = 4 << 20
 
 // The browser is redirected to the page the form names.
