@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"tendril/internal/autoscale"
@@ -234,31 +235,100 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 	return list.Deliveries, err
 }
 
-// Gone returns the error for a message that is in no queue: it has the message's last delivery, or how far back the
+// FindMessage finds a message in any embedded queue by its ID, or by the start of the ID of a message that was delivered
+// before. If the message is in none of them, the error describes how it left its queue, or says how far back the
 // history goes.
-func (c *Client) Gone(ctx context.Context, id string) error {
-	d, found, err := c.Outcome(ctx, id, 0)
-	if err != nil {
-		return err
+func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
+	queues, err := c.Queues(ctx)
+	if err != nil && !hasStatus(err, http.StatusConflict) { // all queues are on Amazon SQS
+		return Message{}, err
+	}
+	for {
+		for _, q := range queues {
+			if m, err := c.Message(ctx, q.Name, id); !hasStatus(err, http.StatusNotFound) {
+				return m, err
+			}
+		}
+		d, err := c.LastOutcome(ctx, id)
+		if err != nil {
+			return Message{}, err
+		}
+		if d.MessageID == id {
+			return Message{}, gone(&d)
+		}
+		id = d.MessageID
+	}
+}
+
+func hasStatus(err error, status int) bool {
+	e := (*Error)(nil)
+	return errors.As(err, &e) && e.Status == status
+}
+
+// LastOutcome asks all instances for the outcome of a message, by its ID or the start of it, and returns the latest. It
+// does not know messages that were never delivered or removed.
+func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
+	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
+	d, err := ask(ctx, c)
+	unknown := (*Error)(nil)
+	if hasStatus(err, http.StatusNotFound) {
+		_ = errors.As(err, &unknown)
+		unknown = &Error{Status: http.StatusNotFound, Message: "message " + id + " not found in any queue", Hint: unknown.Hint}
+	} else if err != nil {
+		return d, err
 	}
 
-	gone := &Error{Status: http.StatusNotFound, Message: "message " + id + " not found in any queue"}
-	at := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-	switch {
-	case found && d.Done():
-		gone.Message += fmt.Sprintf(": completed by %s at %s, attempt %d", d.Queue, at(d.At), d.Attempt)
-		gone.Hint = "completed messages are not kept"
-	case found:
-		gone.Message += fmt.Sprintf(": its last attempt in %s ended %s at %s: %s", d.Queue, d.Outcome, at(d.At), d.Reason)
-		gone.Hint = "it was deleted or has expired since; 'tendril events' shows who deletes messages"
-	default:
-		gone.Hint = "it was deleted or has expired"
-		if list, err := GetDeliveries.get(ctx, c, limitQuery(1)); err == nil && !list.Since.IsZero() {
-			gone.Hint += ", or was delivered before " + at(list.Since) + ", where the history of deliveries starts"
+	known, err := c.Instances(ctx)
+	if err != nil {
+		known = Instances{} // this process is no worker
+	}
+	others := slices.DeleteFunc(known.Readable(), func(one KnownInstance) bool { return one.This })
+	for _, a := range FromEach(ctx, c, others, ask) {
+		switch {
+		case a.Err == nil && !a.Answer.At.Before(d.At):
+			d, unknown = a.Answer, nil
+		case a.Err != nil && unknown != nil && !hasStatus(a.Err, http.StatusNotFound):
+			unknown.Hint += "; " + a.Instance.Name + " was not asked: " + a.Err.Error()
 		}
 	}
+	if unknown != nil {
+		return d, unknown
+	}
+	return d, nil
+}
 
-	return gone
+// gone returns the error for a message that is in no queue, with its last outcome.
+func gone(d *Delivery) *Error {
+	clock := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+	e, at := &Error{Status: http.StatusNotFound, Message: "message " + d.MessageID + " not found in any queue: "}, clock(d.At)
+	switch {
+	case d.Done():
+		e.Message += fmt.Sprintf("completed by %s at %s", d.Queue, at)
+		if d.Attempt > 0 {
+			e.Message += fmt.Sprintf(", attempt %d", d.Attempt)
+		}
+		e.Hint = "completed messages are not kept"
+	case d.Outcome == InWork:
+		e.Message = fmt.Sprintf("message %s is being delivered from %s, attempt %d", d.MessageID, d.Queue, d.Attempt)
+		e.Hint = "messages on Amazon SQS cannot be looked up by ID"
+	case d.Tried() && d.RetryAt.After(time.Now()):
+		e.Message = fmt.Sprintf("message %s waits in %s for its next attempt at %s: attempt %d ended %s: %s", d.MessageID, d.Queue,
+			clock(d.RetryAt), d.Attempt, d.Outcome, d.Reason)
+		e.Hint = "messages on Amazon SQS cannot be looked up by ID"
+	case d.Outcome == queue.Failed.String() || d.Outcome == queue.Unreached.String():
+		e.Message += fmt.Sprintf("its last attempt in %s ended %s at %s: %s", d.Queue, d.Outcome, at, d.Reason)
+		e.Hint = "it was deleted or has expired since; on Amazon SQS it may wait again or be in the dead-letter queue"
+	default:
+		e.Message += strings.TrimSuffix(fmt.Sprintf("%s from %s at %s %s", d.Outcome, d.Queue, at, d.Reason), " ")
+		e.Hint = goneHints[d.Outcome]
+	}
+	return e
+}
+
+var goneHints = map[string]string{
+	MessageDeleted:      "'tendril events' shows who deletes messages",
+	MessageExpired:      "a retention period or deadline lets messages expire",
+	MessageDeadLettered: "'tendril dead list' shows dead letters, which have another id on Amazon SQS",
 }
 
 // Outcome returns the latest delivery of a message. It waits up to wait for the first one to finish, and then returns

@@ -13,7 +13,8 @@ const DefaultDeliveries = 10_000
 type Delivery struct {
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue"`
-	// Outcome is "done", "failed", "unreached" or [InWork].
+	// Outcome is "done", "failed" or "unreached", [InWork] while the delivery is in progress, or how the message left
+	// its queue without one. The Reason then says who deleted it, or where it was moved.
 	Outcome string `json:"outcome"`
 	Status  int    `json:"status,omitempty"` // of HTTP; 0 without an answer
 	Reason  string `json:"reason,omitempty"`
@@ -37,8 +38,14 @@ type DeliveryList struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// InWork is the outcome of a delivery in progress. Its DurationMS is the time since its start.
-const InWork = "in work"
+// Outcomes of messages without a finished delivery. The DurationMS of [InWork] is the time since the delivery's start.
+const (
+	InWork              = "in work"
+	MessageDeleted      = "deleted"
+	MessageExpired      = "expired"
+	MessageDeadLettered = "dead-lettered"
+	MessageMoved        = "moved"
+)
 
 // Tried is false if the app was not ready, so that the delivery is not an attempt.
 func (d *Delivery) Tried() bool {

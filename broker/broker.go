@@ -1,6 +1,9 @@
 package broker
 
-import "log/slog"
+import (
+	"context"
+	"log/slog"
+)
 
 // Options configure a [Broker]. A nil *Options is valid.
 type Options struct {
@@ -26,4 +29,39 @@ type Events struct {
 	DeadLettered func(from, to string, ids []string)
 	// Expired is called after n messages exceeded their retention period.
 	Expired func(name string, n int)
+	// Removed is called after messages left a queue. ctx has the values of the caller's context; it is a background
+	// context for work that no caller waits for.
+	Removed func(ctx context.Context, removed []Removal)
+}
+
+// Removal describes a removed message.
+type Removal struct {
+	Queue string
+	// ID is "" if all messages of the queue were deleted at once.
+	ID       string
+	Cause    Cause
+	To       string // the queue it was moved to, or ""
+	Receives int
+}
+
+// Cause is why a message left its queue.
+type Cause string
+
+// The causes of a removal.
+const (
+	CauseDone         Cause = "done"          // deleted by receipt handle
+	CauseExpired      Cause = "expired"       // past its retention period or deadline
+	CauseDeleted      Cause = "deleted"       // by an operator
+	CauseDeadLettered Cause = "dead-lettered" // by the redrive policy or a worker
+	CauseMoved        Cause = "moved"         // by an operator
+)
+
+func (c Cause) counter(k *counters) *int64 {
+	switch c {
+	case CauseDone:
+		return &k.done
+	case CauseExpired:
+		return &k.expired
+	}
+	return &k.purged
 }

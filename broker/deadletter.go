@@ -10,6 +10,7 @@ import (
 )
 
 type transfer struct {
+	ctx   context.Context // for its values
 	from  *liveQueue
 	items []*transferItem
 	dead  bool // not an operator's move
@@ -109,8 +110,23 @@ func (x *tx) copyRow(key int64, r *record) error {
 	return err
 }
 
-// Messages that were not moved become available again.
 func (t *transfer) onCommit(err error) error {
+	t.rearrange(err)
+	var removed []Removal
+	for _, it := range t.moved() {
+		r := Removal{Queue: t.from.name, ID: t.from.broker.seal.messageID(new(block), it.record.origin), Cause: CauseMoved,
+			To: it.to.name, Receives: int(it.record.received)}
+		if t.dead {
+			r.Cause = CauseDeadLettered
+		}
+		removed = append(removed, r)
+	}
+	t.from.broker.report(t.ctx, removed)
+	return err
+}
+
+// Messages that were not moved become available again.
+func (t *transfer) rearrange(err error) {
 	q := t.from
 	q.broker.queues.moving.Lock()
 	defer q.broker.queues.moving.Unlock()
@@ -133,7 +149,6 @@ func (t *transfer) onCommit(err error) error {
 	for _, it := range t.moved() {
 		it.publish()
 	}
-	return err
 }
 
 func (it *transferItem) publish() {
@@ -175,7 +190,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 		return sameError(queue.ErrNoQueue, len(letters))
 	}
 
-	errs, t := make([]error, len(letters)), &transfer{from: live, dead: true}
+	errs, t := make([]error, len(letters)), &transfer{ctx: ctx, from: live, dead: true}
 	entries := map[*transferItem]int{}
 	live.lock()
 	err = live.ready()
@@ -214,7 +229,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 func (q *liveQueue) deadLetter(list []*message) error {
 	slices.SortFunc(list, func(a, b *message) int { return cmp.Compare(a.key, b.key) })
 	to := q.broker.deadLetterQueue(q)
-	t := &transfer{from: q, dead: true}
+	t := &transfer{ctx: context.Background(), from: q, dead: true}
 	for _, m := range list {
 		t.items = append(t.items, &transferItem{m: m, to: to})
 	}

@@ -9,21 +9,21 @@ import (
 // that no longer exists is not an error. A standard queue accepts earlier and expired receipt handles; a FIFO queue
 // accepts only the latest one, while the message is in flight.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
-	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.done })
+	return q.remove(ctx, receipts, CauseDone)
 }
 
 // Expire deletes messages past their deadline that were never processed; the ledger counts them as expired.
 func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
-	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.expired })
+	return q.remove(ctx, receipts, CauseExpired)
 }
 
-func (q *Queue) remove(ctx context.Context, receipts []string, account func(*counters) *int64) []error {
+func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []error {
 	live, err := q.live(ctx, len(receipts))
 	if err != nil {
 		return sameError(err, len(receipts))
 	}
 
-	r := &removal{q: live, account: account, messages: make([]*message, 0, len(receipts))}
+	r := &removal{ctx: ctx, q: live, cause: cause, messages: make([]*message, 0, len(receipts))}
 	errs, unheld := make([]error, len(receipts)), []unheldReceipt(nil)
 	work := new(block)
 	live.lock()
@@ -122,7 +122,7 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 	if err != nil || len(reserved) == 0 {
 		return 0, err
 	}
-	r := &removal{q: q, messages: reserved, account: func(k *counters) *int64 { return &k.purged }}
+	r := &removal{ctx: ctx, q: q, messages: reserved, cause: CauseDeleted}
 	if err := b.writer.do(context.Background(), r, needs{}); err != nil {
 		return 0, err
 	}
@@ -130,18 +130,20 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 }
 
 type removal struct {
+	ctx      context.Context // for its values
 	q        *liveQueue
 	messages []*message // leaving; placeholders if not in memory
-	account  func(*counters) *int64
+	cause    Cause
 	counted  int // without those already gone
 	dues     []int64
+	removed  []Removal
 }
 
 func (r *removal) departed() int { return r.counted }
 
 // Claimed messages are not in memory, so their rows are read first.
 func (r *removal) apply(t *tx) error {
-	r.counted, r.dues = 0, nil
+	r.counted, r.dues, r.removed = 0, nil, nil
 	if t.gone(r.q) {
 		return nil
 	}
@@ -157,21 +159,54 @@ func (r *removal) apply(t *tx) error {
 				continue
 			}
 			r.dues = append(r.dues, row.due)
+			r.note(row.originKey(), int(row.received))
 		} else if keySeq(m.key) <= k.floor {
 			continue
 		}
 		r.q.mu.Lock()
 		hasRows := m.stored || m.claimed || m.origin != m.key
+		claimed, origin, receives := m.claimed, m.origin, m.received()
 		r.q.mu.Unlock()
+		if !claimed {
+			r.note(origin, int(receives))
+		}
 		t.remove(m.key, hasRows)
 		r.counted++
 	}
 
-	*r.account(k) += int64(r.counted)
+	*r.cause.counter(k) += int64(r.counted)
 	return nil
 }
 
+func (r *removal) note(origin int64, receives int) {
+	b := r.q.broker
+	if b.events.Removed == nil {
+		return
+	}
+	if r.removed == nil {
+		r.removed = make([]Removal, 0, len(r.messages))
+	}
+	r.removed = append(r.removed, Removal{Queue: r.q.name, ID: b.seal.messageID(new(block), origin), Cause: r.cause,
+		Receives: receives})
+}
+
 func (r *removal) onCommit(err error) error {
+	r.leave(err)
+	if err == nil {
+		r.q.broker.report(r.ctx, r.removed)
+	}
+	return err
+}
+
+// report calls the listener for removed messages, if there is one.
+func (b *Broker) report(ctx context.Context, removed []Removal) {
+	if b.events.Removed != nil && len(removed) > 0 {
+		b.events.Removed(ctx, removed)
+	}
+}
+
+// leave removes the messages from the index, or keeps them if they were not deleted.
+func (r *removal) leave(err error) {
 	q := r.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -187,12 +222,11 @@ func (r *removal) onCommit(err error) error {
 	}
 
 	if err == nil {
-		*r.account(&q.index.counters) += int64(r.counted)
+		*r.cause.counter(&q.index.counters) += int64(r.counted)
 		for _, due := range r.dues {
 			q.index.delays.sub(due)
 		}
 	}
 
 	q.wakeAfterRemoval(len(r.messages))
-	return err
 }

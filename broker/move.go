@@ -33,7 +33,7 @@ func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, 
 	if err != nil || len(reserved) == 0 {
 		return 0, err
 	}
-	t, err := b.newMove(q, target, reserved)
+	t, err := b.newMove(ctx, q, target, reserved)
 	if err != nil {
 		return 0, err
 	}
@@ -100,7 +100,7 @@ func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 }
 
 // If target is nil, each message moves to its source queue; those with an unknown source are released.
-func (b *Broker) newMove(from, target *liveQueue, reserved []*message) (*transfer, error) {
+func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved []*message) (*transfer, error) {
 	reserved, err := from.withholdDamaged(reserved)
 	if err != nil {
 		from.release(reserved)
@@ -128,7 +128,7 @@ func (b *Broker) newMove(from, target *liveQueue, reserved []*message) (*transfe
 	}
 
 	deadLetterQueues := b.deadLetterTargets()
-	t := &transfer{from: from}
+	t := &transfer{ctx: ctx, from: from}
 	var rest []*message
 	for _, m := range reserved {
 		to := target

@@ -160,8 +160,8 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	q.mu.Unlock()
 	s := &moveStep{b: m.b, task: m.task}
 	if m.task.Delete {
-		s.departure = &removal{q: q, messages: reserved, account: func(k *counters) *int64 { return &k.purged }}
-	} else if s.departure, err = m.b.newMove(q, target, reserved); err != nil {
+		s.departure = &removal{ctx: context.Background(), q: q, messages: reserved, cause: CauseDeleted}
+	} else if s.departure, err = m.b.newMove(context.Background(), q, target, reserved); err != nil {
 		return 0, err
 	}
 

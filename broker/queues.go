@@ -236,7 +236,7 @@ func (q *liveQueue) compare(wanted map[string]string) error {
 
 // DeleteQueue deletes a queue and all its messages, which count as purged.
 func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
-	return b.administer(ctx, name, func(q *liveQueue) error {
+	err := b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()
 		return b.writer.change(func(t *tx) error { return t.deleteQueue(q, b.queues.deleted, now) }, func() {
 			b.queues.moving.Lock()
@@ -251,6 +251,10 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 			b.queues.deleted.index.counters.add(&last)
 		})
 	})
+	if err == nil {
+		b.report(ctx, []Removal{{Queue: name, Cause: CauseDeleted}})
+	}
+	return err
 }
 
 // The messages are removed later in small steps.
@@ -292,7 +296,24 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 			q.clear()
 		})
 	})
+	if err == nil {
+		b.report(ctx, []Removal{{Queue: name, Cause: CauseDeleted}})
+	}
 	return n, err
+}
+
+// SentTo returns the name of the queue that a message was sent to, or "" if that queue was deleted. known is false if
+// the ID is not from this broker.
+func (b *Broker) SentTo(id string) (name string, known bool) {
+	origin, known := b.seal.origin(id)
+	if known {
+		for _, q := range b.queues.all() {
+			if q.index.number == origin>>seqBits {
+				return q.name, true
+			}
+		}
+	}
+	return "", known
 }
 
 func (t *tx) purge(q *liveQueue, now int64) error {
@@ -344,7 +365,7 @@ func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (
 		}
 		at = keys[len(keys)-1]
 		q.mu.Lock()
-		r := &removal{q: q, messages: q.index.reserveKeys(keys), account: func(k *counters) *int64 { return &k.purged }}
+		r := &removal{ctx: ctx, q: q, messages: q.index.reserveKeys(keys), cause: CauseDeleted}
 		q.mu.Unlock()
 		if err := b.writer.do(context.Background(), r, needs{}); err != nil {
 			return n, err

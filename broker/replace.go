@@ -34,8 +34,7 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 	if len(reserved) == 0 {
 		return queue.Sent{}, errNoMessage(q.name, id)
 	}
-	r := &replacement{sending: s, removal: &removal{q: source, messages: reserved,
-		account: func(k *counters) *int64 { return &k.purged }}}
+	r := &replacement{sending: s, removal: &removal{ctx: ctx, q: source, messages: reserved, cause: CauseDeleted}}
 	if err := q.b.writer.do(context.Background(), r, needs{durable: true, space: true}); err != nil {
 		return queue.Sent{}, err
 	}

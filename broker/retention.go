@@ -1,6 +1,10 @@
 package broker
 
-import "time"
+import (
+	"cmp"
+	"context"
+	"time"
+)
 
 const (
 	sweepRows = 500
@@ -49,7 +53,7 @@ type sweep struct {
 type sweptRow struct {
 	key, due int64
 	m        *message
-	moved    bool
+	origin   int64 // 0 unless the message came from another queue
 }
 
 func (s *sweep) apply(t *tx) error {
@@ -78,7 +82,7 @@ func (s *sweep) apply(t *tx) error {
 
 	s.hold()
 	for _, r := range s.rows {
-		t.remove(r.key, r.m != nil || r.moved)
+		t.remove(r.key, r.m != nil || r.origin != 0)
 	}
 
 	t.counters(q).expired += int64(len(s.rows))
@@ -118,12 +122,12 @@ func (s *sweep) findMoved(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
 		if row.int(1) < s.cutoff {
-			s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(2), moved: true})
+			s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(2), origin: row.int(3)})
 			found++
 		} else if s.nextOne == 0 || row.int(1) < s.nextOne {
 			s.nextOne = row.int(1)
 		}
-	}, `SELECT id, sent, due FROM messages WHERE id >> 40 = ? AND origin IS NOT NULL AND id > ? ORDER BY sent LIMIT ?`,
+	}, `SELECT id, sent, due, origin FROM messages WHERE id >> 40 = ? AND origin IS NOT NULL AND id > ? ORDER BY sent LIMIT ?`,
 		s.q.index.number, low, int64(sweepRows))
 	s.more = s.more || found == sweepRows
 	return err
@@ -204,5 +208,15 @@ func (s *sweep) onCommit(err error) error {
 	if f := q.broker.events.Expired; f != nil && len(s.rows) > 0 {
 		f(q.name, len(s.rows))
 	}
+	var removed []Removal
+	for _, r := range s.rows {
+		receives := 0
+		if r.m != nil {
+			receives = int(r.m.received())
+		}
+		removed = append(removed, Removal{Queue: q.name, ID: q.broker.seal.messageID(new(block), cmp.Or(r.origin, r.key)),
+			Cause: CauseExpired, Receives: receives})
+	}
+	q.broker.report(context.Background(), removed)
 	return err
 }

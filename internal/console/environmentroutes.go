@@ -157,30 +157,110 @@ func (e *environmentRoutes) getDeliveries(c *call) (api.DeliveryList, error) {
 		Since: cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)}, nil
 }
 
-// getOutcome returns the latest delivery of a message. With ?wait it waits for one to finish, else returns one in
-// progress or 404.
+// getOutcome returns the latest delivery of a message, or how the message left its queue since. With ?wait it waits for
+// a delivery to finish, else returns one in progress or 404.
 func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	wait, err := waitTime(c.query.Get("wait"), api.MaxWait, 0)
 	if err != nil {
 		return api.Delivery{}, err
 	}
 
+	id, history := c.id, e.opts.History.Endings != nil && wait == 0 && c.caller.may(api.ScopeRead)
+	if history {
+		if id, err = e.fullID(id); err != nil {
+			return api.Delivery{}, err
+		}
+	}
+
 	ctx, cancel := bounded(c.ctx, e.closed, wait)
 	defer cancel()
-	id := c.id
-	d, err := e.opts.Deliveries.Wait(ctx, id)
-	if (err != nil || !d.Tried()) && e.opts.InWork != nil {
+	d, unknown := e.opts.Deliveries.Wait(ctx, id)
+	if (unknown != nil || !d.Tried()) && e.opts.InWork != nil {
 		if d, inWork := e.opts.InWork(id); inWork {
 			return d, nil
 		}
 	}
 
-	if err != nil {
-		return api.Delivery{}, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is stored",
-			"retry with ?wait=20s; the message may still be waiting")
+	since := cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)
+	if history && !d.Done() {
+		ended, from, err := e.endingOf(id)
+		if err != nil || ended.At.After(d.At) {
+			return ended, err
+		}
+		if !from.IsZero() && from.Before(since) {
+			since = from
+		}
 	}
 
-	return d, nil
+	if unknown == nil {
+		return d, nil
+	}
+	hint := "unless it is waiting, it left its queue before " + since.UTC().Format("2006-01-02 15:04:05 UTC") +
+		", where the history starts, or its ID is wrong"
+	if sentTo, known := e.sentTo(id); known && sentTo == "" {
+		hint = "its queue was deleted; 'tendril events' shows by whom"
+	}
+	return d, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is stored", hint)
+}
+
+// minIDStart is the minimum length of the start of an ID to search for.
+const minIDStart = 4
+
+// fullID completes the start of an ID if exactly one message in the history has it.
+func (e *environmentRoutes) fullID(start string) (string, error) {
+	if len(start) >= len("00000000-0000-0000-0000-000000000000") || len(start) < minIDStart {
+		return start, nil
+	}
+	const most = 5
+	ids, err := e.opts.History.Endings.IDs(start, most)
+	for _, d := range e.opts.Deliveries.Recent(0) {
+		if strings.HasPrefix(d.MessageID, start) && !slices.Contains(ids, d.MessageID) {
+			ids = append(ids, d.MessageID)
+		}
+	}
+	switch {
+	case err != nil || len(ids) == 0 || slices.Contains(ids, start):
+		return start, err
+	case len(ids) == 1:
+		return ids[0], nil
+	}
+	return "", api.NewError(http.StatusConflict, "the IDs of several messages start with "+strconv.Quote(start),
+		"type more of the ID, such as "+strings.Join(ids[:min(len(ids), most)], " or "))
+}
+
+// sentTo returns the queue that a message was sent to; see [broker.Broker.SentTo].
+func (e *environmentRoutes) sentTo(id string) (name string, known bool) {
+	if e.opts.Broker == nil {
+		return "", false
+	}
+	return e.opts.Broker.SentTo(id)
+}
+
+// endingOf returns how a message left its queue, or a zero Delivery, and the start of the history.
+func (e *environmentRoutes) endingOf(id string) (d api.Delivery, since time.Time, err error) {
+	sentTo, _ := e.sentTo(id)
+	ended, since, err := e.opts.History.Endings.Find(id, sentTo)
+	if err != nil || ended.Outcome == "" {
+		return d, since, err
+	}
+
+	d = api.Delivery{MessageID: id, Queue: ended.Queue, Outcome: ended.Outcome, At: ended.At, Attempt: ended.Receives,
+		ReceiveCount: ended.Receives}
+	var reason []string
+	if ended.MessageID == "" {
+		reason = append(reason, "with all messages of the queue")
+	}
+	if ended.To != "" {
+		reason = append(reason, "to "+ended.To)
+	}
+	if ended.By != "" {
+		reason = append(reason, "by "+ended.By)
+	}
+	d.Reason = strings.Join(reason, " ")
+	if ended.Outcome == api.MessageDeadLettered {
+		d.DeadLetterQueue = ended.To
+	}
+	return d, since, nil
 }
 
 func (e *environmentRoutes) pause(c *call, why api.Reason) (api.Paused, error) {

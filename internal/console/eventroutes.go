@@ -20,8 +20,9 @@ const (
 
 // History holds recorded events and log lines. The routes of a nil field answer 409.
 type History struct {
-	Events *eventlog.Log
-	Lines  *eventlog.Lines
+	Events  *eventlog.Log
+	Lines   *eventlog.Lines
+	Endings *eventlog.Endings
 }
 
 // The newest events come first, or with ?after the following ones, oldest first. A stream continues after

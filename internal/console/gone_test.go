@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/observe/eventlog"
 )
 
 func TestMessageInNoQueueIsExplainedFromTheHistory(t *testing.T) {
@@ -14,10 +15,14 @@ func TestMessageInNoQueueIsExplainedFromTheHistory(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ds := NewDeliveries(2)
 	c := dial(t, &Options{Deliveries: ds, Status: func() api.Status { return api.Status{StartedAt: at.Add(-time.Hour)} }})
+	find := func(c *api.Client, id string) error {
+		_, err := c.FindMessage(t.Context(), id)
+		return err
+	}
 	explains := func(id string, want ...string) {
 		t.Helper()
 		err := (*api.Error)(nil)
-		if !errors.As(c.Gone(t.Context(), id), &err) {
+		if !errors.As(find(c, id), &err) {
 			t.Fatalf("%s: no error of the API", id)
 		}
 		for _, text := range want {
@@ -26,11 +31,34 @@ func TestMessageInNoQueueIsExplainedFromTheHistory(t *testing.T) {
 			}
 		}
 	}
-	explains("lost", "message lost not found in any queue", "or was delivered before 2026-01-02 02:04:05 UTC")
+	explains("lost", "message lost not found in any queue", "it left its queue before 2026-01-02 02:04:05 UTC, where the history starts")
 	ds.Record(api.Delivery{MessageID: "first", Queue: "jobs", Outcome: "done", At: at})
 	ds.Record(api.Delivery{MessageID: "good", Queue: "jobs", Outcome: "done", At: at, Attempt: 2})
 	ds.Record(api.Delivery{MessageID: "bad", Queue: "jobs", Outcome: "failed", At: at, Reason: "status 500", RetryAt: at})
 	explains("good", "completed by jobs at 2026-01-02 03:04:05 UTC, attempt 2")
 	explains("bad", "its last attempt in jobs ended failed at 2026-01-02 03:04:05 UTC: status 500", "deleted or has expired")
-	explains("first", "was delivered before 2026-01-02 03:04:05 UTC")
+	explains("first", "it left its queue before 2026-01-02 03:04:05 UTC")
+}
+
+func TestMessageIsFoundByTheStartOfItsID(t *testing.T) {
+	t.Parallel()
+	endings := eventlog.OpenEndings(t.TempDir(), func(err error) { t.Error(err) })
+	t.Cleanup(func() { endings.Close() })
+	for _, id := range []string{"abcd-1", "abcd-2", "efgh-1"} {
+		endings.Add(eventlog.Ending{MessageID: id, Queue: "jobs", Outcome: "done"})
+	}
+	ds := NewDeliveries(0)
+	ds.Record(api.Delivery{MessageID: "ijkl-1", Queue: "jobs", Outcome: "done", At: time.Now()})
+	c := dial(t, &Options{Deliveries: ds, Status: func() api.Status { return api.Status{} }, History: History{Endings: endings}})
+	for start, want := range map[string]string{
+		"efgh": "message efgh-1 not found in any queue: completed by jobs",
+		"ijkl": "message ijkl-1 not found in any queue: completed by jobs",
+		"abcd": `the IDs of several messages start with "abcd"; type more of the ID, such as abcd-1 or abcd-2`,
+		"efg":  "message efg not found in any queue; unless it is waiting", // too short
+	} {
+		_, err := c.FindMessage(t.Context(), start)
+		if e := (*api.Error)(nil); !errors.As(err, &e) || !strings.HasPrefix(e.Message+"; "+e.Hint, want) {
+			t.Errorf("%s: %v, want %s", start, err, want)
+		}
+	}
 }

@@ -42,6 +42,9 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 	query := maps.Clone(c.query)
 	query.Del(instanceQuery)
 	r := &api.Request{Pattern: c.route.pattern, Query: query}
+	for _, wildcard := range c.route.wildcards() {
+		r.Names = append(r.Names, map[string]string{"name": c.name, "id": c.id}[wildcard])
+	}
 	if c.follows {
 		if c.lastEventID != "" {
 			query.Set("after", c.lastEventID)

@@ -15,6 +15,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"tendril/api"
 	"tendril/internal/host/proof"
@@ -247,6 +248,24 @@ func TestRecordedProofsAreUseless(t *testing.T) {
 		io.Copy(io.Discard, answer.Body)
 		if answer.StatusCode != want {
 			t.Errorf("a replayed request answered %d, want %d", answer.StatusCode, want)
+		}
+	}
+}
+
+// A message is found whichever instance handled it. Instances that cannot be asked are named.
+func TestOutcomeOfAMessageIsAskedFromEachInstance(t *testing.T) {
+	t.Parallel()
+	handled := NewDeliveries(0)
+	handled.Record(api.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "done", At: time.Now(), Attempt: 1})
+	_, b := instance(t, "b", nil, false, &Options{Deliveries: handled, Status: inState("running")})
+	all := api.Instances{Instances: []api.KnownInstance{{ID: "a", Name: "worker-a", This: true}, {ID: "b", Name: "worker-b"},
+		{ID: "c", Name: "worker-c", NoDetails: "its console is off"}}}
+	a, _ := instance(t, "a", recordOf(b, "b"), false, &Options{Deliveries: NewDeliveries(0), Status: inState("running"),
+		Views: Views{Instances: func() api.Instances { return all }}})
+	for id, want := range map[string]string{"m1": "completed by jobs at", "m2": "worker-c was not asked: its console is off"} {
+		_, err := a.FindMessage(t.Context(), id)
+		if e := (*api.Error)(nil); !errors.As(err, &e) || !strings.Contains(e.Message+e.Hint, want) {
+			t.Errorf("%s: %v, want %q", id, err, want)
 		}
 	}
 }

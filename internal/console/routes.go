@@ -132,7 +132,6 @@ func routes(opts *Options, closed context.Context) []route {
 		do(hook, quietHook, e.hookQuiet),
 
 		show(open, api.GetCaller, e.getCaller),
-		show(open, api.GetOutcome, e.getOutcome),
 		show(bodies, api.GetExchange, e.getExchange),
 		do(act, api.RecordExchanges, e.recordExchanges),
 		do(act, api.PauseQueue, e.pause),
@@ -143,6 +142,7 @@ func routes(opts *Options, closed context.Context) []route {
 	}, perInstance(
 		show(open, api.GetStatus, e.getStatus),
 		show(open, api.GetDeliveries, e.getDeliveries),
+		show(open, api.GetOutcome, e.getOutcome),
 	), where(set(opts.Reload != nil), "nothing to reload: this process only serves queues", askUp,
 		show(deployHook, reloadHook, e.reload),
 		show(deploys, api.Reload, e.reload),

@@ -26,7 +26,8 @@ const (
 var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-shm", databaseFile + "-journal",
 	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, broker.CreatedFile, "reserve", "inflight", "lock", claimFile, api.InstanceFile, api.TokenFile, tokens.Filename, tokens.UsedFilename,
 	"app.version", app.VersionsFile, "versions", "get-config", tasks.TokenFile, tasks.HistoryFile, pausedFile,
-	eventlog.CurrentFile, eventlog.OlderFile, eventlog.FailuresFile, eventlog.OlderFailuresFile}
+	eventlog.CurrentFile, eventlog.OlderFile, eventlog.FailuresFile, eventlog.OlderFailuresFile,
+	eventlog.EndingsFile, eventlog.OlderEndingsFile}
 
 // DataDirectory is the data directory of a stopped environment. No environment can start on it until it is closed.
 type DataDirectory struct {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
+	"tendril/internal/observe/eventlog"
 	"tendril/queue"
 )
 
@@ -21,7 +23,8 @@ func TestExpiredMessageIsNotDone(t *testing.T) {
 		"error-visibility-timeout": "0"}, func(e *Environment) {
 		e.settings.queue(0).RetentionPeriod = time.Millisecond
 	})
-	if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
+	sent, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}})
+	if err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the message deleted", func() bool { l, _ := r.queues.broker.Ledger("jobs"); return l.Live == 0 })
@@ -35,5 +38,12 @@ func TestExpiredMessageIsNotDone(t *testing.T) {
 	}
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
+	}
+	endings := eventlog.OpenEndings(r.settings.now().DataDir, func(err error) { t.Error(err) })
+	if e, _, err := endings.Find(sent[0].ID, ""); err != nil || e.Outcome != api.MessageExpired || e.Queue != "jobs" {
+		t.Errorf("after the end, the message's ending is %+v, %v", e, err)
+	}
+	if err := endings.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package environment
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -248,6 +249,39 @@ func TestWhichDeliveriesAreKept(t *testing.T) {
 		t.Errorf("kept %s; %d are shown", got, len(f.shown.Recent(0)))
 	}
 	if err := log.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMessagesOnSQSThatEndedAreFoundAfterARestart(t *testing.T) {
+	b, url := standInForSQS(t, "jobs", "jobs-dead")
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); string(body) == "bad" {
+			http.Error(w, "no such order", http.StatusUnprocessableEntity)
+		}
+	}))
+	t.Cleanup(app.Close)
+	r := run(t, map[string]string{"queue-url": url, "target": app.URL, "error-visibility-timeout": "0"}, nil)
+	<-r.work.depths.askedOnce()
+	sent, err := b.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "good"}, {Body: "bad"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadLetters(t, b, "jobs-dead", 1)
+	eventually(t, "the deletion", func() bool { l, _ := b.Ledger("jobs"); return l.Live == 0 })
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+
+	endings := eventlog.OpenEndings(r.settings.now().DataDir, func(err error) { t.Error(err) })
+	for i, want := range []eventlog.Ending{{Outcome: "done", Receives: 1}, {Outcome: api.MessageDeadLettered, Receives: 2, To: "jobs-dead"}} {
+		e, _, err := endings.Find(sent[i].ID, "")
+		want.At, want.MessageID, want.Queue = e.At, sent[i].ID, "jobs"
+		if e != want || err != nil {
+			t.Errorf("%+v, %v, want %+v", e, err, want)
+		}
+	}
+	if err := endings.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"tendril/api"
+	"tendril/broker"
 	"tendril/internal/autoscale"
 	"tendril/internal/console"
 	"tendril/internal/observe/event"
@@ -23,6 +25,7 @@ type history struct {
 	queues   *queues
 	recent   *eventlog.Lines
 	log      atomic.Pointer[eventlog.Log] // nil until a data directory is claimed
+	endings  atomic.Pointer[eventlog.Endings]
 	lost     losses
 	failed   failures
 	totals   totals
@@ -87,6 +90,9 @@ func (h *history) open(context.Context) error {
 		log.Happened(event.Event{Kind: event.Start, Text: "environment started", Fields: fields})
 	}
 	h.log.Store(log)
+	endings := eventlog.OpenEndings(s.DataDir, writes(eventlog.EndingsFile))
+	h.endings.Store(endings)
+	h.life.steps.push("the endings of messages", func(context.Context) error { return endings.Close() })
 
 	h.life.steps.push("the events", func(context.Context) error {
 		h.lost.flush() // after everything that reports losses
@@ -122,6 +128,21 @@ func (h *history) observe(r *logging.Record) {
 		Text: r.Text})
 }
 
+// messageEnded stores how a message ended if the data directory is claimed.
+func (h *history) messageEnded(e eventlog.Ending) {
+	if endings := h.endings.Load(); endings != nil {
+		endings.Add(e)
+	}
+}
+
+// removed is called by the embedded queues.
+func (h *history) removed(ctx context.Context, removed []broker.Removal) {
+	by := api.CallerName(ctx)
+	for _, r := range removed {
+		h.messageEnded(eventlog.Ending{MessageID: r.ID, Queue: r.Queue, Outcome: string(r.Cause), Receives: r.Receives, To: r.To, By: by})
+	}
+}
+
 func (h *history) decided(d autoscale.Decided) {
 	made := d.Decision
 	fields := map[string]string{"from": fmt.Sprint(made.From), "desired": fmt.Sprint(made.Desired), "rule": string(made.Rule),
@@ -137,13 +158,23 @@ func (h *history) decided(d autoscale.Decided) {
 }
 
 func (h *history) kept() console.History {
-	return console.History{Events: h.log.Load(), Lines: h.recent}
+	return console.History{Events: h.log.Load(), Lines: h.recent, Endings: h.endings.Load()}
 }
 
-// settled records the last failure before a message on Amazon SQS is dead-lettered; embedded queues report that
-// themselves. dead is "" if the message will be redelivered.
+// settled records how a message on Amazon SQS ended. Embedded queues report that themselves. dead is the dead-letter
+// queue, or "" if the message will be redelivered.
 func (h *history) settled(w *workQueue, s *worker.Settled, dead string) {
-	if !w.embedded && s.Outcome == queue.Failed && dead != "" {
+	if w.embedded {
+		return
+	}
+	if s.Outcome == queue.Failed && dead != "" {
 		h.lost.add(deadText, w.name, dead, s.Reason, 1)
+	}
+	outcome := s.Outcome.String()
+	if dead != "" {
+		outcome = api.MessageDeadLettered
+	}
+	if dead != "" || s.Outcome == queue.Done {
+		h.messageEnded(eventlog.Ending{MessageID: s.ID, Queue: w.name, Outcome: outcome, Receives: s.ReceiveCount, To: dead})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"tendril/internal/config"
 	"tendril/internal/console"
 	"tendril/internal/cron/periodic"
+	"tendril/internal/observe/eventlog"
 	"tendril/internal/observe/health"
 	"tendril/internal/observe/telemetry"
 	"tendril/internal/supervisor"
@@ -191,9 +192,15 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 				o.monitor.JudgeSoon()
 			},
 			PollFailed: func(p worker.PollFailed) { o.monitor.PollFailed(w.name, p.Err, p.Permanent) },
-			Expired: func(worker.Expired) {
+			Expired: func(x worker.Expired) {
 				o.monitor.Expired(w.name, 1)
 				o.history.lost.add(expiredText, w.name, "", "", 1)
+				if !w.embedded {
+					o.history.messageEnded(eventlog.Ending{MessageID: x.ID, Queue: w.name, Outcome: api.MessageExpired, Receives: x.ReceiveCount})
+				}
+			},
+			Filtered: func(x worker.Filtered) {
+				o.history.messageEnded(eventlog.Ending{MessageID: x.ID, Queue: w.name, Outcome: eventlog.Filtered, Receives: x.ReceiveCount})
 			},
 		})
 }
@@ -229,6 +236,7 @@ func (o *observer) settled(l *pipeline, s *worker.Settled) {
 func (o *observer) brokerEvents() *broker.Events {
 	counts, logged := o.telemetry.Broker(), o.opts.Logger.Broker()
 	return &broker.Events{
+		Removed: o.history.removed,
 		DeadLettered: func(from, to string, ids []string) {
 			counts.DeadLettered(from, to, ids)
 			for _, id := range ids {

@@ -2,7 +2,7 @@ package messages
 
 import (
 	"context"
-	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,8 +16,8 @@ import (
 // NewMessage returns the command 'tendril message'.
 func NewMessage(c *base.CLI) *cobra.Command {
 	return base.Family("message", "Show, retry, delay or delete one message",
-		`These commands act on one message of an embedded queue. Without --queue, all queues are searched.
-They are not available for Amazon SQS, where a message can be read only by receiving it.`,
+		`These commands act on one message of an embedded queue. Without --queue, all queues are searched. On
+Amazon SQS, where a message can be read only by receiving it, 'show' says what the worker did with it.`,
 		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
 }
 
@@ -27,6 +27,9 @@ func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Me
 	w := target.AddQueue(cmd, target.AllQueues)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		client, m, err := findMessage(ctx, c, cmd, w, args[0])
+		if err == nil && !strings.EqualFold(m.ID, args[0]) {
+			err = base.Usagef("%q is only the start of an ID", args[0]).Hint("use the whole ID: " + m.ID)
+		}
 		if err == nil && check != nil {
 			err = check(&m)
 		}
@@ -53,19 +56,8 @@ func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target
 		return nil, m, err
 	}
 
-	queues, err := client.Queues(ctx)
-	if err != nil {
-		return nil, m, err
-	}
-
-	for _, q := range queues {
-		m, err = client.Message(ctx, q.Name, id)
-		if !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
-			return client, m, err
-		}
-	}
-
-	return nil, m, client.Gone(ctx, id)
+	m, err = client.FindMessage(ctx, id)
+	return client, m, err
 }
 
 func newMessageShow(c *base.CLI) *cobra.Command {

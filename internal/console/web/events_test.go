@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 )
@@ -96,5 +97,48 @@ func TestLogsAreFilteredByTheAddress(t *testing.T) {
 	wantText(t, s.get("/logs?match=nothing"), "No line matches.")
 	if status, page, _ := s.do("GET", "/logs?level=loud", nil); status != http.StatusBadRequest {
 		t.Errorf("a level that does not exist: %d %s", status, page)
+	}
+}
+
+func TestMessageIDsAreLinksToMessagesAlsoToPastOnes(t *testing.T) {
+	s := newSite(t)
+	const id = "4f0c2b1e-0ea4-451a-a703-a558b933e274"
+	const link = `<a href="/messages/` + id + `">` + id + `</a>`
+	s.history.Events.Add(string(event.Act), "console action", map[string]string{"who": "owner", "action": "message deleted",
+		"subject": id, "note": hostile + id})
+	s.history.Lines.Add(eventlog.Line{Process: eventlog.Own, At: time.Now(), Text: hostile + " message_id=" + id})
+	s.history.Lines.Add(eventlog.Line{Process: "web", At: time.Now(), Text: "order 11111111-0ea4-451a-a703-a558b933e274"})
+	s.runs = []api.TaskRun{{Task: "cleanup", MessageID: id, ScheduledAt: time.Now()}}
+	events := s.get("/events")
+	wantText(t, events, "owner deleted message "+link)
+	logs := s.get("/logs")
+	wantText(t, logs, "message_id="+link)
+	for _, page := range []string{events, logs} {
+		if strings.Contains(page, "<script>alert") || strings.Contains(page, "/messages/11111111") {
+			t.Errorf("a text is markup, or an id of the app is a link:\n%s", page)
+		}
+	}
+	wantText(t, s.get("/tasks/cleanup"), `<a href="/messages/`+id+`">`)
+	wantText(t, s.get("/queues"), `action="/messages"`)
+	status, _, answer := s.do("GET", "/messages?message=+"+id, nil)
+	if to := answer.Header.Get("Location"); status != http.StatusSeeOther || to != "/messages/"+id {
+		t.Errorf("the search answers %d, Location %q", status, to)
+	}
+
+	for _, c := range []struct {
+		name   string
+		ending eventlog.Ending
+		want   string
+	}{
+		{"completed", eventlog.Ending{Outcome: "done", Receives: 2}, "completed by jobs at 20"},
+		{"dead-lettered", eventlog.Ending{Outcome: "dead-lettered", To: "jobs-dead"}, "UTC to jobs-dead"},
+		{"deleted", eventlog.Ending{Outcome: api.MessageDeleted, By: "token ci"}, "UTC by token ci"},
+		{"expired", eventlog.Ending{Outcome: api.MessageExpired}, "expired from jobs at 20"},
+	} {
+		c.ending.MessageID, c.ending.Queue = c.name, "jobs"
+		s.history.Endings.Add(c.ending)
+		if status, page, _ := s.do("GET", "/messages/"+c.name, nil); status != http.StatusNotFound || !strings.Contains(page, c.want) {
+			t.Errorf("%s: %d, want %q in\n%s", c.name, status, c.want, page)
+		}
 	}
 }

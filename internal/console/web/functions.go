@@ -22,7 +22,7 @@ var functions = template.FuncMap{
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
 	"measured": measured, "sizes": sizes, "protection": protection, "applied": applied, "coloured": coloured, "clock": clock,
 	"before": before, "words": words, "exactcount": exactCount, "queuename": queueName,
-	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "persecond": perSecond,
+	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "linked": linked, "persecond": perSecond,
 }
 
 // Numbers are full up to 9,999 and abbreviated beyond, as in 12.3 k.
@@ -194,6 +194,13 @@ func preview(text string) string {
 		}
 	}
 	return oneLine(text)
+}
+
+var messageID = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
+
+// linked formats a text in which message IDs are links.
+func linked(text string) template.HTML {
+	return template.HTML(messageID.ReplaceAllString(html.EscapeString(text), `<a href="/messages/$0">$0</a>`))
 }
 
 // Log lines contain escape sequences for colors and terminal titles in escaped form.

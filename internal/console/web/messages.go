@@ -232,16 +232,10 @@ func lastAttempt(all []api.Attempt) *attempt {
 func (v *visit) findMessage(name, id string) (m api.Message, err error) {
 	if name != "" {
 		m, err = v.api.Message(v.ctx, name, id)
-		if gone := (*api.Error)(nil); !errors.As(err, &gone) || gone.Status != http.StatusNotFound {
+		// A conflict means that there are no embedded queues.
+		if gone := (*api.Error)(nil); !errors.As(err, &gone) || gone.Status != http.StatusNotFound && gone.Status != http.StatusConflict {
 			return m, err
 		}
 	}
-	for _, q := range v.status.Queues {
-		m, err = v.api.Message(v.ctx, q.Name, id)
-		refused := (*api.Error)(nil)
-		if err == nil || !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
-			return m, err
-		}
-	}
-	return m, v.api.Gone(v.ctx, id)
+	return v.api.FindMessage(v.ctx, id)
 }

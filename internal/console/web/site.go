@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -124,6 +125,14 @@ func New(opts Options) *Site {
 	})
 
 	s.mux.HandleFunc("GET /messages/{id}/body", s.download)
+	s.mux.HandleFunc("GET /messages", func(w http.ResponseWriter, r *http.Request) {
+		v := newVisit(s, nil, r)
+		id := v.query("message")
+		if d, err := v.api.LastOutcome(v.ctx, id); err == nil {
+			id = d.MessageID
+		}
+		http.Redirect(w, r, "/messages/"+url.PathEscape(id), http.StatusSeeOther)
+	})
 	s.mux.HandleFunc("GET /assets/{file}", serveAsset)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, newVisit(s, nil, r), &api.Error{Status: http.StatusNotFound,

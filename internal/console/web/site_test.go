@@ -71,6 +71,8 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 	s := &site{T: t, broker: b, paused: map[string]string{}, health: health.Report{Status: health.Ok}}
 	s.history.Events = eventlog.Open(t.TempDir(), func(err error) { t.Error(err) })
 	s.history.Lines = eventlog.NewLines()
+	s.history.Endings = eventlog.OpenEndings(t.TempDir(), func(err error) { t.Error(err) })
+	t.Cleanup(func() { s.history.Endings.Close() })
 	t.Cleanup(func() { s.history.Events.Close() })
 	var server *console.Server
 	pages := New(Options{Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})

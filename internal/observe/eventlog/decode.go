@@ -15,6 +15,14 @@ const (
 // A crash or power failure can leave malformed lines behind, which are skipped. more is false once take returned
 // false.
 func decode(r io.Reader, take func(Event) bool) (more bool, err error) {
+	return eachLine(r, func(line []byte) bool {
+		var e Event
+		return json.Unmarshal(line, &e) != nil || e.ID <= 0 || e.ID >= maxID || e.Kind == "" || take(e)
+	})
+}
+
+// eachLine calls take for each line, with its line break, until take returns false. It skips lines that are too long.
+func eachLine(r io.Reader, take func(line []byte) bool) (more bool, err error) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for whole := true; ; {
 		line, err := lines.ReadSlice('\n')
@@ -24,8 +32,7 @@ func decode(r io.Reader, take func(Event) bool) (more bool, err error) {
 				continue
 			}
 		}
-		var e Event
-		if len(line) > 1 && json.Unmarshal(line, &e) == nil && e.ID > 0 && e.ID < maxID && e.Kind != "" && !take(e) {
+		if len(line) > 1 && !take(line) {
 			return false, nil
 		}
 		if errors.Is(err, io.EOF) {

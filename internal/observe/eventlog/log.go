@@ -4,15 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"tendril/internal/host/datadir"
 	"tendril/internal/observe/event"
 )
 
@@ -23,8 +20,6 @@ const (
 	FailuresFile      = "failures.ndjson"
 	OlderFailuresFile = "failures.1.ndjson"
 )
-
-type files struct{ current, older string }
 
 func eventFiles(dir string) files {
 	return files{filepath.Join(dir, CurrentFile), filepath.Join(dir, OlderFile)}
@@ -41,10 +36,9 @@ const (
 
 // Log appends events to files in the data directory. It is safe for concurrent use.
 type Log struct {
-	files      files
-	maxSegment int64
-	failed     func(error)
-	tail       tail[Event]
+	file   appender
+	failed func(error)
+	tail   tail[Event]
 
 	mu      sync.Mutex
 	pending []Event // not written yet
@@ -52,9 +46,6 @@ type Log struct {
 	stop    chan struct{}
 	stopped chan struct{}
 
-	file    *os.File // nil if reopening failed
-	size    int64
-	torn    bool // the last line may be incomplete
 	failing bool
 }
 
@@ -71,11 +62,11 @@ func open(at files, maxSegment int64, failed func(error)) *Log {
 	if failed == nil {
 		failed = func(error) {}
 	}
-	l := &Log{files: at, maxSegment: maxSegment, failed: failed,
+	l := &Log{file: appender{files: at, maxSegment: maxSegment}, failed: failed,
 		tail: tail[Event]{most: heldEvents, maxBytes: 1}, poke: make(chan struct{}, 1), stop: make(chan struct{}),
 		stopped: make(chan struct{})}
 
-	err := l.openFile()
+	err := l.file.open()
 	for _, path := range []string{at.older, at.current} {
 		events, whole, failure := readEnd(path)
 		err = errors.Join(err, failure)
@@ -154,7 +145,7 @@ func (l *Log) Read(q Query) ([]Event, error) {
 	if len(entries) > 0 {
 		first = entries[0].ID
 	}
-	err := scan(l.files, func(e Event) bool { return e.ID < first && s.take(e) })
+	err := scan(l.file.files, func(e Event) bool { return e.ID < first && s.take(e) })
 	offer()
 	return s.result(), err
 }
@@ -163,10 +154,7 @@ func (l *Log) Read(q Query) ([]Event, error) {
 func (l *Log) Close() error {
 	close(l.stop)
 	<-l.stopped
-	if l.file == nil {
-		return nil
-	}
-	return l.file.Close()
+	return l.file.close()
 }
 
 func (l *Log) write() {
@@ -218,50 +206,7 @@ func (l *Log) append(e *Event) error {
 	if err != nil {
 		return nil // encoding strings cannot fail
 	}
-	line = append(line, '\n')
-	if l.file != nil && l.size > 0 && l.size+int64(len(line)) > l.maxSegment {
-		if err := os.Rename(l.files.current, l.files.older); err != nil {
-			return err
-		}
-		_ = l.file.Close()
-		l.file = nil
-	}
-	if l.file == nil {
-		if err := l.openFile(); err != nil {
-			return err
-		}
-	}
-
-	if l.torn {
-		line = append([]byte{'\n'}, line...)
-	}
-
-	n, err := l.file.WriteAt(line, l.size)
-	if err != nil {
-		// Remove the part of the line that was written, so that the next line starts in its place.
-		return errors.Join(err, l.file.Truncate(l.size))
-	}
-	l.size, l.torn = l.size+int64(n), false
-	return nil
-}
-
-func (l *Log) openFile() error {
-	f, err := datadir.OpenFile(l.files.current)
-	if err != nil {
-		return err
-	}
-	size, err := f.Seek(0, io.SeekEnd)
-	last := []byte{'\n'}
-	if err == nil && size > 0 {
-		_, err = f.ReadAt(last, size-1)
-	}
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	l.file = f
-	l.size = size
-	l.torn = last[0] != '\n'
-	return nil
+	return l.file.append(append(line, '\n'))
 }
 
 // Read returns the events in a data directory that q selects. An environment may be appending to the log at the same
@@ -274,49 +219,17 @@ func Read(dir string, q Query) ([]Event, error) {
 
 // The events of both files are in order. scan stops when take returns false.
 func scan(at files, take func(Event) bool) error {
-	current, err := openToRead(at.current) // first, because it may be renamed to the older one
-	if err != nil {
-		return err
-	}
-	defer current.Close()
-	older, err := openToRead(at.older)
-	if err != nil {
-		return err
-	}
-	defer older.Close()
-
 	last := int64(0)
-	for _, f := range []io.Reader{older, current} {
-		more, err := decode(f, func(e Event) bool {
+	return at.each(func(f io.Reader) (more bool, err error) {
+		return decode(f, func(e Event) bool {
 			if e.ID <= last {
 				return true
 			}
 			last = e.ID
 			return take(e)
 		})
-		if err != nil || !more {
-			return err
-		}
-	}
-	return nil
+	})
 }
-
-func openToRead(path string) (io.ReadSeekCloser, error) {
-	if err := datadir.CheckFile(path); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return empty{}, nil
-	}
-	return f, err
-}
-
-type empty struct{}
-
-func (empty) Read([]byte) (int, error)       { return 0, io.EOF }
-func (empty) Seek(int64, int) (int64, error) { return 0, nil }
-func (empty) Close() error                   { return nil }
 
 func readEnd(path string) (events []Event, whole bool, err error) {
 	f, err := openToRead(path)

@@ -1,0 +1,207 @@
+package eventlog
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Names of the files with the endings of messages, newer first.
+const (
+	EndingsFile      = "endings.log"
+	OlderEndingsFile = "endings.1.log"
+)
+
+const (
+	maxEndings  = 32 << 20 // maximum bytes per file, about 450,000 messages
+	maxUnstored = 4 << 20  // maximum bytes of lines that wait for the disk
+	storeEvery  = time.Second
+)
+
+// Ending records how a message left a queue.
+type Ending struct {
+	At time.Time
+	// MessageID is "" if all messages of the queue were deleted at once.
+	MessageID, Queue string
+	Outcome          string // such as "done" or "dead-lettered"
+	Receives         int    // 0 if unknown
+	To               string // the queue that the message was moved to, or ""
+	By               string // who deleted or moved it, or ""
+}
+
+// Filtered is the outcome of a message that the filter deletes. The queue then reports it as done.
+const Filtered = "filtered"
+
+// lost is the outcome of a line that stands for endings that were not stored.
+const lost = "lost"
+
+// appendTo appends the ending as a line. Its last field is quoted, so that a truncated line is invalid.
+func (e *Ending) appendTo(b []byte) []byte {
+	b = append(append(b, e.MessageID...), '\t')
+	b = append(strconv.AppendInt(b, e.At.UnixMilli(), 10), '\t')
+	b = append(append(b, e.Queue...), '\t')
+	b = append(append(b, e.Outcome...), '\t')
+	b = append(strconv.AppendInt(b, int64(e.Receives), 10), '\t')
+	b = append(append(b, e.To...), '\t')
+	return append(strconv.AppendQuote(b, strings.ToValidUTF8(e.By[:min(len(e.By), maxField)], "")), '\n')
+}
+
+func parseEnding(line []byte) (e Ending, ok bool) {
+	fields := strings.Split(strings.TrimSuffix(string(line), "\n"), "\t")
+	if len(fields) != 7 {
+		return e, false
+	}
+	at, err1 := strconv.ParseInt(fields[1], 10, 64)
+	receives, err2 := strconv.Atoi(fields[4])
+	by, err3 := strconv.Unquote(fields[6])
+	return Ending{MessageID: fields[0], At: time.UnixMilli(at).UTC(), Queue: fields[2], Outcome: fields[3], Receives: receives,
+		To: fields[5], By: by}, errors.Join(err1, err2, err3) == nil
+}
+
+// Endings stores how messages ended in two files in the data directory. It is safe for concurrent use.
+type Endings struct {
+	failed func(error)
+	stop   chan struct{}
+	ended  chan struct{}
+
+	mu       sync.Mutex // guards unstored
+	unstored []byte     // lines
+
+	writing sync.Mutex // guards file and failing; locked before mu
+	file    appender
+	failing bool
+}
+
+// OpenEndings opens the endings in an existing data directory. failed is called as for [Open].
+func OpenEndings(dir string, failed func(error)) *Endings {
+	return openEndings(dir, maxEndings, failed)
+}
+
+func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
+	l := &Endings{failed: failed, stop: make(chan struct{}), ended: make(chan struct{}), file: appender{maxSegment: maxSegment,
+		files: files{filepath.Join(dir, EndingsFile), filepath.Join(dir, OlderEndingsFile)}}}
+	go l.run()
+	return l
+}
+
+// Add records an ending with the current time. It does not wait for the disk, because every message passes here. If
+// the disk is too slow or full, the endings that wait are lost, which [Endings.Find] takes into account.
+func (l *Endings) Add(e Ending) {
+	e.At = time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.unstored) > maxUnstored {
+		l.unstored = (&Ending{At: e.At, Outcome: lost}).appendTo(l.unstored[:0])
+	}
+	l.unstored = e.appendTo(l.unstored)
+}
+
+// Find returns the latest ending of a message that was sent to the given queue; a zero Ending if there is none. A
+// deletion of all messages counts if the message was in that queue. since is the time from which all endings are
+// stored, or zero if there are none.
+func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err error) {
+	mine := append([]byte(id), '\t')
+	err = l.each(func(line []byte) {
+		isWanted, hasNoID := bytes.HasPrefix(line, mine), line[0] == '\t'
+		if !since.IsZero() && !isWanted && !hasNoID {
+			return
+		}
+		e, valid := parseEnding(line)
+		switch {
+		case !valid:
+			return
+		case since.IsZero() || e.Outcome == lost:
+			since = e.At
+		}
+		if isWanted && found.Outcome != Filtered || hasNoID && e.Queue == queue && queue != "" {
+			found = e
+		}
+		if isWanted {
+			queue = e.To
+		}
+	})
+	return found, since, err
+}
+
+// IDs returns up to most IDs of messages that begin with start, in the order in which the messages ended.
+func (l *Endings) IDs(start string, most int) (ids []string, err error) {
+	err = l.each(func(line []byte) {
+		if !bytes.HasPrefix(line, []byte(start)) || len(ids) == most {
+			return
+		}
+		if e, valid := parseEnding(line); valid && !slices.Contains(ids, e.MessageID) {
+			ids = append(ids, e.MessageID)
+		}
+	})
+	return ids, err
+}
+
+// each calls take for all lines, oldest first.
+func (l *Endings) each(take func(line []byte)) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	_ = l.store() // the lines that cannot be stored are read from memory
+	lines := func(r io.Reader) (bool, error) {
+		return eachLine(r, func(line []byte) bool { take(line); return true })
+	}
+	err := l.file.each(lines)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = lines(bytes.NewReader(l.unstored))
+	return err
+}
+
+// Close stores the remaining endings and closes the file.
+func (l *Endings) Close() error {
+	close(l.stop)
+	<-l.ended
+	return l.file.close()
+}
+
+func (l *Endings) run() {
+	defer close(l.ended)
+	every := time.NewTicker(storeEvery)
+	defer every.Stop()
+	for running := true; running; {
+		select {
+		case <-every.C:
+		case <-l.stop:
+			running = false
+		}
+		l.writing.Lock()
+		err := l.store()
+		changed := l.failing != (err != nil)
+		l.failing = err != nil
+		l.writing.Unlock()
+		if changed {
+			l.failed(err)
+		}
+	}
+}
+
+// store appends the lines in memory to the file. Those it cannot write stay in memory. The caller must hold writing.
+func (l *Endings) store() error {
+	l.mu.Lock()
+	lines := l.unstored
+	l.unstored = nil
+	l.mu.Unlock()
+	if len(lines) == 0 {
+		return nil
+	}
+	err := l.file.append(lines)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err != nil:
+		l.unstored = append(lines, l.unstored...)
+	case l.unstored == nil:
+		l.unstored = lines[:0] // reuse the memory
+	}
+	return err
+}
