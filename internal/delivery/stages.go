@@ -31,7 +31,7 @@ type Options struct {
 	// Deadline returns the limit of an entire delivery; 0 means no limit. It may be nil.
 	Deadline func() time.Duration
 	// Postponed is called if a message is postponed because its payload or the registry is unavailable; may be nil.
-	Postponed func(id string, retryIn time.Duration, err error)
+	Postponed func(m *queue.Message, retryIn time.Duration, err error)
 	// Begun is called before each message is sent, with the path of a scheduled run or ""; may be nil.
 	Begun func(path string)
 	// Posting is called with each receipt handle just before its message is sent; may be nil.
@@ -221,7 +221,7 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 
 	retryIn := max(undecidedPause, 2*took)
 	if ctx.Err() == nil && opts.Postponed != nil {
-		opts.Postponed(m.ID, retryIn, err)
+		opts.Postponed(m.Message, retryIn, err)
 	}
 	return queue.Result{Outcome: queue.Postponed, Reason: "the registry of periodic tasks did not answer", Err: err,
 		RetryAfter: retryIn}

@@ -70,7 +70,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 	// While S3 is not responding, most slots should be free for other messages.
 	retryIn := max(fetchPause, 2*time.Since(begin))
 	if ctx.Err() == nil && opts.Postponed != nil {
-		opts.Postponed(m.ID, retryIn, err)
+		opts.Postponed(m.Message, retryIn, err)
 	}
 
 	m.result = queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 is temporarily not available", Err: err,

@@ -230,7 +230,7 @@ func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	} {
 		opts, d := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return nil, tt.err }))
 		var postponed error
-		opts.Postponed = func(_ string, _ time.Duration, err error) { postponed = err }
+		opts.Postponed = func(_ *queue.Message, _ time.Duration, err error) { postponed = err }
 		r := ForWorker(opts).Deliver(t.Context(), letter("->k"))
 		if r.Outcome != tt.want || !errors.Is(r.Err, tt.err) || r.Reason == "" || len(d.bodies) > 0 {
 			t.Errorf("%v: %+v, handed over %v", tt.err, r, d.bodies)

@@ -97,8 +97,8 @@ func (t *targetOpener) openBuckets(ctx context.Context) error {
 
 func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) {
 	opts := &delivery.Options{
-		FIFO: q.fifo, SNS: q.settings().ViaSNS, Payloads: t.payloads, Postponed: t.opts.Logger.Postponed,
-		Account: t.account, Known: t.known, Tracker: t.tracker, Logger: t.opts.Logger.With("component", "worker"),
+		FIFO: q.fifo, SNS: q.settings().ViaSNS, Payloads: t.payloads, Postponed: t.opts.Logger.Postponed(q.name),
+		Account: t.account, Known: t.known, Tracker: t.tracker, Logger: t.opts.Logger.With("component", "worker", "queue", q.name),
 	}
 	if embedded, ok := q.source.(*broker.Queue); ok {
 		opts.Posting = embedded.Posting

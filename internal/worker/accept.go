@@ -35,12 +35,12 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Dur
 		s.deletes.remove(h, now)
 	case filtered:
 		s.core.stats.counts.Filtered++
-		notify(s.core, s.core.events.Filtered, Filtered{ID: m.ID, ReceiveCount: m.ReceiveCount})
+		notify(s.core, s.core.events.Filtered, Filtered{ID: m.ID, Task: m.Attribute(queue.AttributeTask), ReceiveCount: m.ReceiveCount})
 		s.deletes.remove(h, now)
 	case expired(&s.core.opts, m, now):
 		h.isExpired = true
 		s.core.stats.counts.Expired++
-		notify(s.core, s.core.events.Expired, Expired{ID: m.ID, ReceiveCount: m.ReceiveCount,
+		notify(s.core, s.core.events.Expired, Expired{ID: m.ID, Task: m.Attribute(queue.AttributeTask), ReceiveCount: m.ReceiveCount,
 			FirstReceivedAt: m.FirstReceivedAt})
 		s.deletes.remove(h, now)
 	default:
@@ -64,5 +64,5 @@ func (s *settler) receivedAgain(h *held, m *queue.Message, visibility time.Durat
 
 func (s *settler) duplicate(m *queue.Message, stage string) {
 	s.core.stats.counts.Duplicates++
-	notify(s.core, s.core.events.Duplicate, Duplicate{ID: m.ID, Stage: stage})
+	notify(s.core, s.core.events.Duplicate, Duplicate{ID: m.ID, Task: m.Attribute(queue.AttributeTask), Stage: stage})
 }

@@ -49,7 +49,7 @@ func (d *deadLetters) answered(batch []pending, errs []error, now time.Time) {
 			d.core.stats.failed("dead-lettering", err, now)
 			d.visibility.release(p.h, now)
 		}
-		notify(d.core, d.core.events.DeadLettered, DeadLettered{ID: p.h.msg.ID, Reason: p.h.letter.Failure.Reason,
+		notify(d.core, d.core.events.DeadLettered, DeadLettered{ID: p.h.msg.ID, Task: p.h.task(), Reason: p.h.letter.Failure.Reason,
 			Instruction: p.h.instruction, Err: err})
 	}
 	d.pending.returned(batch, now, false, 0)

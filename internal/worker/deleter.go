@@ -125,6 +125,6 @@ func (d *deleter) lost(p pending, err error, now time.Time) {
 
 func (d *deleter) failed(p pending, err error, final bool, now time.Time) {
 	d.core.stats.failed("delete", err, now)
-	notify(d.core, d.core.events.DeleteFailed, DeleteFailed{ID: p.h.msg.ID, Err: err, Final: final,
+	notify(d.core, d.core.events.DeleteFailed, DeleteFailed{ID: p.h.msg.ID, Task: p.h.task(), Err: err, Final: final,
 		DeadLetter: p.h.letter != nil})
 }

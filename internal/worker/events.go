@@ -57,7 +57,8 @@ type PollFailed struct {
 
 // Duplicate is one receive of a message already held or done.
 type Duplicate struct {
-	ID string
+	ID   string
+	Task string // as in [Settled]
 	// Stage is "waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", or "done" if the worker gave
 	// up deleting the message.
 	Stage string
@@ -96,6 +97,7 @@ type Settled struct {
 // DeadLettered is one message sent to the dead-letter queue.
 type DeadLettered struct {
 	ID          string
+	Task        string            // as in [Settled]
 	Reason      string            // of the failure
 	Instruction queue.Instruction // NoInstruction after the last receive
 	// Err is nil if the dead-letter queue accepted the message.
@@ -119,8 +121,9 @@ type Deleted struct {
 
 // DeleteFailed is one delete that was not confirmed.
 type DeleteFailed struct {
-	ID  string
-	Err error
+	ID   string
+	Task string // as in [Settled]
+	Err  error
 	// Final means that the delete is not retried. The worker remembers that the message was processed.
 	Final bool
 	// DeadLetter means that the message was already sent to the dead-letter queue, where it may arrive twice.
@@ -136,6 +139,7 @@ type Extended struct {
 // ChangeFailed is one visibility change that was not confirmed.
 type ChangeFailed struct {
 	ID   string
+	Task string // as in [Settled]
 	Kind string // "extend", "retry" (the delay after a failure) or "give back" (a return to the queue)
 	Err  error
 }
@@ -145,7 +149,8 @@ type Returned struct{ Messages int }
 
 // VisibilityExpired is one visibility timeout that expired while the worker held the message.
 type VisibilityExpired struct {
-	ID string
+	ID   string
+	Task string // as in [Settled]
 	// InWork means that the message was being delivered. Otherwise the worker drops it without posting it.
 	InWork bool
 }
@@ -153,6 +158,7 @@ type VisibilityExpired struct {
 // Expired is one message past its retention.
 type Expired struct {
 	ID              string
+	Task            string // as in [Settled]
 	ReceiveCount    int
 	FirstReceivedAt time.Time
 }
@@ -160,6 +166,7 @@ type Expired struct {
 // Filtered is one message that the filter did not match.
 type Filtered struct {
 	ID           string
+	Task         string // as in [Settled]
 	ReceiveCount int
 }
 

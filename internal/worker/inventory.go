@@ -60,7 +60,7 @@ func (m *inventory) expireVisibility(h *held) {
 	}
 	h.lapsed = true
 	m.core.stats.counts.VisibilityExpired++
-	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, InWork: h.stage == posting})
+	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, Task: h.task(), InWork: h.stage == posting})
 }
 
 // counted tells whether the queue counted the receive, whose message never reached the app.

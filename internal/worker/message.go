@@ -66,6 +66,8 @@ type held struct {
 	instruction queue.Instruction
 }
 
+func (h *held) task() string { return h.msg.Attribute(queue.AttributeTask) }
+
 // Some queues do not report Attempt for redriven messages.
 func (h *held) received(m *queue.Message, began, now time.Time, visibility time.Duration) {
 	h.receipt = m.ReceiptHandle

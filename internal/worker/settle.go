@@ -113,7 +113,7 @@ func (s *settler) keepable(h *held, now time.Time) bool {
 }
 
 func newSettled(h *held, res *queue.Result, batch int, aborted bool, now time.Time) Settled {
-	return Settled{ID: h.msg.ID, GroupID: h.msg.GroupID, Task: h.msg.Attribute(queue.AttributeTask), ReceiveCount: h.msg.ReceiveCount, Attempt: h.attempt,
+	return Settled{ID: h.msg.ID, GroupID: h.msg.GroupID, Task: h.task(), ReceiveCount: h.msg.ReceiveCount, Attempt: h.attempt,
 		ReceivesHere: h.receivesHere, Late: h.lapsed, Aborted: aborted, Unsent: res.Unsent,
 		Outcome: res.Outcome, Status: res.Status, Reason: res.Reason, Answer: res.Answer, Err: res.Err,
 		Excerpt: res.Excerpt, Process: res.Process, Instruction: res.Instruction,

@@ -142,7 +142,7 @@ func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, sta
 func (v *visibilityChanger) failed(p pending, err error, now time.Time) {
 	v.core.stats.failed("change of visibility", err, now)
 	notify(v.core, v.core.events.ChangeFailed,
-		ChangeFailed{ID: p.h.msg.ID, Kind: p.purpose.String(), Err: err})
+		ChangeFailed{ID: p.h.msg.ID, Task: p.h.task(), Kind: p.purpose.String(), Err: err})
 }
 
 func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {

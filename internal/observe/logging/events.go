@@ -18,6 +18,7 @@ import (
 // Worker returns listeners that log the events of a queue's worker, except for settled messages.
 func (l *Logger) Worker(name, target string) *worker.Events {
 	log := l.With("component", "worker", "queue", name)
+	about := func(id, task string) *slog.Logger { return aboutMessage(log, id, task) }
 	throttled := Interval{Every: 10 * time.Second} // a single rejection makes the pause only a little longer
 	unsent := Interval{Every: 10 * time.Second}    // a metric also counts unsent messages
 	return &worker.Events{
@@ -33,19 +34,19 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 		DeleteFailed: func(d worker.DeleteFailed) {
 			switch {
 			case d.Final && d.DeadLetter:
-				log.Error("message dead-lettered but not deleted, it may be dead-lettered twice", "message_id", d.ID, "err", d.Err)
+				about(d.ID, d.Task).Error("message dead-lettered but not deleted, it may be dead-lettered twice", "err", d.Err)
 			case d.Final:
-				log.Error("message done but not deleted, it may be attempted again", "message_id", d.ID, "err", d.Err)
+				about(d.ID, d.Task).Error("message done but not deleted, it may be attempted again", "err", d.Err)
 			}
 		},
 		ChangeFailed: func(c worker.ChangeFailed) {
-			log.Warn("visibility timeout not changed", "message_id", c.ID, "change", c.Kind, "err", c.Err)
+			about(c.ID, c.Task).Warn("visibility timeout not changed", "change", c.Kind, "err", c.Err)
 		},
 		DeadLettered: func(d worker.DeadLettered) {
 			if d.Err == nil || !unsent.Allow() {
 				return
 			}
-			attrs := []any{"message_id", d.ID, "reason", d.Reason, "err", d.Err}
+			log, attrs := about(d.ID, d.Task), []any{"reason", d.Reason, "err", d.Err}
 			if errors.Is(d.Err, queue.ErrDenied) {
 				attrs = append(attrs, "hint", "allow sqs:SendMessage on the dead-letter queue")
 			}
@@ -57,15 +58,15 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 		},
 		VisibilityExpired: func(x worker.VisibilityExpired) {
 			if x.InWork {
-				log.Warn("visibility timeout expired in flight, the message may be attempted again", "message_id", x.ID)
+				about(x.ID, x.Task).Warn("visibility timeout expired in flight, the message may be attempted again")
 			}
 		},
 		Expired: func(x worker.Expired) {
-			log.Warn("message past its retention period deleted", "message_id", x.ID, "outcome", "expired",
+			about(x.ID, x.Task).Warn("message past its retention period deleted", "outcome", "expired",
 				"first_received_at", x.FirstReceivedAt.UTC(), "receive_count", x.ReceiveCount)
 		},
 		Filtered: func(x worker.Filtered) {
-			log.Debug("message filtered out and deleted", "message_id", x.ID, "outcome", "filtered")
+			about(x.ID, x.Task).Debug("message filtered out and deleted", "outcome", "filtered")
 		},
 		Throttled: func(x worker.Throttled) {
 			if throttled.Allow() {
@@ -84,16 +85,25 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 			event.Health.Log(log, slog.LevelWarn, "process stalled, messages in flight may be attempted twice", slog.Duration("duration", s.For))
 		},
 		Duplicate: func(d worker.Duplicate) {
-			log.Debug("message received again, not posted again", "message_id", d.ID, "stage", d.Stage)
+			about(d.ID, d.Task).Debug("message received again, not posted again", "stage", d.Stage)
 		},
 		Returned: func(g worker.Returned) { log.Debug("messages returned unposted", "messages", g.Messages) },
 	}
 }
 
+// aboutMessage returns a logger for lines about a message, and its periodic task, if any.
+func aboutMessage(log *slog.Logger, id, task string) *slog.Logger {
+	log = log.With("message_id", id)
+	if task != "" {
+		log = log.With("task", task)
+	}
+	return log
+}
+
 // DeadLettered logs that a worker moved a message to the dead-letter queue.
 func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
 	if d.Err == nil {
-		l.Warn("message dead-lettered", "component", "worker", "queue", name, "message_id", d.ID,
+		aboutMessage(l.With("component", "worker", "queue", name), d.ID, d.Task).Warn("message dead-lettered",
 			"outcome", "dead-lettered", "dead_letter_queue", to, "reason", d.Reason)
 	}
 }

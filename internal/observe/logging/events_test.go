@@ -3,6 +3,7 @@ package logging
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -114,6 +115,55 @@ func TestEventsBecomeLines(t *testing.T) {
 		report(New(Options{Out: &out}))
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("logged %s, want %s", out.String(), want)
+		}
+	}
+}
+
+func TestLinesAboutAMessageNameItsQueueAndTask(t *testing.T) {
+	t.Parallel()
+	const id, task = "m1", "tidy"
+	broken := errors.New("broken")
+	for name, report := range map[string]func(*Logger, *worker.Events){
+		"settled": func(l *Logger, _ *worker.Events) {
+			l.Settled("jobs", "app", &worker.Settled{ID: id, Task: task, Outcome: queue.Failed}, Redelivery{})
+		},
+		"failures in response": func(l *Logger, _ *worker.Events) {
+			l.Settled("jobs", "app", &worker.Settled{ID: id, Task: task, Outcome: queue.Done, Reason: "one failed"}, Redelivery{})
+		},
+		"postponed": func(l *Logger, _ *worker.Events) {
+			l.Postponed("jobs")(&queue.Message{ID: id, Attributes: []queue.Attribute{{Name: queue.AttributeTask, Value: task}}}, 0, broken)
+		},
+		"dead-lettered": func(l *Logger, _ *worker.Events) {
+			l.DeadLettered("jobs", "dead", worker.DeadLettered{ID: id, Task: task})
+		},
+		"not dead-lettered": func(_ *Logger, e *worker.Events) {
+			e.DeadLettered(worker.DeadLettered{ID: id, Task: task, Err: broken})
+		},
+		"not deleted": func(_ *Logger, e *worker.Events) {
+			e.DeleteFailed(worker.DeleteFailed{ID: id, Task: task, Err: broken, Final: true})
+		},
+		"not changed": func(_ *Logger, e *worker.Events) {
+			e.ChangeFailed(worker.ChangeFailed{ID: id, Task: task, Err: broken})
+		},
+		"visibility expired": func(_ *Logger, e *worker.Events) {
+			e.VisibilityExpired(worker.VisibilityExpired{ID: id, Task: task, InWork: true})
+		},
+		"expired":   func(_ *Logger, e *worker.Events) { e.Expired(worker.Expired{ID: id, Task: task}) },
+		"filtered":  func(_ *Logger, e *worker.Events) { e.Filtered(worker.Filtered{ID: id, Task: task}) },
+		"duplicate": func(_ *Logger, e *worker.Events) { e.Duplicate(worker.Duplicate{ID: id, Task: task}) },
+	} {
+		var out bytes.Buffer
+		l := New(Options{Out: &out, Level: slog.LevelDebug})
+		report(l, l.Worker("jobs", "app"))
+		for line := range strings.Lines(out.String()) {
+			for _, want := range []string{`"queue":"jobs"`, `"message_id":"m1"`, `"task":"tidy"`} {
+				if !strings.Contains(line, want) {
+					t.Errorf("%s: %s is missing in %s", name, want, line)
+				}
+			}
+		}
+		if out.Len() == 0 {
+			t.Errorf("%s: nothing was logged", name)
 		}
 	}
 }

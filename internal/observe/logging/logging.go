@@ -106,11 +106,14 @@ func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	return l.opts.Format != jsonLines
 }
 
-// Postponed logs that a delivery was postponed because the message's payload or the task registry is unavailable.
-func (l *Logger) Postponed(id string, retryIn time.Duration, err error) {
-	if l.admit(queue.Postponed, time.Now()) {
-		l.Warn("delivery postponed", "component", "worker", "message_id", id,
-			"outcome", queue.Postponed.String(), slog.Duration("retry_in", retryIn), "err", err)
+// Postponed returns a listener that logs postponed deliveries of a queue, because the message's payload or the task
+// registry is unavailable.
+func (l *Logger) Postponed(name string) func(m *queue.Message, retryIn time.Duration, err error) {
+	return func(m *queue.Message, retryIn time.Duration, err error) {
+		if l.admit(queue.Postponed, time.Now()) {
+			aboutMessage(l.With("component", "worker", "queue", name), m.ID, m.Attribute(queue.AttributeTask)).Warn("delivery postponed",
+				"outcome", queue.Postponed.String(), slog.Duration("retry_in", retryIn), "err", err)
+		}
 	}
 }
 

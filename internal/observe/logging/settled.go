@@ -46,7 +46,7 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 		return
 	}
 	if noted {
-		l.Warn("message deleted, failures in response ignored", "component", "worker", "queue", name, "message_id", s.ID,
+		aboutMessage(l.With("component", "worker", "queue", name), s.ID, s.Task).Warn("message deleted, failures in response ignored",
 			"target", target, "reason", s.Reason)
 	}
 	if silent {

@@ -189,7 +189,7 @@ func TestSampledLinesAreReported(t *testing.T) {
 		time.Sleep(time.Second)
 		fail()
 		fail()
-		l.Postponed("m2", time.Second, errors.New("S3 is away"))
+		l.Postponed("jobs")(&queue.Message{ID: "m2"}, time.Second, errors.New("S3 is away"))
 		l.sampler.due(time.Now().Add(time.Second), l.logOmitted)
 		for want, n := range map[string]int{"log lines omitted  outcome=failed lines=2": 1,
 			"log lines omitted  outcome=failed lines=1": 1, "m1": 2, "message_id=m2": 1} {
@@ -223,7 +223,7 @@ func TestJSONDurationsAreMilliseconds(t *testing.T) {
 	l := New(Options{Out: &out})
 	l.With("age", 1500*time.Millisecond).WithGroup("run").Info("run enqueued", "lateness", 7240*time.Millisecond,
 		slog.Group("next", "in", time.Minute), "duration_ms", 12)
-	l.Postponed("m1", 2*time.Second, errors.New("later"))
+	l.Postponed("jobs")(&queue.Message{ID: "m1"}, 2*time.Second, errors.New("later"))
 	var lines []map[string]any
 	for line := range strings.Lines(out.String()) {
 		var fields map[string]any
@@ -236,7 +236,7 @@ func TestJSONDurationsAreMilliseconds(t *testing.T) {
 	want := []map[string]any{
 		{"level": "INFO", "msg": "run enqueued", "age_ms": 1500.0, "run": map[string]any{"lateness_ms": 7240.0,
 			"next": map[string]any{"in_ms": 60000.0}, "duration_ms": 12.0}},
-		{"level": "WARN", "msg": "delivery postponed", "component": "worker", "message_id": "m1", "outcome": "postponed",
+		{"level": "WARN", "msg": "delivery postponed", "component": "worker", "queue": "jobs", "message_id": "m1", "outcome": "postponed",
 			"retry_in_ms": 2000.0, "err": "later"},
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
