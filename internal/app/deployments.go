@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,12 +67,15 @@ func (d *deployments) end(state string, err error) {
 		last.State = state
 		last.Ended = time.Now()
 		if err != nil {
-			last.Error = err.Error()
+			last.Error = reasonOf(err)
 			last.Aborted = state == api.DeployRolledBack && errors.Is(err, errAborted)
 		}
 		close(d.over)
 	})
 }
+
+// reasonOf returns why a deployment failed. Its record states elsewhere that it was rolled back.
+func reasonOf(err error) string { return strings.TrimPrefix(err.Error(), errRolledBack.Error()+": ") }
 
 func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {
 	d.mu.Lock()

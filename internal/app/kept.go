@@ -247,6 +247,6 @@ func (a *App) recordFailed(ctx context.Context, v version, cause error) {
 	}
 	listEntry := v.listEntry()
 	listEntry.State, listEntry.Folder = api.VersionFailed, ""
-	listEntry.DeployedAt, listEntry.Error = time.Now(), cause.Error()
+	listEntry.DeployedAt, listEntry.Error = time.Now(), reasonOf(cause)
 	a.versions.add(listEntry)
 }

@@ -193,9 +193,9 @@ func TestTriggerAtItsBounds(t *testing.T) {
 			want string
 		}{
 			{50, 70 * time.Second, "CPUUtilization is between 20 and 80"},
-			{90, time.Minute, "Average of CPUUtilization is 90 Percent, but not for 3m0s yet"},
+			{90, time.Minute, "Average of CPUUtilization is 90 Percent, for less than 3m so far"},
 			{50, time.Minute, "CPUUtilization is between 20 and 80"},
-			{10, time.Minute, "Average of CPUUtilization is 10 Percent, but not for 3m0s yet"},
+			{10, time.Minute, "Average of CPUUtilization is 10 Percent, for less than 3m so far"},
 		} {
 			if d := s.run(measured(c.cpu, 0), c.long); d.Why != c.want {
 				t.Errorf("at %v: %q, want %q", c.cpu, d.Why, c.want)

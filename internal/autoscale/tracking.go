@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -49,18 +50,18 @@ func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decisi
 	case !v.whole:
 		d.Rule, d.Why = ruleMissing, v.why
 	case v.size > in.Desired:
-		d.Rule, d.Why = ruleSteady, v.why+", but not for "+p.ScaleOutAfter.String()+" yet"
+		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(p.ScaleOutAfter)+" so far"
 	case v.size == in.Desired:
 		d.Rule, d.Why = ruleSteady, v.why
 	case in.Desired == p.MinSize:
 		d.Rule, d.Why = ruleLimit, v.why+", and MinSize is "+fmt.Sprint(p.MinSize)
 	case !covered || floor >= in.Desired:
-		d.Rule, d.Why = ruleSteady, v.why+", but not for "+p.ScaleInAfter.String()+" yet"
+		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(p.ScaleInAfter)+" so far"
 	case p.cooldownLeft(s, d.At) > 0:
-		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", v.why, p.Cooldown)
+		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %s ago", v.why, span(p.Cooldown))
 	default:
 		d.Desired = floor // at most halved, because the load may return
-		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in the last %v", top.why, p.ScaleInAfter)
+		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in the last %s", top.why, span(p.ScaleInAfter))
 	}
 	return s, d
 }
@@ -115,10 +116,28 @@ func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 	case in.Backlog.Value == 0:
 		return 0, true, "no messages are waiting"
 	case !eachKnown:
-		return 0, false, fmt.Sprintf("%.0f messages are waiting, but the time per message is unknown", in.Backlog.Value)
+		return 0, false, waiting(in.Backlog.Value) + ", but the time per message is unknown"
 	}
-	return in.Backlog.Value / each, true, fmt.Sprintf("%.0f messages are waiting, %.0f per process are acceptable", in.Backlog.Value,
-		each)
+	return in.Backlog.Value / each, true, fmt.Sprintf("%s, %.0f per process are acceptable", waiting(in.Backlog.Value), each)
+}
+
+func waiting(n float64) string {
+	if n == 1 {
+		return "1 message is waiting"
+	}
+	return fmt.Sprintf("%.0f messages are waiting", n)
+}
+
+// span formats a duration without zero minutes and seconds.
+func span(d time.Duration) string {
+	text := d.String()
+	if d >= time.Minute && d%time.Minute == 0 {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if d >= time.Hour && d%time.Hour == 0 {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // Per process, TargetBacklog messages may wait, or as many as it finishes within DrainWithin, at least one per slot.

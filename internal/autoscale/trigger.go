@@ -54,15 +54,15 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 	was := fmt.Sprintf("%s of %s is %.4g %s", p.Statistic, p.Measure, s.value, p.Unit)
 	switch {
 	case s.over >= p.EvaluationPeriods:
-		return s, p.breach(s, in, d, p.UpperBreachScaleIncrement, fmt.Sprintf("%s, above %.4g for %v", was, p.UpperThreshold,
-			p.BreachDuration))
+		return s, p.breach(s, in, d, p.UpperBreachScaleIncrement, fmt.Sprintf("%s, above %.4g for %s", was, p.UpperThreshold,
+			span(p.BreachDuration)))
 	case s.under >= p.EvaluationPeriods:
-		return s, p.breach(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %.4g for %v", was, p.LowerThreshold,
-			p.BreachDuration))
+		return s, p.breach(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %.4g for %s", was, p.LowerThreshold,
+			span(p.BreachDuration)))
 	case !in.read(p.Measure).Known:
 		d.Rule, d.Why = ruleMissing, fmt.Sprintf("%s is unknown", p.Measure)
 	case s.over > 0 || s.under > 0:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, but not for %v yet", was, p.BreachDuration)
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, for less than %s so far", was, span(p.BreachDuration))
 	default:
 		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s is between %.4g and %.4g", p.Measure, p.LowerThreshold,
 			p.UpperThreshold)
@@ -129,7 +129,7 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 		d.Rule = ruleLimit
 		d.Why += fmt.Sprintf(", but the size is between MinSize %d and MaxSize %d", p.MinSize, p.MaxSize)
 	case p.cooldownLeft(s, d.At) > 0:
-		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", why, p.Cooldown)
+		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %s ago", why, span(p.Cooldown))
 	case !now.Known:
 		d.Rule, d.Why = ruleMissing, why+", but is unknown now"
 	case p.over(in) != (by > 0) && p.Statistic != Sum:

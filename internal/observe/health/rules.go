@@ -158,10 +158,9 @@ func deploymentRule(in *inputs) []finding {
 		return nil // a completed deployment is an event
 	}
 	// This finding remains until a deployment succeeds.
-	reason := strings.TrimPrefix(d.Failed, "the deployment was rolled back: ")
 	c := Cause{Kind: "deployment", Status: Warning, Since: d.Ended, Remedy: "tendril logs --level warn",
-		Text: fmt.Sprintf("The deployment of %s failed; the previous version is still running.%s", d.Version, in.because(reason))}
-	first, _, _ := strings.Cut(reason, " ")
+		Text: fmt.Sprintf("The deployment of %s failed; the previous version is still running.%s", d.Version, in.because(d.Failed))}
+	first, _, _ := strings.Cut(d.Failed, " ")
 	if slices.ContainsFunc(in.App.Processes, func(p Process) bool { return strings.HasPrefix(first, p.Name+"-") }) {
 		c.Remedy = logsOf(first) // of the new version's process
 	}

@@ -58,7 +58,7 @@ func TestRules(t *testing.T) {
 		}, Severe, "Reading queue jobs is rejected. hl: 127.0.0.1:1 did not answer."},
 		{"the name of a replica in a reason", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "web"}}
-			in.Deployment = Deployment{Version: "v2", Ended: noon, Failed: "the deployment was rolled back: web-2 was not ready within 14s"}
+			in.Deployment = Deployment{Version: "v2", Ended: noon, Failed: "web-2 was not ready within 14s"}
 		}, Warning, "; the previous version is still running. web-2 was not ready within 14s. (tendril logs web-2)"},
 		{"a disk of which sends are refused", func(in *inputs) {
 			in.Host.Disk, in.Host.DiskFree = 1<<30, known(50<<20)
