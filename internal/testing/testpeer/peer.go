@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -82,11 +83,22 @@ func python(t testing.TB, variable, fallback, install string, modules []string) 
 	if len(modules) == 0 {
 		return path
 	}
-	if out, err := exec.Command(path, "-c", "import "+strings.Join(modules, ", ")).CombinedOutput(); err != nil {
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if out, err := runPython(path, "import "+strings.Join(modules, ", ")); err != nil {
+		lines := strings.Split(out, "\n")
 		Missing(t, install, help+": "+lines[len(lines)-1])
 	}
 	return path
+}
+
+// pythonRuns has an entry for each script that was run: importing an emulator of AWS takes half a second.
+var pythonRuns sync.Map
+
+func runPython(path, script string) (out string, err error) {
+	run, _ := pythonRuns.LoadOrStore([2]string{path, script}, sync.OnceValues(func() (string, error) {
+		out, err := exec.Command(path, "-c", script).CombinedOutput()
+		return strings.TrimSpace(string(out)), err
+	}))
+	return run.(func() (string, error))()
 }
 
 // Jars returns a class path with the archives in the folder that an environment variable names. It requires java.

@@ -98,9 +98,8 @@ func Dynalite(t testing.TB) (endpoint string) {
 }
 
 func pythonVersion(python, name string) string {
-	out, _ := exec.Command(python, "-c",
-		"import importlib.metadata as m; print(m.version('"+name+"'))").CombinedOutput()
-	return strings.TrimSpace(string(out))
+	version, _ := runPython(python, "import importlib.metadata as m; print(m.version('"+name+"'))")
+	return version
 }
 
 // The server's version is not the expected one.
