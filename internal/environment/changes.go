@@ -123,7 +123,6 @@ func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 	return done, err
 }
 
-// Unaffected processes keep running.
 func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return done, err

@@ -19,7 +19,6 @@ const (
 	countTimeout  = 10 * time.Second
 )
 
-// depth holds the message counts of one queue.
 type depth struct {
 	// backlog is visible plus the messages that wait in the worker for a slot.
 	visible, backlog, inFlight, delayed int64
@@ -90,7 +89,6 @@ func (c *depthCounter) read(name string, now time.Time) (r depth, known bool) {
 	return r, true
 }
 
-// embedded returns false if the queue does not exist or is closed.
 func (c *depthCounter) embedded(name string) (depth, bool) {
 	ledger, err := c.broker.Ledger(name)
 	if err != nil {

@@ -329,7 +329,6 @@ func sharedResources(s *config.Settings) []api.Resource {
 	return all
 }
 
-// plannedScaling returns nil if nothing is scaled.
 func plannedScaling(cfg *config.Config) *api.Scaling {
 	s := &cfg.Settings
 	planned := &api.Scaling{Target: s.ScaleTarget, MinSize: s.ScaleMinSize, MaxSize: s.ScaleMaxSize}

@@ -203,7 +203,6 @@ func (d *desired) unchanged(err error) error {
 		Hint: "change this instance only: add --this"}
 }
 
-// allFollow returns an error while a reachable instance would ignore a change.
 func (d *desired) allFollow(ctx context.Context, follows func(*instances.Instance) bool) error {
 	others, err := d.members.others(ctx)
 	if err != nil {

@@ -57,7 +57,6 @@ func (f *facts) open(context.Context) error {
 	return f.Serve(startFacts)
 }
 
-// Publish implements [app.Facts].
 func (f *facts) Publish(version int, b *bundle.Bundle, s *config.Settings) error {
 	if s == nil {
 		s = f.settings.now()

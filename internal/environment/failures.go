@@ -11,7 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// failures keeps each queue's latest failed deliveries on Amazon SQS across restarts; embedded queues store theirs.
+// Embedded queues store their failed deliveries themselves. failures keeps the latest ones of Amazon SQS queues
+// across restarts.
 type failures struct {
 	shown *console.Deliveries
 	log   atomic.Pointer[eventlog.Log] // nil until a data directory is claimed

@@ -55,7 +55,6 @@ func addReasons(state *health.QueueState, reasons []worker.Reason) {
 	}
 }
 
-// appState returns false if the app does not run here.
 func appState(a *app.App, deployLimit time.Duration) (st health.AppState, runs bool) {
 	if a == nil {
 		return st, false
@@ -80,7 +79,6 @@ func processStates(all []supervisor.Status) (list []health.Process) {
 	return list
 }
 
-// limit is how long a version may take to become ready.
 func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operation, last health.Deployment) {
 	switch {
 	case d == nil:

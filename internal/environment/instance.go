@@ -23,7 +23,6 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// instance writes the files that let other commands find this environment.
 type instance struct {
 	opts     *Options
 	life     *lifecycle

@@ -38,7 +38,6 @@ func (c conflict) Unwrap() []error { return []error{ErrConflict, c.error} }
 
 func portConflict(err error) error { return conflict{fmt.Errorf("%w with --port", err)} }
 
-// steps are shutdown functions, one per started part.
 type steps []step
 
 type step struct {

@@ -26,8 +26,8 @@ const (
 	leaveTimeout = 3 * time.Second
 )
 
-// members keeps this instance's record in the registry that the environment's instances share, and reads the others'
-// records. Without a shared registry it does nothing.
+// Without a shared registry, members does nothing. Otherwise it keeps this instance's record in it, and reads the
+// others'.
 type members struct {
 	opts     *Options
 	life     *lifecycle
@@ -57,8 +57,6 @@ type membership struct {
 	peers  *peers.Peers
 }
 
-// run takes part in the election, because the leader watches the records, and joins the others in the background.
-// Shutdown leaves them after everything started later has stopped.
 func (m *members) run(ctx context.Context) error {
 	m.gauge = m.scale.gauge(false)
 	set := m.settings.now()
@@ -172,7 +170,6 @@ func (m *members) announcement() string {
 	return ""
 }
 
-// environment returns nil without a shared registry.
 func (m *members) environment() *health.Environment {
 	joined := m.joined.Load()
 	if joined == nil {
@@ -328,7 +325,6 @@ func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) auto
 	return autoscale.Combine(own, samples, policy)
 }
 
-// others returns nil without a shared registry.
 func (m *members) others(ctx context.Context) (all []instances.Instance, err error) {
 	joined := m.joined.Load()
 	if joined == nil {
@@ -338,7 +334,6 @@ func (m *members) others(ctx context.Context) (all []instances.Instance, err err
 	return slices.DeleteFunc(all, func(one instances.Instance) bool { return one.ID == joined.self.ID() }), err
 }
 
-// ID implements [console.Peers].
 func (m *members) ID() string {
 	if joined := m.joined.Load(); joined != nil {
 		return joined.peers.ID()
@@ -346,7 +341,6 @@ func (m *members) ID() string {
 	return ""
 }
 
-// Secrets implements [console.Peers].
 func (m *members) Secrets() []string {
 	if joined := m.joined.Load(); joined != nil {
 		return joined.peers.Secrets()
@@ -354,7 +348,6 @@ func (m *members) Secrets() []string {
 	return nil
 }
 
-// Answer implements [console.Peers].
 func (m *members) Answer(ctx context.Context, id string, r *api.Request, into any) error {
 	if joined := m.joined.Load(); joined != nil {
 		return joined.peers.Answer(ctx, id, r, into)
@@ -362,7 +355,6 @@ func (m *members) Answer(ctx context.Context, id string, r *api.Request, into an
 	return errNoPeers(id)
 }
 
-// Follow implements [console.Peers].
 func (m *members) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
 	if joined := m.joined.Load(); joined != nil {
 		return joined.peers.Follow(ctx, id, r, each)

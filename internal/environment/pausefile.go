@@ -154,12 +154,10 @@ func (p *pauseFile) setQueues(lines []*pipeline, pause instances.Pause) error {
 	})
 }
 
-// SetPaused implements [tasks.PauseStore].
 func (p *pauseFile) SetPaused(_ context.Context, task, reason string, paused bool) error {
 	return p.change(func(s *storedPauses) { setPause(&s.Tasks, task, reason, paused) })
 }
 
-// Paused implements [tasks.PauseStore].
 func (p *pauseFile) Paused(context.Context) (map[string]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

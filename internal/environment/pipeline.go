@@ -15,7 +15,6 @@ import (
 	"tendril/internal/worker"
 )
 
-// pipeline is one queue with its worker and target.
 type pipeline struct {
 	queue   *workQueue
 	target  *target

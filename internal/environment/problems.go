@@ -24,7 +24,7 @@ const (
 
 type problem struct{ queue, text, hint string }
 
-// problems finds messages that are stored but not processed, for the log and for health.
+// The log and health report messages that are stored but not processed.
 type problems struct {
 	opts     *Options
 	settings *settings

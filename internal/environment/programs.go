@@ -17,7 +17,6 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// programs runs the app or a local function, with its variables and output.
 type programs struct {
 	opts     *Options
 	life     *lifecycle
@@ -138,7 +137,6 @@ func (p *programs) linesDropped(d supervisor.LinesDropped) {
 			p.settings.now().AppLogRate))
 }
 
-// port may be 0.
 func (p *programs) environ(b *bundle.Bundle, port int) []string {
 	home := p.queues.home()
 	q := app.Queue{Region: home.settings().Region, URL: home.url, Name: home.name}
@@ -150,7 +148,6 @@ func (p *programs) environ(b *bundle.Bundle, port int) []string {
 	return app.Environ(p.opts.AppEnv, b, p.linkedURL, port, q)
 }
 
-// linkedURL returns "" for an unknown environment.
 func (p *programs) linkedURL(link bundle.Link) string {
 	if l := p.queues.named(linkedQueue(p.settings.now(), p.queues.names(), link.Environment)); l != nil {
 		return l.url

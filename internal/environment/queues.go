@@ -187,7 +187,6 @@ func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: set.FIFO(), embedded: true, url: q.urlOf(set.Name)}, nil
 }
 
-// isQueueAttribute reports whether an option is also an attribute of the queues that tendril creates.
 func isQueueAttribute(name string) bool {
 	option, _, _ := strings.Cut(name, " of ")
 	return slices.Contains([]string{"visibility-timeout", "max-retries", "retention-period"}, option)

@@ -14,7 +14,6 @@ import (
 
 const registryLossTick = time.Second
 
-// registryLoss stops receiving while the shared registry has not answered for longer than the settings allow.
 type registryLoss struct {
 	mu      sync.Mutex
 	seeking time.Time // zero once the registry was found

@@ -92,7 +92,6 @@ func (r *rollouts) store(ctx context.Context) (archives.Store, error) {
 	return archives.Server{Chunks: server}, nil
 }
 
-// openStore does nothing unless the archives are in S3.
 func (r *rollouts) openStore(ctx context.Context) (err error) {
 	set := r.settings.now()
 	if bucket, _ := set.VersionsBucket(); bucket == "" {
@@ -177,7 +176,6 @@ func (r *rollouts) adopt(ctx context.Context) error {
 	return &DesiredVersion{shared(&wanted), path}
 }
 
-// seed makes the app of this instance the first version, unless there is one.
 func (r *rollouts) seed(ctx context.Context) (instances.Desired, error) {
 	leases, err := r.leases(ctx)
 	if err != nil {
@@ -296,7 +294,6 @@ func neededDigests(now *instances.App) (digests []string) {
 	return digests
 }
 
-// Hold implements [instances.RolloutApp].
 func (r *rollouts) Hold(reason string) {
 	for _, l := range r.work.all {
 		if l.queue.settings().ToOwnApp() && l.setPause(byRollout, instances.Pause{Reason: reason}) {
@@ -309,13 +306,10 @@ func (r *rollouts) Hold(reason string) {
 	}
 }
 
-// Running implements [instances.RolloutApp].
 func (r *rollouts) Running() int { return r.programs.app.SharedNumber() }
 
-// Abort implements [instances.RolloutApp].
 func (r *rollouts) Abort(ctx context.Context) { r.programs.app.Abort(ctx) }
 
-// Deploy implements [instances.RolloutApp].
 func (r *rollouts) Deploy(ctx context.Context, v *instances.AppVersion) error {
 	ctx, cancel := context.WithTimeout(ctx, api.MaxDeploy)
 	defer cancel()
@@ -392,8 +386,7 @@ func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, e
 	})
 }
 
-// rollBack deploys an earlier version to all instances at once. They start no delivery on the current version
-// anymore.
+// All instances deploy the earlier version at once, and start no delivery on the current one.
 func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if err := r.changes.awaitStart(ctx); err != nil {
 		return api.DeployResult{}, err
@@ -514,7 +507,6 @@ func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 		Ended: time.Now(), Error: reason, Aborted: true}, nil
 }
 
-// The newest version comes first.
 func (r *rollouts) versions() (all []api.AppVersion) {
 	now, _ := r.desired.state.Current()
 	if now.App == nil {

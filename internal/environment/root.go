@@ -14,7 +14,6 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// isMachineRoot is false in a container.
 func isMachineRoot() bool {
 	read := func(path string) (string, bool) {
 		text, err := os.ReadFile(path)

@@ -91,7 +91,6 @@ func (s *schedule) run(ctx context.Context) error {
 	return nil
 }
 
-// running returns nil before startup completes and without workers.
 func (s *schedule) running() *tasks.Manager {
 	if !s.life.running() {
 		return nil

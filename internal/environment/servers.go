@@ -78,7 +78,6 @@ func deliveryDescriptors(s *config.Settings) int {
 	return s.HTTPConnections*perDelivery + s.ProcessesMax*processDescriptors
 }
 
-// Shutdown calls before and then stops the server.
 func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Server, at net.Listener, limits httplimit.Limits, before func()) {
 	server.ErrorLog = log.New(errorLog{logger.With("component", name)}, "", 0)
 	full := logging.Interval{Every: fullLogInterval}

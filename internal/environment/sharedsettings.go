@@ -26,7 +26,6 @@ func (n *NewSettings) Error() string {
 	return "restarting with the settings for all instances: " + n.Registry.Path
 }
 
-// registryFile returns nil if no settings were ever set for all instances.
 func registryFile(s *instances.Settings) *config.File {
 	if s.Revision == 0 {
 		return nil
@@ -45,7 +44,6 @@ func (d *desired) settingsFile() settingsFile {
 	return f
 }
 
-// shared returns nil without a desired state.
 func (d *desired) shared() *api.SharedSettings {
 	if d.state == nil {
 		return nil

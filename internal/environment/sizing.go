@@ -23,7 +23,6 @@ const (
 	groupInterval = 30 * time.Second
 )
 
-// sizing adjusts the number of replicas or instances to the load, and protects this instance while it works.
 type sizing struct {
 	opts     *Options
 	life     *lifecycle

@@ -11,7 +11,6 @@ import (
 	"tendril/queue"
 )
 
-// workQueue is a queue with a worker, embedded or on Amazon SQS.
 type workQueue struct {
 	source         worker.Queue
 	name, url, arn string

@@ -406,7 +406,6 @@ func (d *DesiredState) Follow(ctx context.Context, f Following) {
 	}
 }
 
-// due reports whether to read the registry, given the last read and the applied revision.
 func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 	if lastErr != nil {
 		return age >= retryAfter

@@ -231,7 +231,6 @@ func (c *core) lose() {
 	c.known = false
 }
 
-// failed returns the delay before the next try.
 func (c *core) failed(now time.Time) time.Duration {
 	longest := c.renew
 	if c.term > 0 {

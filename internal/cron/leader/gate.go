@@ -66,7 +66,6 @@ func (g *gate) holds() (term int64, ok bool) {
 	return g.term, true
 }
 
-// stillOpen closes an open gate if there is a reason to.
 func (g *gate) stillOpen(now time.Time) bool {
 	if g.term == 0 {
 		return false

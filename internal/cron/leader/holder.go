@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// holder makes the store calls that the core of its lease asks for. It is not safe for concurrent use.
+// holder is not safe for concurrent use.
 type holder struct {
 	store Store
 	opts  Options

@@ -20,7 +20,7 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	})
 }
 
-// Slots in one registry call.
+// A registry call takes this many slots.
 const maxSkipped = 1000
 
 // If reason is not "", all slots are skipped. The caller must hold mu.
@@ -47,7 +47,6 @@ func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Re
 
 func (s *Scheduler) queueOf(t *Task) string { return cmp.Or(t.Queue, s.opts.Queue) }
 
-// attempt is one try to enqueue a run or to skip runs.
 type attempt struct {
 	run    registry.Run // to enqueue, or the last one to skip
 	term   int64

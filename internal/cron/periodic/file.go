@@ -45,7 +45,7 @@ var (
 	taskLine = regexp.MustCompile(`(?m)^\s*-\s+["']?(name|url|schedule)["']?\s*:`)
 )
 
-// tasksWithoutKey returns the line of the first task in a file without the key "cron", otherwise 0.
+// The file lacks the key "cron". The result is 0 if it has no tasks.
 func tasksWithoutKey(data []byte) int {
 	at := taskLine.FindIndex(data)
 	if at == nil || cronLine.Match(data) {
@@ -102,7 +102,6 @@ func (r *reader) version(pair *yamlfile.Pair) {
 	}
 }
 
-// The list may be empty.
 func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	list := pair.Value
 	if list.Kind == yamlfile.Null {

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// For a task without a payload.
+// A task without a payload has this body.
 const defaultBody = "elasticbeanstalk scheduled job"
 
 func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) registry.Run {

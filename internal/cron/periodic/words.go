@@ -31,7 +31,7 @@ func (s Schedule) Words() string {
 	return at + zone + ", " + days
 }
 
-// "at 23:00" or "every 15 minutes"
+// For example, "at 23:00" or "every 15 minutes".
 func (s Schedule) timeWords() string {
 	minutes, hours := members(s.bits.Minute, 0, 59), members(s.bits.Hour, 0, 23)
 	if step := stride(minutes, 60); len(hours) == 24 && step > 0 {
@@ -72,7 +72,7 @@ func (s Schedule) timeWords() string {
 	return "at " + plural("minute", minutes) + " " + past
 }
 
-// "on day 1 of the month", or "" for every day
+// For example, "on day 1 of the month"; every day gives "".
 func (s Schedule) dayWords() string {
 	dom := members(s.bits.Dom, 1, 31)
 	dow := members(s.bits.Dow, 0, 6)
@@ -152,7 +152,7 @@ func stride(values []int, cycle int) int {
 	return step
 }
 
-// "day 1", "days 1 and 15" or "hours 9 to 17"
+// For example, "day 1", "days 1 and 15" or "hours 9 to 17".
 func plural(what string, values []int) string {
 	if len(values) == 1 {
 		return fmt.Sprintf("%s %d", what, values[0])
@@ -167,7 +167,6 @@ func plural(what string, values []int) string {
 	return what + "s " + list(texts)
 }
 
-// The last item follows "and".
 func list(items []string) string {
 	if len(items) < 2 {
 		return strings.Join(items, "")

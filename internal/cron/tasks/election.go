@@ -68,7 +68,6 @@ func (e *Election) Join(ctx context.Context) (elected bool, err error) {
 	return e.registry.opts.Local || e.elector.Load() != nil || e.registry.undecided.Load(), err
 }
 
-// rejoin joins only if Join was called.
 func (e *Election) rejoin(ctx context.Context) error {
 	reg, err := e.registry.open(ctx)
 	if err == nil && reg != nil && e.joined.Load() {

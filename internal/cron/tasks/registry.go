@@ -74,7 +74,7 @@ const (
 	tablePauseInterval = 30 * time.Second
 )
 
-// For startup.
+// The timeout applies at startup.
 const registryTimeout = time.Second
 
 type finder struct {
@@ -94,7 +94,6 @@ type finder struct {
 
 func (f *finder) leaseName() string { return periodic.LeaseName(f.opts.Queue) }
 
-// open returns nil without a registry.
 func (f *finder) open(ctx context.Context) (reg *sharedRegistry, err error) {
 	f.opening.Lock()
 	defer f.opening.Unlock()

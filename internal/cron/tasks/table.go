@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// sqsSender sends runs to the environment's first queue on Amazon SQS, or to a task's own queue.
+// A task may have its own queue; the others use the environment's first one.
 type sqsSender struct {
 	sqs  *aws.SQS
 	name string // of the environment's first queue

@@ -241,5 +241,4 @@ func (b *exactBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The connection may be reused.
 func (b *exactBody) Close() error { return nil }

@@ -181,7 +181,6 @@ type peeker struct {
 	err  error
 }
 
-// newPeeker returns nil if the connection is closed.
 func newPeeker(c syscall.Conn) *peeker {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -47,7 +47,7 @@ func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) er
 	return nil // a Unix socket
 }
 
-// end may be zero.
+// A zero end means no limit.
 func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -74,7 +74,6 @@ func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	return c, nil
 }
 
-// config returns nil without TLS.
 func (d *dialer) config() *tls.Config {
 	if d.files == nil {
 		return d.tls

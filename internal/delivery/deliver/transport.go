@@ -115,7 +115,6 @@ type pool struct {
 	closed bool
 }
 
-// get may return nil.
 func (p *pool) get(now time.Time) *conn {
 	for {
 		p.mu.Lock()

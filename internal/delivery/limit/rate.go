@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// For rounding errors.
+// epsilon absorbs rounding errors.
 const epsilon = 1e-9
 
 // The time passed to the limiter must not go backwards, because the library would then grant the same capacity twice.

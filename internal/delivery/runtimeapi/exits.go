@@ -105,7 +105,7 @@ func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (ans
 	}
 }
 
-// In Lambda's words.
+// The message is in Lambda's words.
 func exitMessage(e supervisor.Exit) string {
 	switch {
 	case e.Err != nil:

@@ -11,11 +11,11 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// For the request of the first invocation. (Lambda allows 10 s, and then restarts the initialization within the time
-// limit of the first invocation.)
+// The function must request its first invocation within this time. (Lambda allows 10 s, and then restarts the
+// initialization within the time limit of the first invocation.)
 const initTimeout = time.Minute
 
-// For the exit after a failed initialization.
+// After a failed initialization, the process has this time to exit.
 const initErrorPatience = time.Second
 
 // The caller holds the pool's mutex.

@@ -28,7 +28,6 @@ type notInvoked struct{}
 
 func (notInvoked) Error() string { return "the function was not invoked" }
 
-// No part of the payload was sent.
 func (notInvoked) Unsent() bool { return true }
 
 func tooLarge(size int) queue.Invocation {

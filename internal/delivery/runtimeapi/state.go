@@ -48,7 +48,6 @@ const (
 	dead
 )
 
-// asked is why the pool ends a process.
 type asked string
 
 const (
@@ -239,7 +238,6 @@ func (inst *instance) announceReady() {
 	}
 }
 
-// running may return nil.
 func (inst *instance) running() process {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

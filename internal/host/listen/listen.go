@@ -76,7 +76,7 @@ func Public(l net.Listener) string {
 	return Local(l)
 }
 
-// firstPublic returns the first address that other machines may reach. A network without a route to others has it, too.
+// A network without a route to others has addresses that other machines may reach, too.
 func firstPublic(addresses []net.Addr) netip.Addr {
 	for _, address := range addresses {
 		if prefix, err := netip.ParsePrefix(address.String()); err == nil && prefix.Addr().Unmap().IsGlobalUnicast() {
@@ -138,7 +138,6 @@ type socketListener struct {
 	path string
 }
 
-// Close removes the socket and stops listening.
 func (l socketListener) Close() error {
 	return errors.Join(os.Remove(l.path), l.Listener.Close())
 }
@@ -190,7 +189,6 @@ func (m *merged) accept(l net.Listener) {
 	}
 }
 
-// Accept waits for a connection from any of the listeners.
 func (m *merged) Accept() (net.Conn, error) {
 	select {
 	case a := <-m.accepted:
@@ -200,7 +198,7 @@ func (m *merged) Accept() (net.Conn, error) {
 	}
 }
 
-// Close closes all listeners. It may be called more than once.
+// Close may be called more than once.
 func (m *merged) Close() (err error) {
 	m.closeOnce.Do(func() {
 		close(m.closed)
@@ -209,5 +207,4 @@ func (m *merged) Close() (err error) {
 	return err
 }
 
-// Addr returns the address of the first listener.
 func (m *merged) Addr() net.Addr { return m.listeners[0].Addr() }

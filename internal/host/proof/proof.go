@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// header carries a challenge as NONCE.PROOF in the request, and the server's proof in the response.
+// The header has the form NONCE.PROOF in the request, and the server's proof in the response.
 const header = "X-Tendril-Challenge"
 
-// refused is the response of a server that does not know the client's secret.
+// The server does not know the client's secret.
 const refused = "refused"
 
 const patience = 10 * time.Second
@@ -80,7 +80,7 @@ func Require(t *http.Transport, secret string) *http.Transport {
 	return t
 }
 
-// proved returns the connection after its server has proved that it knows the secret.
+// The server of the connection has proved that it knows the secret.
 func proved(ctx context.Context, conn net.Conn, secret string) (net.Conn, error) {
 	if err := challenge(ctx, conn, secret); err != nil {
 		conn.Close()
@@ -122,7 +122,7 @@ func challenge(ctx context.Context, conn net.Conn, secret string) error {
 	return nil
 }
 
-// exchange sends a challenge and returns the server's proof. It returns "" if the server does not support challenges.
+// A server that does not support challenges gives "".
 func exchange(conn net.Conn, request *http.Request) (string, error) {
 	if err := request.Write(conn); err != nil {
 		return "", err
@@ -164,15 +164,15 @@ func Knows(r *http.Request, secret string) bool {
 	return nonce != "" && secret != "" && hmac.Equal([]byte(given), []byte(mac(secret, "client", nonce, binding(r))))
 }
 
-// mac returns a proof that binds a nonce to a peer's role and to a connection.
+// The nonce is bound to a peer's role and to a connection.
 func mac(secret, who, nonce, bound string) string {
 	h := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(h, "tendril %s 1\n%s\n%s", who, nonce, bound)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// channel returns the keying material that both ends of a TLS connection export and that a proxy between them lacks
-// (RFC 9266). It is random if the connection has none, so that no proof is valid.
+// Both ends of a TLS connection export this keying material, which a proxy between them lacks (RFC 9266). It is
+// random if the connection has none, so that no proof is valid.
 func channel(state *tls.ConnectionState) string {
 	material, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, sha256.Size)
 	if err != nil {
@@ -181,7 +181,7 @@ func channel(state *tls.ConnectionState) string {
 	return hex.EncodeToString(material)
 }
 
-// binding returns what the proof of a request's connection covers: the TLS connection, or the server's address.
+// The proof covers the TLS connection, or the server's address.
 func binding(r *http.Request) string {
 	if r.TLS != nil {
 		return channel(r.TLS)
@@ -193,7 +193,7 @@ func binding(r *http.Request) string {
 	return canonical(address)
 }
 
-// canonical formats an address identically on both ends of a connection.
+// Both ends of a connection format an address identically.
 func canonical(address net.Addr) string {
 	at, err := netip.ParseAddrPort(address.String())
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shellSafe lists the characters, besides letters and digits, that have no special meaning in a shell.
+// These characters, besides letters and digits, have no special meaning in a shell.
 const shellSafe = "_-./:@%+,"
 
 // ShellWord quotes text as one word for bash, zsh or ksh, so that a suggested command is safe to run even if it

@@ -57,7 +57,7 @@ func Folder(dir string, inside ...string) error {
 	return found
 }
 
-// worse returns the more severe of two errors. Access by all local users is the most severe.
+// Access by all local users is the most severe.
 func worse(first, second error) error {
 	var wrong, other *Error
 	if first == nil || errors.As(second, &other) && other.Everybody && !(errors.As(first, &wrong) && wrong.Everybody) {
@@ -93,8 +93,7 @@ func Owns(info fs.FileInfo) bool {
 	return ok && stat.Uid == uint32(os.Geteuid())
 }
 
-// judge returns an error if other users control a file or folder. It ignores write access to a folder with the sticky
-// bit, in which users cannot replace each other's files.
+// In a folder with the sticky bit, users cannot replace each other's files.
 func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	if mode.IsDir() && mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
