@@ -52,7 +52,6 @@ func errorText(object map[string]any) string {
 	return ""
 }
 
-// Numbers become # and IDs *.
 func withoutIDs(text string) string {
 	var out strings.Builder
 	for text != "" {

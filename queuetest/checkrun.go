@@ -35,7 +35,6 @@ type Server interface {
 	Handle(name string) Queue
 }
 
-// check checks one behavior.
 type check struct {
 	name string
 	// long checks take minutes and need virtual time.

@@ -98,8 +98,7 @@ func pollChecks() []check {
 	}
 }
 
-// within calls do and fails the check if that takes longer than limit. The limit serves only to detect endless
-// waiting.
+// The limit serves only to detect endless waiting.
 func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
@@ -109,20 +108,20 @@ func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	}
 }
 
-// later calls do after d, in a goroutine that must finish before the check does.
+// The goroutine must finish before the check does.
 func (e *checkRun) later(d time.Duration, do func()) {
 	time.AfterFunc(d, do)
 }
 
-// sendLater sends a message from a goroutine other than the check's.
+// The goroutine is another than the check's.
 func (e *checkRun) sendLater(q Queue, body string) {
 	if sent, err := q.Send(e.ctx, []queue.Outgoing{text(body)}); err != nil || sent[0].Err != nil {
 		e.errorf("sending %q: %v, %v", body, sent, err)
 	}
 }
 
-// checkManyPolls lets several receivers wait for more messages than one call can return. No message may be received
-// twice, unless the suite sets Repeats.
+// Several receivers wait for more messages than one call can return. No message may be received twice, unless the
+// suite sets Repeats.
 func checkManyPolls(e *checkRun) {
 	const receivers, messages = 4, 60
 	q := e.create(nil)

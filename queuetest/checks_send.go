@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// awkward is text that SQS accepts but careless encoders damage.
+// SQS accepts the text, but careless encoders damage it.
 const awkward = "tab\t newline\n return\r quote\" back\\slash </x>&amp; é \u2028 \uE000 \U0001F600 \u007f"
 
 func sendChecks() []check {

@@ -186,8 +186,7 @@ func checkHidden(e *checkRun) {
 	e.wantEmpty("it is hidden again", q)
 }
 
-// checkUnread checks that a queue with UncountsUnread undoes the count of each receive only once, and that receipt
-// handles stay valid.
+// A queue with UncountsUnread undoes the count of each receive only once, and receipt handles stay valid.
 func checkUnread(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"}, grouped("g", "1", "b"))
 	giveBack := func(m queue.Message, hide time.Duration) error {

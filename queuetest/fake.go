@@ -177,7 +177,7 @@ func (f *Fake) wake(n int) {
 	f.waiting = slices.Delete(f.waiting, 0, n)
 }
 
-// wakeAt sets the time at which all long polls wake; zero means never.
+// A zero at means never.
 func (f *Fake) wakeAt(at, now time.Time) {
 	if at.IsZero() || !at.After(now) || !f.alarmAt.IsZero() && !f.alarmAt.After(at) {
 		return
@@ -196,8 +196,7 @@ func (f *Fake) wakeAt(at, now time.Time) {
 	})
 }
 
-// beginCall counts a call, waits for half of its latency, and returns its fault. If ctx is done before then, the call
-// has no effect.
+// The call waits for half of its latency first. If ctx is done before then, it has no effect.
 func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) {
 	call.At = time.Now()
 	f.mu.Lock()
@@ -226,12 +225,12 @@ func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) 
 	return fault, waitFor(ctx, nil, latency+fault.Latency)
 }
 
-// endCall waits for the second half of the latency. If ctx is done before then, the result of the call is lost.
+// If ctx is done before the second half of the latency, the result of the call is lost.
 func (f *Fake) endCall(ctx context.Context) error {
 	return waitFor(ctx, nil, f.opts.Latency-f.opts.Latency/2)
 }
 
-// waitFor waits until d has passed, wake is closed or ctx is done. It returns ctx's error.
+// The error is ctx's.
 func waitFor(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -341,7 +340,7 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 	}
 }
 
-// take receives up to req.Max messages. Without any, next is the time at which one becomes visible.
+// Without messages, next is the time at which one becomes visible.
 func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Message, next time.Time) {
 	f.compact()
 	locked := map[string]bool{}

@@ -32,7 +32,6 @@ func (r roster) take() (roster, int) {
 	return roster{r.Slots + 1, nil}, r.Slots
 }
 
-// Free slots at the end are removed.
 func (r roster) free(slots ...int) roster {
 	all := append(slices.Clone(r.Free), slots...)
 	slices.Sort(all)
@@ -79,7 +78,6 @@ func (d directory) change(ctx context.Context, version string, edit func(roster)
 	return done, err
 }
 
-// directory names the leases that an environment's instances use.
 type directory struct {
 	store       Store
 	environment string

@@ -234,7 +234,6 @@ func (r *run) skip(it *Item, why Reason) {
 	r.skipped[it.ID] = why
 }
 
-// The calls are concurrent.
 func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	var group sync.WaitGroup
 	var errs []error
@@ -283,7 +282,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// Of a batch.
+// of a batch
 const maxBytes = 1 << 20
 
 func size(items []Item) (n int) {

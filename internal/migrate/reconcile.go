@@ -82,7 +82,6 @@ func messages(n int) string {
 // Amazon SQS needs about a minute until approximate counts are correct.
 const settleTime = 90 * time.Second
 
-// If settle is set, finish waits until approximate counts agree.
 func (r *run) finish(ctx context.Context, settle bool) error {
 	for began := time.Now(); ; {
 		source, err := r.from.Count(ctx)

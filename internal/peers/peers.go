@@ -42,7 +42,6 @@ type Peers struct {
 	known map[string]*peer // by instance ID
 }
 
-// peer is an instance that was contacted.
 type peer struct {
 	conn     *api.Peer
 	instance api.Instance
@@ -119,7 +118,6 @@ func (p *Peers) ask(ctx context.Context, id string, send func(*api.Peer) error) 
 	return p.failed(to, record, err)
 }
 
-// find returns the record of an instance.
 func (p *Peers) find(ctx context.Context, id string) (*instances.Instance, error) {
 	all, err := p.opts.List(ctx)
 	if err != nil {
@@ -163,7 +161,7 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 	return ""
 }
 
-// connect returns the connection to an instance, or the failure of the last one if it is recent.
+// If the last connection failed recently, its failure is returned.
 func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,8 +185,7 @@ func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	return one, nil
 }
 
-// failed records the result of a request, and returns the error that describes a failure. It logs the first of several
-// failures.
+// Only the first of several failures is logged.
 func (p *Peers) failed(to *peer, i *instances.Instance, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

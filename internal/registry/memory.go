@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// For records that expire.
+// Some records expire.
 const memoryRetention = 48 * time.Hour
 
 // Memory is an in-memory store for a single instance, and for tests.

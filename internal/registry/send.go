@@ -125,7 +125,7 @@ func mayTry(run *Run, t *try, number int, again bool) error {
 	return nil
 }
 
-// An upper bound of the time since the run was first sent.
+// The age is an upper bound of the time since the run was first sent.
 func (t *try) age(run *Run) time.Duration {
 	if !t.first.IsZero() && !t.resent {
 		return time.Since(t.first)

@@ -6,7 +6,7 @@ import (
 	"tendril/queue"
 )
 
-// For requests that do not reach an action.
+// These requests do not reach an action.
 const (
 	codeUnknownOperation = "UnknownOperationException"
 	codeSerialization    = "SerializationException"
@@ -27,7 +27,6 @@ type fault struct {
 
 func (f fault) sender() bool { return f.status < 500 }
 
-// Of some query codes.
 const prefixed = "AWS.SimpleQueueService."
 
 // Clients match on these texts.

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// In seconds.
+// The maximum is in seconds.
 const maxVisibility = int(queue.MaxVisibility / 1e9)
 
 type deleteMessageRequest struct {

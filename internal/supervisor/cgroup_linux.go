@@ -79,7 +79,6 @@ type cgroup struct {
 	fd     int
 }
 
-// Parents come first.
 func (c *cgroup) folders() []string {
 	var all []string
 	_ = filepath.WalkDir(c.folder.folder, func(path string, d fs.DirEntry, err error) error {

@@ -173,7 +173,6 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close passes on an incomplete last line.
 func (w *lineWriter) Close() error {
 	if len(w.part) > 0 || w.cut > 0 {
 		w.flush()

@@ -54,7 +54,6 @@ func (g *osGroup) empty() bool {
 // Limits cannot be set before the program runs.
 func limitNumbers() map[string]int { return nil }
 
-// setLimit is never called, because no limit has a name.
 func setLimit(int, rlimit, *identity) error { return errors.New("limits are only supported on Linux") }
 
 // There is no portable way to measure usage.

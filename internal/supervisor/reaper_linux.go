@@ -61,7 +61,6 @@ func (r *reaper) close() {
 	reapOrphans()
 }
 
-// left means that a zombie remains.
 func reapOrphans() (left bool) {
 	if !seesItself() {
 		return false

@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// batcher collects entries for calls of up to ten.
 type batcher struct {
 	entries []pending
 	due     time.Time // of an incomplete batch; meaningless without entries

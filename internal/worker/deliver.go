@@ -130,7 +130,6 @@ func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	return results
 }
 
-// begin returns nil if nothing is ready or the limiter refuses.
 func (s *slots) begin(now time.Time) []*held {
 	s.settler.returnStale(now)
 	first := s.messages.ready.first()

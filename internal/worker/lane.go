@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// lane is a worker's queue as a member of a pool.
 type lane struct {
 	worker   *Worker
 	backlog  backlog
@@ -35,7 +34,6 @@ func (l *lane) resting(now time.Time) bool {
 	return p.sleep > 0 && (now.Before(p.restUntil) || l.backlog.pollsEmpty && p.roundLeft(l, now) < time.Second)
 }
 
-// neededMessages is the number to receive for reserved slots.
 func (l *lane) neededMessages() int {
 	return l.granted*l.core.opts.Batch.Size - l.messages.ready.len() - l.messages.turning - l.poller.asked
 }
@@ -236,7 +234,6 @@ func (l *lane) prefetch(now time.Time) int {
 	return l.pace.ahead(rate, &l.core.opts)
 }
 
-// backlog estimates how many messages a queue holds.
 type backlog struct {
 	// known means that a receive was answered, plenty that the last response did not wait and contained more than
 	// half of the requested messages; a known queue without plenty is a trickle. empty queues count as empty since

@@ -25,7 +25,6 @@ type sharedLimiter struct {
 	changes int
 }
 
-// limiterState is nil without a limiter.
 type limiterState struct {
 	shared *sharedLimiter
 	core   *core

@@ -168,7 +168,6 @@ const (
 	returnMessage
 )
 
-// The names are used by [ChangeFailed].
 func (p purpose) String() string {
 	return [...]string{"extend", "retry", "give back"}[p]
 }

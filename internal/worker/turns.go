@@ -11,7 +11,7 @@ const (
 	hasDemand
 )
 
-// Tolerance when comparing credits.
+// Credits that differ by less are equal.
 const sameCredit = 1e-9
 
 // takeTurn picks one of the queues that want the turn by smooth weighted round robin, or nil. Each of them gains

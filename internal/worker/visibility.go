@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// visibilityChanger sends extensions, retry delays and returns of unposted messages.
+// Extensions, retry delays and returns of unposted messages are visibility changes.
 type visibilityChanger struct {
 	core     *core
 	messages *inventory

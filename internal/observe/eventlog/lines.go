@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// Limits of [Lines].
 const (
 	maxLines     = 4000
 	maxLineBytes = 2 << 20 // of the texts

@@ -122,7 +122,6 @@ func OnePerAction(events []Event) []Event {
 	return kept
 }
 
-// findAction may return nil.
 func findAction(later []Event, e *Event) *Event {
 	noun, _, _ := strings.Cut(e.Text, " ")
 	for i := range slices.Backward(later) {

@@ -117,7 +117,6 @@ func (s Status) weight() int {
 	return s.rank()
 }
 
-// The worst cause comes first.
 func shared(all []InstanceHealth) (causes []SharedCause) {
 	listed := map[causeID]int{}
 	var owners []string // of the texts
@@ -153,7 +152,6 @@ func shared(all []InstanceHealth) (causes []SharedCause) {
 
 func clip(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
 
-// A number and its unit.
 var measurement = regexp.MustCompile(`\d[\d.,]*( [a-z]+)?`)
 
 // Texts of the same cause differ in their measurements between instances.

@@ -11,7 +11,6 @@ type finding struct {
 	measured bool
 }
 
-// The result is not smoothed.
 func judge(in inputs) (found []finding) {
 	givenUp := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.GivenUp })
 	starting := in.Now.Sub(in.Started)
@@ -43,7 +42,7 @@ func judge(in inputs) (found []finding) {
 	return found
 }
 
-// Worst first.
+// The worst cause comes first.
 func reportOf(causes []Cause) (r Report) {
 	slices.SortStableFunc(causes, func(a, b Cause) int { return b.Status.rank() - a.Status.rank() })
 	r.Status, r.Details = Ok, causes

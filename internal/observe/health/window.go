@@ -52,13 +52,12 @@ func (c counts) total() (n int64) {
 	return n
 }
 
-// Five minutes.
 const (
 	bucketTime = 10 * time.Second
 	buckets    = 30
 )
 
-// Four buckets per doubling, from 1 ms to about 12 days.
+// There are four buckets per doubling, from 1 ms to about 12 days.
 const (
 	perDoubling = 4
 	steps       = 30 * perDoubling

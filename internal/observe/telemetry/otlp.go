@@ -21,7 +21,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Scope of spans and metrics.
 const instrumentationName = "tendril"
 
 // OTLPOptions configure [OpenOTLP]. A nil *OTLPOptions is valid.

@@ -19,7 +19,7 @@ const (
 	baggageAttribute = "baggage"
 )
 
-// Bytes of the longest tracestate that all implementations propagate.
+// All implementations propagate a tracestate of this many bytes.
 const maxState = 512
 
 // Propagate returns the trace headers for delivering a message. They come from the span in ctx or, without one, from
@@ -59,7 +59,6 @@ func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	return t
 }
 
-// The trace context in which the message was created.
 func creation(m *queue.Message) trace.SpanContext {
 	if sc := parentOf(carrier{m}); sc.IsValid() {
 		return sc

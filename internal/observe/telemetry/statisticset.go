@@ -28,7 +28,7 @@ type tally struct {
 	failed   float64
 }
 
-// settled counts a delivery, unless it did not reach the app or was throttled.
+// Deliveries that did not reach the app or were throttled do not count.
 func (t *tally) settled(s worker.Settled) {
 	if s.Outcome != queue.Done && s.Outcome != queue.Failed {
 		return
@@ -76,10 +76,10 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 	return append(data, processed, failures, duration)
 }
 
-// maxIntervals is the maximum number of intervals kept while CloudWatch does not accept data.
+// The limit applies while CloudWatch does not accept data.
 const maxIntervals = 15
 
-// mergeOldest merges the oldest intervals until at most limit intervals remain. No values are lost.
+// No values are lost when intervals are merged.
 func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 	for {
 		second, intervals := 0, min(len(data), 1)

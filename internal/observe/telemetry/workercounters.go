@@ -96,7 +96,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	return worker.JoinEvents(all...)
 }
 
-// deliveryCounters holds the metrics updated for every message, so that each is looked up only once.
+// The metrics updated for every message are looked up only once.
 type deliveryCounters struct {
 	catalogue                *catalogue
 	queue, target            string

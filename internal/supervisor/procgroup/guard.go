@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// guardScript reads from standard input which runs start and end ("+ 123:MARKER", "- 123:MARKER"). When the input
+// The script reads from standard input which runs start and end ("+ 123:MARKER", "- 123:MARKER"). When the input
 // ends, tendril has died, and the script kills the remaining runs. It ignores signals that are sent to a whole
 // service, so that it does not exit before tendril.
 const guardScript = `trap '' HUP INT TERM
@@ -128,7 +128,7 @@ func (g *Guard) PID() int {
 	return g.cmd.Process.Pid
 }
 
-// start starts the guard in a separate session, so that Ctrl-C in a terminal does not reach it.
+// The guard has a separate session, so that Ctrl-C in a terminal does not reach it.
 func (g *Guard) start() {
 	cmd := &exec.Cmd{
 		Path:        "/bin/sh",

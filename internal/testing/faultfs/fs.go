@@ -29,7 +29,6 @@ type FS struct {
 	disk  map[string]*shadow
 }
 
-// shadow tracks the durable and the pending content of a file.
 type shadow struct {
 	durable []byte
 	pending []pendingWrite
@@ -56,7 +55,7 @@ func (p pendingWrite) apply(content []byte) []byte {
 	return content
 }
 
-// before counts a call that changes a file, and returns its result code.
+// Calls that change a file are counted.
 func (f *FS) before(op, path string) int32 {
 	f.deciding.Lock()
 	defer f.deciding.Unlock()
@@ -74,7 +73,6 @@ func (f *FS) note(path string, w pendingWrite) {
 	s.pending = append(s.pending, w)
 }
 
-// shadow returns the state of a file. The caller must hold the lock.
 func (f *FS) shadow(path string) *shadow {
 	s := f.disk[path]
 	if s == nil {
@@ -84,8 +82,7 @@ func (f *FS) shadow(path string) *shadow {
 	return s
 }
 
-// opening initializes the state of a file before it is opened. The content of a file that already exists counts as
-// synced.
+// The content of a file that already exists counts as synced.
 func (f *FS) opening(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +99,6 @@ func (f *FS) opening(path string) {
 	}
 }
 
-// synced records that all writes to a file are durable.
 func (f *FS) synced(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,8 +131,8 @@ func (f *FS) Kill(t testing.TB, from, to string) {
 	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) { return w, true })
 }
 
-// crash copies the files of a directory, with those pending writes that left returns. It processes files in the order
-// of their names, so that a seed gives reproducible results.
+// The pending writes that left returns survive. Files are processed in the order of their names, so that a seed gives
+// reproducible results.
 func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendingWrite, bool)) {
 	t.Helper()
 	f.mu.Lock()
@@ -193,7 +189,7 @@ func (f *FS) SetFail(fail func(op, path string, n int) int32) {
 // library's memory, and functions are called through pointers. Only opening and the methods that change a file are
 // replaced.
 
-// registered maps C addresses, which are all that calls pass on, to file systems and open files.
+// Calls pass on only C addresses, which lead to file systems and open files.
 var registered struct {
 	sync.Mutex
 	systems map[uintptr]system
@@ -201,7 +197,7 @@ var registered struct {
 	methods map[uintptr]uintptr // original method table to its replacement
 }
 
-// system is a file system with the open function of the file system below it.
+// The open function is that of the file system below.
 type system struct {
 	fs   *FS
 	open uintptr
@@ -312,8 +308,7 @@ func faultOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr)
 	return rc
 }
 
-// replaceMethods returns a copy of a method table that contains this package's methods. The caller must hold the
-// lock.
+// The copy of the method table contains this package's methods. The caller must hold the lock.
 func replaceMethods(tls *libc.TLS, original uintptr) uintptr {
 	if p := registered.methods[original]; p != 0 {
 		return p
