@@ -60,7 +60,8 @@ func survivors(mark string) (pids []string) {
 	return pids
 }
 
-// portFree waits, because a process that is being killed loses its environment, which survivors reads, before its files.
+// portFree waits, because a process that is being killed loses its environment, which survivors reads, before its
+// files.
 func portFree(t *testing.T, port string) {
 	t.Helper()
 	eventually(t, "the app's port is free", func() bool {

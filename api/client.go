@@ -235,9 +235,9 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 	return list.Deliveries, err
 }
 
-// FindMessage finds a message in any embedded queue by its ID, or by the start of the ID of a message that was delivered
-// before. If the message is in none of them, the error describes how it left its queue, or says how far back the
-// history goes.
+// FindMessage finds a message in any embedded queue by its ID, or by the start of the ID of a message that was
+// delivered before. If the message is in none of them, the error describes how it left its queue, or says how far back
+// the history goes.
 func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	queues, err := c.Queues(ctx)
 	if err != nil && !hasStatus(err, http.StatusConflict) { // all queues are on Amazon SQS

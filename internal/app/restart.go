@@ -55,8 +55,8 @@ func (a *App) RestartAll(ctx context.Context) (restarted int, err error) {
 var errNoProcess = errors.New("not found")
 
 // restart returns once the new replica receives deliveries. Deployments and restarts change the numbers of replicas:
-// without a replica of that name, "web", the name in the Procfile, stands for the first one. The error is [ErrBusy] if a deployment canceled the
-// restart.
+// without a replica of that name, "web", the name in the Procfile, stands for the first one. The error is [ErrBusy] if
+// a deployment canceled the restart.
 func (s *replicaSet) restart(ctx context.Context, name string) (now string, err error) {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {

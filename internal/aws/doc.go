@@ -15,8 +15,8 @@
 //
 // # Invariants
 //
-//   - A receive is attempted once: a lost response has already increased receive counts, and a retry would receive more.
-//     The exception is a signature rejected because of the local clock.
+//   - A receive is attempted once: a lost response has already increased receive counts, and a retry would receive
+//     more. The exception is a signature rejected because of the local clock.
 //   - Deletes, visibility changes and sends are retried by the SDK's rules, and nowhere else.
 //   - A Lambda function is invoked once, unless a reused connection failed before a byte was sent.
 //   - Messages with a wrong checksum are neither returned nor deleted.

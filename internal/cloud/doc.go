@@ -1,9 +1,8 @@
 // Package cloud creates, lists and deletes an environment's AWS resources.
 //
-// Without a configured queue, an environment on Amazon SQS uses its own, like an Elastic Beanstalk worker
-// environment.
-// [EnsureQueue] creates it and its dead-letter queue at startup. An [Inventory] lists all AWS resources that the settings
-// use, and deletes those that the environment owns.
+// Without a configured queue, an environment on Amazon SQS uses its own, like an Elastic Beanstalk worker environment.
+// [EnsureQueue] creates it and its dead-letter queue at startup. An [Inventory] lists all AWS resources that the
+// settings use, and deletes those that the environment owns.
 //
 //	settings ── EnsureQueue ──> queue, dead-letter queue    (at each start)
 //	settings ── Inventory ────> [Resource, ...]             (describe, terminate)

@@ -181,8 +181,8 @@ func TestBeanstalkOptions(t *testing.T) {
 	}
 }
 
-// Names, defaults and ranges match aws:autoscaling:asg, aws:autoscaling:trigger and aws:elasticbeanstalk:command, except
-// for the documented differences.
+// Names, defaults and ranges match aws:autoscaling:asg, aws:autoscaling:trigger and aws:elasticbeanstalk:command,
+// except for the documented differences.
 func TestOptionsOfOtherNamespaces(t *testing.T) {
 	t.Parallel()
 	want := map[string][4]string{

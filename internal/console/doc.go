@@ -16,15 +16,15 @@
 // Guarantees:
 //
 //   - Browsing messages does not change them or their receive counts.
-//   - Changing something, or reading message bodies, requires a scope. The owner's token has all scopes. Health and counts
-//     are public, but text from an app, hook or other server needs the scope read.
+//   - Changing something, or reading message bodies, requires a scope. The owner's token has all scopes. Health and
+//     counts are public, but text from an app, hook or other server needs the scope read.
 //   - Other instances of the environment may read the routes about one instance, after both ends have proved that they
 //     have the fleet key, and nothing else. Requests with the ID of another instance are passed on to it.
 //   - Every action, even if refused, and every read of message bodies is audited.
-//   - Requests with a foreign Host, or sent by a browser for another site's page, are refused first, because listening on
-//     loopback does not prevent them.
-//   - No request waits longer than 25 s, except deployments, drain hooks and streams (at most 64). [Server.Close] ends all
-//     waits, so the console never delays shutdown.
+//   - Requests with a foreign Host, or sent by a browser for another site's page, are refused first, because listening
+//     on loopback does not prevent them.
+//   - No request waits longer than 25 s, except deployments, drain hooks and streams (at most 64). [Server.Close] ends
+//     all waits, so the console never delays shutdown.
 //   - Irreversible actions require confirmation: a purge the queue's name, deleting several messages their number.
 //   - Actions on all matching messages run as tasks of the queue. They and deployments continue without the caller.
 //

@@ -95,8 +95,8 @@ func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (rev
 	})
 }
 
-// supportBatches reports whether all reachable instances wait for their batch. Older versions apply settings at once, and
-// do not continue a rollout when they lead.
+// supportBatches reports whether all reachable instances wait for their batch. Older versions apply settings at once,
+// and do not continue a rollout when they lead.
 func supportBatches(all []instances.Instance) bool {
 	return !slices.ContainsFunc(all, func(one instances.Instance) bool {
 		return one.Reachable() && !slices.Contains(one.Applies, instances.PartBatches)

@@ -182,8 +182,8 @@ const (
 	RollBackSettings
 )
 
-// Next returns what to do with the settings for this instance. A rejected rollback is not rolled back again: the instance then
-// keeps the settings that it applied last.
+// Next returns what to do with the settings for this instance. A rejected rollback is not rolled back again: the
+// instance then keeps the settings that it applied last.
 func (p SettingsProgress) Next(s *Settings) SettingsStep {
 	switch {
 	case s.Revision == p.Applied:

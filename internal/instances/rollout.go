@@ -76,8 +76,8 @@ type Rollout struct {
 	// A batch is limited by the share or the number of the instances. Without a limit, all instances are one batch.
 	BatchPercent int `json:"batch_percent,omitempty"`
 	BatchSize    int `json:"batch_size,omitempty"`
-	// Timeout is the maximum time until all instances of a batch have applied it and are healthy. IgnoreHealth continues
-	// with unhealthy ones.
+	// Timeout is the maximum time until all instances of a batch have applied it and are healthy. IgnoreHealth
+	// continues with unhealthy ones.
 	Timeout      time.Duration `json:"timeout"`
 	IgnoreHealth bool          `json:"ignore_health,omitempty"`
 

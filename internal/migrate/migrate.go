@@ -282,7 +282,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// of a batch
+// The limit of a batch, in bytes.
 const maxBytes = 1 << 20
 
 func size(items []Item) (n int) {

@@ -6,7 +6,8 @@
 //
 // A peer is contacted only if its record is authenticated with the fleet key, and only at the address in that record:
 //
-//   - over TLS with the certificate whose fingerprint is in the record, or without TLS on this host's loopback interface;
+//   - over TLS with the certificate whose fingerprint is in the record, or without TLS on this host's loopback
+//     interface;
 //   - at loopback and link-local addresses only if the record comes from this host;
 //   - never by name, through a proxy, or after a redirect.
 //

@@ -35,15 +35,15 @@
 //
 //   - No descendant outlives its process, even outside the process group (see below). All of them are gone before a
 //     restart.
-//   - Foreign processes are never signalled. A process group is signalled only until its leader is reaped; other processes
-//     are pinned by a handle while their identity is checked.
+//   - Foreign processes are never signalled. A process group is signalled only until its leader is reaped; other
+//     processes are pinned by a handle while their identity is checked.
 //   - A process that exits has failed, even with status 0, because it should keep running. With [Process.MayFinish],
 //     status 0 means it has finished, and only an explicit restart starts it again.
 //   - A process is started only if its port is free, and is ready only while it listens there itself. A [PortError]
 //     reports a foreign listener.
 //   - The [Gate] is open only while every process with a check passes it. It closes before a process is stopped.
-//   - A process inherits neither environment nor open files. TENDRIL_RUN may be added to its environment, and HOME, USER
-//     and LOGNAME with a [Process.User].
+//   - A process inherits neither environment nor open files. TENDRIL_RUN may be added to its environment, and HOME,
+//     USER and LOGNAME with a [Process.User].
 //   - User and limits apply from the program's first instruction.
 //   - Output is always drained. Control characters are escaped, long lines truncated, and excess lines dropped and
 //     counted, so output can neither block a process nor fill the memory.

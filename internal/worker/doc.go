@@ -49,9 +49,9 @@
 //
 // # Failures
 //
-//   - The process stops for longer than the visibility timeout (a stop signal, a suspended machine): its receipt handles
-//     count as expired. Messages not posted yet are dropped; deliveries continue, and successful messages are still
-//     deleted.
+//   - The process stops for longer than the visibility timeout (a stop signal, a suspended machine): its receipt
+//     handles count as expired. Messages not posted yet are dropped; deliveries continue, and successful messages are
+//     still deleted.
 //   - The app refuses connections: this is not an attempt. Receiving stops, messages not in flight are returned, and
 //     the app is probed. Then deliveries resume one at a time, with one more after each response.
 //   - The target throttles: this is not an attempt. Receiving and delivering stop for the requested time, or for 2 to

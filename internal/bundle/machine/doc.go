@@ -16,8 +16,8 @@
 // # Invariants
 //
 //   - A step changes nothing if the machine is already in the desired state. Packages, users, groups and services are
-//     queried first, and the content, mode and owner of files are compared. Commands are the exception: they run each time,
-//     unless their test fails.
+//     queried first, and the content, mode and owner of files are compared. Commands are the exception: they run each
+//     time, unless their test fails.
 //   - A file is replaced atomically by a rename, and the previous one is kept with the suffix .bak.
 //   - An archive is never unpacked outside its folder, regardless of its names and links.
 //   - Downloads use TLS or come from this machine, and their size is limited.

@@ -11,8 +11,8 @@
 //
 //   - Limits on bytes, tokens and nesting are checked before parsing, to protect the parser.
 //   - Aliases share the node they refer to, so they do not expand. Keys from merge keys are copied, up to a limit.
-//   - With [Options.Plain], anchors, tags, merge keys, "? " keys and directives are refused, so the file means the same to
-//     every reader. Bundle files may contain them.
+//   - With [Options.Plain], anchors, tags, merge keys, "? " keys and directives are refused, so the file means the same
+//     to every reader. Bundle files may contain them.
 //   - Problems never repeat a value from the file: it may be half of a password that should have been quoted.
 //
 // The package does not know any keys. Its callers check unknown and duplicate keys and interpret the values.

@@ -14,10 +14,10 @@
 //   - Pages work without a script: reading, paging, filters and actions are links and forms.
 //   - The Content-Security-Policy allows scripts, styles and connections of the page's own origin, and no inline code.
 //   - The URL contains all choices: filter, page, tab.
-//   - A page reads no more rows than it shows. If few rows match a filter, it stops searching after a moment and offers to
-//     continue.
-//   - An action redirects to a page of this site, which shows its result once. Forms that only ask, such as for a preview,
-//     are answered with a page.
+//   - A page reads no more rows than it shows. If few rows match a filter, it stops searching after a moment and offers
+//     to continue.
+//   - An action redirects to a page of this site, which shows its result once. Forms that only ask, such as for a
+//     preview, are answered with a page.
 //
 // Script and styles are one file each: htmx, its extension for streams, uPlot and our own code, in that order. As
 // separate files, the extension could load after htmx has started, and the page would never become live. third_party

@@ -29,8 +29,8 @@
 // # Invariants
 //
 //   - At any instant, Term is ok on at most one instance.
-//   - A term belongs to one instance and is uninterrupted: once it is not ok, it never is again. The same instance leads
-//     again only in a new, higher term.
+//   - A term belongs to one instance and is uninterrupted: once it is not ok, it never is again. The same instance
+//     leads again only in a new, higher term.
 //   - While Term is ok, the stored lease has that term. An effect that is accepted only with the stored term of an
 //     unreleased lease (fencing) cannot come from two leaders, not even if one was suspended before the effect.
 //   - The gate closes before listeners are called, and does not wait for them.
@@ -39,8 +39,8 @@
 //
 //   - Lost response: the write is repeated with the same token and recognized if it was applied.
 //   - Store unavailable: the leader retries until its trust ends, the others until the store responds.
-//   - Process or machine suspended: detected by a late timer, or by a difference between the wall clock and the monotonic
-//     clock, which stops in a suspended machine. The term ends immediately.
+//   - Process or machine suspended: detected by a late timer, or by a difference between the wall clock and the
+//     monotonic clock, which stops in a suspended machine. The term ends immediately.
 //   - Process killed: another instance leads within Lease + Renew. Process stopped: within Renew.
 //   - Record deleted: the term ends at the next renewal. The next one is higher than any its holder has seen.
 //

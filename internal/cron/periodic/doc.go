@@ -13,14 +13,14 @@
 //
 // # Invariants
 //
-//   - A run is identified by its task and scheduled time, on all instances and at every try. Embedded and FIFO queues get
-//     exactly one message per run. A standard queue of Amazon SQS may get two with the same ID, but only if a send had
-//     an unknown outcome or a leader died or was suspended between announcing and settling it.
+//   - A run is identified by its task and scheduled time, on all instances and at every try. Embedded and FIFO queues
+//     get exactly one message per run. A standard queue of Amazon SQS may get two with the same ID, but only if a send
+//     had an unknown outcome or a leader died or was suspended between announcing and settling it.
 //   - Nothing is enqueued before its time, by the leader's wall clock. Jitter delays a run by the same amount on all
 //     instances and never changes the order of runs.
 //   - Leadership is checked immediately before each effect, and the registry rejects outdated terms.
-//   - The registry stores up to when each task is accounted for, so the next leader catches up on missed runs within the
-//     task's policy and grace. Runs due before the first leader recorded the task are not caught up.
+//   - The registry stores up to when each task is accounted for, so the next leader catches up on missed runs within
+//     the task's policy and grace. Runs due before the first leader recorded the task are not caught up.
 //   - A run is reported as missed once, when the registry has accounted for it and contains no record of a send.
 //   - Runs of a task are enqueued one at a time, in order. Different tasks are independent, up to Concurrency.
 //

@@ -13,8 +13,8 @@
 //     match all fields.
 //   - As in Lambda, an object as the pattern for the body matches only JSON bodies, and a list matches only other text.
 //     JSON here means an object or an array.
-//   - Numbers are compared numerically: 300 matches 3e2. A message attribute of type Number is compared as a number and as
-//     a string.
+//   - Numbers are compared numerically: 300 matches 3e2. A message attribute of type Number is compared as a number and
+//     as a string.
 //   - The exists operator applies to values, as in EventBridge; an object does not count as a value.
 //
 // Other operators and message keys are rejected, because Lambda does not support them for SQS.

@@ -44,14 +44,14 @@ const (
 	maxSharedText = 300
 )
 
-// shares are the percentages of instances at which an environment has a status: its instances with that status or a worse
-// one. Elastic Beanstalk documents no thresholds, but examples that these fit: one Severe instance of five is a Warning
-// ("Impaired services on 1 out of 5 instances"), "most instances" passing is Ok, and "None of the instances are sending
-// data" is Severe (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
+// shares are the percentages of instances at which an environment has a status: its instances with that status or a
+// worse one. Elastic Beanstalk documents no thresholds, but examples that these fit: one Severe instance of five is a
+// Warning ("Impaired services on 1 out of 5 instances"), "most instances" passing is Ok, and "None of the instances are
+// sending data" is Severe (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
 var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
-// EnvironmentOf derives the health of an environment. Instances that start do not make it worse, as in Elastic Beanstalk
-// before the command timeout. Unreachable instances count as Severe.
+// EnvironmentOf derives the health of an environment. Instances that start do not make it worse, as in Elastic
+// Beanstalk before the command timeout. Unreachable instances count as Severe.
 func EnvironmentOf(all []InstanceHealth) Environment {
 	e := Environment{Status: Ok, Instances: map[Status]int{}}
 	for _, one := range all {

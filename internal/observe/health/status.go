@@ -107,8 +107,8 @@ const (
 	KindPaused      = "paused"       // Name is the queue, or "" for all
 )
 
-// Head returns the status and how long the cause has lasted, such as "Severe for 3 minutes" or "Severe for 3 minutes, until 20
-// seconds ago".
+// Head returns the status and how long the cause has lasted, such as "Severe for 3 minutes" or "Severe for 3 minutes,
+// until 20 seconds ago".
 func (c *Cause) Head(now time.Time) string {
 	head := string(c.Status)
 	if c.Since.IsZero() {

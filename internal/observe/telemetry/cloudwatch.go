@@ -58,11 +58,11 @@ type Health struct {
 //
 // with the dimension Queue. A queue without deliveries sends nothing.
 //
-// If the environment has a name, its state goes to the namespace [HealthNamespace] with the dimension
-// EnvironmentName, as for an Elastic Beanstalk worker environment. Health is 1 for green and 0 for any other color,
-// and EnvironmentHealth is the environment's status as a number. Leader is 1 from the leader of the periodic tasks and 0 from other
-// instances, so a Sum of 0 means that there is no leader. CPUUtilization comes from each instance, so the Average is the
-// environment's.
+// If the environment has a name, its state goes to the namespace [HealthNamespace] with the dimension EnvironmentName,
+// as for an Elastic Beanstalk worker environment. Health is 1 for green and 0 for any other color, and
+// EnvironmentHealth is the environment's status as a number. Leader is 1 from the leader of the periodic tasks and 0
+// from other instances, so a Sum of 0 means that there is no leader. CPUUtilization comes from each instance, so the
+// Average is the environment's.
 type CloudWatch struct {
 	put      putter
 	opts     CloudWatchOptions

@@ -22,7 +22,7 @@
 //     embedded queues. Message IDs are never labels.
 //   - Message bodies, attributes and responses are never exported. Message IDs appear only in spans.
 //   - If a source does not answer within two seconds, its metrics are absent. Stale values are never reported.
-//   - If CloudWatch does not respond, statistic sets are retried after growing delays. Old intervals are merged, so sums
-//     stay correct. If an OTLP collector does not respond, spans are eventually dropped; metrics are cumulative.
+//   - If CloudWatch does not respond, statistic sets are retried after growing delays. Old intervals are merged, so
+//     sums stay correct. If an OTLP collector does not respond, spans are eventually dropped; metrics are cumulative.
 //   - The log has one line when failures start and one when they end.
 package telemetry

@@ -22,9 +22,9 @@ type TracerOptions struct {
 // Tracer creates spans for deliveries from one queue to one target. A nil *Tracer creates none and costs nothing. Its
 // methods are safe for concurrent use.
 //
-// The span "process QUEUE" covers the delivery and links to the context in which the message was created. Its child span
-// "POST" or "invoke" covers the request. Every delivery is a trace of its own, because a message may be delivered days
-// after it was sent, and more than once.
+// The span "process QUEUE" covers the delivery and links to the context in which the message was created. Its child
+// span "POST" or "invoke" covers the request. Every delivery is a trace of its own, because a message may be delivered
+// days after it was sent, and more than once.
 type Tracer struct {
 	tracer                  trace.Tracer
 	process, call           string // names of the spans

@@ -1,7 +1,7 @@
 // Package simulation runs whole environments in virtual time, with faults derived from a seed.
 //
-// It consists of tests only. They run the real broker, worker, deliverer, elector, scheduler and the loops of an instance
-// of a fleet in a modelled world:
+// It consists of tests only. They run the real broker, worker, deliverer, elector, scheduler and the loops of an
+// instance of a fleet in a modelled world:
 //
 //	producer ---link--+                                  app (modelled)
 //	                  v                                    ^
@@ -18,20 +18,20 @@
 //
 // # Faults
 //
-//   - The link between a daemon and the queue delays calls, loses requests and answers, and throttles. It does not include
-//     the wire protocol of package sqsapi. A daemon with an embedded queue has no such faults.
+//   - The link between a daemon and the queue delays calls, loses requests and answers, and throttles. It does not
+//     include the wire protocol of package sqsapi. A daemon with an embedded queue has no such faults.
 //   - The app answers slowly, with errors, never, or after twice the visibility timeout; it is down for a while, or
 //     throttles. HTTP is not simulated; package deliver tests it.
-//   - kill -9 disconnects a daemon from queue and app. A pause delays its calls, answers and deliveries while its timers
-//     continue, because a process cannot be stopped inside another one.
+//   - kill -9 disconnects a daemon from queue and app. A pause delays its calls, answers and deliveries while its
+//     timers continue, because a process cannot be stopped inside another one.
 //   - A power failure keeps synced writes and some of the others. The queue restarts from these files.
 //   - The wall clock of a daemon jumps by up to three minutes; its monotonic clock is correct.
 //
 // # Operations
 //
-// Operators pause and resume the queue, change settings, deploy versions in batches, roll back and abort, on daemons that
-// share a queue. Some settings are rejected by one daemon, and some versions do not start or are unhealthy. After the
-// faults, all daemons must end with the same version and the same settings.
+// Operators pause and resume the queue, change settings, deploy versions in batches, roll back and abort, on daemons
+// that share a queue. Some settings are rejected by one daemon, and some versions do not start or are unhealthy. After
+// the faults, all daemons must end with the same version and the same settings.
 //
 // # The oracle
 //

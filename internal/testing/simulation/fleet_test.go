@@ -262,7 +262,8 @@ func (f *follower) rejects(settings string) bool {
 // were in force before and rejects them (decision 0154).
 func (f *follower) keeps(s *instances.Settings) bool { return s.RolledBack != "" && f.rejects(s.Text) }
 
-// applySettings applies settings after up to three seconds. In a batch, it takes up to ten seconds more to restart the app.
+// applySettings applies settings after up to three seconds. In a batch, it takes up to ten seconds more to restart the
+// app.
 func (f *follower) applySettings(ctx context.Context, s *instances.Settings) error {
 	if s.Rollout != nil {
 		f.w.oracle.switching(f, settingsName(s.Revision), true)
@@ -310,8 +311,8 @@ func (f *follower) Abort(context.Context) {
 	}
 }
 
-// Deploy implements [instances.RolloutApp]. It takes 2 to 17 seconds. The last fifth of the time is after the switch, when
-// the deployment can no longer be aborted.
+// Deploy implements [instances.RolloutApp]. It takes 2 to 17 seconds. The last fifth of the time is after the switch,
+// when the deployment can no longer be aborted.
 func (f *follower) Deploy(ctx context.Context, v *instances.AppVersion) error {
 	if _, _, err := f.way.call(ctx, "fetch", true, fetchNothing); err != nil {
 		return fmt.Errorf("%w: %w", instances.ErrDeployLater, err)
