@@ -179,9 +179,9 @@ func (i *IAM) call(ctx context.Context, at *globalEndpoint, form url.Values, ans
 }
 
 func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values, answer any) error {
-	credentials, err := i.credentials.Retrieve(ctx)
+	credentials, err := retrieve(ctx, i.credentials)
 	if err != nil {
-		return noCredentials(err)
+		return err
 	}
 
 	body := form.Encode()

@@ -275,9 +275,9 @@ func (s *S3) do(ctx context.Context, call *objectCall) (resp *http.Response, err
 const emptyDigest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http.Request, error) {
-	credentials, err := s.credentials.Retrieve(ctx)
+	credentials, err := retrieve(ctx, s.credentials)
 	if err != nil {
-		return nil, noCredentials(err)
+		return nil, err
 	}
 
 	place := s.place

@@ -243,6 +243,11 @@ func TestFetchWithoutAnAnswerInTime(t *testing.T) {
 	defer cancel()
 	_, err := s.Fetch(ctx, "b", "k", 1000)
 	wantCode(t, err, queue.CodeUnreachable, `fetching object "k" from bucket b`, "did not answer in time;")
+	s.credentials = sdk.CredentialsProviderFunc(func(ctx context.Context) (sdk.Credentials, error) {
+		return sdk.Credentials{}, ctx.Err()
+	})
+	_, err = s.Fetch(ctx, "b", "k", 1000)
+	wantCode(t, err, queue.CodeUnreachable, "did not answer in time;")
 }
 
 func TestS3Settings(t *testing.T) {

@@ -75,13 +75,20 @@ func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) err
 	if provider == nil {
 		return noCredentials(errors.New("none are configured"))
 	}
-	if _, err := provider.Retrieve(ctx); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return noCredentials(err)
+	_, err := retrieve(ctx, provider)
+	return err
+}
+
+// The end of ctx says nothing about the credentials.
+func retrieve(ctx context.Context, provider sdk.CredentialsProvider) (sdk.Credentials, error) {
+	credentials, err := provider.Retrieve(ctx)
+	switch {
+	case err == nil:
+		return credentials, nil
+	case ctx.Err() != nil:
+		return credentials, undelivered(ctx, err)
 	}
-	return nil
+	return credentials, noCredentials(err)
 }
 
 func noCredentials(cause error) error {

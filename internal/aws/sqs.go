@@ -158,6 +158,9 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	limited, cancel := context.WithTimeout(ctx, call.timeout)
 	defer cancel()
 	req, err := s.request(limited, call, time.Now().Add(offset))
+	if err != nil && limited.Err() != nil {
+		return undelivered(ctx, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -195,9 +198,9 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 
 // No lower layer can rewind the request's body and send it again.
 func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Request, error) {
-	credentials, err := s.credentials.Retrieve(ctx)
+	credentials, err := retrieve(ctx, s.credentials)
 	if err != nil {
-		return nil, noCredentials(err)
+		return nil, err
 	}
 
 	where := call.site.endpoint // a copy, because the signer changes it
@@ -222,9 +225,9 @@ func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Reque
 
 // Sign signs a request to SQS in the client's region.
 func (s *SQS) Sign(r *http.Request, body []byte) error {
-	credentials, err := s.credentials.Retrieve(r.Context())
+	credentials, err := retrieve(r.Context(), s.credentials)
 	if err != nil {
-		return noCredentials(err)
+		return err
 	}
 	sum := sha256.Sum256(body)
 	return s.signer.SignHTTP(r.Context(), credentials, r, hex.EncodeToString(sum[:]), "sqs", s.api.Options().Region,
