@@ -33,7 +33,7 @@ func newWorld() *world {
 
 func (w *world) monitor() *Monitor {
 	return NewMonitor(Options{
-		Began: time.Now(), Started: w.started, AppReady: w.ready, Draining: w.draining, Host: NewHost(""),
+		Began: time.Now(), Started: w.started, AppReady: w.ready, Draining: w.draining,
 		Queues: func(time.Time) []QueueState { return w.queues },
 		App:    func() (AppState, bool) { return w.app, w.runs },
 		Leader: func() LeaderState { return w.leader }, Tasks: func() []TaskState { return nil },
