@@ -65,7 +65,8 @@ type Attempt struct {
 type ReasonGroup struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
-	// Dead-lettering or last failure of the oldest and newest message; zero if unknown.
+	// First and Last are times of dead-lettering or of the last failure of the oldest and newest message; zero if
+	// unknown.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
 	// Hours counts the messages of the last 24 hours, the current hour last.

@@ -23,7 +23,7 @@ type Progress struct {
 	// State is a Queue constant. Why is its reason, or why messages wait although others are delivered.
 	State string `json:"state,omitempty"`
 	Why   string `json:"why,omitempty"`
-	// Paused by a person, hook or signal; PausedBy may be unknown.
+	// Paused means paused by a person, hook or signal; PausedBy may be unknown.
 	Paused      bool      `json:"paused"`
 	PauseReason string    `json:"pause_reason,omitempty"`
 	PausedBy    string    `json:"paused_by,omitempty"`

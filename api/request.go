@@ -93,7 +93,7 @@ type (
 
 	// DeployRequest is the body of a deployment.
 	DeployRequest struct {
-		// Path of a folder or archive; "" means the current version.
+		// Path is that of a folder or archive; "" means the current version.
 		Path string `json:"path"`
 	}
 )

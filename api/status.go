@@ -29,7 +29,7 @@ type Status struct {
 	// State may be "" if unknown.
 	State   string `json:"state,omitempty"`
 	Backend string `json:"backend"`
-	// QueueServer is the host of the queues if that is neither here nor Amazon SQS, such as 'tendril serve'.
+	// QueueServer is the host of queues that are neither here nor on Amazon SQS, such as that of 'tendril serve'.
 	QueueServer string         `json:"queue_server,omitempty"`
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	Ready       bool           `json:"ready"`
@@ -321,7 +321,7 @@ type AppVersion struct {
 	Replaced   []int     `json:"replaced,omitempty"`
 	DeployedAt time.Time `json:"deployed_at"`
 	By         string    `json:"by"` // as in [Caller], "start" or "signal"
-	// Size of the version's files in bytes when it started to serve.
+	// Size is the total size of the version's files in bytes when it started to serve.
 	Size  int64  `json:"size,omitempty"`
 	Error string `json:"error,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 const AttributeReason = "tendril.reason"
 
 const (
-	// Of SQS.
+	// SQS allows this many attributes.
 	maxAttributes = 10
 	// In bytes, of the texts in a Failure.
 	maxAnswer = 1 << 10

@@ -98,7 +98,7 @@ type pageStep struct {
 	first, last, heading bool
 }
 
-// Lines of code with these programs are commands.
+// Lines of code that start with one of these programs are commands.
 var programs = regexp.MustCompile(`^(tendril|curl|go|python3|export|cd|echo|docker|systemctl|ssh|aws|sudo|ls|cat|cp|kill) `)
 
 // pageSteps parses a page. Indented lines are commands, a block "console" has commands after "$ " with their output,

@@ -18,7 +18,7 @@ const (
 	algorithm  = "AWS4-HMAC-SHA256"
 	terminator = "aws4_request"
 	timeLayout = "20060102T150405Z"
-	// As on AWS.
+	// AWS allows the same skew.
 	maxSkew = 15 * time.Minute
 	// Validity of a presigned request: seven days, in seconds.
 	maxExpires = 7 * 24 * 60 * 60

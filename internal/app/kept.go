@@ -21,7 +21,7 @@ import (
 // VersionsFile is the file in the data directory that lists the deployed versions.
 const VersionsFile = "app-versions.json"
 
-// Versions in the list. Fewer archives are kept; see package bundle.
+// The list has this many versions. Fewer archives are kept; see package bundle.
 const maxVersions = 20
 
 // Each folder has one entry: the last version deployed from it.

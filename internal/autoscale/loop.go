@@ -45,7 +45,7 @@ type Options struct {
 	Policy Policy
 	// Interval between readings; 0 means 10 s.
 	Interval time.Duration
-	// Of each call to the target; 0 means 10 s.
+	// CallTimeout limits each call to the target; 0 means 10 s.
 	CallTimeout time.Duration
 	// IsLeader reports whether this instance may change the size; nil means that it may. Other instances read the
 	// size only in every tenth interval.
@@ -241,7 +241,7 @@ type Status struct {
 type Entry struct {
 	Decided Decided
 
-	// Inputs of the last repetition.
+	// Inputs are those of the last repetition.
 	Inputs Inputs
 	// Until is the last repetition. Times includes the first decision.
 	Until time.Time

@@ -17,7 +17,7 @@ type Work struct {
 type Protection struct {
 	// After is the age from which a delivery protects the instance; 0 means 10 s, negative means immediately.
 	After time.Duration
-	// Protection lingers after the last such delivery, to reduce the number of calls; 0 means 30 s.
+	// Linger extends the protection after the last such delivery, to reduce the number of calls; 0 means 30 s.
 	Linger time.Duration
 }
 
@@ -50,7 +50,7 @@ type Protector struct {
 	Protection Protection
 	// Interval between calls of Work; 0 means 5 s.
 	Interval time.Duration
-	// Of each call; 0 means 10 s.
+	// CallTimeout limits each call; 0 means 10 s.
 	CallTimeout time.Duration
 	// Renew is the interval for renewing a protection that expires; 0 if it does not.
 	Renew  time.Duration

@@ -28,7 +28,7 @@ func metrics(in Inputs, instances int) []Metric {
 type Reporter struct {
 	Load    func() Inputs
 	Publish func(ctx context.Context, metrics []Metric) error
-	// Instances that share the queue.
+	// Instances returns the number of instances that share the queue.
 	Instances func(ctx context.Context) (int, error)
 	// Only the leader publishes.
 	IsLeader func() bool

@@ -17,7 +17,7 @@ const (
 
 type recommendation struct {
 	at time.Time
-	// Before rounding.
+	// The value is not rounded.
 	exact float64
 	size  int
 	// The size is not larger only because most slots are free.

@@ -42,7 +42,7 @@ type LambdaOptions struct {
 	Connections int
 	// Function is a name, partial ARN or ARN, optionally with an alias or version.
 	Function string
-	// Timeout of one call; 0 means 905 s, slightly more than the maximum run time of a function.
+	// Timeout limits one call; 0 means 905 s, slightly more than the maximum run time of a function.
 	Timeout time.Duration
 }
 

@@ -271,7 +271,7 @@ func (s *S3) do(ctx context.Context, call *objectCall) (resp *http.Response, err
 	return resp, err
 }
 
-// SHA-256 of an empty body.
+// This is the SHA-256 of an empty body.
 const emptyDigest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http.Request, error) {

@@ -142,7 +142,7 @@ type call struct {
 	site   *site
 	action string
 	body   []byte
-	// Of each attempt.
+	// The timeout is that of each attempt.
 	timeout time.Duration
 	// once prevents a retry if the first attempt may have had an effect.
 	once bool

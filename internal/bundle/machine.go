@@ -104,7 +104,7 @@ type MachineFile struct {
 	// Mode of the file or of the link's target, if HasMode.
 	Mode    fs.FileMode
 	HasMode bool
-	// Names or IDs; "" keeps the current ones, or means root for a new file.
+	// Owner and Group are names or IDs; "" keeps the current ones, or means root for a new file.
 	Owner, Group string
 }
 
@@ -167,7 +167,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	m.Problems, m.NotUsed = append(m.Problems, d.problems...), append(m.NotUsed, d.findings...)
 }
 
-// Read-only, in installation order.
+// The list is read-only and in installation order.
 var packageManagers = []string{"rpm", "yum", "apt", "rubygems", "python"}
 
 func (d *document) packages(section yamlfile.Pair) (all []Package) {

@@ -49,7 +49,7 @@ type Step struct {
 	// File is relative to the bundle's folder, with slashes. Line counts from 1; it is 0 if the step is from Default.
 	File string
 	Line int
-	// Only in PhaseCommand.
+	// CommandRules apply only in PhaseCommand.
 	CommandRules
 	// Shown is the command for display, only in PhaseCommand.
 	Shown string

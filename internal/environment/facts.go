@@ -23,7 +23,7 @@ type facts struct {
 	getconfig.Folder
 }
 
-// The number at startup; app versions have higher ones.
+// This is the number at startup; app versions have higher ones.
 const startFacts = 0
 
 // The folder is inside the data directory if this environment owns that.

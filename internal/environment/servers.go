@@ -28,7 +28,7 @@ const (
 	connectionBytes               = 16 << 10
 	// Open in every environment: database files, locks, listeners, epoll.
 	ownDescriptors = 48
-	// Per process: output, supervision and connection.
+	// A process needs descriptors for output, supervision and connection.
 	processDescriptors = 8
 	// Minimum for each listener, however few descriptors there are.
 	leastConnections = 8

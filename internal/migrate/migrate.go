@@ -56,7 +56,7 @@ type Options struct {
 	SourceExact, DestinationExact bool
 	// CutDelays shortens delays that exceed MaxDelay. Otherwise such messages stay at the source.
 	CutDelays bool
-	// MaxDelay of the destination; 0 means no limit.
+	// MaxDelay is the destination's; 0 means no limit.
 	MaxDelay time.Duration
 	// Wait is for messages in flight or delayed at the source.
 	Wait time.Duration

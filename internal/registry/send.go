@@ -14,7 +14,7 @@ import (
 const (
 	// 5 minutes, minus a margin for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
-	// Of each Enqueue call.
+	// Each Enqueue call has this many tries to settle.
 	settleTries = 3
 	// Above maxOpen unsettled runs, those older than openRetention are dropped.
 	maxOpen       = 1000

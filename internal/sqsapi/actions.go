@@ -127,7 +127,7 @@ type listDeadLetterSourceQueuesResponse struct {
 	NextToken string   `json:",omitempty"`
 }
 
-// Both the maximum and the default page size.
+// This is both the maximum and the default page size.
 const maxListed = 1000
 
 type pageRequest struct {
@@ -183,7 +183,7 @@ type queueAttributes struct {
 	Attributes map[string]string `json:",omitempty" query:"Attribute,Name"`
 }
 
-// Read-only.
+// The list is read-only.
 var queueAttributeNames = []string{
 	"All", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible",
 	"ContentBasedDeduplication", "CreatedTimestamp", "DeduplicationScope", "DelaySeconds", "FifoQueue",

@@ -147,8 +147,8 @@ func digestOf[T any](appendTo func(dst []byte, of T) []byte, of T) string {
 	return string(appendTo(text[:0], of))
 }
 
-// In output order. Numbers are sent as strings, times in milliseconds since 1970, and empty attributes are omitted.
-// Read-only.
+// The list is read-only and in output order. Numbers are sent as strings, times in milliseconds since 1970, and empty
+// attributes are omitted.
 var systemAttributes = [...]struct {
 	name string
 	of   func(m *queue.Message) string

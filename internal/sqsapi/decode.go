@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// Bytes of a message or batch.
+	// The limit in bytes applies to a message or batch.
 	maxMessage = 1 << 20
 	// MaxBody is the maximum size of a request body in bytes. JSON may need six bytes for one (\u003c), so every
 	// valid request fits into six times the largest batch plus space for names, handles and URLs.

@@ -83,7 +83,7 @@ type statistics struct {
 // outcomes counts deliveries that reached the app.
 type outcomes struct{ settled, failed int64 }
 
-// The window of the environment's health.
+// The environment's health has the same window.
 const (
 	outcomeStep  = 10 * time.Second
 	outcomeSteps = 30

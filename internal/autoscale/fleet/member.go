@@ -23,7 +23,7 @@ const (
 
 // Options configure a [Fleet]. Work, Drain, Load, IsLeader and Log are required.
 type Options struct {
-	// Region of the group; "" means the environment's, the profile's or the instance's.
+	// Region is that of the group; "" means the environment's, the profile's or the instance's.
 	Region string
 	// Group is the Auto Scaling group to resize; Cluster and Service identify the ECS service to resize. If all are
 	// "", this process finds its own group or service, and publishes the load to Namespace.
@@ -34,7 +34,7 @@ type Options struct {
 	// CPUMetric allows [Fleet.CPUMetric] to read Group's metric.
 	CPUMetric bool
 	Drain     func(context.Context) error
-	// Load to publish.
+	// Load returns the load to publish.
 	Load     func() autoscale.Inputs
 	IsLeader func() bool
 	Log      *slog.Logger

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// Set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
+	// The variable is set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint
+	// version 4".
 	metadataVariable = "ECS_CONTAINER_METADATA_URI_V4"
 	metadataTimeout  = 2 * time.Second
 	// Kubernetes sets this variable in every container. The cluster manages the group of its nodes. Source:

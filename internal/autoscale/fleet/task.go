@@ -11,7 +11,8 @@ import (
 	"tendril/internal/aws"
 )
 
-// Set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection endpoint".
+// The variable is set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection
+// endpoint".
 const agentVariable = "ECS_AGENT_URI"
 
 // The agent is local.

@@ -21,7 +21,7 @@ type deadLetterQueue struct {
 	// source is the queue given on the command line, the default destination of messages whose source is unknown; ""
 	// if the dead-letter queue itself was given.
 	source string
-	// Approximate on Amazon SQS.
+	// The count is approximate on Amazon SQS.
 	count int
 	// Position of the newest message; 0 on Amazon SQS.
 	newest int64

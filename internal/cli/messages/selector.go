@@ -20,9 +20,9 @@ type selector struct {
 	all       bool
 	match     string
 	attribute string
-	// Time of dead-lettering; each is a duration before now or a time.
+	// Each limit of the time of dead-lettering is a duration before now or a time.
 	since, until string
-	// Reason of the last failure; nil means any, and "" no recorded reason.
+	// The reason is that of the last failure; nil means any, and "" no recorded reason.
 	reason *string
 	limit  int // 0 means no limit
 	// An empty selector selects all messages.
@@ -76,7 +76,7 @@ func (p *selector) selection() (sel api.Selection, err error) {
 	return sel, err
 }
 
-// A duration before now, or a time; "" is the zero time.
+// The text is a duration before now, or a time; "" is the zero time.
 func timeBefore(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -381,7 +381,7 @@ func (e *editor) scalarText(value string) (string, *Fault) {
 	return "", &Fault{Text: "this value does not fit on one line", Hint: "use plain text"}
 }
 
-// The document that an edit should produce.
+// The edit should produce this document.
 func edited(n *Node, edit Edit) *Node {
 	copied := Node{Kind: Mapping}
 	if n != nil {

@@ -31,7 +31,7 @@ type Options struct {
 	// Watch is the interval between reads of another instance's lease; nil or a shorter time means Renew. With a
 	// longer one, an instance that can wait makes fewer calls, and replaces a dead leader within twice the interval.
 	Watch func() time.Duration
-	// Of each call to the store; 0 means two fifteenths of Lease (2 s).
+	// CallTimeout limits each call to the store; 0 means two fifteenths of Lease (2 s).
 	CallTimeout time.Duration
 	// Margin is how long before the expiry an instance stops trusting its lease, to allow for clocks that run at
 	// different rates; 0 means a fifth of Lease (3 s).

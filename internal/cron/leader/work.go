@@ -10,7 +10,7 @@ import (
 // Another instance may do the work now.
 var errWorkLost = errors.New("the lease of this work was not renewed in time, and another instance may do it")
 
-// Data of the lease after the work.
+// The lease has these data after the work.
 const workDone = "done"
 
 // Work is a task that only one instance performs, once. Its lease is renewed until [Work.Finish].

@@ -27,7 +27,7 @@ type Options struct {
 	// the other instances.
 	Lease   time.Duration
 	Address string
-	// For leader.Options; may be nil.
+	// Watch is passed to leader.Options; may be nil.
 	Watch    func() time.Duration
 	Revision func() int64
 	Announce func() string

@@ -6,7 +6,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 )
 
-// As shown in [Status].Breaker.
+// [Status].Breaker shows these states.
 const (
 	stateClosed   = "closed"    // deliveries start normally
 	stateOpen     = "open"      // no deliveries start

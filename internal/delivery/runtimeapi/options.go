@@ -29,7 +29,7 @@ type Options struct {
 
 	// Instances is the maximum number of processes, 1 to 1000; 0 means 1.
 	Instances int
-	// Of an invocation, up to the function's next request; 0 means 15 minutes, which is Lambda's maximum.
+	// Timeout limits an invocation, up to the function's next request; 0 means 15 minutes, which is Lambda's maximum.
 	Timeout time.Duration
 	// Grace is the time between SIGTERM and SIGKILL; 0 means 2 s. After a timeout, SIGKILL is sent immediately, as in
 	// Lambda.

@@ -12,7 +12,7 @@ type inputs struct {
 	Operation  Operation
 	Deployment Deployment
 	Queues     []queueInputs
-	// Store is why the embedded queues accept no messages.
+	// Store is why the embedded queues accept no messages, or "".
 	Store    string
 	Leader   LeaderState
 	Problems []StoredProblem
@@ -145,7 +145,7 @@ type TaskState struct {
 	PausedAt              time.Time
 	// Problem is why the task cannot be enqueued.
 	Problem string
-	// In a row.
+	// FailedRuns counts failures in a row.
 	FailedRuns  int
 	LastFailure string
 }

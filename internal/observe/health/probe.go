@@ -7,7 +7,7 @@ import (
 
 // Check is the result of one check in a probe. A probe passes if all its checks are OK.
 type Check struct {
-	// A single word, such as "app" or "queue".
+	// Name is a single word, such as "app" or "queue".
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	// Detail explains a failure, or adds information.

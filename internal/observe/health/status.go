@@ -51,7 +51,7 @@ const (
 	Grey   Color = "Grey"
 )
 
-// Worst last. The first entry applies to all grey statuses.
+// The worst status comes last. The first entry applies to all grey statuses.
 var traits = [...]struct {
 	status Status
 	color  Color
