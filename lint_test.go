@@ -310,6 +310,27 @@ func importsSynctest(f *ast.File) bool {
 	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
 }
 
+// Otherwise the package passes without a test.
+func TestEachTestMainRunsTheTests(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			main, ok := d.(*ast.FuncDecl)
+			if !ok || main.Name.Name != "TestMain" {
+				continue
+			}
+			runs := false
+			ast.Inspect(main.Body, func(n ast.Node) bool {
+				call, ok := n.(*ast.SelectorExpr)
+				runs = runs || ok && slices.Contains([]string{"Run", "VerifyTestMain", "Main"}, call.Sel.Name)
+				return true
+			})
+			if !runs {
+				t.Errorf("%s: call Run, goleak.VerifyTestMain or testscript.Main in TestMain", s.path)
+			}
+		}
+	}
+}
+
 // The helper is testpeer.Contained.
 func TestTestsThatStartProcessesAreContained(t *testing.T) {
 	starts, contained := map[string]string{}, map[string]bool{}

@@ -1,9 +1,10 @@
 package terminal
 
 import (
+	"os"
 	"testing"
 
 	"tendril/internal/testing/testpeer"
 )
 
-func TestMain(m *testing.M) { testpeer.Contained(m) }
+func TestMain(m *testing.M) { os.Exit(testpeer.Contained(m).Run()) }
