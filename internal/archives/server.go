@@ -97,8 +97,9 @@ type ServedFolder string
 
 // WriteArchive implements [Chunks].
 func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offset, size int64, data []byte) (err error) {
+	n := int64(len(data))
 	if !isName(name) || !isName(upload) || offset < 0 || size <= 0 || size > MaxSize ||
-		len(data) == 0 || int64(len(data)) > chunkSize || offset+int64(len(data)) > size {
+		n == 0 || n > chunkSize || offset+n > size {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "The chunk of the archive is invalid: an archive has at most %d "+
 			"bytes, a chunk at most %d.", MaxSize, chunkSize)
 	}
@@ -114,7 +115,7 @@ func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offse
 		return err
 	}
 	_, err = file.WriteAt(data, offset)
-	last := offset+int64(len(data)) == size
+	last := offset+n == size
 	if err == nil && last {
 		err = file.Sync()
 	}

@@ -33,13 +33,13 @@ type Table struct {
 // Close closes idle connections.
 func (t *Table) Close() { t.service.close() }
 
-// tableName does not limit the length: {3,255} would be compiled, at each start, to 255 copies of the class.
-var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+// tableName has no upper bound: {3,255} would be compiled, at each start, to 255 copies of the class.
+var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,}$`)
 
 // OpenTable creates a client from the AWS configuration.
 func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) {
 	opts = cmp.Or(opts, &Options{})
-	if len(name) < 3 || len(name) > 255 || !tableName.MatchString(name) {
+	if len(name) > 255 || !tableName.MatchString(name) {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %q is not a valid DynamoDB table name: "+
 			"use 3 to 255 letters, digits, '-', '_' and '.', not an ARN or a URL", name)
 	}

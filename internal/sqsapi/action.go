@@ -45,9 +45,9 @@ type actionCall struct {
 	ctx    context.Context
 	broker *broker.Broker
 	queue  string // "" for an action without a queue
-	// scheme ("http://") and host are those that the client used. Queue URLs contain them because older SDKs send
+	// base is the scheme and host that the client used ("http://HOST"). Queue URLs contain it because older SDKs send
 	// requests to the host in the queue URL.
-	scheme, host, account string
+	base, account string
 	// X-Amzn-Trace-Id header
 	trace  string
 	caller *access.Caller
@@ -61,9 +61,7 @@ type actionCall struct {
 	archives Archives
 }
 
-func (x *actionCall) queueURL(name string) string {
-	return x.scheme + x.host + "/" + x.account + "/" + name
-}
+func (x *actionCall) queueURL(name string) string { return x.base + "/" + x.account + "/" + name }
 
 func (x *actionCall) queueURLs(names []string) []string {
 	urls := make([]string, len(names))

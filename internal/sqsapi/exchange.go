@@ -153,7 +153,7 @@ func (x *exchange) call() *actionCall {
 	if x.r.TLS != nil {
 		scheme = "https://"
 	}
-	return &actionCall{ctx: x.r.Context(), broker: x.h.broker, scheme: scheme, host: x.r.Host, account: x.h.account,
+	return &actionCall{ctx: x.r.Context(), broker: x.h.broker, base: scheme + x.r.Host, account: x.h.account,
 		trace: x.r.Header.Get("X-Amzn-Trace-Id"), stopped: x.h.stopped.Done(), caller: x.caller, action: x.action,
 		token: x.r.Header.Get(registryToken), room: answerRoom{memory: x.h.memory},
 		archives: x.h.store}

@@ -25,7 +25,7 @@ func (g guard) check(r *http.Request) error {
 			quote(r.Host))
 	}
 
-	header := browserHeader(r.Header)
+	header := browserHeader(r.Header, "")
 	if header == "" && r.Header.Get("X-Amz-Target") == "" && r.Header["Accept-Language"] != nil {
 		// Pages can send Query requests without a preflight, and some browsers omit the other headers for hosts that
 		// are not loopback. All browsers send Accept-Language.
@@ -61,20 +61,16 @@ func isLoopback(hostport string) bool {
 // Node's fetch sends Sec-Fetch-Mode: cors and no other browser header. Browsers always add Sec-Fetch-Site, and
 // scripts cannot set or remove either (https://www.w3.org/TR/fetch-metadata/).
 func ofNodeFetch(header http.Header) bool {
-	for name := range header {
-		if name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-") && name != "Sec-Fetch-Mode" {
-			return false
-		}
-	}
+	const mode = "Sec-Fetch-Mode"
 	language := header["Accept-Language"]
-	return slices.Equal(header["Sec-Fetch-Mode"], []string{"cors"}) &&
+	return browserHeader(header, mode) == "" && slices.Equal(header[mode], []string{"cors"}) &&
 		(language == nil || slices.Equal(language, []string{"*"}))
 }
 
-// Only browsers send these headers. Scripts cannot set Sec- headers.
-func browserHeader(header http.Header) string {
+// browserHeader returns a header other than allowed that only browsers send. Scripts cannot set Sec- headers.
+func browserHeader(header http.Header, allowed string) string {
 	for name := range header {
-		if name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-") {
+		if name != allowed && (name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-")) {
 			return name
 		}
 	}

@@ -326,15 +326,12 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 		defer resp.Body.Close()
 		answer, err = io.ReadAll(io.LimitReader(resp.Body, maxRegistryAnswer))
 	}
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	if err != nil {
+	if err = cmp.Or(ctx.Err(), err); err != nil {
 		var outer *url.Error // a url.Error would repeat the address
 		if errors.As(err, &outer) {
 			err = outer.Err
 		}
-		if unproved := (*proof.Error)(nil); errors.As(err, &unproved) {
+		if unproved, ok := errors.AsType[*proof.Error](err); ok {
 			return 0, nil, c.unproved(unproved)
 		}
 		return 0, nil, queue.Errorf(queue.CodeUnreachable,

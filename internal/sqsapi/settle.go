@@ -204,11 +204,7 @@ func inBatch(refusal *queue.Error) *queue.Error {
 }
 
 func failed(id string, err error) failure {
-	refusal := asQueueError(err)
-	if refusal == nil {
-		refusal = queue.Errorf(codeInternal, "The entry failed in the server.")
-	}
-	refusal = inBatch(refusal)
+	refusal := inBatch(cmp.Or(asQueueError(err), queue.Errorf(codeInternal, "The entry failed in the server.")))
 	f := faultOf(refusal.Code)
 	return failure{ID: id, SenderFault: f.sender(), Code: f.query, Message: textOf(refusal)}
 }
