@@ -63,11 +63,11 @@ type ConfigOption struct {
 	// Hidden means that at least a part of the value is redacted.
 	Hidden bool `json:"hidden,omitempty"`
 	// Scope is required to change the option. Effect is an Effect constant. Locked is why the settings file cannot
-	// change it.
+	// change it, or "".
 	Scope  string `json:"scope"`
 	Effect string `json:"effect"`
 	Locked string `json:"locked,omitempty"`
-	// Overridden is the variable or flag that overrides the shared settings on this instance.
+	// Overridden is the variable or flag that overrides the shared settings on this instance, or "".
 	Overridden string `json:"overridden,omitempty"`
 }
 

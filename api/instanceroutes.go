@@ -53,7 +53,7 @@ type Instances struct {
 	Revision int64 `json:"revision,omitempty"`
 	// Shared is nil without a fleet key.
 	Shared *SharedSettings `json:"shared,omitempty"`
-	// Unread is why the records of the other instances could not be read, so that the list lacks them.
+	// Unread is why the list lacks the other instances, whose records could not be read, or "".
 	Unread string `json:"unread,omitempty"`
 	// Notes explain missing information.
 	Notes []string `json:"notes,omitempty"`
@@ -112,11 +112,11 @@ func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 type KnownInstance struct {
 	// ID is new at each start; "" without a record in a registry. See [Client.On].
 	ID string `json:"id,omitempty"`
-	// NoDetails is why the answering instance cannot read from this one.
+	// NoDetails is why the answering instance cannot read from this one, or "".
 	NoDetails string `json:"no_details,omitempty"`
 	// Name is the host and process ID, or the ID in the Auto Scaling group.
 	Name string `json:"name"`
-	// Member is the ID in the Auto Scaling group, if known.
+	// Member is the ID in the Auto Scaling group; "" if unknown.
 	Member string `json:"member,omitempty"`
 	// This marks the answering instance. Source is "process", "registry", "lease", or "asg:" and the name of a group.
 	This   bool   `json:"this,omitempty"`

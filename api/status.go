@@ -109,7 +109,7 @@ type Queue struct {
 	// Newest is the position of an embedded queue's newest message, from 1. Used as through, it excludes later
 	// messages from bulk actions.
 	Newest int64 `json:"newest,omitempty"`
-	// These come from the redrive policy.
+	// DeadLetterQueue and MaxReceives come from the redrive policy; "" and 0 without one.
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
 	MaxReceives     int    `json:"max_receives,omitempty"`
 	// DeadLetterQueueMissing means that messages are retried without limit.

@@ -7,7 +7,7 @@ import (
 // TasksStatus describes the periodic tasks of an environment.
 type TasksStatus struct {
 	File string `json:"file"`
-	// Off explains why no task is scheduled.
+	// Off is why no task is scheduled, or "".
 	Off    string `json:"off,omitempty"`
 	Leader Leader `json:"leader"`
 	Tasks  []Task `json:"tasks"`
@@ -22,7 +22,7 @@ type Leader struct {
 	AgeSeconds float64 `json:"age_seconds,omitempty"`
 	// Console is the host:port of the holder's console, as reported; "" if off or unknown.
 	Console string `json:"console,omitempty"`
-	// Error comes from the latest registry call.
+	// Error comes from the latest registry call; "" after a success.
 	Error string `json:"error,omitempty"`
 	// Local means that this instance is configured as the only one: there is no election.
 	Local bool `json:"local,omitempty"`
@@ -52,7 +52,7 @@ type Task struct {
 	// reason.
 	FailedRuns  int    `json:"failed_runs,omitempty"`
 	LastFailure string `json:"last_failure,omitempty"`
-	// Problem is why the task or its own queue does not work.
+	// Problem is why the task or its own queue does not work, or "".
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -65,7 +65,7 @@ type TaskRun struct {
 	// EnqueuedAt and LatenessMS are zero if this instance did not enqueue the run.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	EnqueuedAt  time.Time `json:"enqueued_at,omitzero"`
-	// LatenessMS is from the due time to enqueueing, including jitter.
+	// LatenessMS is the time in milliseconds from the due time to enqueueing, including jitter.
 	LatenessMS int64 `json:"lateness_ms"`
 	// Skipped is why the run was skipped, or "".
 	Skipped   string `json:"skipped,omitempty"`

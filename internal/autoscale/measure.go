@@ -117,7 +117,7 @@ type Inputs struct {
 	Reporting    int
 	Measured     *Reading
 	MeasuredFrom time.Time
-	// HoldScaleIn is why the size must not decrease.
+	// HoldScaleIn is why the size must not decrease, or "".
 	HoldScaleIn string
 	// Hold is why the size must stay, such as a deployment in progress.
 	Hold string

@@ -16,7 +16,7 @@ const systemFile = "/etc/tendril/config.yaml"
 type Sources struct {
 	// Flags are keyed by name or alias without dashes. Flags that were not given must be omitted.
 	Flags map[string]string
-	// Environ has the format of [os.Environ]. Empty values count as unset.
+	// Environ has the format of [os.Environ]. Empty values count as unset. Bundle may be nil.
 	Environ    []string
 	Bundle     *bundle.Bundle
 	Dir        string

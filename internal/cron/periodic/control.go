@@ -56,6 +56,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	return r
 }
 
+// The caller must hold mu.
 func (s *Scheduler) entry(name string) *entry {
 	i := slices.IndexFunc(s.entries, func(e *entry) bool { return e.task.Name == name })
 	if i < 0 {

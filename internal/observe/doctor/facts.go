@@ -15,7 +15,7 @@ type Facts struct {
 	Problems []Problem
 	// Problems of files with secrets.
 	Secrets []Problem
-	// Unchecked is why Permissions are unknown.
+	// Unchecked is why Permissions are unknown, or "".
 	Permissions  []Permission
 	Unchecked    string
 	Clocks       []Clock
@@ -25,7 +25,7 @@ type Facts struct {
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// All local users can use the queues at OpenEndpoint. OtherUsers can log in.
+	// All local users can use the queues at OpenEndpoint, unless that is "". OtherUsers can log in.
 	OpenEndpoint string
 	OtherUsers   []string
 }
@@ -75,7 +75,7 @@ type App struct {
 	// Target is a URL or command. Own means that tendril starts the app.
 	Target string
 	Own    bool
-	// Problem is why the app does not respond. Remedy is how to fix it, if known.
+	// Problem is why the app does not respond, or "". Remedy is how to fix it, if known.
 	Problem, Remedy string
 }
 
@@ -114,7 +114,7 @@ type Port struct {
 	Holder string
 	Set    bool
 	Free   string
-	// Refused is why a running environment cannot be reached at the address.
+	// Refused is why a running environment cannot be reached at the address, or "".
 	Refused string
 }
 
@@ -125,7 +125,7 @@ type Disk struct {
 	Free, Total int64
 	Sync        time.Duration
 	Kind        string
-	// Problem is why the directory is not writable.
+	// Problem is why the directory is not writable, or "".
 	Problem  string
 	Embedded bool
 }

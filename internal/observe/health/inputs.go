@@ -18,10 +18,10 @@ type inputs struct {
 	Problems []StoredProblem
 	Tasks    []TaskState
 	Host     Reading
-	// Scaling is why the group keeps its size although this instance wants another.
+	// Scaling is why the group keeps its size although this instance wants another, or "".
 	Scaling string
 	DataDir DataDirState
-	// RegistryLost is why receiving is stopped until the shared registry answers.
+	// RegistryLost is why receiving is stopped until the shared registry answers, or "".
 	RegistryLost string
 
 	// Start of the time without a leader, or zero.
@@ -100,7 +100,7 @@ type QueueState struct {
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
-	// Why messages wait.
+	// Why is the reason that messages wait, or "".
 	Why string
 	// 0 if unknown
 	InWork        int
@@ -143,7 +143,7 @@ type TaskState struct {
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
-	// Problem is why the task cannot be enqueued.
+	// Problem is why the task cannot be enqueued, or "".
 	Problem string
 	// FailedRuns counts failures in a row.
 	FailedRuns  int
@@ -152,7 +152,7 @@ type TaskState struct {
 
 // DataDirState is the state of the data directory.
 type DataDirState struct {
-	// Lost says how the directory differs from the one opened.
+	// Lost says how the directory differs from the one opened, or is "".
 	Lost     string
 	Embedded bool
 }

@@ -73,6 +73,7 @@ func (f *FS) note(path string, w pendingWrite) {
 	s.pending = append(s.pending, w)
 }
 
+// The caller must hold the lock.
 func (f *FS) shadow(path string) *shadow {
 	s := f.disk[path]
 	if s == nil {
