@@ -26,6 +26,8 @@ var rooms = []room{
 	{"internal/sqsapi/sqswire", "Package sqswire holds the encoding shared by clients and servers of SQS.", []string{"queue"}},
 	{"internal/host/terminal", "Package terminal makes text safe to print on a terminal.", nil},
 	{"internal/host/trust", "Package trust checks whether other users control the contents of a file.", nil},
+	{"internal/host/connpool", "Package connpool keeps unused client connections, and checks before reuse that the server has not " +
+		"closed them.", nil},
 	{"internal/host/datadir", "Package datadir creates the data directory, and opens and replaces files in it.", []string{"internal/host/trust"}},
 	{"internal/host/httplimit", "Package httplimit limits the connections, requests and memory that clients of an HTTP server can occupy.",
 		[]string{"queue"}},
@@ -49,7 +51,7 @@ var rooms = []room{
 	{"internal/worker", "Package worker polls queues, delivers each message and settles it.", []string{"queue", "internal/observe/window"}},
 	{"internal/delivery/webhook", "Package webhook signs POSTs according to Standard Webhooks 1.0.0.", nil},
 	{"internal/delivery/deliver", "Package deliver sends messages to an app over HTTP or to a Lambda function.",
-		[]string{"queue", "internal/sqsapi/sqswire", "internal/delivery/webhook"}},
+		[]string{"queue", "internal/host/connpool", "internal/sqsapi/sqswire", "internal/delivery/webhook"}},
 	{"internal/observe/logging", "Package logging prints events and deliveries as text for a terminal, as JSON, or in the format of aws-sqsd.",
 		[]string{"queue", "internal/host/terminal", "internal/worker", "broker", "internal/aws", "internal/delivery/limit", "internal/observe/event"}},
 	{"internal/delivery/envelope", "Package envelope unwraps messages that contain another message: SNS notifications and pointers to S3 " +
@@ -89,7 +91,8 @@ var rooms = []room{
 	{"internal/bundle/getconfig", "Package getconfig implements Elastic Beanstalk's get-config tool for scripts.",
 		[]string{"internal/host/datadir"}},
 	{"internal/supervisor/notify", "Package notify tells systemd about the state of the service.", nil},
-	{"internal/aws", "Package aws contains the clients for AWS, which no other package calls.", []string{"queue", "internal/registry", "internal/sqsapi/sqswire"}},
+	{"internal/aws", "Package aws contains the clients for AWS, which no other package calls.",
+		[]string{"queue", "internal/host/connpool", "internal/registry", "internal/sqsapi/sqswire"}},
 	{"internal/cloud", "Package cloud creates, lists and deletes an environment's AWS resources.",
 		[]string{"queue", "internal/aws", "internal/config", "internal/cron/periodic"}},
 	{"internal/observe/doctor", "Package doctor turns facts about an environment and its machine into findings with remedies.",

@@ -18,6 +18,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"tendril/internal/host/connpool"
 	"tendril/internal/sqsapi/sqswire"
 	"tendril/queue"
 )
@@ -28,7 +29,8 @@ type SQS struct {
 	service service
 	api     *sqs.Client // for infrequent calls
 
-	roundTripper http.RoundTripper
+	exchanger    *exchanger
+	roundTripper http.RoundTripper // the exchanger, unless a test replaces it
 	credentials  sdk.CredentialsProvider
 	signer       sqs.HTTPSignerV4
 	retries      retries
@@ -37,7 +39,10 @@ type SQS struct {
 }
 
 // Close closes idle connections.
-func (s *SQS) Close() { s.service.close() }
+func (s *SQS) Close() {
+	s.service.close()
+	s.exchanger.close()
+}
 
 // A worker makes at most 64 concurrent receives and about as many deletes.
 const sqsConnections = 128
@@ -60,7 +65,8 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	})
 	parts := api.Options()
 	events := cmp.Or(opts.Events, &Events{})
-	return &SQS{service: service, api: api, roundTripper: service.transport, credentials: parts.Credentials,
+	direct := &exchanger{transport: service.transport, pools: map[origin]*connpool.Pool[*connection]{}}
+	return &SQS{service: service, api: api, exchanger: direct, roundTripper: direct, credentials: parts.Credentials,
 		signer: parts.HTTPSignerV4, retries: retries{retryer: retryerV2(parts.Retryer), adjusted: events.ClockAdjusted},
 		events: events}, nil
 }
@@ -167,7 +173,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 
 	resp, err := s.roundTripper.RoundTrip(req)
 	if err != nil {
-		return undelivered(ctx, err)
+		return undelivered(ctx, cmp.Or(limited.Err(), err))
 	}
 	defer resp.Body.Close()
 
@@ -182,7 +188,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	}()
 
 	if *buffer, err = readAll((*buffer)[:0], resp); err != nil {
-		return undelivered(ctx, err)
+		return undelivered(ctx, cmp.Or(limited.Err(), err))
 	}
 
 	if resp.StatusCode/100 != 2 {

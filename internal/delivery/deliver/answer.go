@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"tendril/internal/host/connpool"
 )
 
 type protocol struct {
@@ -32,7 +34,7 @@ type answer struct {
 	err      error         // why head is nil or the body incomplete
 	keep     bool          // reusable
 	conn     *conn
-	pool     *pool // to return conn to
+	pool     *connpool.Pool[*conn]
 }
 
 // Without a final response, the caller must finish w.

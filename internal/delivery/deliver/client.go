@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tendril/internal/delivery/webhook"
+	"tendril/internal/host/connpool"
 	"tendril/queue"
 )
 
@@ -57,7 +58,8 @@ func NewClient(opts *Options) (*Client, error) {
 	batches.keep = o.maxBody
 	return &Client{
 		head:      newHead(t, o, signer),
-		transport: &onceTransport{dialer: dialer, reconnected: o.Events.Reconnected, pool: pool{keep: o.KeepAlive}},
+		transport: &onceTransport{dialer: dialer, reconnected: o.Events.Reconnected,
+			pool: connpool.Pool[*conn]{Keep: o.KeepAlive}},
 		single:    single,
 		batches:   batches,
 		record:    record,

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"tendril/internal/host/connpool"
 )
 
 const (
@@ -52,10 +54,10 @@ func isClosed(err error) bool {
 
 // conn carries one exchange at a time and monitors its activity.
 type conn struct {
+	*connpool.Peeker
 	stream io.ReadWriteCloser // TLS over raw, or raw itself
 	raw    net.Conn
 	buf    *bufio.Reader // reads through conn.Read
-	peek   *peeker       // nil if not supported
 	out    []byte        // request headers, then chunks of the body
 
 	// The next exchange reuses the following buffers.
@@ -63,8 +65,6 @@ type conn struct {
 	first    []byte        // kept part of the body
 	response http.Response // for simple responses
 	body     exactBody     // of a simple response
-
-	idleSince time.Time // since the last exchange
 
 	idle    time.Duration // maximum time without activity
 	end     time.Time     // zero if none
@@ -83,10 +83,7 @@ type conn struct {
 }
 
 func newConn(raw net.Conn) *conn {
-	c := &conn{raw: raw, stream: raw}
-	if file, ok := raw.(syscall.Conn); ok {
-		c.peek = newPeeker(file)
-	}
+	c := &conn{raw: raw, stream: raw, Peeker: connpool.NewPeeker(raw)}
 	c.buf = bufio.NewReaderSize(c, readBuffer)
 	c.abort = c.stop
 	return c
@@ -168,37 +165,7 @@ func (c *conn) send(body string) error {
 	}
 }
 
-// An idle connection with data to read cannot be reused.
-func (c *conn) alive() bool { return c.peek == nil || c.peek.isQuiet() }
-
-func (c *conn) close() { c.raw.Close() }
-
-type peeker struct {
-	raw  syscall.RawConn
-	look func(fd uintptr) bool
-	one  [1]byte
-	n    int
-	err  error
-}
-
-func newPeeker(c syscall.Conn) *peeker {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	p := &peeker{raw: raw}
-	p.look = func(fd uintptr) bool {
-		p.n, p.err = syscall.Read(int(fd), p.one[:])
-		return true
-	}
-	return p
-}
-
-// If there is data, isQuiet loses a byte, so the connection must be closed.
-func (p *peeker) isQuiet() bool {
-	return p.raw.Read(p.look) == nil && p.n <= 0 &&
-		(errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK))
-}
+func (c *conn) Close() error { return c.raw.Close() }
 
 func (c *conn) exchange(ctx context.Context, r *request) answer {
 	p := r.protocol

@@ -15,13 +15,11 @@ import (
 type recorder struct {
 	net.Conn
 	read, write time.Time
-	closed      bool
 }
 
 func (r *recorder) SetDeadline(t time.Time) error      { r.read, r.write = t, t; return nil }
 func (r *recorder) SetReadDeadline(t time.Time) error  { r.read = t; return nil }
 func (r *recorder) SetWriteDeadline(t time.Time) error { r.write = t; return nil }
-func (r *recorder) Close() error                       { r.closed = true; return nil }
 
 func TestDeadlinesOfAConnection(t *testing.T) {
 	t.Parallel()
@@ -93,50 +91,6 @@ func TestHalfWrittenRequestIsNotFollowed(t *testing.T) {
 	})
 }
 
-func TestPool(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := &pool{keep: time.Second}
-		var raws []*recorder
-		open := func() *conn {
-			raws = append(raws, &recorder{})
-			return newConn(raws[len(raws)-1])
-		}
-		if p.get(time.Now()) != nil {
-			t.Error("an empty pool gave a connection")
-		}
-		first, second := open(), open()
-		p.put(first, time.Now())
-		time.Sleep(600 * time.Millisecond)
-		p.put(second, time.Now())
-		if c := p.get(time.Now()); c != second {
-			t.Error("the last one used is not on top")
-		}
-		p.put(second, time.Now())
-		time.Sleep(600 * time.Millisecond)
-		synctest.Wait()
-		if !raws[0].closed || raws[1].closed {
-			t.Errorf("after 1.2 s and 0.6 s: closed %v and %v", raws[0].closed, raws[1].closed)
-		}
-		// Connections may expire before the sweep runs.
-		if p.get(time.Now().Add(time.Minute)) != nil || !raws[1].closed {
-			t.Error("a connection too old was given out")
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if p.sweep != nil {
-			t.Error("the sweep goes on over an empty pool")
-		}
-		third, fourth := open(), open()
-		p.put(third, time.Now())
-		p.close()
-		p.put(fourth, time.Now())
-		if !raws[2].closed || !raws[3].closed {
-			t.Error("a closed pool keeps connections")
-		}
-	})
-}
-
 func TestReadStopsAtTheLimit(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
@@ -152,5 +106,5 @@ func TestReadStopsAtTheLimit(t *testing.T) {
 	if n, err := c.Read(p); n != 0 || err != errHeadTooLong {
 		t.Errorf("read %d bytes, %v; want the limit", n, err)
 	}
-	c.close()
+	c.Close()
 }

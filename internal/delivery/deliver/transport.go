@@ -3,9 +3,10 @@ package deliver
 import (
 	"context"
 	"crypto/tls"
-	"slices"
 	"sync"
 	"time"
+
+	"tendril/internal/host/connpool"
 )
 
 type transport interface {
@@ -44,7 +45,7 @@ func (r *request) release() {
 // onceTransport never sends a request twice, see doc.go.
 type onceTransport struct {
 	dialer      *dialer
-	pool        pool
+	pool        connpool.Pool[*conn]
 	reconnected func() // may be nil
 }
 
@@ -53,13 +54,13 @@ func (t *onceTransport) exchange(ctx context.Context, r *request) (answer, error
 		return answer{}, err
 	}
 	r.began = time.Now()
-	if c := t.pool.get(r.began); c != nil {
+	if c, found := t.pool.Get(r.began); found {
 		a := c.exchange(ctx, r)
 		if a.sent || isLate(a.err) {
 			a.conn, a.pool = c, &t.pool
 			return a, nil
 		}
-		c.close()
+		c.Close()
 		if t.reconnected != nil {
 			t.reconnected()
 		}
@@ -78,9 +79,9 @@ func (t *onceTransport) exchange(ctx context.Context, r *request) (answer, error
 // The connection returns to the pool or is closed.
 func (a *answer) release(now time.Time) {
 	if a.keep {
-		a.pool.put(a.conn, now)
+		a.pool.Put(a.conn, now)
 	} else {
-		a.conn.close()
+		a.conn.Close()
 	}
 }
 
@@ -92,7 +93,7 @@ func (t *onceTransport) probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer c.Close()
 	if secure, ok := c.stream.(*tls.Conn); ok {
 		if err := awaitRefusal(secure); err != nil {
 			return err
@@ -103,76 +104,4 @@ func (t *onceTransport) probe(ctx context.Context) error {
 
 func (t *onceTransport) tlsConfig() *tls.Config { return t.dialer.config() }
 
-func (t *onceTransport) close() { t.pool.close() }
-
-// pool reuses the most recently used connection first, so that surplus connections expire.
-type pool struct {
-	keep time.Duration // a negative value disables reuse
-
-	mu     sync.Mutex
-	unused []*conn     // in the order of idleSince
-	sweep  *time.Timer // nil while unused is empty
-	closed bool
-}
-
-func (p *pool) get(now time.Time) *conn {
-	for {
-		p.mu.Lock()
-		last := len(p.unused) - 1
-		if last < 0 {
-			p.mu.Unlock()
-			return nil
-		}
-		c := p.unused[last]
-		p.unused[last] = nil
-		p.unused = p.unused[:last]
-		p.mu.Unlock()
-		if now.Sub(c.idleSince) < p.keep && c.alive() {
-			return c
-		}
-		c.close()
-	}
-}
-
-func (p *pool) put(c *conn, now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || p.keep < 0 {
-		c.close()
-		return
-	}
-	c.idleSince = now
-	p.unused = append(p.unused, c)
-	if p.sweep == nil {
-		p.sweep = time.AfterFunc(p.keep, p.closeOld)
-	}
-}
-
-func (p *pool) closeOld() {
-	now := time.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.unused) > 0 && now.Sub(p.unused[0].idleSince) >= p.keep {
-		p.unused[0].close()
-		p.unused = slices.Delete(p.unused, 0, 1)
-	}
-	if len(p.unused) == 0 {
-		p.sweep = nil
-		return
-	}
-	p.sweep.Reset(p.keep - now.Sub(p.unused[0].idleSince))
-}
-
-func (p *pool) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	for _, c := range p.unused {
-		c.close()
-	}
-	p.unused = nil
-	if p.sweep != nil {
-		p.sweep.Stop()
-		p.sweep = nil
-	}
-}
+func (t *onceTransport) close() { t.pool.Close() }

@@ -1,0 +1,203 @@
+package aws
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"tendril/internal/host/connpool"
+)
+
+// exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine. http.Transport wakes two more
+// goroutines per request. A request is sent again only if the server closed its kept connection before accepting a
+// byte. Requests that go through a proxy are left to the transport.
+type exchanger struct {
+	transport *http.Transport
+	buffers   sync.Pool // of *bytes.Buffer
+
+	mu    sync.Mutex
+	pools map[origin]*connpool.Pool[*connection]
+}
+
+type origin struct{ scheme, host string }
+
+func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
+	if x.isProxied(req) || req.URL.Scheme != "http" && req.URL.Scheme != "https" {
+		return x.transport.RoundTrip(req)
+	}
+
+	text, _ := x.buffers.Get().(*bytes.Buffer)
+	if text == nil {
+		text = new(bytes.Buffer)
+	}
+	text.Reset()
+	defer x.buffers.Put(text)
+	if err := req.Write(text); err != nil {
+		return nil, err
+	}
+
+	pool := x.pool(origin{req.URL.Scheme, req.URL.Host})
+	for {
+		c, kept := pool.Get(time.Now())
+		if !kept {
+			var err error
+			if c, err = x.dial(req.Context(), req.URL); err != nil {
+				return nil, err
+			}
+		}
+		resp, sent, err := c.exchange(req, text.Bytes(), pool)
+		if err == nil || sent || !kept || req.Context().Err() != nil {
+			return resp, err
+		}
+	}
+}
+
+// isProxied leaves errors of the proxy settings to the transport.
+func (x *exchanger) isProxied(req *http.Request) bool {
+	if x.transport.Proxy == nil {
+		return false
+	}
+	proxy, err := x.transport.Proxy(req)
+	return proxy != nil || err != nil
+}
+
+func (x *exchanger) pool(o origin) *connpool.Pool[*connection] {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	pool := x.pools[o]
+	if pool == nil {
+		pool = &connpool.Pool[*connection]{Keep: x.transport.IdleConnTimeout}
+		x.pools[o] = pool
+	}
+	return pool
+}
+
+func (x *exchanger) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, pool := range x.pools {
+		pool.Close()
+	}
+}
+
+// connection carries one exchange at a time.
+type connection struct {
+	*connpool.Peeker
+	raw    net.Conn
+	stream net.Conn         // TLS connection over raw, or raw itself
+	limit  io.LimitedReader // reads from stream, and limits the headers
+	in     *bufio.Reader    // reads from limit
+	abort  func()           // makes all reads and writes fail
+}
+
+func (x *exchanger) dial(ctx context.Context, to *url.URL) (*connection, error) {
+	raw, err := x.transport.DialContext(ctx, "tcp", net.JoinHostPort(to.Hostname(), cmp.Or(to.Port(), to.Scheme)))
+	if err != nil {
+		return nil, err
+	}
+
+	c := &connection{Peeker: connpool.NewPeeker(raw), raw: raw, stream: raw,
+		abort: func() { raw.SetDeadline(time.Unix(1, 0)) }}
+	if to.Scheme == "https" {
+		config := x.transport.TLSClientConfig.Clone()
+		config.ServerName, config.NextProtos = to.Hostname(), []string{"http/1.1"}
+		limited, cancel := context.WithTimeout(ctx, x.transport.TLSHandshakeTimeout)
+		defer cancel()
+		secure := tls.Client(raw, config)
+		if err := secure.HandshakeContext(limited); err != nil {
+			raw.Close()
+			return nil, err
+		}
+		c.stream = secure
+	}
+	c.limit.R = c.stream
+	c.in = bufio.NewReaderSize(&c.limit, x.transport.ReadBufferSize)
+	return c, nil
+}
+
+// Close closes the connection without a TLS alert, which could block.
+func (c *connection) Close() error { return c.raw.Close() }
+
+// maxHeaders is the maximum size of a response's headers, including informational responses.
+const maxHeaders = 64 << 10
+
+// exchange sends a request, and returns the final response. Once its body is read to the end, the connection goes
+// back to the pool. sent reports whether the server may have received a part of the request.
+func (c *connection) exchange(req *http.Request, text []byte, pool *connpool.Pool[*connection]) (resp *http.Response,
+	sent bool, err error) {
+	isFree := context.AfterFunc(req.Context(), c.abort)
+	written, unwritten := c.stream.Write(text)
+	sent = written > 0 || unwritten == nil
+	err = unwritten
+	if sent { // The server may have responded without reading the whole request.
+		resp, err = c.readHead(req)
+	}
+	if err != nil {
+		isFree()
+		c.Close()
+		return nil, sent, cmp.Or(unwritten, err)
+	}
+
+	resp.Body = &answerBody{body: resp.Body, release: func(whole bool) {
+		if isFree() && whole && unwritten == nil && !resp.Close && c.in.Buffered() == 0 {
+			pool.Put(c, time.Now())
+		} else {
+			c.Close()
+		}
+	}}
+	return resp, true, nil
+}
+
+// readHead skips informational responses.
+func (c *connection) readHead(req *http.Request) (*http.Response, error) {
+	c.limit.N = maxHeaders
+	for {
+		resp, err := http.ReadResponse(c.in, req)
+		switch {
+		case err != nil && c.limit.N <= 0:
+			return nil, errors.New("the answer's headers are longer than 64 KiB")
+		case err != nil:
+			return nil, err
+		case resp.StatusCode == http.StatusSwitchingProtocols:
+			return nil, errors.New("the answer switches protocols")
+		case resp.StatusCode/100 != 1:
+			c.limit.N = math.MaxInt64
+			return resp, nil
+		}
+	}
+}
+
+type answerBody struct {
+	body    io.Reader
+	release func(whole bool) // nil after the first call
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.body.Read(p)
+	if err == io.EOF {
+		b.end(true)
+	}
+	return n, err
+}
+
+func (b *answerBody) Close() error {
+	b.end(false)
+	return nil
+}
+
+func (b *answerBody) end(whole bool) {
+	if b.release != nil {
+		b.release(whole)
+		b.release = nil
+	}
+}
