@@ -57,18 +57,18 @@ func NewClient(opts *Options) (*Client, error) {
 	batches := single
 	batches.keep = o.maxBody
 	return &Client{
-		head:      newHead(t, o, signer),
+		head: newHead(t, o, signer),
 		transport: &onceTransport{dialer: dialer, reconnected: o.Events.Reconnected,
 			pool: connpool.Pool[*conn]{Keep: o.KeepAlive}},
-		single:    single,
-		batches:   batches,
-		record:    record,
-		fifo:      strings.HasSuffix(o.QueueARN, ".fifo"),
-		deadline:  o.Deadline,
-		trace:     o.Trace,
-		terminal:  o.TerminalCodes,
-		reasons:   newReasons(o),
-		events:    o.Events,
+		single:   single,
+		batches:  batches,
+		record:   record,
+		fifo:     strings.HasSuffix(o.QueueARN, ".fifo"),
+		deadline: o.Deadline,
+		trace:    o.Trace,
+		terminal: o.TerminalCodes,
+		reasons:  newReasons(o),
+		events:   o.Events,
 	}, nil
 }
 
