@@ -8,16 +8,19 @@
 //	                                              v                v
 //	                            call: append, sign, POST,    the SDK's client
 //	                            check, decode                      │
-//	                              └────────> one transport <───────┘
+//	                              v                                v
+//	                            exchanger ────── proxy? ────> http.Transport
 //
-// The four frequent calls bypass the SDK's client, because its middleware costs as much as the rest of a delivery.
-// Credentials, signatures, endpoints and retry rules still come from the SDK.
+// The four frequent calls bypass the SDK's client, because its middleware costs as much as the rest of a delivery, and
+// http.Transport, because it wakes two more goroutines per call (decision 0191). Credentials, signatures, endpoints and
+// retry rules still come from the SDK.
 //
 // # Invariants
 //
-//   - A receive is attempted once: a lost response has already increased receive counts, and a retry would receive
-//     more. The exception is a signature rejected because of the local clock.
-//   - Deletes, visibility changes and sends are retried by the SDK's rules, and nowhere else.
+//   - A receive is attempted once: a lost response has already increased receive counts, and a retry would receive more.
+//     The exception is a signature rejected because of the local clock.
+//   - Deletes, visibility changes and sends are retried by the SDK's rules, and nowhere else. A call is repeated only if
+//     its kept connection accepted no byte.
 //   - A Lambda function is invoked once, unless a reused connection failed before a byte was sent.
 //   - Messages with a wrong checksum are neither returned nor deleted.
 //   - A message counts as deleted only if the response confirms it.
