@@ -17,7 +17,7 @@ import (
 // Client delivers messages to one app in POST requests. It is safe for concurrent use.
 type Client struct {
 	head      *requestHead
-	transport transport
+	transport *transport
 	single    protocol
 	batches   protocol // for batches
 	record    string   // constant end of each batch record; "" disables batches
@@ -58,7 +58,7 @@ func NewClient(opts *Options) (*Client, error) {
 	batches.keep = o.maxBody
 	return &Client{
 		head: newHead(t, o, signer),
-		transport: &onceTransport{dialer: dialer, reconnected: o.Events.Reconnected,
+		transport: &transport{dialer: dialer, reconnected: o.Events.Reconnected,
 			pool: connpool.Pool[*conn]{Keep: o.KeepAlive}},
 		single:   single,
 		batches:  batches,
@@ -220,7 +220,7 @@ func (c *Client) Probe(ctx context.Context) error {
 }
 
 // TLSConfig returns the configuration for the next connection, or nil without TLS. Callers must not modify it.
-func (c *Client) TLSConfig() *tls.Config { return c.transport.tlsConfig() }
+func (c *Client) TLSConfig() *tls.Config { return c.transport.dialer.config() }
 
 // Close closes unused connections immediately and the others when their deliveries end.
-func (c *Client) Close() { c.transport.close() }
+func (c *Client) Close() { c.transport.pool.Close() }

@@ -127,7 +127,7 @@ func TestRefusedAtConnect(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// The test uses a multicast address, because nothing would be sent to it anyway.
-	_, err := h.transport.(*onceTransport).dialer.open(ctx, "tcp", "224.0.0.1:80")
+	_, err := h.transport.dialer.open(ctx, "tcp", "224.0.0.1:80")
 	if !errors.Is(err, errRefusedAddress) {
 		t.Errorf("dialled: %v", err)
 	}

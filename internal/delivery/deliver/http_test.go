@@ -255,7 +255,7 @@ func TestHTTPS(t *testing.T) {
 	foreign := newHTTP(t, func(o *Options) { o.Target = server.URL })
 	want(t, deliver(foreign, message()), queue.Unreached, 0, "certificate not trusted")
 	plain, _ := start(t, func(c *appConn) { c.write("hello, who is there?\r\n") })
-	plain.transport.(*onceTransport).dialer.tls = &tls.Config{ServerName: "localhost"}
+	plain.transport.dialer.tls = &tls.Config{ServerName: "localhost"}
 	want(t, deliver(plain, message()), queue.Unreached, 0, "TLS handshake failed")
 }
 
@@ -270,7 +270,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("the app listens: %v", err)
 	}
 	plain, _ := start(t, func(c *appConn) { c.write("hello, who is there?\r\n") })
-	plain.transport.(*onceTransport).dialer.tls = &tls.Config{ServerName: "localhost"}
+	plain.transport.dialer.tls = &tls.Config{ServerName: "localhost"}
 	if err := plain.Probe(t.Context()); err == nil || err.Error() != "TLS handshake failed" {
 		t.Errorf("no TLS where it is wanted: %v", err)
 	}

@@ -9,18 +9,6 @@ import (
 	"tendril/internal/host/connpool"
 )
 
-type transport interface {
-	// exchange sends a request at most once. An error means that nothing was sent. The caller must release the
-	// answer.
-	exchange(ctx context.Context, r *request) (answer, error)
-	// probe returns nil if the server accepts connections.
-	probe(ctx context.Context) error
-	// tlsConfig is for the next connection, or nil without TLS.
-	tlsConfig() *tls.Config
-	// close closes unused connections immediately and the others when their exchanges end.
-	close()
-}
-
 type request struct {
 	head     []byte
 	body     string
@@ -42,14 +30,15 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// onceTransport never sends a request twice, see doc.go.
-type onceTransport struct {
+// transport sends requests to one server, and never twice, see doc.go.
+type transport struct {
 	dialer      *dialer
 	pool        connpool.Pool[*conn]
 	reconnected func() // may be nil
 }
 
-func (t *onceTransport) exchange(ctx context.Context, r *request) (answer, error) {
+// exchange returns an error if nothing was sent. The caller must release the answer.
+func (t *transport) exchange(ctx context.Context, r *request) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
@@ -88,7 +77,7 @@ func (a *answer) release(now time.Time) {
 // probeWait is long enough for two retransmissions of the SYN packet.
 const probeWait = 4 * time.Second
 
-func (t *onceTransport) probe(ctx context.Context) error {
+func (t *transport) probe(ctx context.Context) error {
 	c, err := t.dialer.dial(ctx, time.Now().Add(probeWait))
 	if err != nil {
 		return err
@@ -101,7 +90,3 @@ func (t *onceTransport) probe(ctx context.Context) error {
 	}
 	return c.stream.Close()
 }
-
-func (t *onceTransport) tlsConfig() *tls.Config { return t.dialer.config() }
-
-func (t *onceTransport) close() { t.pool.Close() }
