@@ -100,11 +100,11 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 type Inputs struct {
 	// Both come from the target: the last requested size and the number of ready members.
 	Desired, Ready int
-	// Of all processors, in percent.
+	// CPU is that of all processors, in percent.
 	CPU Reading
 	// Without messages in flight.
 	Backlog Reading
-	// In seconds.
+	// OldestAge is in seconds.
 	OldestAge Reading
 	// Percent of the slots.
 	Busy Reading

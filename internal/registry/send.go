@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// 5 minutes, minus a margin for clocks and the call.
+	// The deduplication interval of FIFO queues is 5 minutes; the margin is for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
 	// Each Enqueue call has this many tries to settle.
 	settleTries = 3

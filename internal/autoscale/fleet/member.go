@@ -41,7 +41,7 @@ type Options struct {
 	LogSDK   func(level slog.Level, text string)
 	// Protected is called with the initial state and after every change.
 	Protected func(on bool)
-	// For tests.
+	// Timing is for tests.
 	Timing Timing
 }
 

@@ -36,7 +36,7 @@ type CLI struct {
 	buffers []*lineBuffer
 	// Out and Err without the buffers.
 	direct [2]io.Writer
-	// Called in reverse order at the end of the command.
+	// The closers are called in reverse order at the end of the command.
 	closers []func()
 }
 

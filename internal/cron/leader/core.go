@@ -25,7 +25,7 @@ type core struct {
 	seen           queue.Lease
 	seenAt, readAt time.Time
 	known          bool
-	// For another instance's lease.
+	// The time is for another instance's lease.
 	nextRead time.Time
 
 	// A swap whose outcome is unknown.

@@ -24,7 +24,7 @@ type sharedRegistry struct {
 	leases leader.Store // nil if no leader can be elected
 	runs   runRegistry
 	pauses PauseStore // nil if the registry stores no pauses
-	// For reading the other instances' pauses.
+	// The pauses of other instances are read in this interval.
 	pauseInterval time.Duration
 	// checked is closed when it is known whether the registry is available; nil if that is known from the start.
 	checked <-chan struct{}
