@@ -27,6 +27,7 @@ import (
 type scriptedServer struct {
 	url                   string
 	connections, requests atomic.Int64
+	closed                chan struct{} // receives a value after each connection
 }
 
 const lastAnswer = "\x00" // at the end of a text: close the connection after it
@@ -37,7 +38,7 @@ func serveScript(t *testing.T, texts ...string) *scriptedServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scriptedServer{url: "http://" + l.Addr().String()}
+	s := &scriptedServer{url: "http://" + l.Addr().String(), closed: make(chan struct{}, 100)}
 	var running sync.WaitGroup
 	t.Cleanup(func() { l.Close(); running.Wait() })
 	running.Go(func() {
@@ -48,7 +49,7 @@ func serveScript(t *testing.T, texts ...string) *scriptedServer {
 			}
 			s.connections.Add(1)
 			running.Go(func() {
-				defer conn.Close()
+				defer func() { conn.Close(); s.closed <- struct{}{} }()
 				for in := bufio.NewReader(conn); ; {
 					if _, err := readRequest(in); err != nil {
 						return
@@ -142,7 +143,7 @@ func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 		if r := s.requests.Load(); r != n+1 {
 			t.Errorf("%d requests after %d calls", r, n+1)
 		}
-		time.Sleep(50 * time.Millisecond) // for the close to arrive
+		<-s.closed
 	}
 }
 

@@ -1,4 +1,3 @@
-// Package connpool keeps unused client connections, and checks before reuse that the server has not closed them.
 package connpool
 
 import (
