@@ -191,6 +191,15 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 			}
 		}
 	}
+	settledAt := func(path string) func() bool {
+		return func() bool {
+			return slices.ContainsFunc(all, func(m *member) bool {
+				return m.count(func(e event) bool {
+					return e.Msg == "settled" && e.Outcome == "done" && strings.Contains(e.raw, path)
+				}) > 0
+			})
+		}
+	}
 	eventually(t, "all instances are known", func() bool {
 		return strings.Count(limited.tendril(t, "instances"), "running") == len(all)
 	})
@@ -208,6 +217,11 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 		}
 	}
 
+	other.tendril(t, "config", "set", "http-path of jobs=/only", "--yes")
+	isSet(t, "after a change for one queue", "http-path", "/all")
+	f.queue.put(t, "first")
+	eventually(t, "the message is posted to the path of its queue", settledAt("/only"))
+	other.tendril(t, "config", "unset", "http-path of jobs", "--yes")
 	other.tendril(t, "config", "set", "rollout-policy=Rolling", "rollout-batch-size-type=Fixed", "rollout-batch-size=1", "--yes")
 	if out := other.tendril(t, "config", "set", "app-grace=4s", "--yes"); !strings.Contains(out, "applied by 3 instances") {
 		t.Errorf("the change in batches printed %q", out)
@@ -258,13 +272,7 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 	all = append(all, up(nil))
 	isSet(t, "with an instance that starts later", "http-path", "/all")
 	f.queue.put(t, "waits")
-	eventually(t, "the message is posted to the new path", func() bool {
-		return slices.ContainsFunc(all, func(m *member) bool {
-			return m.count(func(e event) bool {
-				return e.Msg == "settled" && e.Outcome == "done" && strings.Contains(e.raw, "/all")
-			}) > 0
-		})
-	})
+	eventually(t, "the message is posted to the new path", settledAt("/all"))
 }
 
 func leaderOf(all []*member) (leader *member, others []*member) {

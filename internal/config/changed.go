@@ -70,11 +70,11 @@ func ofAllQueues(key string) string {
 	return optionOf(key)
 }
 
-func ofQueue(option, queue string) string { return option + " of " + queue }
+func ofQueue(option, queue string) string { return option + ofOneQueue + queue }
 
 // Pending returns the new value of an entry in Live or Later.
 func (c *Change) Pending(name string) Setting {
-	option, queue, ofOne := strings.Cut(name, " of ")
+	option, queue, ofOne := strings.Cut(name, ofOneQueue)
 	if !ofOne {
 		if e, err := c.loaded.Explain(option); err == nil {
 			return Setting{Origin: e.From, Value: e.Value}

@@ -59,7 +59,7 @@ func EditFile(file File, set map[string]*string) (*Edited, error) {
 		lines[i].Text = shownLine(lines[i].Text, secret[lines[i].Edit])
 	}
 
-	return &Edited{File{file.Path, data}, lines}, nil
+	return &Edited{File{file.Path, data, file.Shared}, lines}, nil
 }
 
 type fileEditor struct {
@@ -69,7 +69,7 @@ type fileEditor struct {
 }
 
 func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
-	option, queue, ofOne := strings.Cut(name, " of ")
+	option, queue, ofOne := strings.Cut(name, ofOneQueue)
 	if ofOne {
 		return e.placeOfQueue(name, option, queue)
 	}
@@ -123,6 +123,9 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 		}
 	}
 
+	if e.file.Shared {
+		return []string{o.Key + ofOneQueue + queue}, o, nil
+	}
 	for number, item := range e.queues() {
 		if isMap(item) && queueOf(item) == queue {
 			return []string{queuesKey, strconv.Itoa(number), o.Key}, o, nil

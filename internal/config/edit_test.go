@@ -46,7 +46,7 @@ func TestSettingsFileIsEdited(t *testing.T) {
 			"queues:\n  - name: a\n    http_path: /c\n  - url: https://sqs.eu-west-1.amazonaws.com/1/b\n    max: 3\n--\n" +
 				"-3     http_path: /a\n+3     http_path: /c\n+5     max: 3\n"},
 	} {
-		edited, err := EditFile(File{"tendril.yaml", []byte(c.file)}, c.set)
+		edited, err := EditFile(File{Path: "tendril.yaml", Data: []byte(c.file)}, c.set)
 		if err != nil {
 			t.Errorf("%q: %v", c.file, err)
 			continue
@@ -85,7 +85,7 @@ func TestEditsThatAreRefused(t *testing.T) {
 		{"http_path: [\n", "port=1", "invalid YAML"},
 		{"http_port: 80\n", "http-path=/", "this is a settings file of aws-sqsd, which tendril does not change"},
 	} {
-		_, err := EditFile(File{"tendril.yaml", []byte(c.file)}, change(c.set))
+		_, err := EditFile(File{Path: "tendril.yaml", Data: []byte(c.file)}, change(c.set))
 		var wrong *Error
 		if !errors.As(err, &wrong) || !strings.Contains(wrong.Problems[0].Text, c.want) || wrong.Problems[0].Hint == "" {
 			t.Errorf("%q, %s: %+v, want %q", c.file, c.set, err, c.want)
@@ -96,7 +96,7 @@ func TestEditsThatAreRefused(t *testing.T) {
 func TestFileInPlaceOfTheOneOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := write(t, "tendril.yaml", "http_path: /disk\nport: 7\n")
-	file := &File{dir + "/tendril.yaml", []byte("http_path: /edited\n")}
+	file := &File{Path: dir + "/tendril.yaml", Data: []byte("http_path: /edited\n")}
 	cfg := mustLoad(t, Sources{Dir: dir, Environ: home(), File: file})
 	if cfg.HTTPPath != "/edited" || cfg.Port != 5000 || cfg.ConfigFile != file.Path ||
 		cfg.Origin("http-path").Where != file.Path+":1" {

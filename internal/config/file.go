@@ -215,6 +215,10 @@ func readOwnFile(l *loader, layer Layer, path string, entries []entry) {
 		if layer == fromFile {
 			where = yamlfile.Place(path, e.line, 0)
 		}
+		if key, queue, ofOne := strings.Cut(e.key, ofOneQueue); ofOne && layer == FromRegistry {
+			readSharedQueueKey(l, Origin{layer, where}, e, key, queue)
+			continue
+		}
 		o := byEntry(l, e)
 		if o == nil {
 			l.refuse(unknownKey(l, where, e))

@@ -85,6 +85,8 @@ func (o *Option) PerInstance() string {
 	case o.Guard() == GuardAccess:
 		return "it controls access to an instance"
 	case strings.HasPrefix(o.Name, "rollout-"), o.Name == "registry-lost-after":
+	case o.Key == "max":
+		return ""
 	case o.Group == "Periodic tasks", slices.Contains([]string{queuesKey, "queue", "queue-url", "backend", "region",
 		"endpoint-url", "account-id", "name", "environment-name"}, o.Name):
 		return "it determines the instance's queue, name or registry"

@@ -54,9 +54,10 @@ type loader struct {
 	vars    map[string]string
 	cfg     *Config
 	refused *Error
-	// Each queue's own settings, in the order of Queues.
-	ownSettings [][]assignment
-	queues      []*loader
+	// Each queue's own settings, in the order of Queues, and those of the registry, by the queue's name.
+	ownSettings    [][]assignment
+	sharedSettings map[string][]assignment
+	queues         []*loader
 	// Origin of a WorkerQueueURL whose value CloudFormation computes.
 	computedQueue Origin
 
@@ -73,7 +74,7 @@ type loader struct {
 func newLoader(src Sources) *loader {
 	cfg := &Config{chains: map[string][]Setting{}, idle: map[string]bool{}}
 	cfg.options = table(&cfg.Settings)
-	l := &loader{src: src, vars: src.variables(), cfg: cfg, refused: &Error{}, s: &cfg.Settings, rows: cfg.options}
+	l := &loader{src: src, vars: src.variables(), cfg: cfg, refused: &Error{}, sharedSettings: map[string][]assignment{}, s: &cfg.Settings, rows: cfg.options}
 	l.all = l
 
 	for _, o := range l.rows {

@@ -21,6 +21,9 @@ import (
 //
 // A key in such a map uses the row of the same option, so a value follows the same rule everywhere.
 
+// ofOneQueue separates an option from a queue's name, in the names of changed settings and in the registry.
+const ofOneQueue = " of "
+
 func queueKeys(q *QueueSettings) []*Option {
 	keys := []*Option{{
 		Key: "name", Example: "jobs", Help: "Name of the queue, embedded, or on Amazon SQS with backend: sqs.",
@@ -87,7 +90,7 @@ func readQueue(l *loader, file string, item entry) (q QueueSettings, own []assig
 	lineOf := map[string]int{} // by key, filled by readQueueKey
 	refused := false
 	for _, e := range item.pairs {
-		a, ok := readQueueKey(l, file, e, lineOf, rows)
+		a, ok := readQueueKey(l, Origin{fromFile, yamlfile.Place(file, e.line, 0)}, e, lineOf, rows)
 		if !ok {
 			refused = true
 			continue
@@ -113,15 +116,14 @@ func readShortQueue(l *loader, where, text string) QueueSettings {
 }
 
 // The assignment is applied after every queue has been read. readQueueKey returns false if it refused the key.
-func readQueueKey(l *loader, file string, e entry, lineOf map[string]int, rows []*Option) (assignment, bool) {
-	where := yamlfile.Place(file, e.line, 0)
+func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows []*Option) (assignment, bool) {
 	o := withKey(rows, e.key)
 	if o == nil {
-		l.refuse(unknownQueueKey(rows, where, e))
+		l.refuse(unknownQueueKey(rows, from.Where, e))
 		return assignment{}, false
 	}
 
-	a, ok := admit(l, Origin{fromFile, where}, o, e, lineOf)
+	a, ok := admit(l, from, o, e, lineOf)
 	if !ok {
 		return a, false
 	}
@@ -132,6 +134,19 @@ func readQueueKey(l *loader, file string, e entry, lineOf map[string]int, rows [
 	}
 
 	return a, true
+}
+
+// readSharedQueueKey reads a setting of one queue for all instances. It has no effect on instances without the queue.
+func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
+	own := entry{key: key, text: e.text, null: e.null, line: e.line}
+	rows := queueTable(&QueueSettings{}, table(&Settings{}))
+	if o := withKey(rows, key); o != nil && o.PerInstance() != "" {
+		l.refuse(o.perInstanceProblem(from.Where))
+		return
+	}
+	if a, ok := readQueueKey(l, from, own, map[string]int{}, rows); ok {
+		l.sharedSettings[queue] = append(l.sharedSettings[queue], a)
+	}
 }
 
 // A missing name is not reported if another key was rejected.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,11 @@ func TestRegistryRejectsWhatItCannotSet(t *testing.T) {
 		{"the queue", "queue_url: https://sqs.test/1/b\n", "", "it determines the instance's queue"},
 		{"queues with settings", "queues: [{name: a}]\n", "", "it determines the instance's queue"},
 		{"the registry", "registry_table: other\n", "", "it determines the instance's queue, name or registry"},
+		{"the name of a queue", "name of jobs: x\n", "", "queues cannot be set for all instances: it determines the instance's queue"},
+		{"the weight of a queue", "weight of jobs: 2\n", "", "it determines the instance's queue"},
+		{"an unknown option of a queue", "http_pth of jobs: /\n", "", "did you mean http_path?"},
+		{"an option of all queues", "rate of jobs: 5/s\n", "", "rate is not a per-queue setting"},
+		{"a wrong value for a queue", "inactivity_timeout of jobs: x\n", "", "registry, revision 7: inactivity_timeout x"},
 		{"an unknown option", "http_pth: /\n", "", "did you mean"},
 		{"a wrong value", "http_connections: 5000\n", "", "registry, revision 7: http_connections 5000 is out of range"},
 		{"a contradiction to the file", "processes_max: 2\n", "processes_min: 3\n", "processes-max 2 is less than processes-min 3"},
@@ -104,5 +110,57 @@ func TestFleetOptionsAreSetForAllInstances(t *testing.T) {
 	}
 	if o, _ := Lookup("registry-table"); o.PerInstance() == "" {
 		t.Error("the registry itself can be set for all instances")
+	}
+}
+
+// A queue's setting in the registry outranks its setting in the file, and both outrank the one for all queues. It has no
+// effect on an instance without the queue.
+func TestRegistrySetsOptionsOfSingleQueues(t *testing.T) {
+	t.Parallel()
+	const both = "queues:\n- name: a\n  http_path: /file\n  max: 3\n- b\n"
+	for _, c := range []struct{ name, file, registry, flag, want string }{
+		{"the file's setting", both, "http_path of a: /all\n", "", "a /all 3 registry, b / 10 default"},
+		{"a queue without settings of its own", both, "http_path of b: /all\nmax of b: 2\n", "", "a /file 3 file, b /all 2 registry"},
+		{"the registry's setting for all queues", both, "http_path of b: /b\nhttp_path: /all\n", "", "a /file 3 file, b /b 10 registry"},
+		{"queues of a flag", "", "http_path of b: /b\n", "a,b", "a / 10 default, b /b 10 registry"},
+		{"the only queue", "queue: a\n", "http_path of a: /a\n", "", "a /a 10 registry"},
+		{"another queue", "queue: b\n", "http_path of a: /a\n", "", "b / 10 default"},
+	} {
+		flags := map[string]string{}
+		if c.flag != "" {
+			flags["queues"] = c.flag
+		}
+		cfg, err := fromAll(c.file, "http_connections: 10\n"+c.registry, nil, flags)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		var got []string
+		for i := range cfg.Queues {
+			q := &cfg.Queues[i]
+			got = append(got, fmt.Sprint(q.Name, " ", q.HTTPPath, " ", q.Concurrency, " ", cfg.QueueOrigin(i, "http_path").Layer))
+		}
+		if all := strings.Join(got, ", "); all != c.want {
+			t.Errorf("%s: %s, want %s", c.name, all, c.want)
+		}
+	}
+}
+
+func TestSettingsOfQueuesForAllInstancesAreEdited(t *testing.T) {
+	t.Parallel()
+	f := File{Path: "registry", Shared: true}
+	for _, step := range []struct{ set, want string }{
+		{"http-path of a.fifo=/a", "http_path of a.fifo: /a\n"},
+		{"max of b=3", "http_path of a.fifo: /a\nmax of b: 3\n"},
+		{"http-path of a.fifo=/c", "http_path of a.fifo: /c\nmax of b: 3\n"},
+		{"http-path of a.fifo", "max of b: 3\n"},
+	} {
+		edited, err := EditFile(f, change(step.set))
+		if err != nil {
+			t.Fatalf("%s: %v", step.set, err)
+		}
+		if f = edited.File; string(f.Data) != step.want || !f.Shared {
+			t.Errorf("%s: %q, want %q", step.set, f.Data, step.want)
+		}
 	}
 }

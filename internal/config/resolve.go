@@ -93,8 +93,12 @@ func resolveQueue(l *loader, i int, backend string) {
 	s.Backend = backend
 	s.Queues = []QueueSettings{l.cfg.Queues[i]}
 	queue := l.ofQueue(&s)
+	own := l.sharedSettings[s.Queues[0].Name]
 	if i < len(l.ownSettings) {
-		applyOwnSettings(queue, l.ownSettings[i])
+		own = slices.Concat(l.ownSettings[i], own)
+	}
+	if i < len(l.ownSettings) || own != nil {
+		applyOwnSettings(queue, own)
 	}
 
 	placeQueue(queue)

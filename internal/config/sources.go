@@ -35,6 +35,9 @@ type Sources struct {
 type File struct {
 	Path string
 	Data []byte
+	// Shared means that the file holds the settings for all instances. It does not list queues: a key such as
+	// "http_path of payments" sets an option of one.
+	Shared bool
 }
 
 func (s *Sources) variables() map[string]string {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -26,9 +27,7 @@ import (
 
 type settingsFile struct {
 	file config.File
-	info fs.FileInfo // nil before the file exists
-	// The settings for all instances are not a file.
-	shared bool
+	info fs.FileInfo // nil before the file exists, and for the settings for all instances
 }
 
 func (s *settingsFile) hash() string { return hashOf(s.file.Data) }
@@ -40,7 +39,7 @@ func hashOf(data []byte) string {
 
 // The path is absolute, since the reader may be in another folder.
 func (s *settingsFile) place() string {
-	if abs, err := filepath.Abs(s.file.Path); err == nil && !s.shared {
+	if abs, err := filepath.Abs(s.file.Path); err == nil && !s.file.Shared {
 		return abs
 	}
 	return s.file.Path
@@ -113,18 +112,21 @@ func sharedLock(o *config.Option, _ config.Origin) string {
 	return why
 }
 
-// The settings of a queue can be changed if the file has a map for it.
+// The settings of a queue can be changed if the file has a map for it. Those for all instances need none.
 func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locked string) api.ConfigQueue {
-	locked = cmp.Or(locked, lockOfFile(f, "max of "+q.Name))
+	lock := func(*config.Option) string { return cmp.Or(locked, lockOfFile(f, "max of "+q.Name)) }
+	if f.file.Shared {
+		lock = func(o *config.Option) string { return sharedLock(o, config.Origin{}) }
+	}
 	shown := api.ConfigQueue{Name: q.Name}
 	for i := range q.Settings {
 		s := &q.Settings[i]
 		row := s.Option()
 		o := c.configOption(&row, api.DescribedOption{
 			Name: strings.ReplaceAll(s.Key, "_", "-") + " of " + q.Name, OptionValue: optionValue(s.Key, s.Value, s.From)})
-		o.Locked = locked
+		o.Locked = lock(&row)
 		if s.Key == "url" {
-			o.Locked = cmp.Or(locked, "it names the queue: edit the file by hand")
+			o.Locked = cmp.Or(o.Locked, "it names the queue: edit the file by hand")
 		}
 		shown.Settings = append(shown.Settings, o)
 	}
@@ -155,6 +157,7 @@ type settingsPlan struct {
 	api.SettingsPreview
 	shared   bool
 	restarts bool // an option needs a restart of the app, on this instance or others
+	ofQueue  bool // an option of one queue is changed
 	old      settingsFile
 	new      config.File
 }
@@ -166,16 +169,15 @@ func (c *changes) previewChange(change api.SettingsChange) (api.SettingsPreview,
 
 func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error) {
 	shared := !change.This && c.desired.state != nil
-	lock, old := sharedLock, c.desired.settingsFile()
+	old := c.desired.settingsFile()
 	if !shared {
 		var now *config.Config
 		old, now, err = c.settingsFile()
 		if err != nil && now == nil && old.info != nil && old.file.Data == nil {
 			return plan, refusedChange(change.Set, err)
 		}
-		lock = (*config.Option).Lock
 	}
-	if err := c.refuseLocked(change.Set, lock); err != nil {
+	if err := c.refuseLocked(change.Set, shared); err != nil {
 		return plan, err
 	}
 
@@ -197,11 +199,15 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 		return plan, refusedChange(change.Set, err)
 	}
 
+	ofQueue, missing := otherQueues(change.Set, loaded)
+	if shared && len(missing) > 0 {
+		return plan, &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: missing}
+	}
 	var restarting []string
 	if shared && c.programs.app != nil {
 		restarting = after.RestartApp()
 	}
-	plan = settingsPlan{shared: shared, restarts: restartsApp(change.Set), old: old, new: edited.File, SettingsPreview: api.SettingsPreview{
+	plan = settingsPlan{shared: shared, restarts: restartsApp(change.Set), ofQueue: ofQueue, old: old, new: edited.File, SettingsPreview: api.SettingsPreview{
 		File: old.place(), Base: old.hash(), Hash: hashOf(edited.File.Data), Scope: scopeOf(change.Set),
 		Lines:   fileLines(edited.Lines),
 		Changes: pendingChanges(&after), Warnings: c.newWarnings(loaded)}}
@@ -230,6 +236,20 @@ func scopeOf(set map[string]*string) string {
 		}
 	}
 	return console.SettingsScope(code, access)
+}
+
+// otherQueues reports whether a change sets options of single queues, and which of them this instance does not have.
+func otherQueues(set map[string]*string, loaded *config.Config) (ofQueue bool, missing []api.Detail) {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		_, queue, ofOne := strings.Cut(name, " of ")
+		ofQueue = ofQueue || ofOne
+		has := func(q config.QueueSettings) bool { return q.Name == queue }
+		if ofOne && set[name] != nil && !slices.ContainsFunc(loaded.Queues, has) {
+			missing = append(missing, api.Detail{Option: name, Text: "this instance has no queue " + strconv.Quote(queue),
+				Hint: "'tendril config show' lists its queues"})
+		}
+	}
+	return ofQueue, missing
 }
 
 func restartsApp(set map[string]*string) bool {
@@ -261,20 +281,29 @@ func (c *changes) newWarnings(loaded *config.Config) (all []api.Detail) {
 	return all
 }
 
-func (c *changes) refuseLocked(set map[string]*string, lock func(*config.Option, config.Origin) string) error {
+func (c *changes) refuseLocked(set map[string]*string, shared bool) error {
+	lock := (*config.Option).Lock
+	if shared {
+		lock = sharedLock
+	}
 	var details []api.Detail
 	explained := c.settings.explanations()
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		option, _, ofOne := strings.Cut(name, " of ")
 		o, found := config.Lookup(option)
-		if ofOne {
+		if ofOne && !shared {
 			o, found = config.Lookup("queues")
 		}
 		i := slices.IndexFunc(explained, func(e config.Explanation) bool { return found && e.Option.Name == o.Name })
 		if i < 0 {
 			continue // left to config.EditFile
 		}
-		if why := lock(&o, explained[i].From); why != "" {
+		why := lock(&o, explained[i].From)
+		if ofOne && !shared && c.setForAll(name) {
+			o.Name = strconv.Quote(name)
+			why = o.Lock(config.Origin{Layer: config.FromRegistry})
+		}
+		if why != "" {
 			details = append(details, api.Detail{Option: name, Text: o.Name + " is locked: " + why})
 		}
 	}
@@ -283,6 +312,16 @@ func (c *changes) refuseLocked(set map[string]*string, lock func(*config.Option,
 		return nil
 	}
 	return &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: details}
+}
+
+// setForAll reports whether the registry sets an option of one queue.
+func (c *changes) setForAll(name string) bool {
+	f := c.registry.Load()
+	if f == nil {
+		return false
+	}
+	edited, err := config.EditFile(*f, map[string]*string{name: nil})
+	return err == nil && len(edited.Lines) > 0
 }
 
 func refusedChange(set map[string]*string, err error) error {

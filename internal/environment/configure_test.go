@@ -13,6 +13,7 @@ import (
 
 	"tendril/api"
 	"tendril/internal/config"
+	"tendril/internal/instances"
 )
 
 // Flags and environment variables override the settings file.
@@ -179,6 +180,44 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 	}
 	if shown := r.changes.configuration(); shown.Problem == "" || !shown.Exists {
 		t.Errorf("a file that is unreadable is not told of: %+v", shown.Problem)
+	}
+}
+
+// Options of one queue need no list of queues in the settings for all instances.
+func TestOptionsOfQueuesAreSetForAllInstances(t *testing.T) {
+	t.Parallel()
+	r, _ := configured(t, "queues:\n- a\n- name: b\n  deadline: 5s\n", nil)
+	state, err := instances.NewDesired("jobs", instances.FleetKey("0123456789abcdef0123456789abcdef"), "", func(string) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.changes.desired.state = state
+	shown := r.changes.configuration()
+	for name, locked := range map[string]string{"deadline of a": "", "max of a": "", "deadline of b": "", "queues": "it determines"} {
+		if o := shown.Option(name); o == nil || !strings.HasPrefix(o.Locked, locked) || (locked == "") != (o.Locked == "") {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+	preview, err := r.changes.previewChange(api.SettingsChange{Set: setting("deadline of a=9s")})
+	if err != nil || len(preview.Lines) != 1 || preview.Lines[0].Text != "deadline of a: 9s" || len(preview.Changes) != 1 ||
+		preview.Changes[0].Name != "deadline of a" {
+		t.Errorf("%+v, %v", preview, err)
+	}
+
+	r.changes.registry.Store(&config.File{Path: "registry", Data: []byte("deadline of b: 9s\n"), Shared: true})
+	for _, c := range []struct {
+		what, set, want string
+		this            bool
+	}{
+		{"another queue", "deadline of c=9s", "this instance has no queue \"c\"", false},
+		{"a weight", "weight of a=2", "it determines the instance's queue", false},
+		{"a setting for all instances, in the file", "deadline of b=1s", "tendril config unset \"deadline of b\"", true},
+	} {
+		_, err := r.changes.previewChange(api.SettingsChange{Set: setting(c.set), This: c.this})
+		var said *api.Error
+		if !errors.As(err, &said) || len(said.Details) != 1 || !strings.Contains(said.Details[0].Text, c.want) {
+			t.Errorf("%s: %v", c.what, err)
+		}
 	}
 }
 

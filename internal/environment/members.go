@@ -276,7 +276,7 @@ func (m *members) record() instances.Record {
 	r.Deploying = m.scale.deploying()
 	r.Follows, r.Revision = m.desired.state != nil, m.desired.revision()
 	if r.Follows {
-		r.Applies = []string{instances.PartSettings, instances.PartBatches}
+		r.Applies = []string{instances.PartSettings, instances.PartBatches, instances.PartQueueSettings}
 		progress := m.desired.follower.Progress()
 		r.SettingsRevision, r.Rejected = max(progress.Applied, progress.Rejected), progress.Reason
 	}

@@ -30,11 +30,11 @@ func registryFile(s *instances.Settings) *config.File {
 	if s.Revision == 0 {
 		return nil
 	}
-	return &config.File{Path: fmt.Sprintf("registry, revision %d", s.Revision), Data: []byte(s.Text)}
+	return &config.File{Path: fmt.Sprintf("registry, revision %d", s.Revision), Data: []byte(s.Text), Shared: true}
 }
 
 func (d *desired) settingsFile() settingsFile {
-	f := settingsFile{file: config.File{Path: "registry"}, shared: true}
+	f := settingsFile{file: config.File{Path: "registry", Shared: true}}
 	if d.state != nil {
 		now, _ := d.state.Current()
 		if latest := registryFile(&now.Settings); latest != nil {
@@ -80,7 +80,11 @@ func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (rev
 		return 0, d.unchanged(err)
 	}
 	all := append(others, instances.Instance{Record: d.members.record()})
-	follows := func(one *instances.Instance) bool { return slices.Contains(one.Applies, instances.PartSettings) }
+	part := instances.PartSettings
+	if plan.ofQueue {
+		part = instances.PartQueueSettings
+	}
+	follows := func(one *instances.Instance) bool { return slices.Contains(one.Applies, part) }
 	return d.changeAll(ctx, follows, func(now *instances.Desired) error {
 		if hashOf([]byte(now.Settings.Text)) != base {
 			return errChangedMeanwhile(plan.File)

@@ -85,7 +85,9 @@ const (
 	PartSettings = "settings"
 	// PartBatches means that the instance waits for its batch while settings are rolled out.
 	PartBatches = "settings-batches"
-	PartApp     = "app"
+	// PartQueueSettings sets options of single queues.
+	PartQueueSettings = "queue-settings"
+	PartApp           = "app"
 )
 
 // Load is the part of a record that changes constantly. It is written with each heartbeat.
