@@ -223,7 +223,8 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 	eventually(t, "the message is posted to the path of its queue", settledAt("/only"))
 	other.tendril(t, "config", "unset", "http-path of jobs", "--yes")
 	other.tendril(t, "config", "set", "rollout-policy=Rolling", "rollout-batch-size-type=Fixed", "rollout-batch-size=1", "--yes")
-	if out := other.tendril(t, "config", "set", "app-grace=4s", "--yes"); !strings.Contains(out, "applied by 3 instances") {
+	if out := other.tendril(t, "config", "set", "app-grace=4s", "--yes"); !strings.Contains(out, "applied by 2 of 3 reachable instances, in batches") ||
+		!strings.Contains(out, "applied by 3 instances") {
 		t.Errorf("the change in batches printed %q", out)
 	}
 	isSet(t, "after a change in batches", "app-grace", "4s")

@@ -77,6 +77,16 @@ func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, 
 	return done, behind, unreachable
 }
 
+// Batches describes the progress of settings that are being applied in batches; "" if there are none.
+func (all *Instances) Batches() string {
+	s := all.Shared
+	if s == nil || !s.InBatches || all.Unread != "" {
+		return ""
+	}
+	done, behind, _ := all.Applied(func(one *KnownInstance) bool { return one.SettingsRevision >= s.Revision })
+	return fmt.Sprintf("Settings of revision %d: applied by %d of %d reachable instances, in batches.", s.Revision, done, done+len(behind))
+}
+
 // Rollout describes which instances run a version, and names those that cannot be reached.
 func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 	if all.Unread != "" {

@@ -80,6 +80,9 @@ func (k *knownInstances) list() api.Instances {
 	out.Notes = append(out.Notes, refusals...)
 	if desired := k.members.desired; desired.state != nil {
 		out.Revision, out.Shared = desired.revision(), desired.shared()
+		if text := out.Batches(); text != "" {
+			out.Notes = append(out.Notes, text)
+		}
 		if _, err := desired.state.Current(); err != nil {
 			out.Notes = append(out.Notes, "The last known desired state applies: "+err.Error())
 		}

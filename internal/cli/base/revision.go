@@ -14,6 +14,7 @@ import (
 // change every few seconds, and reports within 15 s that it has applied it.
 func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int64, wait time.Duration,
 	applied func(*api.Instances, *api.KnownInstance) (int64, error)) error {
+	printed := ""
 	for deadline := time.Now().Add(wait); ; {
 		all, err := client.Instances(ctx)
 		if err != nil {
@@ -29,8 +30,12 @@ func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int
 			return failed
 		}
 
-		if all.Shared != nil && all.Shared.InBatches { // each batch has its own time limit
-			deadline = time.Now().Add(wait)
+		if text := all.Batches(); text != "" {
+			deadline = time.Now().Add(wait) // each batch has its own time limit
+			if text != printed {
+				c.PrintErrln(text)
+				printed = text
+			}
 		}
 		if behind == nil && all.Unread == "" {
 			for _, name := range unreachable {

@@ -101,7 +101,7 @@ func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
 			c.Printf("rolled back: %s\n", base.Plain(s.RolledBack))
 		}
 		if s.InBatches {
-			c.Println("they are being applied in batches: 'tendril instances' shows which instances have them")
+			c.Println("they are being applied in batches: 'tendril instances' shows the progress")
 		}
 	}
 	if shown.Problem != "" {
