@@ -328,6 +328,7 @@ func members(until string, all []Instance) (switched, rest []Instance) {
 	return switched, rest
 }
 
+// InBatches is false if all instances switch at once.
 func (r Rollout) InBatches() bool { return r.BatchSize > 0 || r.BatchPercent > 0 }
 
 func (r Rollout) batch(all int) int {

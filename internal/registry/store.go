@@ -11,9 +11,10 @@ import (
 // Kind is the kind of a record. It is part of the record's stored key.
 type Kind string
 
+// The kinds of records.
 const (
 	KindLease Kind = "lease"
-	// The stored value "fire" is from earlier versions.
+	// KindRun has a stored value from earlier versions.
 	KindRun    Kind = "fire"
 	KindTask   Kind = "task"
 	KindPauses Kind = "pauses"

@@ -10,7 +10,8 @@ import (
 const (
 	// DryRunFlag makes a command print its steps instead of executing them.
 	DryRunFlag = "dry-run"
-	Unchanged  = "nothing was changed: --dry-run"
+	// Unchanged is the last line of a dry run.
+	Unchanged = "nothing was changed: --dry-run"
 )
 
 // Plan is a change that is ready to be executed.

@@ -21,6 +21,7 @@ import (
 // Format is an output format, the value of -o.
 type Format string
 
+// The output formats.
 const (
 	AsTable Format = "table"
 	AsJSON  Format = "json"

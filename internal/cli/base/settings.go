@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// The help lists up to FewSettings options with a command's own flags; more are grouped by topic.
+	// FewSettings is how many options the help lists with a command's own flags; more are grouped by topic.
 	FewSettings = 3
 	// HelpAll is the flag that shows all options in the help.
 	HelpAll = "help-all"

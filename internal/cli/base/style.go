@@ -112,6 +112,7 @@ func ReadyStyle(st *api.Status) Style {
 // Style is the SGR parameter of a text style, or "".
 type Style string
 
+// The styles of names, headings and states.
 const (
 	PlainText Style = ""
 	Bold      Style = "1"
