@@ -2,15 +2,22 @@ package app
 
 import (
 	"net"
+	"strconv"
 	"testing"
 
 	"tendril/internal/supervisor"
+	"tendril/internal/testing/testpeer"
 )
 
 // Replicas that do not listen yet have addresses, too.
 func TestReplicasHaveDifferentAddresses(t *testing.T) {
 	t.Parallel()
-	b := newBalancer(5000, supervisor.FreePort)
+	settings := testpeer.FreePort(t)
+	configured, err := strconv.Atoi(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBalancer(configured, supervisor.FreePort)
 	for port := 20_000; port < 30_000; port += 2 { // half of the ports
 		b.replicas = append(b.replicas, newReplica(b, version{}, port, port))
 	}
@@ -22,7 +29,7 @@ func TestReplicasHaveDifferentAddresses(t *testing.T) {
 		}
 		seen[r.address()] = true
 	}
-	if !seen["http://localhost:5000"] {
+	if !seen["http://localhost:"+settings] {
 		t.Error("no replica has the port of the settings")
 	}
 }
