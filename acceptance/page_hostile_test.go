@@ -52,7 +52,7 @@ func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 		window.fetch = (...args) => { window.streams++; return ask(...args); };
 		htmx.swap = async () => { throw new Error('on purpose'); }`))
 	e.run(t, "send", "--queue", "jobs", "--delay", "15m", "one more")
-	b.awaitText("because of an error in a script")
+	b.awaitText("A script error stopped live updates")
 	b.await("a closed stream", "document.querySelector('#live')._htmx.sse === undefined")
 	b.stays("no other stream, and no lost connection",
 		"window.streams === 0 && !document.body.innerText.includes('No connection to tendril')")

@@ -83,10 +83,14 @@ func run(t *testing.T, flags map[string]string, change func(*Environment)) *runn
 	}
 	stop, cancel := context.WithCancel(context.Background())
 	r := &running{e, log, cancel, make(chan error, 1)}
-	go func() { r.done <- e.Run(stop, context.Background()) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.done <- e.Run(stop, context.Background())
+	}()
 	t.Cleanup(func() {
 		cancel()
-		<-e.life.drained
+		<-ended
 		if t.Failed() {
 			t.Log(log)
 		}
