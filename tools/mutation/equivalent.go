@@ -13,8 +13,6 @@ var equivalents = []equivalent{
 		"whether a buffer of exactly this size is kept shows in memory alone"},
 	{"internal/delivery/filter", "read.go", place{"unquote", "boundary", `bytes.IndexByte(plain, '\\') < 0`},
 		"a backslash at the start is escaped, or escapes what follows"},
-	{"internal/observe/health", "steady.go", place{"steady.settle", "boundary", "out.Status.rank() > r.Status.rank()"},
-		"with equal statuses the check to remember is the one whose causes are shown"},
 	{"internal/delivery/limit", "breaker.go", place{"breaker.onStateChanged", "increment", "b.generation++"},
 		"generations are only compared for equality"},
 	{"internal/delivery/limit", "limiter.go", place{"Limiter.Acquire", "increment", "l.permits++"},
