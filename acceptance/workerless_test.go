@@ -22,7 +22,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The order is that of priority.
+// Queues are in the order of their priority.
 var workerlessQueues = []string{"payments", "submissions", "default"}
 
 // An arena has a proxy that counts the calls to an SQS server, and a Lambda server.

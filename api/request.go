@@ -93,7 +93,7 @@ type (
 
 	// DeployRequest is the body of a deployment.
 	DeployRequest struct {
-		// Path is that of a folder or archive; "" means the current version.
+		// Path names a folder or an archive; "" means the current version.
 		Path string `json:"path"`
 	}
 )

@@ -29,7 +29,7 @@ type Status struct {
 	// State may be "" if unknown.
 	State   string `json:"state,omitempty"`
 	Backend string `json:"backend"`
-	// QueueServer is the host of queues that are neither here nor on Amazon SQS, such as that of 'tendril serve'.
+	// QueueServer is the host of queues that are neither here nor on Amazon SQS, for example a 'tendril serve'.
 	QueueServer string         `json:"queue_server,omitempty"`
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	Ready       bool           `json:"ready"`

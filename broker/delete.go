@@ -165,7 +165,9 @@ func (r *removal) apply(t *tx) error {
 		}
 		r.q.mu.Lock()
 		hasRows := m.stored || m.claimed || m.origin != m.key
-		claimed, origin, receives := m.claimed, m.origin, m.received()
+		claimed := m.claimed
+		origin := m.origin
+		receives := m.received()
 		r.q.mu.Unlock()
 		if !claimed {
 			r.note(origin, int(receives))

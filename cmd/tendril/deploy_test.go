@@ -38,7 +38,7 @@ func (r *rehearsal) deploy(ctx context.Context, path string) (api.DeployResult, 
 	return api.DeployResult{From: "version 1", To: "version 2", DurationMS: 3200}, nil
 }
 
-// Until the new deployment has started, the status is that of an earlier one.
+// Until the new deployment has started, the status describes an earlier one.
 func (r *rehearsal) status() api.Status {
 	st := api.Status{Deployment: &api.Deployment{State: api.DeployDone, To: "version 1",
 		Since: time.Unix(1, 0)}}

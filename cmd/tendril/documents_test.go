@@ -452,7 +452,7 @@ func (r *reader) changesShell(command string) bool {
 // These are the addresses of queues and consoles on the pages.
 var ownPort = regexp.MustCompile(`--(listen|console) 127\.0\.0\.1:\d+`)
 
-// Addresses and IDs of the page become those of this run.
+// The page's addresses and IDs are replaced with the ones of this run.
 func (r *reader) here(text string) string {
 	text = ownPort.ReplaceAllString(text, "--$1 127.0.0.1:0")
 	pairs := []string{"go run ./cmd/tendril", "tendril"}

@@ -11,7 +11,7 @@ import (
 
 // Caller is the sender of a request.
 type Caller struct {
-	// Name is that of the caller's key pair; "" for the owner, who may do everything that no policy denies.
+	// Name is the name of the caller's key pair; "" for the owner, who may do everything that no policy denies.
 	Name string
 	TLS  bool
 	// Address is the zero Addr for a Unix socket.

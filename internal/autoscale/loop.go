@@ -241,7 +241,7 @@ type Status struct {
 type Entry struct {
 	Decided Decided
 
-	// Inputs are those of the last repetition.
+	// Inputs belong to the last repetition.
 	Inputs Inputs
 	// Until is the last repetition. Times includes the first decision.
 	Until time.Time

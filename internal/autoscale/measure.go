@@ -100,7 +100,7 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 type Inputs struct {
 	// Both come from the target: the last requested size and the number of ready members.
 	Desired, Ready int
-	// CPU is that of all processors, in percent.
+	// CPU is the usage of all processors, in percent.
 	CPU Reading
 	// Without messages in flight.
 	Backlog Reading

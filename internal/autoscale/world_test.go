@@ -137,7 +137,7 @@ func (w *simulation) known() float64 {
 	return w.backlogs[at/step-1]
 }
 
-// The work is that of the last reports of the instances.
+// The work comes from the instances' last reports.
 func (w *simulation) knownInWork() float64 {
 	reported := 0.0
 	for _, s := range w.reports {
@@ -157,7 +157,7 @@ func (w *simulation) ownShare(share float64) float64 {
 	return float64(busy) / float64(w.c.slots)
 }
 
-// The age is that of the oldest waiting message.
+// The age belongs to the oldest waiting message.
 func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
 }

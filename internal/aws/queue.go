@@ -67,7 +67,7 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 }
 
 const (
-	// The timeout is that of one attempt, without a wait for messages.
+	// The timeout applies to one attempt, without a wait for messages.
 	callTimeout = 10 * time.Second
 	// The longest wait time that SQS allows.
 	longestWait = 20 * time.Second

@@ -148,7 +148,7 @@ type call struct {
 	site   *site
 	action string
 	body   []byte
-	// The timeout is that of each attempt.
+	// The timeout applies to each attempt.
 	timeout time.Duration
 	// once prevents a retry if the first attempt may have had an effect.
 	once bool

@@ -89,7 +89,9 @@ func (d *desired) set(ctx context.Context, plan *settingsPlan, base string) (rev
 		if hashOf([]byte(now.Settings.Text)) != base {
 			return errChangedMeanwhile(plan.File)
 		}
-		text, by, settled := string(plan.new.Data), api.CallerName(ctx), now.Settings.AppliedBy(all)
+		text := string(plan.new.Data)
+		by := api.CallerName(ctx)
+		settled := now.Settings.AppliedBy(all)
 		if how := rolloutPolicy(d.settings.now()); how.InBatches() && supportBatches(all) && (plan.restarts || now.Settings.Rollout != nil) {
 			now.RollOutSettings(text, by, settled, how)
 		} else {

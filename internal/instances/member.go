@@ -161,7 +161,9 @@ func (m *Member) join(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("registering this instance: %w", err)
 	}
-	m.slot, m.version, m.written = slot, left.Version, time.Time{}
+	m.slot = slot
+	m.version = left.Version
+	m.written = time.Time{}
 	m.status = Record{}
 	return nil
 }
@@ -215,7 +217,9 @@ func (m *Member) Leave(ctx context.Context) error {
 }
 
 func (m *Member) lease(r Record) queue.Lease {
-	r.ID, r.Load, r.WrittenAt = m.id, m.load(), time.Now().UTC().Truncate(time.Second)
+	r.ID = m.id
+	r.Load = m.load()
+	r.WrittenAt = time.Now().UTC().Truncate(time.Second)
 	return r.clip().lease(m.slotName(m.slot), m.newVersion(), m.key)
 }
 

@@ -149,14 +149,19 @@ func (a App) begin(v AppVersion, how Rollout) App {
 	if a.Current.Number == 0 {
 		return App{Current: v}
 	}
-	a.Next, a.Until, a.Rollout = &v, "", how
+	a.Next = &v
+	a.Until = ""
+	a.Rollout = how
 	a.Current.Withdrawn = v.Of != 0
 	return a
 }
 
 func (a App) finish() App {
 	a.Earlier = listed(a.Current, a.Earlier)
-	a.Current, a.Next, a.Until, a.Rollout = *a.Next, nil, "", Rollout{}
+	a.Current = *a.Next
+	a.Next = nil
+	a.Until = ""
+	a.Rollout = Rollout{}
 	return a
 }
 
@@ -166,7 +171,9 @@ func (a App) fail(reason string) App {
 	failed.Withdrawn, failed.Error = true, clipText(reason, maxVersionReason)
 	a.Earlier = listed(failed, a.Earlier)
 	a.Current.Withdrawn = false
-	a.Next, a.Until, a.Rollout = nil, "", Rollout{}
+	a.Next = nil
+	a.Until = ""
+	a.Rollout = Rollout{}
 	return a
 }
 

@@ -242,7 +242,9 @@ func (r *Rollouts) deploy(ctx context.Context, v *AppVersion, o *RolloutOptions)
 	case err == nil:
 		r.failed, r.reason = 0, ""
 	case !aborted && !later:
-		r.failed, r.reason, r.failedAt = v.Number, err.Error(), time.Now()
+		r.failed = v.Number
+		r.reason = err.Error()
+		r.failedAt = time.Now()
 	}
 	r.mu.Unlock()
 	if err != nil && !aborted {

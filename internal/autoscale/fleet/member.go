@@ -23,7 +23,7 @@ const (
 
 // Options configure a [Fleet]. Work, Drain, Load, IsLeader and Log are required.
 type Options struct {
-	// Region is that of the group; "" means the environment's, the profile's or the instance's.
+	// Region is the group's; "" means the environment's, the profile's or the instance's.
 	Region string
 	// Group is the Auto Scaling group to resize; Cluster and Service identify the ECS service to resize. If all are
 	// "", this process finds its own group or service, and publishes the load to Namespace.

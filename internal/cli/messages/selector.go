@@ -22,7 +22,7 @@ type selector struct {
 	attribute string
 	// Each limit of the time of dead-lettering is a duration before now or a time.
 	since, until string
-	// The reason is that of the last failure; nil means any, and "" no recorded reason.
+	// The reason belongs to the last failure; nil means any, and "" no recorded reason.
 	reason *string
 	limit  int // 0 means no limit
 	// An empty selector selects all messages.

@@ -66,7 +66,7 @@ const (
 	layerRegistry = "registry"
 )
 
-// The order is that of the specification.
+// The order follows the specification.
 var specified = []string{"queue-url", "http-path", "mime-type", "http-connections", "visibility-timeout",
 	"error-visibility-timeout", "max-retries", "connect-timeout", "inactivity-timeout", "retention-period"}
 

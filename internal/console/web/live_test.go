@@ -13,7 +13,7 @@ import (
 
 var liveAddress = regexp.MustCompile(`hx-sse:connect="([^"]*)"`)
 
-// The data are those of the first event.
+// The data belong to the first event.
 func (s *site) stream(address string) string {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())

@@ -24,7 +24,7 @@ func TestAnswerHead(t *testing.T) {
 	}
 }
 
-// The error pages are those of common frameworks and servers.
+// Common frameworks and servers produce these error pages.
 func TestReasonOfAPage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, body, want string }{

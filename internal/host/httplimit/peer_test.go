@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The remote address is that of another machine.
+// The remote address belongs to another machine.
 type foreign struct {
 	net.Conn
 	from net.IP

@@ -139,7 +139,7 @@ func TestLastAttemptIsNamed(t *testing.T) {
 	}
 }
 
-// The messages are settled ones and those of the AWS SDK.
+// The messages report settled deliveries, or come from the AWS SDK.
 func TestJSONHasTheKeysThatProgramsRead(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
