@@ -54,7 +54,7 @@ func TestA8JavaSDKOfTheQueryProtocol(t *testing.T) {
 }
 
 func runJava(t *testing.T, variable, version string) {
-	jars := testpeer.Jars(t, variable, "mvn -f sqsapi/testdata/java/pom.xml"+version+
+	jars := testpeer.Jars(t, variable, "mvn -f internal/sqsapi/testdata/java/pom.xml"+version+
 		" dependency:copy-dependencies -DoutputDirectory=FOLDER")
 	runPeer(t, exec.Command("java", "-cp", jars, "testdata/java/SqsLife.java"))
 }

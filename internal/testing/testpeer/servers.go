@@ -57,7 +57,7 @@ func CreateBucket(t testing.TB, moto, name string) {
 func ElasticMQ(t testing.TB) (endpoint string) {
 	t.Helper()
 	const variable = "TENDRIL_JAVA_ELASTICMQ"
-	install := "copy the dependencies of testpeer/testdata/elasticmq/pom.xml into a folder"
+	install := "copy the dependencies of internal/testing/testpeer/testdata/elasticmq/pom.xml into a folder"
 	classPath := Jars(t, variable, install)
 	jar := filepath.Join(filepath.Dir(classPath), "elasticmq-server_2.13-"+elasticMQVersion+".jar")
 	if _, err := os.Stat(jar); err != nil {
