@@ -170,8 +170,12 @@ func TestReasonsOfTracking(t *testing.T) {
 		}
 	}
 	s := newPolicyScript(t, p, 2)
-	if d := s.run(measured(39.4, 0), time.Hour); d.Rule != ruleSteady || d.Desired != 2 {
-		t.Errorf("at a load that one could just take: %s to %d (%s)", d.Rule, d.Desired, d.Why)
+	if d := s.run(measured(39.4, 0), time.Minute); !strings.HasSuffix(d.Why, "1 needed, for less than 5m so far") {
+		t.Errorf("at a load that one could just take, after a minute: %s to %d (%s)", d.Rule, d.Desired, d.Why)
+	}
+	if d := s.run(measured(39.4, 0), time.Hour); d.Rule != ruleSteady || d.Desired != 2 ||
+		!strings.HasSuffix(d.Why, ": 1 needed, the most in the last 5m; with 15 % in reserve, 2") {
+		t.Errorf("at a load that one could just take, after an hour: %s to %d (%s)", d.Rule, d.Desired, d.Why)
 	}
 	for _, in := range []Inputs{{Slots: 0, ServiceTime: 1}, {Slots: 10, ServiceTime: 0}} {
 		if each, known := (Policy{}).complete().backlogPerProcess(in); known {
@@ -192,14 +196,24 @@ func TestTriggerAtItsBounds(t *testing.T) {
 			long time.Duration
 			want string
 		}{
-			{50, 70 * time.Second, "CPUUtilization is between 20 and 80"},
-			{90, time.Minute, "Average of CPUUtilization is 90 Percent, for less than 3m so far"},
-			{50, time.Minute, "CPUUtilization is between 20 and 80"},
-			{10, time.Minute, "Average of CPUUtilization is 10 Percent, for less than 3m so far"},
+			{90, time.Minute, "CPUUtilization is 90 Percent now, but not yet measured for a complete period of 1m"},
+			{90, 10 * time.Second, "Average of CPUUtilization was 90 Percent, above 80 for less than 3m so far"},
+			{50, time.Minute, "Average of CPUUtilization was 50 Percent in the last complete period of 1m, between 20 and 80"},
+			{95, 50 * time.Second, "Average of CPUUtilization was 50 Percent in the last complete period of 1m, between 20 and 80"},
+			{95, 10 * time.Second, "Average of CPUUtilization was 95 Percent, above 80 for less than 3m so far"},
+			{10, time.Minute, "Average of CPUUtilization was 10 Percent, below 20 for less than 3m so far"},
 		} {
 			if d := s.run(measured(c.cpu, 0), c.long); d.Why != c.want {
 				t.Errorf("at %v: %q, want %q", c.cpu, d.Why, c.want)
 			}
+		}
+	})
+	t.Run("what it says after a change of the size", func(t *testing.T) {
+		s := newPolicyScript(t, cpu, 3)
+		s.run(measured(50, 0), 70*time.Second)
+		s.size = 4
+		if d := s.step(measured(90, 0)); d.Why != "CPUUtilization is 90 Percent now, but not yet measured for a complete period of 1m" {
+			t.Error(d.Why)
 		}
 	})
 	t.Run("down after all periods", func(t *testing.T) {

@@ -152,9 +152,10 @@ type policyState struct {
 	changed         time.Time
 	recommendations []recommendation
 	period          period
-	// Consecutive periods above and below the thresholds. value and work are from the last period.
+	// Consecutive periods above and below the thresholds. value and work are from the last complete period.
 	over, under int
-	value, work float64
+	value       Reading
+	work        float64
 }
 
 // Rule is the rule that made a decision.
@@ -231,9 +232,7 @@ func (d Decision) ScaleInHeld() bool { return d.Rule == ruleScaleInHeld }
 func (s policyState) observe(desired int, now time.Time) policyState {
 	if s.begun && s.desired != desired {
 		s.changed = now
-		s.period = period{}
-		s.over = 0
-		s.under = 0
+		s = s.discardPeriods()
 	}
 	s.begun, s.desired = true, desired
 	return s
@@ -241,9 +240,12 @@ func (s policyState) observe(desired int, now time.Time) policyState {
 
 func (s policyState) forget() policyState {
 	s.recommendations = nil
-	s.period = period{}
-	s.over = 0
-	s.under = 0
+	return s.discardPeriods()
+}
+
+func (s policyState) discardPeriods() policyState {
+	s.period, s.value = period{}, Reading{}
+	s.over, s.under = 0, 0
 	return s
 }
 

@@ -79,8 +79,8 @@ func TestAverageOverAllInstancesDecides(t *testing.T) {
 		want    int
 		why     string
 	}{
-		"leader at 10, other at 100: no scale-in":    {2, []Sample{at(10), at(100)}, 75, 2, "is between"},
-		"leader at 45, other at 100: scale-out":      {2, []Sample{at(45), at(100)}, 60, 3, "is 72.5 Percent, above 60"},
+		"leader at 10, other at 100: no scale-in":    {2, []Sample{at(10), at(100)}, 75, 2, "CPUUtilization was 55 Percent in the last complete period of 1m, between 25 and 75"},
+		"leader at 45, other at 100: scale-out":      {2, []Sample{at(45), at(100)}, 60, 3, "was 72.5 Percent, above 60"},
 		"both at 10: scale-in":                       {2, []Sample{{CPU: of(10), Slots: 10}, {CPU: of(10), Slots: 10}}, 75, 1, "below 25"},
 		"only the leader at 10 reports: no scale-in": {4, []Sample{{CPU: of(10), Slots: 10}}, 75, 4, "only 1 of 4 instances report"},
 		"two of four at 10 report: scale-in":         {4, []Sample{{CPU: of(10), Slots: 10}, {CPU: of(10), Slots: 10}}, 75, 3, "below 25"},

@@ -55,6 +55,9 @@ func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decisi
 		d.Rule, d.Why = ruleSteady, v.why
 	case in.Desired == p.MinSize:
 		d.Rule, d.Why = ruleLimit, v.why+", and MinSize is "+fmt.Sprint(p.MinSize)
+	case covered && top.size < in.Desired && floor >= in.Desired:
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, the most in the last %s; with 15 %% in reserve, %d", top.why, span(p.ScaleInAfter),
+			floor)
 	case !covered || floor >= in.Desired:
 		d.Rule, d.Why = ruleSteady, v.why+", for less than "+span(p.ScaleInAfter)+" so far"
 	case p.cooldownLeft(s, d.At) > 0:

@@ -51,21 +51,26 @@ func (q period) value(s Statistic) (float64, bool) {
 
 func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	s = p.observe(s, in, d.At)
-	was := fmt.Sprintf("%s of %s is %.4g %s", p.Statistic, p.Measure, s.value, p.Unit)
-	switch {
+	was := fmt.Sprintf("%s of %s was %.4g %s", p.Statistic, p.Measure, s.value.Value, p.Unit)
+	switch now := in.read(p.Measure); {
 	case s.over >= p.EvaluationPeriods:
 		return s, p.breach(s, in, d, p.UpperBreachScaleIncrement, fmt.Sprintf("%s, above %.4g for %s", was, p.UpperThreshold,
 			span(p.BreachDuration)))
 	case s.under >= p.EvaluationPeriods:
 		return s, p.breach(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %.4g for %s", was, p.LowerThreshold,
 			span(p.BreachDuration)))
-	case !in.read(p.Measure).Known:
+	case !now.Known:
 		d.Rule, d.Why = ruleMissing, fmt.Sprintf("%s is unknown", p.Measure)
-	case s.over > 0 || s.under > 0:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, for less than %s so far", was, span(p.BreachDuration))
+	case s.over > 0:
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, above %.4g for less than %s so far", was, p.UpperThreshold, span(p.BreachDuration))
+	case s.under > 0:
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, below %.4g for less than %s so far", was, p.LowerThreshold, span(p.BreachDuration))
+	case !s.value.Known:
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s is %.4g %s now, but not yet measured for a complete period of %s", p.Measure,
+			now.Value, p.Unit, span(p.Period))
 	default:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s is between %.4g and %.4g", p.Measure, p.LowerThreshold,
-			p.UpperThreshold)
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s in the last complete period of %s, between %.4g and %.4g", was, span(p.Period),
+			p.LowerThreshold, p.UpperThreshold)
 	}
 
 	return s, d
@@ -77,9 +82,7 @@ func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 		return p.observePeriod(s, in)
 	}
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
-		s.period = period{}
-		s.over = 0
-		s.under = 0
+		s = s.discardPeriods()
 	}
 	s.period = s.period.add(in.read(p.Measure), in.busyProcesses(), now)
 	if now.Sub(s.period.begun) < p.Period {
@@ -108,7 +111,7 @@ func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	value, ok := s.period.value(p.Statistic)
 	s.work = s.period.work
 	s.period = period{begun: now, last: now}
-	s.value = value
+	s.value = Reading{Value: value, Known: ok}
 	switch {
 	case ok && value > p.UpperThreshold:
 		s.over, s.under = s.over+1, 0
@@ -167,7 +170,7 @@ func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Bus
 
 func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {
 	t, _ := p.Measure.measureInfo()
-	if then := s.value * float64(in.Desired) / float64(next); t.shared && then >= p.UpperThreshold {
+	if then := s.value.Value * float64(in.Desired) / float64(next); t.shared && then >= p.UpperThreshold {
 		return fmt.Sprintf("%d would have %.4g, and grow again", next, then)
 	}
 	// An empty backlog says nothing about the work in flight that keeps it empty.
