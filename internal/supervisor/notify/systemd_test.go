@@ -150,13 +150,17 @@ func TestCallsReturnWhenSystemdStopsReading(t *testing.T) {
 	var failures []error
 	s := New(Events{SendFailed: func(err error) { failures = append(failures, err) }})
 	s.timeout = 10 * time.Millisecond
-	for range 100_000 { // until the socket is full: after 10 messages on old kernels, 512 on new ones
-		if s.Stopping(); len(failures) > 0 {
-			break
+	// Until the socket is full: after 10 messages on old kernels, 512 on new ones. A single failure can also come from a
+	// busy machine.
+	for inARow := 0; inARow < 3; {
+		s.Stopping()
+		if inARow++; !s.failing.Load() {
+			inARow = 0
 		}
 	}
+	reported := len(failures)
 	s.Status("sent while another message waits")
-	if len(failures) != 1 || !errors.Is(failures[0], errNotReading) {
+	if len(failures) != reported || !errors.Is(failures[reported-1], errNotReading) {
 		t.Fatalf("a full socket was reported as %v", failures)
 	}
 	s.timeout = hangGuard
