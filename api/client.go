@@ -616,8 +616,8 @@ func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 }
 
 // RestartProcess restarts a process of the app and returns the name of its replacement. A replica is restarted
-// without interrupting service, a helper after it has exited. Errors are as for Deploy, with status 404 for an
-// unknown process.
+// without interrupting service, a helper after it has exited. A name that no replica has stands for its position: "web-2"
+// for the second. Errors are as for Deploy, with status 404 for an unknown process and 409 for a draining replica.
 func (c *Client) RestartProcess(ctx context.Context, name string) (now string, err error) {
 	done, err := RestartProcess.send(ctx, c, NoBody{}, name)
 	return done.Process, err

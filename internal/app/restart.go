@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tendril/api"
 	"tendril/internal/bundle"
@@ -54,9 +55,8 @@ func (a *App) RestartAll(ctx context.Context) (restarted int, err error) {
 
 var errNoProcess = errors.New("not found")
 
-// restart returns once the new replica receives deliveries. Deployments and restarts change the numbers of replicas:
-// without a replica of that name, "web", the name in the Procfile, stands for the first one. The error is [ErrBusy] if
-// a deployment canceled the restart.
+// restart returns once the new replica receives deliveries. The error is [ErrBusy] if a deployment canceled the
+// restart.
 func (s *replicaSet) restart(ctx context.Context, name string) (now string, err error) {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {
@@ -65,13 +65,18 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 	defer end()
 
 	serves := s.now.Load()
-	at := slices.IndexFunc(serves.replicas, func(r *replica) bool { return r.name() == name })
-	if at < 0 && name == bundle.MainProcess && len(serves.replicas) > 0 {
-		at = 0
+	var names []string
+	for _, r := range serves.replicas {
+		names = append(names, r.name())
 	}
-	if at >= 0 {
+	switch at := bundle.ReplicaIndex(names, name); {
+	case at >= 0:
+		name = names[at]
 		now, err = s.replaceReplica(ctx, serves, at)
-	} else {
+	case slices.ContainsFunc(s.draining(), func(r *replica) bool { return r.name() == name }):
+		return "", &api.Error{Status: http.StatusConflict, Message: "process " + strconv.Quote(name) +
+			" is draining: it was replaced and stops after its deliveries", Hint: "restart one of " + strings.Join(names, ", ")}
+	default:
 		now, err = name, restartHelper(ctx, serves.helpers, name)
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/delivery/deliver"
 	"tendril/queue"
 )
@@ -49,6 +51,48 @@ func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 		}
 		if names := namesOf(m); s.replicas() != 2 || !slices.Equal(names, []string{"web", "web-2"}) ||
 			m.now.Load().replicas[1] != other {
+			t.Errorf("%d replicas run: %v", s.replicas(), names)
+		}
+		if err := m.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// After a deployment, names of the previous numbers stand for positions, and draining replicas beyond them are named.
+func TestEveryShownReplicaNameIsAcceptedAfterADeployment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := newStage(t, nil)
+		if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if err := m.deploy(t.Context(), versionOf(2, good)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		r, err := m.balancer.acquire(t.Context(), time.Second)
+		if err != nil || r.name() != "web-3" {
+			t.Fatalf("the delivery is at %v, %v, want web-3", r, err)
+		}
+		for _, restart := range []struct{ name, now string }{{"web-3", "web"}, {"web-2", "web-2"}, {"web", "web-4"}} {
+			if now, err := m.restart(t.Context(), restart.name); err != nil || now != restart.now {
+				t.Errorf("%s was restarted as %q, %v, want %s", restart.name, now, err, restart.now)
+			}
+			time.Sleep(time.Second)
+		}
+		var refused *api.Error
+		if _, err := m.restart(t.Context(), "web-3"); !errors.As(err, &refused) || refused.Status != http.StatusConflict ||
+			refused.Message != `process "web-3" is draining: it was replaced and stops after its deliveries` ||
+			refused.Hint != "restart one of web-4, web-2" {
+			t.Errorf("a draining replica: %v", err)
+		}
+		r.release()
+		time.Sleep(time.Second)
+		if _, err := m.restart(t.Context(), "web-3"); !errors.Is(err, errNoProcess) {
+			t.Errorf("a replica that has stopped: %v", err)
+		}
+		if names := namesOf(m); s.replicas() != 2 || !slices.Equal(names, []string{"web-4", "web-2"}) {
 			t.Errorf("%d replicas run: %v", s.replicas(), names)
 		}
 		if err := m.stop(t.Context()); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -108,6 +109,25 @@ func (l *lines) line(number int, line string) {
 func isReplica(name string) bool {
 	number, found := strings.CutPrefix(name, MainProcess+"-")
 	return found && strings.Trim(number, "0123456789") == ""
+}
+
+// ReplicaIndex returns the index of the replica with this name, or -1. Deployments and restarts renumber replicas, so a
+// name that none has stands for its position: "web" for the first, "web-2" for the second.
+func ReplicaIndex(replicas []string, name string) int {
+	if at := slices.Index(replicas, name); at >= 0 {
+		return at
+	}
+	number := 1
+	if name != MainProcess {
+		var err error
+		if number, err = strconv.Atoi(strings.TrimPrefix(name, MainProcess+"-")); err != nil || !isReplica(name) || number < 2 {
+			return -1
+		}
+	}
+	if number > len(replicas) {
+		return -1
+	}
+	return number - 1
 }
 
 func (l *lines) refuse(line int, text, hint string) {

@@ -2,14 +2,15 @@ package deploy
 
 import (
 	"context"
-	"slices"
-	"strconv"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
+	"tendril/internal/observe/eventlog"
 )
 
 type restarted struct {
@@ -23,8 +24,8 @@ func NewRestart(c *base.CLI) *cobra.Command {
 		Short: "Restart one process of the app",
 		Long: `Restarts one process of the app; 'tendril status' lists them. A replica that takes messages is
 restarted without downtime: its replacement starts beside it under another name and gets the messages
-once it is ready; then the previous one finishes its work and stops. web always stands for a replica,
-the first one if none has this name. If the replacement does not become ready, nothing changes and the
+once it is ready; then the previous one finishes its work and stops. A name that no
+replica has stands for its position: web for the first replica, web-2 for the second. If the replacement does not become ready, nothing changes and the
 exit status is 1. A process that takes no messages stops first. The other processes keep running;
 'tendril deploy' restarts all of them.`,
 		Example: "  tendril restart web\n  tendril restart mailer",
@@ -38,10 +39,30 @@ exit status is 1. A process that takes no messages stops first. The other proces
 		name := args[0]
 		return base.PlanOf(func() ([]string, error) {
 			st, err := client.Status(ctx)
-			if err == nil && !slices.ContainsFunc(st.App, func(p api.Process) bool { return p.Name == name || name == bundle.MainProcess }) {
-				err = base.NotFoundf("process %s not found", strconv.Quote(name)).Hint("'tendril status' lists them")
+			if err != nil {
+				return nil, err
 			}
-			return []string{"restart " + base.Plain(name)}, err
+			var replicas []string
+			known, draining := false, false
+			for _, p := range st.App {
+				if p.Name == name {
+					known, draining = true, p.State == api.StateDraining
+				}
+				if p.State != api.StateDraining && eventlog.IsOf(p.Name, bundle.MainProcess) {
+					replicas = append(replicas, p.Name)
+				}
+			}
+			at := bundle.ReplicaIndex(replicas, name)
+			switch {
+			case at >= 0:
+				return []string{"restart " + base.Plain(replicas[at])}, nil
+			case draining:
+				return nil, base.Fail(base.ExitConflict, fmt.Errorf("process %q is draining: it was replaced and stops after its deliveries",
+					name), "restart one of "+strings.Join(replicas, ", "))
+			case !known:
+				return nil, base.NotFoundf("process %q not found", name).Hint("'tendril status' lists them")
+			}
+			return []string{"restart " + base.Plain(name)}, nil
 		}, func() error {
 			now, err := client.RestartProcess(ctx, name)
 			if err != nil {
