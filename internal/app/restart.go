@@ -69,7 +69,7 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 	for _, r := range serves.replicas {
 		names = append(names, r.name())
 	}
-	switch at := bundle.ReplicaIndex(names, name); {
+	switch at := bundle.ProcessIndex(names, name); {
 	case at >= 0:
 		name = names[at]
 		now, err = s.replaceReplica(ctx, serves, at)

@@ -111,10 +111,10 @@ func isReplica(name string) bool {
 	return found && strings.Trim(number, "0123456789") == ""
 }
 
-// ReplicaIndex returns the index of the replica with this name, or -1. Deployments and restarts renumber replicas, so a
-// name that none has stands for its position: "web" for the first, "web-2" for the second.
-func ReplicaIndex(replicas []string, name string) int {
-	if at := slices.Index(replicas, name); at >= 0 {
+// ProcessIndex returns the index of the process with this name, or -1. Deployments and restarts renumber replicas, so a
+// name that none has stands for a replica's position: "web" for the first, "web-2" for the second.
+func ProcessIndex(names []string, name string) int {
+	if at := slices.Index(names, name); at >= 0 {
 		return at
 	}
 	number := 1
@@ -124,10 +124,14 @@ func ReplicaIndex(replicas []string, name string) int {
 			return -1
 		}
 	}
-	if number > len(replicas) {
-		return -1
+	for i, other := range names {
+		if other == MainProcess || isReplica(other) {
+			if number--; number == 0 {
+				return i
+			}
+		}
 	}
-	return number - 1
+	return -1
 }
 
 func (l *lines) refuse(line int, text, hint string) {

@@ -117,8 +117,14 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 	}
 	key := strings.ReplaceAll(option, "-", "_")
 	o := withKey(queueKeys(&QueueSettings{}), key)
-	if key != "weight" && key != "max" {
-		if o = find(e.options, option); o == nil || !o.PerQueue {
+	switch {
+	case o != nil && key != "weight" && key != "max":
+		return refuse(shown(name)+" cannot be changed by a command or in the console: it decides which queue this is",
+			"edit the key "+key+" of this queue, below "+queuesKey+", in the settings file")
+	case o == nil:
+		if o = find(e.options, option); o == nil {
+			return nil, nil, &Problem{Option: name, Text: UnknownOption(option).Error(), Hint: "'tendril config show' lists them"}
+		} else if !o.PerQueue {
 			return refuse(shown(option)+" is not a per-queue setting", "it applies to all queues: remove \" of "+queue+"\"")
 		}
 	}

@@ -140,8 +140,17 @@ func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows [
 func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 	own := entry{key: key, text: e.text, null: e.null, line: e.line}
 	rows := queueTable(&QueueSettings{}, table(&Settings{}))
-	if o := withKey(rows, key); o != nil && o.PerInstance() != "" {
-		l.refuse(o.perInstanceProblem(from.Where))
+	o := withKey(rows, key)
+	switch {
+	case o == nil || o.PerInstance() == "":
+	case o.Name == queuesKey:
+		l.refuse(Problem{Where: from.Where, Option: e.key, Text: shown(e.key) + " cannot be set for all instances: each instance's list of queues has it",
+			Hint: "set the key " + key + " of this queue, below " + queuesKey + " in the settings file of each instance"})
+		return
+	default:
+		problem := o.perInstanceProblem(from.Where)
+		problem.Option, problem.Text = e.key, shown(e.key)+strings.TrimPrefix(problem.Text, o.Name)
+		l.refuse(problem)
 		return
 	}
 	if a, ok := readQueueKey(l, from, own, map[string]int{}, rows); ok {

@@ -295,16 +295,19 @@ func (c *changes) refuseLocked(set map[string]*string, shared bool) error {
 			o, found = config.Lookup("queues")
 		}
 		i := slices.IndexFunc(explained, func(e config.Explanation) bool { return found && e.Option.Name == o.Name })
-		if i < 0 {
+		if i < 0 || ofOne && shared && !o.PerQueue {
 			continue // left to config.EditFile
 		}
-		why := lock(&o, explained[i].From)
-		if ofOne && !shared && c.setForAll(name) {
-			o.Name = strconv.Quote(name)
+		why, locked := lock(&o, explained[i].From), o.Name
+		if ofOne && shared {
+			locked = strconv.Quote(name)
+		} else if ofOne && c.setForAll(name) {
+			locked = strconv.Quote(name)
+			o.Name = locked
 			why = o.Lock(config.Origin{Layer: config.FromRegistry})
 		}
 		if why != "" {
-			details = append(details, api.Detail{Option: name, Text: o.Name + " is locked: " + why})
+			details = append(details, api.Detail{Option: name, Text: locked + " is locked: " + why})
 		}
 	}
 

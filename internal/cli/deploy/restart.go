@@ -10,7 +10,6 @@ import (
 	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
-	"tendril/internal/observe/eventlog"
 )
 
 type restarted struct {
@@ -42,27 +41,23 @@ exit status is 1. A process that takes no messages stops first. The other proces
 			if err != nil {
 				return nil, err
 			}
-			var replicas []string
-			known, draining := false, false
+			var names []string
+			draining := false
 			for _, p := range st.App {
-				if p.Name == name {
-					known, draining = true, p.State == api.StateDraining
-				}
-				if p.State != api.StateDraining && eventlog.IsOf(p.Name, bundle.MainProcess) {
-					replicas = append(replicas, p.Name)
+				if p.State != api.StateDraining {
+					names = append(names, p.Name)
+				} else if p.Name == name {
+					draining = true
 				}
 			}
-			at := bundle.ReplicaIndex(replicas, name)
-			switch {
-			case at >= 0:
-				return []string{"restart " + base.Plain(replicas[at])}, nil
-			case draining:
+			if at := bundle.ProcessIndex(names, name); at >= 0 {
+				return []string{"restart " + base.Plain(names[at])}, nil
+			}
+			if draining {
 				return nil, base.Fail(base.ExitConflict, fmt.Errorf("process %q is draining: it was replaced and stops after its deliveries",
-					name), "restart one of "+strings.Join(replicas, ", "))
-			case !known:
-				return nil, base.NotFoundf("process %q not found", name).Hint("'tendril status' lists them")
+					name), "restart one of "+strings.Join(names, ", "))
 			}
-			return []string{"restart " + base.Plain(name)}, nil
+			return nil, base.NotFoundf("process %q not found", name).Hint("'tendril status' lists them")
 		}, func() error {
 			now, err := client.RestartProcess(ctx, name)
 			if err != nil {
