@@ -148,8 +148,8 @@ func New(opts *Options) *App {
 
 // Route returns the deliverer for one queue. open returns connections to an address. With fifo, messages of a group
 // stay in order.
-func (a *App) Route(open func(address string) (*deliver.Client, error), fifo bool) *Route {
-	return &Route{a.balancer, a.detector, a.quarantine, open, fifo}
+func (a *App) Route(open func(address string) (*deliver.Client, error), name string, fifo bool) *Route {
+	return &Route{a.balancer, a.detector, a.quarantine, open, name, fifo}
 }
 
 // Start runs the first version's steps and starts its helpers and at least one replica. It does not wait for

@@ -26,7 +26,19 @@ type detector struct {
 	idle atomic.Bool
 }
 
+// A delivered message.
+type delivered struct{ id, queue, task string }
+
+func (m delivered) attributes(more ...any) []any {
+	all := []any{"queue", m.queue, "message_id", m.id}
+	if m.task != "" {
+		all = append(all, "task", m.task)
+	}
+	return append(all, more...)
+}
+
 type crashRecord struct {
+	message delivered
 	since   time.Time
 	crashes int // with this message as the only one in flight
 }
@@ -72,25 +84,25 @@ func (d *detector) poison() PoisonStatus {
 }
 
 // A message that was alone during the crash is poison; several are quarantined.
-func (d *detector) crashed(ids []string, now time.Time) {
+func (d *detector) crashed(messages []delivered, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.update()
-	for _, id := range ids {
-		m := d.add(id, now)
-		if len(ids) > 1 {
+	for _, message := range messages {
+		m := d.add(message, now)
+		if len(messages) > 1 {
 			continue
 		}
 		m.crashes++
-		event.Health.Log(d.log, slog.LevelError, "poison message detected", "message_id", id, "crashes", m.crashes,
-			"hint", "it is delivered alone until its queue dead-letters it")
+		event.Health.Log(d.log, slog.LevelError, "poison message detected", message.attributes("crashes", m.crashes,
+			"hint", "it is delivered alone until its queue dead-letters it")...)
 		if m.crashes == 1 {
 			d.streak++
 		}
 	}
 
-	if len(ids) > 1 {
-		d.log.Warn("app crashed, messages quarantined", "messages", len(ids))
+	if len(messages) > 1 {
+		d.log.Warn("app crashed, messages quarantined", "messages", len(messages))
 	}
 }
 
@@ -101,9 +113,9 @@ func (d *detector) survived(id string, alone bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if alone && d.quarantined[id] != nil {
+	if m := d.quarantined[id]; alone && m != nil {
 		delete(d.quarantined, id)
-		d.log.Debug("message left the quarantine", "message_id", id)
+		d.log.Debug("message left the quarantine", m.message.attributes()...)
 	}
 	d.streak = 0
 	d.update()
@@ -116,14 +128,14 @@ func (d *detector) forget(id string) {
 	d.update()
 }
 
-func (d *detector) add(id string, now time.Time) *crashRecord {
-	m := d.quarantined[id]
+func (d *detector) add(message delivered, now time.Time) *crashRecord {
+	m := d.quarantined[message.id]
 	if m == nil {
 		if len(d.quarantined) >= maxQuarantined {
 			d.forgetOldest()
 		}
-		m = &crashRecord{since: now}
-		d.quarantined[id] = m
+		m = &crashRecord{message: message, since: now}
+		d.quarantined[message.id] = m
 	}
 	return m
 }

@@ -9,6 +9,13 @@ import (
 	"time"
 )
 
+func from(queue string, ids ...string) (messages []delivered) {
+	for _, id := range ids {
+		messages = append(messages, delivered{id: id, queue: queue})
+	}
+	return messages
+}
+
 // Of 10,000 messages to an app with ten slots, one in a hundred is poison. Harmless messages are delivered at most
 // twice.
 func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
@@ -35,7 +42,7 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 				done++
 				continue
 			}
-			d.crashed([]string{fmt.Sprint(n)}, now)
+			d.crashed(from("jobs", fmt.Sprint(n)), now)
 			if tries[n] < maxReceives {
 				backlog = append(backlog, n)
 			} else {
@@ -50,7 +57,7 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 			tries[n]++
 		}
 		if slices.ContainsFunc(together, crashes) {
-			d.crashed(ids, now)
+			d.crashed(from("jobs", ids...), now)
 			backlog = append(backlog, together...)
 			continue
 		}
@@ -79,7 +86,7 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	now := time.Unix(0, 0)
 	d.crashed(nil, now)
 	d.survived("x", true)
-	d.crashed([]string{"a", "b"}, now)
+	d.crashed(from("jobs", "a", "b"), now)
 	d.survived("a", false) // b was also in flight, so this proves nothing
 	if !d.isQuarantined("a") || !d.isQuarantined("b") || d.isQuarantined("c") {
 		t.Error("want a and b quarantined, and no other message")
@@ -88,8 +95,8 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 		t.Errorf("status %+v before one has crashed the app alone", s)
 	}
 	d.survived("a", true)
-	d.crashed([]string{"b"}, now)
-	d.crashed([]string{"b"}, now)
+	d.crashed(from("jobs", "b"), now)
+	d.crashed(from("jobs", "b"), now)
 	if d.isQuarantined("a") || !d.isQuarantined("b") {
 		t.Error("want b quarantined, and not a")
 	}
@@ -97,11 +104,13 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	d.forget("b")
+	d.crashed([]delivered{{"c", "mail", "tidy"}}, now)
 	const hint = " hint=it is delivered alone until its queue dead-letters it"
 	for message, want := range map[string][]string{
 		"app crashed, messages quarantined": {"messages=2"},
-		"message left the quarantine":       {"message_id=a"},
-		"poison message detected":           {"message_id=b crashes=1" + hint, "message_id=b crashes=2" + hint},
+		"message left the quarantine":       {"queue=jobs message_id=a"},
+		"poison message detected": {"queue=jobs message_id=b crashes=1" + hint, "queue=jobs message_id=b crashes=2" + hint,
+			"queue=mail message_id=c task=tidy crashes=1" + hint},
 	} {
 		if got := log.of(message); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", message, got, want)
@@ -115,19 +124,19 @@ func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	d := newDetector(slog.New(slog.DiscardHandler))
 	now := time.Unix(0, 0)
 	for range 50 {
-		d.crashed([]string{"poison"}, now)
+		d.crashed(from("jobs", "poison"), now)
 	}
 	if d.isBroken() {
 		t.Error("broken after 50 crashes with the same message")
 	}
 	d.survived("harmless", false)
 	for i := range brokenAfter - 1 {
-		d.crashed([]string{fmt.Sprint(i)}, now)
+		d.crashed(from("jobs", fmt.Sprint(i)), now)
 	}
 	if d.isBroken() {
 		t.Error("broken one message too early")
 	}
-	d.crashed([]string{"last"}, now)
+	d.crashed(from("jobs", "last"), now)
 	if !d.isBroken() {
 		t.Error("not broken after ten different messages in a row")
 	}
@@ -142,7 +151,7 @@ func TestSurvivedDeliveryResetsTheStreakOfCrashes(t *testing.T) {
 	t.Parallel()
 	d := newDetector(slog.New(slog.DiscardHandler))
 	crash := func(id string) {
-		d.crashed([]string{id}, time.Unix(0, 0))
+		d.crashed(from("jobs", id), time.Unix(0, 0))
 		d.forget(id)
 	}
 	for i := range brokenAfter - 1 {
@@ -161,9 +170,9 @@ func TestOldestMessageIsForgottenAboveTheMaximum(t *testing.T) {
 	for i := range maxQuarantined - 1 {
 		ids = append(ids, fmt.Sprint(i))
 	}
-	d.crashed([]string{"oldest"}, time.Unix(0, 0))
-	d.crashed(ids, time.Unix(1, 0))
-	d.crashed([]string{"newest"}, time.Unix(2, 0))
+	d.crashed(from("jobs", "oldest"), time.Unix(0, 0))
+	d.crashed(from("jobs", ids...), time.Unix(1, 0))
+	d.crashed(from("jobs", "newest"), time.Unix(2, 0))
 	if s := d.poison(); s.Quarantined != maxQuarantined || !d.isQuarantined("newest") || d.isQuarantined("oldest") {
 		t.Errorf("status %+v", s)
 	}

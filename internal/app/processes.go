@@ -125,7 +125,7 @@ func (s *supervised) isSameApp(v, next version) bool {
 func (s *supervised) events(r *replica) supervisor.Events {
 	recordExit := func(how supervisor.Exit) {
 		if !s.opts.stopping() {
-			r.recordExit(how, func(ids []string) { s.detector.crashed(ids, time.Now()) })
+			r.recordExit(how, func(messages []delivered) { s.detector.crashed(messages, time.Now()) })
 		}
 	}
 

@@ -35,13 +35,13 @@ func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 	events := s.events(r)
 	r.setReady(true, "")
 	exit := supervisor.Exit{Code: 9}
-	died := r.begin("poison")
+	died := r.begin(delivered{id: "poison"})
 	events.Ended(supervisor.Ended{Process: "web", PID: 7})
 	if !isDone(died) || !s.detector.isQuarantined("poison") {
 		t.Error("the end of the process is not known before what it started is gone")
 	}
-	r.end("poison")
-	innocent := r.begin("innocent") // a message received after the crash
+	r.end(delivered{id: "poison"})
+	innocent := r.begin(delivered{id: "innocent"}) // a message received after the crash
 	events.Exited(supervisor.Exited{Process: "web", PID: 7, Exit: exit})
 	if isDone(innocent) || s.detector.isQuarantined("innocent") || s.detector.poison().Poison != 1 {
 		t.Error("one end counts twice")
@@ -49,7 +49,7 @@ func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 	if !s.excused(r) {
 		t.Error("the end is not excused")
 	}
-	r.end("innocent")
+	r.end(delivered{id: "innocent"})
 	events.Ended(supervisor.Ended{Process: "web", PID: 8})
 	events.Exited(supervisor.Exited{Process: "web", PID: 8, Exit: exit})
 	if s.excused(r) {

@@ -40,17 +40,17 @@ type replica struct {
 	wasReady, causedByMessage atomic.Bool
 
 	mu          sync.Mutex
-	exits       int            // unexpected ones
-	failure     error          // why restarts were given up
-	messages    map[string]int // deliveries in flight by message ID
-	exited      chan struct{}  // closed on an unexpected exit, then replaced
+	exits       int               // unexpected ones
+	failure     error             // why restarts were given up
+	messages    map[delivered]int // deliveries in flight
+	exited      chan struct{}     // closed on an unexpected exit, then replaced
 	connections map[*Route]*deliver.Client
 }
 
 func newReplica(b *balancer, v version, port, number int) *replica {
 	return &replica{balancer: b, port: port, number: number, version: v,
 		reason: "starting", idle: make(chan struct{}),
-		messages: map[string]int{}, exited: make(chan struct{}), connections: map[*Route]*deliver.Client{}}
+		messages: map[delivered]int{}, exited: make(chan struct{}), connections: map[*Route]*deliver.Client{}}
 }
 
 func (r *replica) address() string { return fmt.Sprintf("http://localhost:%d", r.port) }
@@ -121,26 +121,26 @@ func (r *replica) disconnect(route *Route) {
 }
 
 // exited is closed on an unexpected exit.
-func (r *replica) begin(id string) (exited <-chan struct{}) {
+func (r *replica) begin(m delivered) (exited <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.messages[id]++
+	r.messages[m]++
 	return r.exited
 }
 
-func (r *replica) end(id string) {
+func (r *replica) end(m delivered) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.messages[id]--
-	if r.messages[id] == 0 {
-		delete(r.messages, id)
+	r.messages[m]--
+	if r.messages[m] == 0 {
+		delete(r.messages, m)
 	}
 }
 
 const maxExits = 3
 
 // On an unexpected exit, crashed gets the messages in flight, and their deliveries wake.
-func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
+func (r *replica) recordExit(how supervisor.Exit, crashed func([]delivered)) {
 	if r.stopping.Load() {
 		return
 	}
@@ -149,12 +149,12 @@ func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 	if r.exits == maxExits && !r.wasReady.Load() && r.failure == nil {
 		r.failure = fmt.Errorf("%s exited %d times before it was ready: %s", r.name(), r.exits, how)
 	}
-	ids := slices.Sorted(maps.Keys(r.messages))
-	r.causedByMessage.Store(len(ids) > 0)
+	messages := slices.SortedFunc(maps.Keys(r.messages), func(a, b delivered) int { return strings.Compare(a.id, b.id) })
+	r.causedByMessage.Store(len(messages) > 0)
 	exited := r.exited
 	r.exited = make(chan struct{})
 	r.mu.Unlock()
-	crashed(ids)
+	crashed(messages)
 	close(exited)
 }
 

@@ -175,7 +175,7 @@ func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
 				return deliver.NewClient(&deliver.Options{Target: address})
 			}}
 		poison := &queue.Message{ID: "poison"}
-		route.detector.crashed([]string{poison.ID}, time.Now())
+		route.detector.crashed(from("jobs", poison.ID), time.Now())
 		var replicas []*replica
 		for range 3 {
 			result := route.deliver(t.Context(), []*queue.Message{poison}, func(*deliver.Client) []queue.Result {

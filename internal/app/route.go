@@ -24,6 +24,7 @@ type Route struct {
 	detector   *detector
 	quarantine *quarantine
 	open       func(address string) (*deliver.Client, error)
+	queue      string
 	fifo       bool
 }
 
@@ -68,8 +69,12 @@ func (t *Route) to(ctx context.Context, r *replica, ms []*queue.Message, post fu
 	}
 	var exited <-chan struct{}
 	for _, m := range ms {
-		exited = r.begin(m.ID)
-		defer r.end(m.ID)
+		d := delivered{id: m.ID, queue: t.queue}
+		if m.Run != nil {
+			d.task = m.Run.Task
+		}
+		exited = r.begin(d)
+		defer r.end(d)
 	}
 	results := post(connection)
 	t.record(ctx, r, ms, results, exited, alone)

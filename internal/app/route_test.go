@@ -2,6 +2,7 @@ package app
 
 import (
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -65,28 +66,35 @@ func TestRouteDeliversBatches(t *testing.T) {
 	b := newTestBalancer()
 	var mu sync.Mutex
 	var posts []string
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	r := mustAdd(t, b)
+	inWork := map[delivered]int{}
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		posts = append(posts, r.Header.Get("X-Tendril-Batch-Size"))
+		posts = append(posts, request.Header.Get("X-Tendril-Batch-Size"))
+		r.mu.Lock()
+		maps.Copy(inWork, r.messages)
+		r.mu.Unlock()
 		if len(posts) > 1 {
 			panic(http.ErrAbortHandler)
 		}
 	}))
 	t.Cleanup(app.Close)
 	detector := newDetector(slog.New(slog.DiscardHandler))
-	route := &Route{balancer: b, detector: detector, open: func(string) (*deliver.Client, error) {
+	route := &Route{balancer: b, detector: detector, queue: "jobs", open: func(string) (*deliver.Client, error) {
 		return deliver.NewClient(&deliver.Options{Target: app.URL, QueueARN: "arn:aws:sqs:us-east-2:123456789012:jobs"})
 	}}
 	t.Cleanup(route.Close)
-	r := mustAdd(t, b)
 	b.replace(nil, []*replica{r})
 	r.setReady(true, "")
-	ms := []*queue.Message{{ID: "a"}, {ID: "b"}, {ID: "c"}}
+	ms := []*queue.Message{{ID: "a"}, {ID: "b"}, {ID: "c", Run: &queue.Run{Path: "/", Task: "tidy"}}}
 	for i, result := range route.DeliverBatch(t.Context(), ms) {
 		if result.Outcome != queue.Done || result.Process != r.name() {
 			t.Errorf("message %d: %+v", i, result)
 		}
+	}
+	if want := map[delivered]int{{"a", "jobs", ""}: 1, {"b", "jobs", ""}: 1, {"c", "jobs", "tidy"}: 1}; !maps.Equal(inWork, want) {
+		t.Errorf("in work during the delivery: %v", inWork)
 	}
 	r.mu.Lock()
 	if len(r.messages) > 0 {

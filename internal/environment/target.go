@@ -145,7 +145,7 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 	onOutcomeIgnored := t.opts.Logger.OutcomeIgnored(q.name)
 	open := func(address string) (*deliver.Client, error) { return t.openHTTP(to, address, onOutcomeIgnored) }
 	if q.settings().ToOwnApp() && t.programs.app != nil {
-		route := t.programs.app.Route(open, q.fifo)
+		route := t.programs.app.Route(open, q.name, q.fifo)
 		opts.Target = route
 		to.close = route.Close
 		to.renew = route.Close
