@@ -17,10 +17,13 @@ import (
 func TestWatchOnATerminal(t *testing.T) {
 	p := pseudoterminal.Open(t)
 	before := p.Modes()
-	n := 0
+	n, next := 0, make(chan struct{}) // a look starts once the previous one was seen: frames that follow closely may be skipped
 	c := &CLI{In: p.File, Out: p.File, Err: p.File, Tty: true, TtyIn: true}
 	w := &watch{cli: c, cmd: &cobra.Command{}, interval: 100 * time.Millisecond, block: func() error {
-		if n++; n == 3 {
+		if n++; n > 1 {
+			<-next
+		}
+		if n == 3 {
 			return fmt.Errorf("look %d failed", n)
 		}
 		_, err := fmt.Fprintf(c.Out, "block %d\n\x1b[2J\n", n)
@@ -28,10 +31,12 @@ func TestWatchOnATerminal(t *testing.T) {
 	}}
 	ended := make(chan error, 1)
 	go func() { ended <- w.draw(t.Context(), p.File, p.File) }()
-	p.Await("block 1")
-	p.Await("block 2\r\n\x1b[2K\\x1b[2J")
-	p.Await("No answer, retrying: look 3 failed")
+	for _, output := range []string{"block 1", "block 2\r\n\x1b[2K\\x1b[2J", "No answer, retrying: look 3 failed"} {
+		p.Await(output)
+		next <- struct{}{}
+	}
 	p.Await("block 4")
+	close(next)
 	p.Press("\x03")
 	select {
 	case err := <-ended:
