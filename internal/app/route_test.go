@@ -21,13 +21,17 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestBalancer()
-		route := &Route{balancer: b, detector: newDetector(slog.New(slog.DiscardHandler)),
+		route := &Route{balancer: b, detector: newDetector(slog.New(slog.DiscardHandler)), queue: "jobs",
 			open: func(address string) (*deliver.Client, error) {
 				return deliver.NewClient(&deliver.Options{Target: address})
 			}}
-		m := &queue.Message{ID: "m", ReceiveCount: 1, Run: &queue.Run{Path: "http://elsewhere/"}}
+		m := &queue.Message{ID: "m", ReceiveCount: 1, Run: &queue.Run{Path: "http://elsewhere/", Task: "tidy"}}
 		start := time.Now()
-		result := route.to(t.Context(), mustAdd(t, b), []*queue.Message{m}, func(c *deliver.Client) []queue.Result {
+		r := mustAdd(t, b)
+		result := route.to(t.Context(), r, []*queue.Message{m}, func(c *deliver.Client) []queue.Result {
+			if r.messages[delivered{"m", "jobs", "tidy"}] != 1 {
+				t.Errorf("in work: %v", r.messages)
+			}
 			return []queue.Result{c.Deliver(t.Context(), m)}
 		}, false)[0]
 		if !result.Unsent || result.Outcome != queue.Failed || time.Since(start) > 0 {
@@ -87,13 +91,13 @@ func TestRouteDeliversBatches(t *testing.T) {
 	t.Cleanup(route.Close)
 	b.replace(nil, []*replica{r})
 	r.setReady(true, "")
-	ms := []*queue.Message{{ID: "a"}, {ID: "b"}, {ID: "c", Run: &queue.Run{Path: "/", Task: "tidy"}}}
+	ms := []*queue.Message{{ID: "a"}, {ID: "b"}, {ID: "c"}}
 	for i, result := range route.DeliverBatch(t.Context(), ms) {
 		if result.Outcome != queue.Done || result.Process != r.name() {
 			t.Errorf("message %d: %+v", i, result)
 		}
 	}
-	if want := map[delivered]int{{"a", "jobs", ""}: 1, {"b", "jobs", ""}: 1, {"c", "jobs", "tidy"}: 1}; !maps.Equal(inWork, want) {
+	if want := map[delivered]int{{"a", "jobs", ""}: 1, {"b", "jobs", ""}: 1, {"c", "jobs", ""}: 1}; !maps.Equal(inWork, want) {
 		t.Errorf("in work during the delivery: %v", inWork)
 	}
 	r.mu.Lock()
