@@ -235,8 +235,7 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 	return list.Deliveries, err
 }
 
-// FindMessage finds a message in any embedded queue by its ID, or by the start of the ID of a message that was
-// delivered before. If the message is in none of them, the error describes how it left its queue, or says how far back
+// FindMessage finds a message in any embedded queue by its ID or the first four or more characters of it. If the message is in none of them, the error describes how it left its queue, or says how far back
 // the history goes.
 func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	queues, err := c.Queues(ctx)
@@ -266,7 +265,8 @@ func hasStatus(err error, status int) bool {
 }
 
 // LastOutcome asks all instances for the outcome of a message, by its ID or the start of it, and returns the latest. It
-// does not know messages that were never delivered or removed.
+// does not know messages that were never delivered or removed, except by the start of the ID if they are in an embedded
+// queue.
 func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
 	d, err := ask(ctx, c)

@@ -39,12 +39,14 @@ type DeliveryList struct {
 }
 
 // Outcomes of messages without a finished delivery. The DurationMS of [InWork] is the time since the delivery's start.
+// [MessageStored] is for a message that was found by the start of its ID and is in a queue.
 const (
 	InWork              = "in work"
 	MessageDeleted      = "deleted"
 	MessageExpired      = "expired"
 	MessageDeadLettered = "dead-lettered"
 	MessageMoved        = "moved"
+	MessageStored       = "stored"
 )
 
 // Tried is false if the app was not ready, so that the delivery is not an attempt.

@@ -165,12 +165,14 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 		return api.Delivery{}, err
 	}
 
-	id, history := c.id, e.opts.History.Endings != nil && wait == 0 && c.caller.may(api.ScopeRead)
-	if history {
-		if id, err = e.fullID(id); err != nil {
+	found := foundID{id: c.id}
+	mayRead := wait == 0 && c.caller.may(api.ScopeRead)
+	if mayRead {
+		if found, err = e.fullID(c.ctx, c.id); err != nil {
 			return api.Delivery{}, err
 		}
 	}
+	id := found.id
 
 	ctx, cancel := bounded(c.ctx, e.closed, wait)
 	defer cancel()
@@ -182,7 +184,7 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	}
 
 	since := cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)
-	if history && !d.Done() {
+	if mayRead && e.opts.History.Endings != nil && !d.Done() {
 		ended, from, err := e.endingOf(id)
 		if err != nil || ended.At.After(d.At) {
 			return ended, err
@@ -192,13 +194,22 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 		}
 	}
 
-	if unknown == nil {
+	switch {
+	case unknown == nil:
 		return d, nil
+	case found.queue != "":
+		return api.Delivery{MessageID: id, Queue: found.queue, Outcome: api.MessageStored}, nil
 	}
-	hint := "unless it is waiting, it left its queue before " + since.UTC().Format("2006-01-02 15:04:05 UTC") +
-		", where the history starts, or its ID is wrong"
-	if sentTo, known := e.sentTo(id); known && sentTo == "" {
+	hint := "it left its queue before " + since.UTC().Format("2006-01-02 15:04:05 UTC") + ", where the history starts, or its ID is wrong"
+	switch sentTo, known := e.sentTo(id); {
+	case known && sentTo == "":
 		hint = "its queue was deleted; 'tendril events' shows by whom"
+	case known:
+		hint = "unless it is waiting, " + hint
+	case found.hint != "":
+		hint = found.hint
+	case e.receivesElsewhere():
+		hint = "unless it waits on Amazon SQS or another server, where messages cannot be looked up by ID, " + hint
 	}
 	return d, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is stored", hint)
 }
@@ -206,26 +217,68 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 // minIDStart is the minimum length of the start of an ID to search for.
 const minIDStart = 4
 
-// fullID completes the start of an ID if exactly one message in the history has it.
-func (e *environmentRoutes) fullID(start string) (string, error) {
-	if len(start) >= len("00000000-0000-0000-0000-000000000000") || len(start) < minIDStart {
-		return start, nil
+// findWithin limits the search of the queues for the start of an ID.
+const findWithin = 3 * time.Second
+
+type foundID struct {
+	id    string
+	queue string // embedded queue with the message; "" if it is in none or the ID was complete
+	hint  string // why no message was found
+}
+
+// fullID completes the start of an ID if exactly one message in the queues or the history has it.
+func (e *environmentRoutes) fullID(ctx context.Context, start string) (foundID, error) {
+	switch {
+	case len(start) >= len("00000000-0000-0000-0000-000000000000"):
+		return foundID{id: start}, nil
+	case len(start) < minIDStart:
+		return foundID{id: start, hint: "type the whole ID, or at least " + strconv.Itoa(minIDStart) + " characters of it"}, nil
 	}
 	const most = 5
-	ids, err := e.opts.History.Endings.IDs(start, most)
+	found, ids := foundID{id: start}, []string(nil)
+	if e.opts.Broker != nil {
+		stored, whole, err := e.opts.Broker.FindByID(ctx, start, most, findWithin)
+		if err != nil {
+			return found, err
+		}
+		if !whole {
+			found.hint = "only some of the waiting messages were searched, for " + findWithin.String() + ": type the whole ID"
+		}
+		for i := range stored {
+			ids, found.queue = append(ids, stored[i].ID), stored[i].Queue
+		}
+	}
+	if e.opts.History.Endings != nil {
+		ended, err := e.opts.History.Endings.IDs(start, most)
+		if err != nil {
+			return found, err
+		}
+		ids = append(ids, ended...)
+	}
 	for _, d := range e.opts.Deliveries.Recent(0) {
-		if strings.HasPrefix(d.MessageID, start) && !slices.Contains(ids, d.MessageID) {
+		if strings.HasPrefix(d.MessageID, start) {
 			ids = append(ids, d.MessageID)
 		}
 	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
 	switch {
-	case err != nil || len(ids) == 0 || slices.Contains(ids, start):
-		return start, err
+	case len(ids) == 0 || slices.Contains(ids, start):
+		return found, nil
 	case len(ids) == 1:
-		return ids[0], nil
+		found.id = ids[0]
+		return found, nil
 	}
-	return "", api.NewError(http.StatusConflict, "the IDs of several messages start with "+strconv.Quote(start),
+	return found, api.NewError(http.StatusConflict, "the IDs of several messages start with "+strconv.Quote(start),
 		"type more of the ID, such as "+strings.Join(ids[:min(len(ids), most)], " or "))
+}
+
+// receivesElsewhere reports whether some messages are not in an embedded queue.
+func (e *environmentRoutes) receivesElsewhere() bool {
+	return e.opts.Broker == nil || slices.ContainsFunc(e.environment().Workers, func(w api.Worker) bool {
+		_, err := e.opts.Broker.Newest(w.Queue)
+		return errors.Is(err, queue.ErrNoQueue)
+	})
 }
 
 // sentTo returns the queue that a message was sent to; see [broker.Broker.SentTo].

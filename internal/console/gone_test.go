@@ -54,7 +54,8 @@ func TestMessageIsFoundByTheStartOfItsID(t *testing.T) {
 		"efgh": "message efgh-1 not found in any queue: completed by jobs",
 		"ijkl": "message ijkl-1 not found in any queue: completed by jobs",
 		"abcd": `the IDs of several messages start with "abcd"; type more of the ID, such as abcd-1 or abcd-2`,
-		"efg":  "message efg not found in any queue; unless it is waiting", // too short
+		"efg":  "message efg not found in any queue; type the whole ID, or at least 4 characters of it",
+		"zzzz": "message zzzz not found in any queue; unless it waits on Amazon SQS or another server, where messages cannot be looked up by ID, it left",
 	} {
 		_, err := c.FindMessage(t.Context(), start)
 		if e := (*api.Error)(nil); !errors.As(err, &e) || !strings.HasPrefix(e.Message+"; "+e.Hint, want) {

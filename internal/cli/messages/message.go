@@ -2,6 +2,8 @@ package messages
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"strings"
 	"time"
 
@@ -16,8 +18,9 @@ import (
 // NewMessage returns the command 'tendril message'.
 func NewMessage(c *base.CLI) *cobra.Command {
 	return base.Family("message", "Show, retry, delay or delete one message",
-		`These commands act on one message of an embedded queue. Without --queue, all queues are searched. On
-Amazon SQS, where a message can be read only by receiving it, 'show' says what the worker did with it.`,
+		`These commands act on one message of an embedded queue. The first 4 or more characters of the ID
+are enough for 'show'. Without --queue, all queues are searched. On Amazon SQS, where a message can be read only by
+receiving it, 'show' says what the worker did with it.`,
 		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
 }
 
@@ -49,6 +52,14 @@ func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target
 				Hint("'tendril peek' shows some of them; each counts as a receive")
 		}
 		m, err = p.Client.Message(ctx, p.Name, id)
+		if unknown := (*api.Error)(nil); errors.As(err, &unknown) && unknown.Status == http.StatusNotFound {
+			if d, err := p.Client.LastOutcome(ctx, id); err == nil && d.MessageID != id {
+				m, err = p.Client.Message(ctx, p.Name, d.MessageID)
+				return p.Client, m, err
+			} else if errors.As(err, &unknown) && unknown.Status == http.StatusConflict {
+				return p.Client, m, err
+			}
+		}
 		return p.Client, m, err
 	}
 

@@ -1,0 +1,69 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+// FindByID returns up to most stored messages of all queues, in any state, whose IDs begin with start. An ID says
+// nothing about the place of its message, so all messages are examined, for at most within; whole is false if that was
+// too short.
+func (b *Broker) FindByID(ctx context.Context, start string, most int, within time.Duration) (found []Stored, whole bool, err error) {
+	start = strings.ToLower(start)
+	until := time.Now().Add(within)
+	for _, q := range b.queues.all() {
+		q.mu.Lock()
+		at, high := q.index.low(), q.index.high()
+		q.mu.Unlock()
+		for at > 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, false, err
+			}
+			if time.Now().After(until) {
+				return found, false, nil
+			}
+			var ids []string
+			err := b.read(func(c *conn) (err error) {
+				ids, at, err = c.idsFrom(b.seal, at, high, start)
+				return err
+			})
+			if err != nil {
+				return nil, false, err
+			}
+			for _, id := range ids {
+				s, err := b.Message(ctx, q.name, id)
+				switch {
+				case errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}), errors.Is(err, queue.ErrNoQueue): // it is gone since
+				case err != nil:
+					return nil, false, err
+				default:
+					found = append(found, s)
+				}
+				if len(found) == most {
+					return found, true, nil
+				}
+			}
+		}
+	}
+	return found, true, nil
+}
+
+// last is the key of the last message examined, or 0 at the end of the queue.
+func (c *conn) idsFrom(s seal, after, high int64, start string) (ids []string, last int64, err error) {
+	rows, work := 0, new(block)
+	err = c.query(func(row row) {
+		rows++
+		last = row.int(0)
+		if id := s.messageID(work, row.int(1)); strings.HasPrefix(id, start) {
+			ids = append(ids, id)
+		}
+	}, `SELECT id, coalesce(origin, id) FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`, after, high, int64(browseChunk))
+	if rows < browseChunk {
+		last = 0
+	}
+	return ids, last, err
+}
