@@ -1,7 +1,6 @@
 package aws
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -25,33 +24,26 @@ func (a *AutoScaling) Close() { a.service.close() }
 
 // OpenAutoScaling creates a client from the AWS configuration. If that has no region, the client uses the instance's.
 func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
-	opts = cmp.Or(opts, &Options{})
-	cfg, service, err := connect(ctx, opts, "Auto Scaling", "AWS_ENDPOINT_URL_AUTO_SCALING", 4)
+	cfg, service, err := load(ctx, opts, "Auto Scaling", 4)
 	if err != nil {
 		return nil, err
 	}
 
-	api := autoscaling.NewFromConfig(cfg, func(o *autoscaling.Options) {
-		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
-	})
-
-	o := api.Options()
-	if o.Region == "" {
+	if cfg.Region == "" && endpointOf(ctx, &cfg, service.id) == nil {
 		instance, err := NewInstance("")
 		if err != nil {
 			return nil, err
 		}
-		if o.Region, err = instance.Region(ctx); err != nil {
+		if cfg.Region, err = instance.Region(ctx); err != nil {
 			return nil, queue.Errorf(queue.CodeInvalidParameterValue,
 				"no AWS region for Auto Scaling: set AWS_REGION, or set a region in the profile (%w)", err)
 		}
-		api = autoscaling.New(o)
 	}
 
-	if err := service.locate(o.Region, o.BaseEndpoint, "Auto Scaling"); err != nil {
+	if err := service.locate(ctx, &cfg, service.name); err != nil {
 		return nil, err
 	}
-	return &AutoScaling{service, newClient(api)}, nil
+	return &AutoScaling{service, newClient(autoscaling.NewFromConfig(cfg))}, nil
 }
 
 // GroupOf returns the name of the instance's Auto Scaling group.
@@ -237,22 +229,27 @@ func (g *Group) explain(ctx context.Context, action string, err error) error {
 }
 
 func (a *AutoScaling) explain(ctx context.Context, action, what string, err error) error {
-	return a.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, func(refused *refusal) (code,
-		message string) {
-		message = fmt.Sprintf("%s: %s", a.service.host, refused)
+	return a.service.explainScaling(ctx, "autoscaling:"+action, what, err)
+}
+
+// explainScaling names the required permission if the call of its action was denied.
+func (s *service) explainScaling(ctx context.Context, permission, what string, err error) error {
+	_, action, _ := strings.Cut(permission, ":")
+	return s.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, func(refused *refusal) (code, message string) {
+		message = fmt.Sprintf("%s: %s", s.host, refused)
 		switch code = scalingCode(refused); code {
 		case queue.CodeResourceNotFound:
-			message += "; check the name, the account and the region"
+			message += "; check the names, the account and the region"
 		case queue.CodeUnreachable, queue.CodeRequestThrottled:
 			message += "; retrying"
 		case queue.CodeAccessDenied:
-			message = fmt.Sprintf("%s denied access: %s; allow these credentials autoscaling:%s", a.service.host, refused, action)
+			message = fmt.Sprintf("%s denied access: %s; allow these credentials %s", s.host, refused, permission)
 		}
 		return code, message
 	})
 }
 
-// Auto Scaling reports missing resources as ValidationError.
+// EC2 Auto Scaling reports missing resources as ValidationError.
 func scalingCode(refused *refusal) string {
 	switch refused.shape {
 	case "ValidationError":
@@ -262,6 +259,8 @@ func scalingCode(refused *refusal) string {
 			return queue.CodeResourceNotFound
 		}
 		return queue.CodeInvalidParameterValue
+	case "ServiceNotFoundException", "ClusterNotFoundException", "ServiceNotActiveException":
+		return queue.CodeResourceNotFound
 	case "ResourceContention", "ScalingActivityInProgress", "LimitExceeded":
 		return queue.CodeRequestThrottled
 	}

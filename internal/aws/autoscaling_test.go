@@ -117,7 +117,7 @@ func TestScalingRefusals(t *testing.T) {
 		want, says    string
 	}{
 		{400, "ValidationError", "AutoScalingGroup name not found - AutoScalingGroup workers not found",
-			queue.CodeResourceNotFound, "check the name, the account and the region"},
+			queue.CodeResourceNotFound, "check the names, the account and the region"},
 		{400, "ValidationError", "No active Lifecycle Action found with instance ID i-1", queue.CodeResourceNotFound,
 			"No active Lifecycle Action"},
 		{400, "ValidationError", "New SetDesiredCapacity value 9 is above max value 5 for the AutoScalingGroup.",

@@ -48,8 +48,7 @@ func (c *CloudWatch) Region() string { return c.api.get().Options().Region }
 
 // OpenCloudWatch creates a client from the AWS configuration.
 func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
-	opts = cmp.Or(opts, &Options{})
-	cfg, service, err := connect(ctx, opts, "CloudWatch", "AWS_ENDPOINT_URL_CLOUDWATCH", 1)
+	cfg, service, err := connect(ctx, opts, "CloudWatch", "the CloudWatch client", 1)
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +59,7 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 		// stay far below the limit of 1 MiB.
 		o.Protocol = awsjson.New10(schemas.GraniteServiceVersion20100801)
 		o.DisableRequestCompression = true
-		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
-	o := api.Options()
-	if err := service.locate(o.Region, o.BaseEndpoint, "the CloudWatch client"); err != nil {
-		return nil, err
-	}
-
 	return &CloudWatch{service, newClient(api)}, nil
 }
 

@@ -1,7 +1,6 @@
 package aws
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,25 +37,17 @@ var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,}$`)
 
 // OpenTable creates a client from the AWS configuration.
 func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) {
-	opts = cmp.Or(opts, &Options{})
 	if len(name) > 255 || !tableName.MatchString(name) {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %q is not a valid DynamoDB table name: "+
 			"use 3 to 255 letters, digits, '-', '_' and '.', not an ARN or a URL", name)
 	}
 
-	cfg, service, err := connect(ctx, opts, "DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB", 4)
+	cfg, service, err := connect(ctx, opts, "DynamoDB", "registry table "+name, 4)
 	if err != nil {
 		return nil, err
 	}
 
-	api := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		o.Retryer = sdk.NopRetryer{}
-		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
-	})
-	o := api.Options()
-	if err := service.locate(o.Region, o.BaseEndpoint, "registry table "+name); err != nil {
-		return nil, err
-	}
+	api := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.Retryer = sdk.NopRetryer{} })
 	return &Table{service, newClient(api), name}, nil
 }
 

@@ -1,11 +1,9 @@
 package aws
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -32,21 +30,13 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 			"containers; unset it anywhere else", metadata)
 	}
 
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(metadata, "/")+"/task", nil)
+	status, text, err := askAgent(ctx, http.MethodGet, strings.TrimSuffix(metadata, "/")+"/task", nil)
 	if err != nil {
 		return TaskPlace{}, err
 	}
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
-	if err != nil {
-		return TaskPlace{}, agentError(queue.CodeUnreachable, "no answer: "+firstLine(err.Error()))
-	}
-	defer resp.Body.Close()
-
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAgentAnswer))
 	var answer struct{ Cluster, TaskARN, ServiceName string }
-	if err = cmp.Or(err, json.Unmarshal(text, &answer)); err != nil || resp.StatusCode != http.StatusOK {
-		return TaskPlace{}, agentError(queue.CodeUnreachable,
-			fmt.Sprintf("status %d without task metadata", resp.StatusCode))
+	if err := json.Unmarshal(text, &answer); err != nil || status != http.StatusOK {
+		return TaskPlace{}, agentError(queue.CodeUnreachable, fmt.Sprintf("status %d without task metadata", status))
 	}
 
 	p := TaskPlace{Cluster: nameInARN(answer.Cluster), ARN: answer.TaskARN, Service: answer.ServiceName}
@@ -73,18 +63,12 @@ func (e *ECS) Close() { e.service.close() }
 
 // OpenECS creates a client from the AWS configuration.
 func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
-	opts = cmp.Or(opts, &Options{})
-	cfg, service, err := connect(ctx, opts, "Amazon ECS", "AWS_ENDPOINT_URL_ECS", 2)
+	cfg, service, err := connect(ctx, opts, "Amazon ECS", "Amazon ECS", 2)
 	if err != nil {
 		return nil, err
 	}
-	e := &ECS{service: service, scaling: newServiceScaling(cfg, service, opts.Endpoint)}
-	e.api = newClient(ecs.NewFromConfig(cfg, func(o *ecs.Options) {
-		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
-	}))
-	o, s := e.api.get().Options(), e.scaling.api.get().Options()
-	return e, cmp.Or(e.service.locate(o.Region, o.BaseEndpoint, e.service.name),
-		e.scaling.service.locate(s.Region, s.BaseEndpoint, e.scaling.service.name))
+	scaling, err := newServiceScaling(ctx, cfg, service)
+	return &ECS{service, newClient(ecs.NewFromConfig(cfg)), scaling}, err
 }
 
 // ServiceOf returns the name of a task's service, or "" if it has none.
@@ -158,23 +142,5 @@ func (s *ECSService) ScaledBy(ctx context.Context) (string, error) {
 func (s *ECSService) text() string { return "service " + s.name + " in the cluster " + s.cluster }
 
 func (e *ECS) explain(ctx context.Context, action, what string, err error) error {
-	return e.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, e.service.adviseScaling("ecs:"+action))
-}
-
-// For a denied call, the advice names the required permission.
-func (s *service) adviseScaling(permission string) func(*refusal) (code, message string) {
-	return func(refused *refusal) (code, message string) {
-		message = fmt.Sprintf("%s: %s", s.host, refused)
-		switch code = refused.queueCode(); {
-		case refused.shape == "ServiceNotFoundException" || refused.shape == "ClusterNotFoundException" ||
-			refused.shape == "ServiceNotActiveException":
-			code = queue.CodeResourceNotFound
-			message += "; check the names, the account and the region"
-		case code == queue.CodeAccessDenied:
-			message = fmt.Sprintf("%s denied access: %s; allow these credentials %s", s.host, refused, permission)
-		case code == queue.CodeUnreachable || code == queue.CodeRequestThrottled:
-			message += "; retrying"
-		}
-		return code, message
-	}
+	return e.service.explainScaling(ctx, "ecs:"+action, what, err)
 }

@@ -49,8 +49,7 @@ type Caller struct {
 
 // OpenIAM creates a client from the AWS configuration.
 func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
-	opts = cmp.Or(opts, &Options{})
-	cfg, s, err := connect(ctx, opts, "IAM", "AWS_ENDPOINT_URL_IAM", 2)
+	cfg, s, err := load(ctx, opts, "IAM", 2)
 	if err != nil {
 		return nil, err
 	}
@@ -70,30 +69,13 @@ func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 	}
 
 	for id, at := range map[string]*globalEndpoint{"IAM": &i.iam, "STS": &i.sts} {
-		configured, err := endpointOf(ctx, &cfg, id)
-		if err != nil {
-			return nil, err
-		}
-		other := strings.TrimSuffix(cmp.Or(opts.Endpoint, configured, sdk.ToString(cfg.BaseEndpoint)), "/")
+		other := strings.TrimSuffix(sdk.ToString(endpointOf(ctx, &cfg, id)), "/")
 		i.configured = i.configured || other != ""
 		at.url = cmp.Or(other, at.url)
 	}
 
 	i.service.host = i.iam.url
 	return i, nil
-}
-
-func endpointOf(ctx context.Context, cfg *sdk.Config, id string) (string, error) {
-	for _, source := range cfg.ConfigSources {
-		if s, ok := source.(interface {
-			GetServiceBaseEndpoint(ctx context.Context, id string) (string, bool, error)
-		}); ok {
-			if endpoint, found, err := s.GetServiceBaseEndpoint(ctx, id); err != nil || found {
-				return endpoint, err
-			}
-		}
-	}
-	return "", nil
 }
 
 // Caller returns the owner of the credentials. It needs no permissions.

@@ -73,25 +73,23 @@ func (i *Instance) Region(ctx context.Context) (string, error) {
 //
 // Source: Amazon EC2 Auto Scaling User Guide, "Retrieve the target lifecycle state through instance metadata".
 func (i *Instance) InGroup(ctx context.Context) (bool, error) {
-	_, err := i.read(ctx, "autoscaling/target-lifecycle-state")
-	if isNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
+	state, err := i.targetState(ctx)
+	return state != "", err
 }
 
 // Leaving reports whether the instance's group is about to terminate it.
 func (i *Instance) Leaving(ctx context.Context) (bool, error) {
-	state, err := i.read(ctx, "autoscaling/target-lifecycle-state")
-	if isNotFound(err) {
-		return false, nil
-	}
+	state, err := i.targetState(ctx)
 	return state == "Terminated", err
 }
 
-func isNotFound(err error) bool {
+func (i *Instance) targetState(ctx context.Context) (string, error) {
+	state, err := i.read(ctx, "autoscaling/target-lifecycle-state")
 	var refused *smithyhttp.ResponseError
-	return errors.As(err, &refused) && refused.HTTPStatusCode() == http.StatusNotFound
+	if errors.As(err, &refused) && refused.HTTPStatusCode() == http.StatusNotFound {
+		return "", nil
+	}
+	return state, err
 }
 
 // MayBeInstance reports whether this process may run on an EC2 instance. It checks environment variables and the
@@ -152,8 +150,7 @@ const maxAgentAnswer = 64 << 10
 
 // ECSTask is the ECS task of this process. It is safe for concurrent use.
 type ECSTask struct {
-	state  string // of the protection endpoint
-	client *http.Client
+	state string // of the protection endpoint
 }
 
 // NewECSTask returns the task of this process. agent is the value of ECS_AGENT_URI.
@@ -162,8 +159,7 @@ func NewECSTask(agent string) (*ECSTask, error) {
 		return nil, fmt.Errorf("ECS_AGENT_URI %q is not a URL: Amazon ECS sets it in its containers; unset it "+
 			"anywhere else", agent)
 	}
-	return &ECSTask{state: strings.TrimSuffix(agent, "/") + "/task-protection/v1/state",
-		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil
+	return &ECSTask{state: strings.TrimSuffix(agent, "/") + "/task-protection/v1/state"}, nil
 }
 
 // Protect protects the task from scale-in and deployments for [TaskProtection], or ends the protection. The task's
@@ -183,26 +179,36 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, t.state, bytes.NewReader(body))
+	status, text, err := askAgent(ctx, http.MethodPut, t.state, body)
 	if err != nil {
 		return err
 	}
+	return readProtection(status, text, on)
+}
+
+var agentClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+func askAgent(ctx context.Context, method, url string, body []byte) (status int, text []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
 	req.Header.Set("Content-Type", "application/json")
 
-	resp, err := t.client.Do(req)
+	resp, err := agentClient.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return 0, nil, ctx.Err()
 		}
-		return agentError(queue.CodeUnreachable, "no answer: "+firstLine(err.Error()))
+		return 0, nil, agentError(queue.CodeUnreachable, "no answer: "+firstLine(err.Error()))
 	}
 	defer resp.Body.Close()
 
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAgentAnswer))
+	text, err = io.ReadAll(io.LimitReader(resp.Body, maxAgentAnswer))
 	if err != nil {
-		return agentError(queue.CodeUnreachable, "its answer was cut off")
+		err = agentError(queue.CodeUnreachable, "its answer was cut off")
 	}
-	return readProtection(resp.StatusCode, text, on)
+	return resp.StatusCode, text, err
 }
 
 // Even a response with status 200 may report a failure.

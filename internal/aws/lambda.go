@@ -54,9 +54,12 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "%w", err)
 	}
 
-	cfg, service, err := connect(ctx, &opts.Client, "Lambda", "AWS_ENDPOINT_URL_LAMBDA",
-		cmp.Or(max(opts.Connections, 0), 1000))
+	cfg, service, err := load(ctx, &opts.Client, "Lambda", cmp.Or(max(opts.Connections, 0), 1000))
 	if err != nil {
+		return nil, err
+	}
+	cfg.Region = cmp.Or(function.Region, cfg.Region)
+	if err := service.locate(ctx, &cfg, "Lambda function "+function.String()); err != nil {
 		return nil, err
 	}
 
@@ -66,15 +69,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 		// A call that may have run the function must not be repeated.
 		o.Retryer = sdk.NopRetryer{}
 		o.Logger = logging.Nop{}
-		o.Region = cmp.Or(function.Region, o.Region)
-		chooseEndpoint(opts.Client.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
-
-	o := api.Options()
-	use := "Lambda function " + function.String()
-	if err := service.locate(o.Region, o.BaseEndpoint, use); err != nil {
-		return nil, err
-	}
 
 	l := &Lambda{service: service, api: newClient(api), function: function,
 		timeout: cmp.Or(max(opts.Timeout, 0), longestFunction)}

@@ -42,19 +42,13 @@ func (s *S3) Close() { s.service.close() }
 
 // OpenS3 creates a client from the AWS configuration.
 func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
-	opts = cmp.Or(opts, &Options{})
-	cfg, service, err := connect(ctx, opts, "S3", "AWS_ENDPOINT_URL_S3", 64)
+	cfg, service, err := connect(ctx, opts, "S3", "the S3 client", 64)
 	if err != nil {
 		return nil, err
 	}
 
-	region, base := cfg.Region, configuredEndpoint(ctx, &cfg, "S3")
-	chooseEndpoint(opts.Endpoint, &base, &region)
 	service.terse = true
-	if err := service.locate(region, base, "the S3 client"); err != nil {
-		return nil, err
-	}
-
+	base := endpointOf(ctx, &cfg, "S3")
 	common := sqs.NewFromConfig(cfg).Options() // the options that all services share
 	fips, dual := common.EndpointOptions.UseFIPSEndpoint, common.EndpointOptions.UseDualStackEndpoint
 	return &S3{
@@ -63,54 +57,13 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 		signer:      v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
 		retries:     retries{retryer: retryerV2(common.Retryer)},
 		place: s3.EndpointParameters{
-			Region: &region, Endpoint: base, ForcePathStyle: sdk.Bool(base != nil),
+			Region: &cfg.Region, Endpoint: base, ForcePathStyle: sdk.Bool(base != nil),
 			UseFIPS:      sdk.Bool(fips == sdk.FIPSEndpointStateEnabled),
 			UseDualStack: sdk.Bool(dual == sdk.DualStackEndpointStateEnabled),
 			// S3 Express also accepts ordinary signatures; its sessions would require the SDK's client.
 			DisableS3ExpressSessionAuth: sdk.Bool(true),
 		},
 	}, nil
-}
-
-// The SDK does not export these interfaces of its configuration sources.
-type (
-	endpointIgnorer interface {
-		GetIgnoreConfiguredEndpoints(context.Context) (ignore, found bool, err error)
-	}
-	endpointSource interface {
-		GetServiceBaseEndpoint(ctx context.Context, service string) (endpoint string, found bool, err error)
-	}
-)
-
-func configuredEndpoint(ctx context.Context, cfg *sdk.Config, service string) *string {
-	if ignoresEndpoints(ctx, cfg) {
-		return nil
-	}
-
-	for _, source := range cfg.ConfigSources {
-		s, ok := source.(endpointSource)
-		if !ok {
-			continue
-		}
-		if endpoint, found, err := s.GetServiceBaseEndpoint(ctx, service); err == nil && found && endpoint != "" {
-			return &endpoint
-		}
-	}
-	return cfg.BaseEndpoint
-}
-
-// AWS_IGNORE_CONFIGURED_ENDPOINT_URLS or the profile disables configured endpoints.
-func ignoresEndpoints(ctx context.Context, cfg *sdk.Config) bool {
-	for _, source := range cfg.ConfigSources {
-		s, ok := source.(endpointIgnorer)
-		if !ok {
-			continue
-		}
-		if ignore, found, err := s.GetIgnoreConfiguredEndpoints(ctx); err == nil && found && ignore {
-			return true
-		}
-	}
-	return false
 }
 
 // Fetch returns an object of at most limit bytes, after verifying its checksum if it has one. It retries after

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -22,18 +23,9 @@ import (
 // Servers outside AWS ignore the region in signatures.
 const localRegion = "us-east-1"
 
-// A missing region is set only if the server is not AWS.
-func chooseEndpoint(endpoint string, base **string, region *string) {
-	if endpoint != "" {
-		*base = &endpoint
-	}
-	if *region == "" && *base != nil {
-		*region = localRegion
-	}
-}
-
 type service struct {
-	name      string // such as "S3", for error messages
+	name      string // such as "Amazon ECS", for error messages
+	id        string // in the SDK, such as "ECS"
 	variable  string // environment variable with the endpoint
 	host      string // endpoint, or service and region, for error messages
 	transport *http.Transport
@@ -42,7 +34,17 @@ type service struct {
 
 func (s *service) close() { s.transport.CloseIdleConnections() }
 
-func connect(ctx context.Context, opts *Options, name, variable string, connections int) (sdk.Config, service, error) {
+// connect reads the AWS configuration for a service. use names the client in the error for a missing region.
+func connect(ctx context.Context, opts *Options, name, use string, connections int) (sdk.Config, service, error) {
+	cfg, s, err := load(ctx, opts, name, connections)
+	if err == nil {
+		err = s.locate(ctx, &cfg, use)
+	}
+	return cfg, s, err
+}
+
+func load(ctx context.Context, opts *Options, name string, connections int) (sdk.Config, service, error) {
+	opts = cmp.Or(opts, &Options{})
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{}), config.WithRegion(opts.Region),
 		config.WithSharedConfigProfile(opts.Profile)}
 	if opts.Log != nil {
@@ -52,22 +54,74 @@ func connect(ctx context.Context, opts *Options, name, variable string, connecti
 	if err != nil {
 		return cfg, service{}, fmt.Errorf("reading the AWS configuration: %w; check AWS_PROFILE and the files in ~/.aws", err)
 	}
-	s := service{name: name, variable: variable,
-		transport: newTransport(cfg.HTTPClient, connections)}
+	if opts.Endpoint != "" { // it takes precedence over configured ones
+		cfg.BaseEndpoint = &opts.Endpoint
+		cfg.ConfigSources = append([]any{config.LoadOptions{BaseEndpoint: opts.Endpoint}}, cfg.ConfigSources...)
+	}
+	s := service{transport: newTransport(cfg.HTTPClient, connections)}
+	s.rename(name)
 	cfg.HTTPClient = &http.Client{Transport: wholeBodies{s.transport}, CheckRedirect: keepRedirect}
 	return cfg, s, nil
 }
 
-func (s *service) locate(region string, base *string, use string) error {
-	s.host = s.name + " in " + region
-	if base != nil {
-		s.host = *base
+func (s *service) rename(name string) {
+	s.name, s.id = name, strings.TrimPrefix(name, "Amazon ")
+	s.variable = "AWS_ENDPOINT_URL_" + strings.ReplaceAll(strings.ToUpper(s.id), " ", "_")
+}
+
+// A missing region is set only if the server is not AWS.
+func (s *service) locate(ctx context.Context, cfg *sdk.Config, use string) error {
+	s.host = s.name + " in " + cfg.Region
+	if base := endpointOf(ctx, cfg, s.id); base != nil {
+		s.host, cfg.Region = *base, cmp.Or(cfg.Region, localRegion)
 	}
-	if region == "" {
+	if cfg.Region == "" {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"no AWS region for %s: set AWS_REGION, or set a region in the profile", use)
 	}
 	return nil
+}
+
+// The SDK does not export these interfaces of its configuration sources.
+type (
+	endpointIgnorer interface {
+		GetIgnoreConfiguredEndpoints(context.Context) (ignore, found bool, err error)
+	}
+	endpointSource interface {
+		GetServiceBaseEndpoint(ctx context.Context, service string) (endpoint string, found bool, err error)
+	}
+)
+
+// endpointOf returns the endpoint that the SDK uses for a service, or nil for the one of AWS.
+func endpointOf(ctx context.Context, cfg *sdk.Config, id string) *string {
+	if ignoresEndpoints(ctx, cfg) {
+		return cfg.BaseEndpoint
+	}
+
+	for _, source := range cfg.ConfigSources {
+		s, ok := source.(endpointSource)
+		if !ok {
+			continue
+		}
+		if endpoint, found, err := s.GetServiceBaseEndpoint(ctx, id); err == nil && found && endpoint != "" {
+			return &endpoint
+		}
+	}
+	return cfg.BaseEndpoint
+}
+
+// AWS_IGNORE_CONFIGURED_ENDPOINT_URLS or the profile disables configured endpoints.
+func ignoresEndpoints(ctx context.Context, cfg *sdk.Config) bool {
+	for _, source := range cfg.ConfigSources {
+		s, ok := source.(endpointIgnorer)
+		if !ok {
+			continue
+		}
+		if ignore, found, err := s.GetIgnoreConfiguredEndpoints(ctx); err == nil && found && ignore {
+			return true
+		}
+	}
+	return false
 }
 
 // The error code tells missing credentials (queue.CodeAccessDenied) from a network failure.

@@ -13,12 +13,10 @@ type serviceScaling struct {
 	api     client[applicationautoscaling.Client]
 }
 
-func newServiceScaling(cfg sdk.Config, shared service, endpoint string) serviceScaling {
-	shared.name, shared.variable = "Application Auto Scaling", "AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING"
-	api := applicationautoscaling.NewFromConfig(cfg, func(o *applicationautoscaling.Options) {
-		chooseEndpoint(endpoint, &o.BaseEndpoint, &o.Region)
-	})
-	return serviceScaling{shared, newClient(api)}
+func newServiceScaling(ctx context.Context, cfg sdk.Config, shared service) (serviceScaling, error) {
+	shared.rename("Application Auto Scaling")
+	err := shared.locate(ctx, &cfg, shared.name)
+	return serviceScaling{shared, newClient(applicationautoscaling.NewFromConfig(cfg))}, err
 }
 
 // A registered service's number of tasks is controlled by Application Auto Scaling.
@@ -27,8 +25,7 @@ func (s *serviceScaling) isRegistered(ctx context.Context, cluster, name string)
 	out, err := s.api.get().DescribeScalableTargets(ctx, &applicationautoscaling.DescribeScalableTargetsInput{
 		ServiceNamespace: types.ServiceNamespaceEcs, ResourceIds: []string{resource}})
 	if err != nil {
-		return false, s.service.explain(ctx, "DescribeScalableTargets ("+resource+")", err,
-			s.service.adviseScaling("application-autoscaling:DescribeScalableTargets"))
+		return false, s.service.explainScaling(ctx, "application-autoscaling:DescribeScalableTargets", resource, err)
 	}
 	return len(out.ScalableTargets) > 0, nil
 }

@@ -50,15 +50,12 @@ const sqsConnections = 128
 // OpenSQS creates a client from the AWS configuration. The endpoint can be unix:PATH.
 func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	opts = cmp.Or(opts, &Options{})
-	cfg, service, err := connect(ctx, opts, "SQS", "AWS_ENDPOINT_URL_SQS", sqsConnections)
+	cfg, service, err := load(ctx, opts, "SQS", sqsConnections)
 	if err != nil {
 		return nil, err
 	}
 
 	api := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
-		if opts.Endpoint != "" {
-			o.BaseEndpoint = &opts.Endpoint
-		}
 		if path, found := strings.CutPrefix(sdk.ToString(o.BaseEndpoint), "unix:"); found {
 			o.BaseEndpoint = sdk.String(service.dialSocket(strings.TrimPrefix(path, "//")))
 		}
