@@ -110,11 +110,7 @@ func (i *Instance) Embedded() bool { return i.Endpoint != "" }
 
 // Write atomically writes the instance to its file in dataDir, with mode 0600.
 func (i *Instance) Write(dataDir string) error {
-	data, err := json.MarshalIndent(i, "", "  ")
-	if err != nil {
-		return err
-	}
-	return datadir.Replace(filepath.Join(dataDir, InstanceFile), append(data, '\n'), 0o600)
+	return datadir.ReplaceJSON(filepath.Join(dataDir, InstanceFile), i)
 }
 
 // RemoveInstance removes the file from dataDir; a missing file is not an error.

@@ -226,11 +226,7 @@ func randomKey(bytes int) string {
 }
 
 func writeFile(path string, pairs []KeyPair) error {
-	text, err := json.MarshalIndent(credentialsFile{pairs}, "", "  ")
-	if err == nil {
-		err = datadir.Replace(path, append(text, '\n'), 0o600)
-	}
-	if err != nil {
+	if err := datadir.ReplaceJSON(path, credentialsFile{pairs}); err != nil {
 		return fmt.Errorf("writing credentials: %w", err)
 	}
 	return nil

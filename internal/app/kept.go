@@ -3,8 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -42,16 +40,8 @@ func (k *keptVersions) open() {
 	if k.path == "" {
 		return
 	}
-	err := datadir.CheckFile(k.path)
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(k.path)
-	}
 	var stored storedVersions
-	if err == nil {
-		err = json.Unmarshal(text, &stored)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := datadir.ReadJSON(k.path, &stored); err != nil {
 		k.log.Warn("list of versions not read", "file", k.path, "err", err, "hint", "earlier versions cannot be rolled back to; deploy their archives again")
 	}
 
@@ -110,11 +100,7 @@ func (k *keptVersions) add(v api.AppVersion) {
 	if k.path == "" {
 		return
 	}
-	text, err := json.MarshalIndent(k.stored(), "", "  ")
-	if err == nil {
-		err = datadir.Replace(k.path, append(text, '\n'), 0o600)
-	}
-	if err != nil {
+	if err := datadir.ReplaceJSON(k.path, k.stored()); err != nil {
 		k.log.Warn("list of versions not written, the last one is lost at a restart", "file", k.path, "err", err)
 	}
 }

@@ -3,13 +3,9 @@ package environment
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -88,17 +84,7 @@ func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFil
 }
 
 func (p *pauseFile) read() error {
-	err := datadir.CheckFile(p.path)
-	if err != nil {
-		return err
-	}
-	data, err := os.ReadFile(p.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &p.stored)
-	}
+	err := datadir.ReadJSON(p.path, &p.stored)
 	for name, pause := range p.stored.Queues {
 		if pause.At.IsZero() { // written by an earlier version
 			pause.At = time.Now().UTC().Truncate(time.Second)
@@ -121,11 +107,7 @@ func (p *pauseFile) change(alter func(*storedPauses)) error {
 		return nil
 	}
 
-	data, err := json.MarshalIndent(after, "", "  ")
-	if err == nil {
-		err = datadir.Replace(p.path, append(data, '\n'), 0o600)
-	}
-	if err != nil {
+	if err := datadir.ReplaceJSON(p.path, after); err != nil {
 		return &api.Error{Status: http.StatusInsufficientStorage,
 			Message: "nothing was paused or resumed: writing " + p.path + ": " + err.Error(),
 			Hint:    "free some space on that disk; the signal USR1 pauses all queues until the process exits"}

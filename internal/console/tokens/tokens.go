@@ -178,11 +178,7 @@ func read(path string) ([]stored, error) {
 }
 
 func write(path string, tokens []stored) error {
-	text, err := json.MarshalIndent(tokens, "", "  ")
-	if err == nil {
-		err = datadir.Replace(path, append(text, '\n'), 0o600)
-	}
-	if err != nil {
+	if err := datadir.ReplaceJSON(path, tokens); err != nil {
 		return fmt.Errorf("writing tokens: %w", err)
 	}
 	return nil
@@ -266,11 +262,7 @@ func (f *File) use(name string, now time.Time) {
 		return
 	}
 	f.used[name] = now.UTC().Truncate(time.Second)
-	text, err := json.Marshal(f.used)
-	if err == nil {
-		err = datadir.Replace(filepath.Join(f.Dir, UsedFilename), append(text, '\n'), 0o600)
-	}
-	if err != nil {
+	if err := datadir.ReplaceJSON(filepath.Join(f.Dir, UsedFilename), f.used); err != nil {
 		f.Log.Warn("last use of a token not stored", "err", err)
 	}
 }

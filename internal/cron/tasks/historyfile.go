@@ -2,11 +2,7 @@ package tasks
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
@@ -68,11 +64,7 @@ func writeHistory(path string, runs []periodic.Run) error {
 	for i := range runs {
 		stored.Runs[i] = taskRun(runs[i])
 	}
-	data, err := json.Marshal(stored)
-	if err != nil {
-		return err
-	}
-	return datadir.Replace(path, data, 0o600)
+	return datadir.ReplaceJSON(path, stored)
 }
 
 // The oldest run comes first.
@@ -82,14 +74,7 @@ func readHistory(path string, log *slog.Logger) []periodic.Run {
 	}
 
 	var stored storedHistory
-	err := datadir.CheckFile(path)
-	if err == nil {
-		var data []byte
-		if data, err = os.ReadFile(path); err == nil {
-			err = json.Unmarshal(data, &stored)
-		}
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := datadir.ReadJSON(path, &stored); err != nil {
 		log.Warn("task history not read, starting a new one", "file", path, "err", err)
 		return nil
 	}

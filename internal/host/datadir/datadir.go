@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,6 +82,31 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// ReadJSON decodes a file in the data directory into the value that to points at, and leaves it alone if the file is
+// missing. It rejects what [CheckFile] does.
+func ReadJSON(path string, to any) error {
+	if err := CheckFile(path); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return json.Unmarshal(text, to)
+}
+
+// ReplaceJSON replaces a file in the data directory atomically by an indented JSON value.
+func ReplaceJSON(path string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	return Replace(path, append(text, '\n'), 0o600)
 }
 
 // CheckFile rejects symbolic links and anything that is not a regular file. It accepts a missing file.

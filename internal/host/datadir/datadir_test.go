@@ -209,3 +209,37 @@ func TestIdentityDiffersWhenAPathLeadsElsewhere(t *testing.T) {
 	do(os.WriteFile(data, nil, 0o600))
 	want("a file for the directory", data+" was replaced")
 }
+
+func TestJSONFilesAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	got := map[string]int{"kept": 1}
+	if err := ReadJSON(path, &got); err != nil || len(got) != 1 {
+		t.Errorf("a missing file: %v, %v", got, err)
+	}
+	if err := ReplaceJSON(path, map[string]int{"replaced": 2}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("written with %v, %v", info.Mode(), err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "{\n  \"replaced\": 2\n}\n" {
+		t.Errorf("written: %q, %v", text, err)
+	}
+	if err := ReadJSON(path, &got); err != nil || got["replaced"] != 2 {
+		t.Errorf("read: %v, %v", got, err)
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReadJSON(path, &got); err == nil {
+		t.Error("a damaged file was read")
+	}
+	link := path + "-link"
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReadJSON(link, &got); err == nil || !strings.Contains(err.Error(), "a symbolic link") {
+		t.Errorf("a symbolic link: %v", err)
+	}
+}
