@@ -93,6 +93,21 @@ func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, er
 	return begin()
 }
 
+// begin waits until no other change is in progress. The caller must call end.
+func (c *changes) begin(ctx context.Context) (end func(), err error) {
+	if err := c.awaitStart(ctx); err != nil {
+		return nil, err
+	}
+	select {
+	case <-c.changing:
+		return func() { c.changing <- struct{}{} }, nil
+	case <-c.life.draining:
+		return nil, app.ErrStopped
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // awaitStart also waits for the after-start hooks if the app has become ready.
 func (c *changes) awaitStart(ctx context.Context) error {
 	if err := c.await(ctx, c.life.started); err != nil || c.programs.app == nil || !c.programs.app.WasReady() {
@@ -124,17 +139,11 @@ func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 }
 
 func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err error) {
-	if err := c.awaitStart(ctx); err != nil {
+	end, err := c.begin(ctx) // the change before may have read the files before they changed
+	if err != nil {
 		return done, err
 	}
-	select { // which may have read the files before they changed
-	case <-c.changing:
-		defer func() { c.changing <- struct{}{} }()
-	case <-c.life.draining:
-		return done, app.ErrStopped
-	case <-ctx.Done():
-		return done, ctx.Err()
-	}
+	defer end()
 
 	b := c.opts.Bundle
 	if c.programs.app != nil {

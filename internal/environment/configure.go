@@ -18,7 +18,6 @@ import (
 	"syscall"
 
 	"tendril/api"
-	"tendril/internal/app"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
 	"tendril/internal/console"
@@ -352,17 +351,11 @@ func refusedChange(set map[string]*string, err error) error {
 // changeSettings restores the file if anything fails.
 func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error) {
 	var none api.SettingsPreview
-	if err := c.awaitStart(ctx); err != nil {
+	end, err := c.begin(ctx)
+	if err != nil {
 		return none, err
 	}
-	select {
-	case <-c.changing:
-		defer func() { c.changing <- struct{}{} }()
-	case <-c.life.draining:
-		return none, app.ErrStopped
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
+	defer end()
 
 	plan, err := c.plan(change)
 	if err != nil {

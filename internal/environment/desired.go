@@ -85,7 +85,7 @@ func (d *desired) adopt(ctx context.Context) error {
 	if _, err := d.cron.election.Join(reading); err != nil {
 		log.Warn("shared registry not available", "err", err)
 	}
-	if leases, _, err := d.cron.election.Leases(reading); err == nil && leases != nil {
+	if leases, err := d.cron.leases(reading); err == nil {
 		if _, err := state.Refresh(reading, leases); err != nil {
 			d.failed(err)
 		}
@@ -177,10 +177,7 @@ func (d *desired) change(ctx context.Context, name string, this, pause bool, her
 // The desired state changes if all reachable instances follow the change.
 func (d *desired) changeAll(ctx context.Context, follows func(*instances.Instance) bool,
 	alter func(*instances.Desired) error) (revision int64, err error) {
-	leases, _, err := d.cron.election.Leases(ctx)
-	if err == nil && leases == nil {
-		err = errors.New("the queue server does not answer")
-	}
+	leases, err := d.cron.leases(ctx)
 	if err == nil {
 		err = d.allFollow(ctx, follows)
 	}

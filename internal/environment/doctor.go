@@ -49,7 +49,7 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 	if o.HasApp() && len(x.facts.Apps) == 0 {
 		x.facts.Apps = []doctor.App{{Own: true, Target: o.describedProcesses(o.Bundle)[0].Command}}
 	}
-	x.plannedPorts()
+	x.addPorts()
 	return x.examine(ctx)
 }
 
@@ -235,55 +235,27 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 }
 
 // The addresses are not checked if a running environment with this data directory holds them.
-func (e *examiner) plannedPorts() {
-	s := e.settings
-	if _, err := api.ReadInstance(s.DataDir); err == nil {
+func (e *examiner) addPorts() {
+	if _, err := api.ReadInstance(e.settings.DataDir); err == nil {
 		return
 	}
 	state := config.StateFolder(e.opts.AppEnv, os.Geteuid() == 0)
 	free := e.opts.choosePorts(state)
 	running := api.Running(api.DataDirectories(state))
-	add := func(option, use, address string) {
-		host, text, err := net.SplitHostPort(address)
-		port, wrong := strconv.Atoi(text)
-		if err != nil || wrong != nil || port == 0 {
-			return
-		}
-		p := doctor.Port{Name: wordFor(use), Option: option, Use: use, At: address,
-			Set: e.opts.Config.IsSet(option), Free: free[option]}
-		if !isFree(host, port) {
-			p.Holder, p.Free = holderOf(port, running), cmp.Or(p.Free, nextFree(host, port))
+	for _, planned := range e.opts.plannedPorts() {
+		p := doctor.Port{Name: wordFor(planned.use), Option: planned.option, Use: planned.use, At: planned.address,
+			Set: e.opts.Config.IsSet(planned.option), Free: free[planned.option]}
+		if !isFree(planned.host, planned.port) {
+			_, next := nextFree(planned.host, planned.port, nil)
+			p.Holder, p.Free = holderOf(planned.port, running), cmp.Or(p.Free, next)
 		}
 		e.facts.Ports = append(e.facts.Ports, p)
-	}
-
-	if address, _ := s.ListenOn(); s.AnyEmbedded() || e.opts.QueuesOnly {
-		add("listen", "queues, SQS protocol", address)
-	}
-	if s.Console != config.Off {
-		add("console", "console", s.Console)
-	}
-	if e.opts.HasApp() {
-		add("port", "app", ":"+strconv.Itoa(s.Port))
 	}
 }
 
 func wordFor(use string) string {
 	word, _, _ := strings.Cut(use, ",")
 	return word
-}
-
-// Without a host, nextFree returns only the port. It returns "" if no port is free.
-func nextFree(host string, port int) string {
-	for next := port + 1; next < port+portTries; next++ {
-		switch free := isFree(host, next); {
-		case free && host == "":
-			return strconv.Itoa(next)
-		case free:
-			return net.JoinHostPort(host, strconv.Itoa(next))
-		}
-	}
-	return ""
 }
 
 func holderOf(port int, running []api.Found) string {

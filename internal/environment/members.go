@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,10 +131,7 @@ func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 			return
 		}
 
-		why := "the queue server does not answer"
-		if err != nil {
-			why = err.Error()
-		}
+		why := cmp.Or(err, errNoQueueServer).Error()
 		m.missing.Store(&why)
 		m.lost.seek(true)
 		select {

@@ -34,52 +34,63 @@ func (o *Options) FreePorts() (free map[string]string, release func()) {
 	return o.choosePorts(state), release
 }
 
-func (o *Options) choosePorts(state string) (free map[string]string) {
+func (o *Options) choosePorts(state string) map[string]string {
 	chosen := map[int]bool{} // for other options, or by apps of other environments
 	for _, found := range api.Running(api.DataDirectories(state)) {
 		chosen[found.AppPort] = true
 	}
-	p := portChooser{o.Config, chosen, map[string]string{}}
-	if address, _ := o.Config.ListenOn(); o.Config.AnyEmbedded() || o.QueuesOnly {
-		p.choose("listen", address)
-	}
-	if o.Config.Console != config.Off {
-		p.choose("console", o.Config.Console)
-	}
-	if o.HasApp() {
-		p.choose("port", ":"+strconv.Itoa(o.Config.Port))
-	}
-	return p.free
-}
-
-type portChooser struct {
-	cfg    *config.Config
-	chosen map[int]bool
-	free   map[string]string
-}
-
-// An address without a host is the app's port.
-func (p *portChooser) choose(option, address string) {
-	host, text, err := net.SplitHostPort(address)
-	first, wrong := strconv.Atoi(text)
-	if p.cfg.IsSet(option) || err != nil || wrong != nil || first == 0 {
-		return
-	}
-
-	for port := first; port < first+portTries; port++ {
-		if p.chosen[port] || !isFree(host, port) {
+	free := map[string]string{}
+	for _, p := range o.plannedPorts() {
+		if o.Config.IsSet(p.option) {
 			continue
 		}
-		p.chosen[port] = true
-		switch {
-		case port == first:
-		case host == "":
-			p.free[option] = strconv.Itoa(port)
-		default:
-			p.free[option] = net.JoinHostPort(host, strconv.Itoa(port))
+		port, address := nextFree(p.host, p.port, chosen)
+		chosen[port] = true
+		if port != p.port && address != "" {
+			free[p.option] = address
 		}
-		return
 	}
+	return free
+}
+
+type plannedPort struct {
+	option, use, address string
+	host                 string // "" for the app's port
+	port                 int
+}
+
+func (o *Options) plannedPorts() (all []plannedPort) {
+	add := func(option, use, address string) {
+		host, text, err := net.SplitHostPort(address)
+		if port, wrong := strconv.Atoi(text); err == nil && wrong == nil && port != 0 {
+			all = append(all, plannedPort{option, use, address, host, port})
+		}
+	}
+	if address, _ := o.Config.ListenOn(); o.Config.AnyEmbedded() || o.QueuesOnly {
+		add("listen", "queues, SQS protocol", address)
+	}
+	if o.Config.Console != config.Off {
+		add("console", "console", o.Config.Console)
+	}
+	if o.HasApp() {
+		add("port", "app", ":"+strconv.Itoa(o.Config.Port))
+	}
+	return all
+}
+
+// nextFree returns the first free port from first on that is not taken; without one, address is "". Without a host,
+// address is only the port.
+func nextFree(host string, first int, taken map[int]bool) (port int, address string) {
+	for port := first; port < first+portTries; port++ {
+		switch {
+		case taken[port] || !isFree(host, port):
+		case host == "":
+			return port, strconv.Itoa(port)
+		default:
+			return port, net.JoinHostPort(host, strconv.Itoa(port))
+		}
+	}
+	return 0, ""
 }
 
 func isFree(host string, port int) bool {

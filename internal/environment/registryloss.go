@@ -104,9 +104,9 @@ func (d *desired) reread(ctx context.Context) error {
 	if d.state == nil {
 		return nil
 	}
-	leases, _, err := d.cron.election.Leases(ctx)
-	if err != nil || leases == nil {
-		return errors.Join(err, errors.New("the queue server does not answer"))
+	leases, err := d.cron.leases(ctx)
+	if err != nil {
+		return err
 	}
 	_, err = d.state.Refresh(ctx, leases)
 	d.apply()

@@ -105,10 +105,7 @@ func (r *rollouts) openStore(ctx context.Context) (err error) {
 }
 
 func (r *rollouts) leases(ctx context.Context) (instances.Store, error) {
-	leases, _, err := r.cron.election.Leases(ctx)
-	if err == nil && leases == nil {
-		err = errors.New("the queue server does not answer")
-	}
+	leases, err := r.cron.leases(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the shared registry: %w", err)
 	}

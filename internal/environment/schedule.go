@@ -175,3 +175,14 @@ func (s *schedule) console() *console.TaskOptions {
 		},
 	}
 }
+
+var errNoQueueServer = errors.New("the queue server does not answer")
+
+// leases returns the leases of the shared registry. It fails if there is none.
+func (s *schedule) leases(ctx context.Context) (instances.Store, error) {
+	leases, _, err := s.election.Leases(ctx)
+	if err == nil && leases == nil {
+		err = errNoQueueServer
+	}
+	return leases, err
+}

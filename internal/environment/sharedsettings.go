@@ -168,17 +168,11 @@ func oneLine(err error) string {
 // Changes apply at once, or by restarting the app's processes one after the other. After an error the previous
 // settings are in force, unless it is ErrNotApplied or ctx is done.
 func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
-	if err := c.awaitStart(ctx); err != nil {
+	end, err := c.begin(ctx)
+	if err != nil {
 		return instances.ErrNotApplied // shutting down
 	}
-	select {
-	case <-c.changing:
-		defer func() { c.changing <- struct{}{} }()
-	case <-c.life.draining:
-		return instances.ErrNotApplied
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	defer end()
 
 	previous := c.registry.Load()
 	restart, err := c.useRegistry(next)
