@@ -81,7 +81,7 @@ func recommended(ago time.Duration, size float64) recommendation {
 
 func TestRecommendationsThatStillCount(t *testing.T) {
 	t.Parallel()
-	p := Policy{}.complete() // the defaults are 20 s and 5 min
+	p := Policy{}.Complete() // the defaults are 20 s and 5 min
 	const s = time.Second
 	for _, c := range []struct {
 		name string
@@ -106,7 +106,7 @@ func TestRecommendationsThatStillCount(t *testing.T) {
 
 func TestLeastAndMostRecent(t *testing.T) {
 	t.Parallel()
-	p := Policy{}.complete()
+	p := Policy{}.Complete()
 	const s = time.Second
 	for _, c := range []struct {
 		name        string
@@ -178,7 +178,7 @@ func TestReasonsOfTracking(t *testing.T) {
 		t.Errorf("at a load that one could just take, after an hour: %s to %d (%s)", d.Rule, d.Desired, d.Why)
 	}
 	for _, in := range []Inputs{{Slots: 0, ServiceTime: 1}, {Slots: 10, ServiceTime: 0}} {
-		if each, known := (Policy{}).complete().backlogPerProcess(in); known {
+		if each, known := (Policy{}).Complete().backlogPerProcess(in); known {
 			t.Errorf("with %d slots and a duration of %v, %v messages each are acceptable", in.Slots, in.ServiceTime, each)
 		}
 	}
@@ -282,14 +282,8 @@ func TestProtectionBeginsAfterItsTime(t *testing.T) {
 func TestLoopAtTheBoundsOfItsTarget(t *testing.T) {
 	t.Parallel()
 	load := func() Inputs { return measured(100, 1e6) }
-	if _, err := New(load, &target{}, Options{Policy: Policy{Measure: BusyShare, Period: 10 * time.Second}}); err != nil {
-		t.Errorf("a period of one reading: %v", err)
-	}
 	g := &bounded{target: target{size: 3}, least: 1, most: 1}
-	l, err := New(load, g, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := New(load, g, Options{})
 	l.decideOnce(t.Context())
 	g.fail(errors.New("away"), nil)
 	if l.decideOnce(t.Context()); l.Status().Failed == nil {

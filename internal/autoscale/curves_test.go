@@ -11,7 +11,7 @@ import (
 // scale-out is wrong if the previous size could have handled the backlog and twice the maximum load of the last
 // minutes.
 func (w *simulation) judge(p Policy, d Decision) string {
-	p = p.complete()
+	p = p.Complete()
 	in := Inputs{Slots: w.c.slots, ServiceTime: w.c.service}
 	each, _ := p.backlogPerProcess(in)
 	span := p.ScaleOutAfter
@@ -35,7 +35,7 @@ func (w *simulation) judge(p Policy, d Decision) string {
 // A scale-in by CPUUtilization or BusyShare was wrong if the average of all instances was above the lower threshold.
 // Five points are allowed for lost readings, and for a decision that waited for the cooldown.
 func (w *simulation) judgeAverage(p Policy, d Decision) string {
-	p = p.complete()
+	p = p.Complete()
 	if !p.Instances || d.Desired > d.From || p.Measure != CPUUtilization && p.Measure != BusyShare {
 		return ""
 	}

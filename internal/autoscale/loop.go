@@ -71,25 +71,16 @@ type Loop struct {
 	status Status
 }
 
-// New returns a loop that [Loop.Run] starts, or an error if the policy is invalid. load returns the current measures,
-// such as [Gauge.Read].
-func New(load func() Inputs, target Target, opts Options) (*Loop, error) {
+// New returns a loop that [Loop.Run] starts. load returns the current measures, such as [Gauge.Read].
+func New(load func() Inputs, target Target, opts Options) *Loop {
 	opts.Policy.FromMetric = opts.Metric != nil
-	policy, err := opts.Policy.Complete()
-	if err != nil {
-		return nil, err
-	}
-	opts.Policy, opts.Interval = policy, cmp.Or(opts.Interval, 10*time.Second)
-	if policy.Measure != "" && opts.Interval > policy.Period {
-		return nil, fmt.Errorf("invalid Period %v: use at least the interval of the readings, %v", policy.Period,
-			opts.Interval)
-	}
-	l := &Loop{load: load, target: target, opts: opts, status: Status{Policy: policy}}
+	opts.Policy, opts.Interval = opts.Policy.Complete(), cmp.Or(opts.Interval, 10*time.Second)
+	l := &Loop{load: load, target: target, opts: opts, status: Status{Policy: opts.Policy}}
 	l.calls = newCaller(opts.CallTimeout, func(f Failed) {
 		l.setFailed(&f)
 		call(opts.Events.Failed, f)
 	})
-	return l, nil
+	return l
 }
 
 // Run decides immediately and then once per interval, until ctx ends.

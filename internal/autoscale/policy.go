@@ -2,9 +2,7 @@ package autoscale
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -59,56 +57,11 @@ type Policy struct {
 	ScaleInAfter time.Duration
 }
 
-// MaxSize is the largest allowed size, the same as for Elastic Beanstalk's Auto Scaling groups.
-const MaxSize = 10000
-
-// Complete returns the policy with defaults filled in, or an error that lists all invalid values.
-func (p Policy) Complete() (Policy, error) {
-	c := p.complete()
-	t, known := c.Measure.measureInfo()
-	var errs []error
-	reject := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-
-	reject(c.MinSize < 1 || c.MinSize > MaxSize, "invalid MinSize %d: use 1 to %d", c.MinSize, MaxSize)
-	reject(c.MaxSize < c.MinSize || c.MaxSize > MaxSize,
-		"invalid MaxSize %d: use MinSize (%d) to %d", c.MaxSize, c.MinSize, MaxSize)
-	reject(c.TargetBusy < 1 || c.TargetBusy > 100, "invalid target for busy slots %g: use 1 to 100 percent", c.TargetBusy)
-	reject(c.TargetBacklog < 0, "invalid target backlog %g: use 0 or more messages per process", c.TargetBacklog)
-	reject(c.DrainWithin < time.Second, "invalid time to drain the backlog %v: use 1s or more", c.DrainWithin)
-	reject(c.ScaleOutAfter < 0 || c.ScaleInAfter < c.ScaleOutAfter,
-		"invalid scale-in delay %v: use at least the scale-out delay, %v", c.ScaleInAfter, c.ScaleOutAfter)
-
-	if c.Measure == "" {
-		return c, errors.Join(errs...)
-	}
-	if !known {
-		reject(true, "unsupported MeasureName %q: use CPUUtilization, BacklogPerProcess, OldestMessageAge or BusyShare, "+
-			"or leave the option out to follow the backlog and the busy slots", c.Measure)
-		return c, errors.Join(errs...)
-	}
-
-	reject(!slices.Contains([]Statistic{Average, Minimum, Maximum, Sum}, c.Statistic),
-		"invalid Statistic %q: use Average, Minimum, Maximum or Sum", c.Statistic)
-	reject(c.Unit != t.unit, "invalid Unit %q for %s: use %s, or leave Unit out", c.Unit, c.Measure, t.unit)
-	reject(c.LowerThreshold < 0 || c.UpperThreshold <= c.LowerThreshold,
-		"invalid LowerThreshold %g and UpperThreshold %g: the upper must be larger, and neither negative",
-		c.LowerThreshold, c.UpperThreshold)
-	reject(c.LowerBreachScaleIncrement >= 0, "invalid LowerBreachScaleIncrement %d: use a negative number",
-		c.LowerBreachScaleIncrement)
-	reject(c.UpperBreachScaleIncrement <= 0, "invalid UpperBreachScaleIncrement %d: use a positive number",
-		c.UpperBreachScaleIncrement)
-	reject(c.Period < time.Second || c.Period > 600*time.Minute, "invalid Period %v: use 1s to 600m", c.Period)
-	return c, errors.Join(errs...)
-}
-
-func (p Policy) complete() Policy {
+// Complete returns the policy with defaults filled in. Package config has checked the values.
+func (p Policy) Complete() Policy {
 	p.MinSize = cmp.Or(p.MinSize, 1)
 	p.MaxSize = cmp.Or(p.MaxSize, max(4, p.MinSize))
-	p.Cooldown = cmp.Or(p.Cooldown, 360*time.Second) // complete may be called again, so negative values stay
+	p.Cooldown = cmp.Or(p.Cooldown, 360*time.Second) // Complete may be called again, so negative values stay
 	p.TargetBusy = cmp.Or(p.TargetBusy, 75)
 	p.DrainWithin = cmp.Or(p.DrainWithin, time.Minute)
 	p.ScaleOutAfter = cmp.Or(p.ScaleOutAfter, 20*time.Second)
@@ -140,7 +93,7 @@ func (p Policy) complete() Policy {
 }
 
 func (p Policy) within(least, most int) Policy {
-	p = p.complete()
+	p = p.Complete()
 	p.MinSize, p.MaxSize = min(max(p.MinSize, least), most), max(min(p.MaxSize, most), least)
 	return p
 }
@@ -193,7 +146,7 @@ func (d Decision) Changes() bool { return d.Desired != d.From }
 // Decide returns the next state and a decision. It has no side effects and keeps the size if uncertain. now must not
 // go backwards.
 func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, Decision) {
-	p = p.complete()
+	p = p.Complete()
 	s = s.observe(in.Desired, now)
 	d := Decision{At: now, From: in.Desired, Desired: in.Desired}
 

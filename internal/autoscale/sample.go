@@ -51,7 +51,7 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 		return in
 	}
 
-	p = p.complete()
+	p = p.Complete()
 	in.CPU = combine(all, CPUUtilization, Average)
 	in.OldestAge = combine(all, OldestMessageAge, Maximum)
 	if p.Measure != "" && p.Measure != BacklogPerProcess {

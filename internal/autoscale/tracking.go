@@ -98,6 +98,9 @@ func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	return v, in.Busy.Known || in.Backlog.Known
 }
 
+// MaxSize is the largest size, the same as for Elastic Beanstalk's Auto Scaling groups.
+const MaxSize = 10000
+
 func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance)) }
 
 // At this size, TargetBusy percent of the slots are busy.

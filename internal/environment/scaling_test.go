@@ -23,10 +23,10 @@ func TestScalePolicy(t *testing.T) {
 		return New(Options{Config: cfg, Logger: discard()})
 	}
 	e := load(map[string]string{"processes-max": "8", "http-connections": "5"})
-	p, err := scalePolicy(e.settings.now(), 1, maxReplicas(e.settings.now())).Complete()
-	if err != nil || p.MaxSize != 5 || p.Cooldown != 360*time.Second || p.TargetBusy != 75 ||
+	p := scalePolicy(e.settings.now(), 1, maxReplicas(e.settings.now())).Complete()
+	if p.MaxSize != 5 || p.Cooldown != 360*time.Second || p.TargetBusy != 75 ||
 		p.DrainWithin != time.Minute || p.Measure != "" {
-		t.Errorf("the usual policy is %+v (%v)", p, err)
+		t.Errorf("the usual policy is %+v", p)
 	}
 	if got := loadIntervalOf(loadInterval, p); got != loadInterval {
 		t.Errorf("it is read each %s", got)
@@ -38,7 +38,7 @@ func TestScalePolicy(t *testing.T) {
 		"scale-period":             "4s",
 		"scale-evaluation-periods": "2", "scale-breach-duration": "12s", "processes-min": "3", "http-connections": "2",
 	})
-	p, err = scalePolicy(e.settings.now(), 2, 7).Complete()
+	p = scalePolicy(e.settings.now(), 2, 7).Complete()
 	want := autoscale.Policy{
 		MinSize: 2, MaxSize: 7, Cooldown: -1, Measure: autoscale.BacklogPerProcess, Statistic: autoscale.Maximum,
 		Unit: "Count", LowerThreshold: 2, UpperThreshold: 9,
@@ -46,8 +46,8 @@ func TestScalePolicy(t *testing.T) {
 		BreachDuration: 12 * time.Second,
 		TargetBusy:     75, DrainWithin: time.Minute, ScaleOutAfter: 20 * time.Second, ScaleInAfter: 5 * time.Minute,
 	}
-	if err != nil || p != want {
-		t.Errorf("the trigger is\n%+v, want\n%+v (%v)", p, want, err)
+	if p != want {
+		t.Errorf("the trigger is\n%+v, want\n%+v", p, want)
 	}
 	if got := loadIntervalOf(groupInterval, p); got != 2*time.Second {
 		t.Errorf("it is read each %s", got)

@@ -124,12 +124,7 @@ func (s *sizing) protectTask(context.Context) error {
 // Shutdown stops scaling first, so that nothing scales during a drain.
 func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
-	loop, err := s.newLoop(run)
-	if err != nil {
-		stop()
-		return fmt.Errorf("%w: %w", ErrSettings, err)
-	}
-
+	loop := s.newLoop(run)
 	s.loop = loop
 	s.life.steps.background("the counts of the queues", s.work.depths.run) // scaling waits for the first counts
 
@@ -149,7 +144,7 @@ func (s *sizing) runScaling(context.Context) error {
 }
 
 // Without a scaling target, the loop computes a recommendation for an external scaler.
-func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
+func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
 	set := s.settings.now()
 	log := s.opts.Logger.With("component", "scale")
 	gauge := s.gauge(false)

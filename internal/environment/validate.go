@@ -29,9 +29,8 @@ func (o *Options) Validate() error {
 	if o.QueuesOnly {
 		return nil
 	}
-	_, scaling := scalePolicy(&o.Config.Settings, o.Config.ScaleMinSize, o.Config.ScaleMaxSize).Complete()
 	var problems []error
-	for _, err := range slices.Concat(o.validateApp(), o.validateTargets(), o.validatePaths(), []error{scaling}) {
+	for _, err := range slices.Concat(o.validateApp(), o.validateTargets(), o.validatePaths()) {
 		if err != nil && !errors.Is(err, ErrSettings) {
 			err = fmt.Errorf("%w: %w", ErrSettings, err)
 		}

@@ -258,11 +258,8 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 			return []autoscale.QueueState{{Name: "jobs", Known: true, HasAge: true, InWork: st.InWork,
 				ServiceTime: st.ServiceTime, PerSecond: st.PerSecond}}
 		}}
-	loop, err := autoscale.New(gauge.Read, r, autoscale.Options{Interval: 30 * time.Second,
+	loop := autoscale.New(gauge.Read, r, autoscale.Options{Interval: 30 * time.Second,
 		Policy: autoscale.Policy{MinSize: r.size, MaxSize: r.size}, IsLeader: d.manager.election.IsLeader})
-	if err != nil {
-		t.Fatal(err)
-	}
 	run, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() { _ = d.worker.Run(run, context.Background()) })
