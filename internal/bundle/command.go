@@ -110,29 +110,18 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 		return c, false
 	}
 
-	for _, key := range p.Value.Pairs {
-		switch key.Key {
-		case "command":
-			c.Argv, c.Shell = e.program(key)
-		case "env":
-			c.Env = e.variables(key)
-		case "cwd":
-			c.Dir = e.text(key)
-		case "test":
-			c.Test = e.text(key)
-		case "ignoreErrors":
-			c.IgnoreErrors = e.flag(key)
-		case "leader_only":
-			if section == "container_commands" {
-				c.LeaderOnly = e.flag(key)
-			} else {
-				e.unknown(key, commandKeys)
-			}
-		case "waitAfterCompletion": // for Windows only
-		default:
-			e.unknown(key, commandKeys)
-		}
+	known := keys{
+		"command":             func(v yamlfile.Pair) { c.Argv, c.Shell = e.program(v) },
+		"env":                 into(&c.Env, e.variables),
+		"cwd":                 into(&c.Dir, e.text),
+		"test":                into(&c.Test, e.text),
+		"ignoreErrors":        into(&c.IgnoreErrors, e.flag),
+		"waitAfterCompletion": func(yamlfile.Pair) {}, // for Windows only
 	}
+	if section == "container_commands" {
+		known["leader_only"] = into(&c.LeaderOnly, e.flag)
+	}
+	e.each(p, known)
 
 	if c.LeaderOnly {
 		c.Test = ""
@@ -149,8 +138,6 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 
 	return c, true
 }
-
-var commandKeys = []string{"command", "env", "cwd", "test", "ignoreErrors", "leader_only"}
 
 type entryReader struct {
 	document      *document
