@@ -117,13 +117,12 @@ func (c *caller) do(ctx context.Context, doing string, f func(context.Context) e
 }
 
 func every(ctx context.Context, interval time.Duration, f func() bool) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
+	ticker := time.Tick(interval)
 	for f() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-ticker:
 		}
 	}
 }

@@ -134,8 +134,7 @@ func (c *depthCounter) askedOnce() <-chan struct{} { return c.asked }
 // run must be called only once.
 func (c *depthCounter) run(ctx context.Context) {
 	asked := sync.OnceFunc(func() { close(c.asked) })
-	ticker := time.NewTicker(countInterval)
-	defer ticker.Stop()
+	ticker := time.Tick(countInterval)
 	for {
 		for _, q := range c.queues {
 			if q.remote != nil {
@@ -146,7 +145,7 @@ func (c *depthCounter) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-ticker:
 		}
 	}
 }

@@ -40,14 +40,13 @@ type problems struct {
 }
 
 func (p *problems) watch(ctx context.Context) {
-	tick := time.NewTicker(problemInterval)
-	defer tick.Stop()
+	tick := time.Tick(problemInterval)
 	for {
 		p.look()
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }

@@ -38,13 +38,12 @@ func (r *registryLoss) text() string {
 }
 
 func (r *registryLoss) watch(ctx context.Context, m *members) {
-	tick := time.NewTicker(registryLossTick)
-	defer tick.Stop()
+	tick := time.Tick(registryLossTick)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		failing := m.cron.election.Failing()
 		reread := func() error { return m.desired.reread(ctx) }

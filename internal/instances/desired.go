@@ -381,14 +381,13 @@ type Following struct {
 
 // Follow keeps the state up to date until ctx ends.
 func (d *DesiredState) Follow(ctx context.Context, f Following) {
-	tick := time.NewTicker(followInterval)
-	defer tick.Stop()
+	tick := time.Tick(followInterval)
 	lastRead := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 
 		applied, lastErr := d.Current()

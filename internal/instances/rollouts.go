@@ -100,8 +100,7 @@ type RolloutOptions struct {
 // Run follows the desired version until ctx ends.
 func (r *Rollouts) Run(ctx context.Context, o *RolloutOptions) {
 	defer r.deploys.Wait()
-	tick := time.NewTicker(rolloutTick)
-	defer tick.Stop()
+	tick := time.Tick(rolloutTick)
 	for {
 		if o.Active() {
 			if o.Leads() {
@@ -112,7 +111,7 @@ func (r *Rollouts) Run(ctx context.Context, o *RolloutOptions) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		case <-r.wake:
 		}
 	}

@@ -57,13 +57,12 @@ func (f *SettingsFollower) Run(ctx context.Context, fleet *Fleet) {
 	var leading sync.WaitGroup
 	defer leading.Wait()
 	leading.Go(func() { f.lead(ctx, fleet) })
-	retry := time.NewTicker(settingsRetry)
-	defer retry.Stop()
+	retry := time.Tick(settingsRetry)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-retry.C:
+		case <-retry:
 		case <-f.Due:
 		}
 		now, _ := f.State.Current()
@@ -116,13 +115,12 @@ func (f *SettingsFollower) change(ctx context.Context, store Store, alter func(*
 // lead advances settings that are being rolled out whenever this instance leads, until ctx ends.
 func (f *SettingsFollower) lead(ctx context.Context, fleet *Fleet) {
 	var conductor Conductor
-	tick := time.NewTicker(rolloutTick)
-	defer tick.Stop()
+	tick := time.Tick(rolloutTick)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		now, _ := f.State.Current()
 		s := now.Settings

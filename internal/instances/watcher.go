@@ -91,8 +91,7 @@ func NewWatcher(opts Options) *Watcher {
 // Run reads the records and frees the slots of lost instances, whenever this instance leads. A new leader starts at
 // once.
 func (w *Watcher) Run(ctx context.Context, leads func() bool) {
-	ticks := time.NewTicker(followInterval)
-	defer ticks.Stop()
+	ticks := time.Tick(followInterval)
 	var last time.Time
 	leading := false
 	for {
@@ -103,7 +102,7 @@ func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticks.C:
+		case <-ticks:
 		}
 	}
 }

@@ -83,8 +83,7 @@ func newMember(opts Options, service *aws.AutoScaling) *member {
 // Once found, the instance is protected during long deliveries and drained before its termination.
 func (m *member) start() {
 	m.all.Go(func() {
-		tick := time.NewTicker(findInterval)
-		defer tick.Stop()
+		tick := time.Tick(findInterval)
 		for try := 1; ; try++ {
 			self, err := m.find(m.run, try)
 			if m.run.Err() != nil {
@@ -104,7 +103,7 @@ func (m *member) start() {
 			}
 
 			select {
-			case <-tick.C:
+			case <-tick:
 			case <-m.run.Done():
 				return
 			}

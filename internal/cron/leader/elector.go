@@ -106,13 +106,12 @@ func (e *Elector) Run(ctx context.Context) error {
 
 // The gate learns that the process is alive.
 func (e *Elector) tick(ctx context.Context) {
-	ticker := time.NewTicker(e.opts.Standstill)
-	defer ticker.Stop()
+	ticker := time.Tick(e.opts.Standstill)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-ticker:
 			e.gate.tick()
 		}
 	}

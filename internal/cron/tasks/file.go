@@ -152,13 +152,12 @@ func (f *watchedFile) reread(required bool) (File, error) {
 const watchInterval = 2 * time.Second
 
 func (f *watchedFile) watch(ctx context.Context, reload func()) {
-	tick := time.NewTicker(watchInterval)
-	defer tick.Stop()
+	tick := time.Tick(watchInterval)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		if f.changed() {
 			reload()

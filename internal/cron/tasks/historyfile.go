@@ -30,12 +30,11 @@ func (m *Manager) KeepHistory(ctx context.Context) {
 		return
 	}
 
-	tick := time.NewTicker(historyInterval)
-	defer tick.Stop()
+	tick := time.Tick(historyInterval)
 	written, failing := int64(0), false
 	for ended := false; !ended; {
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			ended = true
 		}

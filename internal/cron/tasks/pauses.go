@@ -97,13 +97,12 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 		return
 	}
 
-	tick := time.NewTicker(p.interval)
-	defer tick.Stop()
+	tick := time.Tick(p.interval)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 
 		texts, err := p.store.Paused(ctx)

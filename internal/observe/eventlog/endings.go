@@ -166,11 +166,10 @@ func (l *Endings) Close() error {
 
 func (l *Endings) run() {
 	defer close(l.ended)
-	every := time.NewTicker(storeEvery)
-	defer every.Stop()
+	every := time.Tick(storeEvery)
 	for running := true; running; {
 		select {
-		case <-every.C:
+		case <-every:
 		case <-l.stop:
 			running = false
 		}

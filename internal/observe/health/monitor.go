@@ -132,8 +132,7 @@ func (m *Monitor) JudgeSoon() {
 // Run evaluates health until ctx is done: every ten seconds, when startup completes, when the app becomes ready, when
 // shutdown begins, after JudgeSoon, and once the app has been unready for too long.
 func (m *Monitor) Run(ctx context.Context) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
+	tick := time.Tick(interval)
 	severe := time.NewTimer(interval)
 	defer severe.Stop()
 
@@ -149,7 +148,7 @@ func (m *Monitor) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 			round = true
 		case <-started:
 			started = nil

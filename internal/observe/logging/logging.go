@@ -127,11 +127,10 @@ func (l *Logger) admit(outcome queue.Outcome, now time.Time) bool {
 
 // ReportOmitted logs once per second how many lines sampling omitted. It returns when ctx is done.
 func (l *Logger) ReportOmitted(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	tick := time.Tick(time.Second)
 	for {
 		select {
-		case now := <-tick.C:
+		case now := <-tick:
 			l.sampler.due(now, l.logOmitted)
 		case <-ctx.Done():
 			l.sampler.due(time.Now().Add(time.Second), l.logOmitted) // report all that remains

@@ -54,8 +54,7 @@ func New(read func(now time.Time) Reading) *Recorder {
 
 // Run takes a reading every five seconds until ctx is done.
 func (r *Recorder) Run(ctx context.Context) {
-	tick := time.NewTicker(ranges[0].step)
-	defer tick.Stop()
+	tick := time.Tick(ranges[0].step)
 	for {
 		now := time.Now()
 		reading := r.read(now)
@@ -63,7 +62,7 @@ func (r *Recorder) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }
