@@ -386,6 +386,11 @@ func secret(v value, sample func() string) value {
 	return v
 }
 
+// sharedSecret is known to several programs or instances.
+func sharedSecret(field *string, rule func(string) (string, error)) value {
+	return secret(checked(field, "16 to 256 printable ASCII characters without spaces", rule), rand.Text)
+}
+
 // exampleFilter is normalized like the result of filterPattern.
 const exampleFilter = `{"body":{"kind":["order"]}}`
 
@@ -454,6 +459,8 @@ func folderPath(text string) (string, error) {
 	abs, err := filepath.Abs(text)
 	return valid(abs, fault{err != nil, "cannot be converted to an absolute path"})
 }
+
+func file(field *string) value { return checked(field, "a file path", filePath) }
 
 func optionalFile(field *string) value {
 	return checked(field, "a file path, or off", func(text string) (string, error) {

@@ -19,7 +19,7 @@ func (o *Option) fileOption() *Option {
 	file := &Option{Name: o.Name + secretFileSuffix, isSecretFile: true, Serve: o.Serve, Live: o.Live,
 		Example: "/run/secrets/" + o.Name, DefaultNote: "none",
 		Help:  "File that holds the value of --" + o.Name + ".",
-		value: checked(o.secretFile, "a file path", filePath)}
+		value: file(o.secretFile)}
 	file.complete(o.Group)
 	return file
 }

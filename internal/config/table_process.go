@@ -1,7 +1,6 @@
 package config
 
 import (
-	"crypto/rand"
 	"time"
 
 	"tendril/internal/bundle"
@@ -90,7 +89,7 @@ func ownAppOptions(s *Settings) []Option {
 	}, {
 		Name: "pid-file", Example: "/run/tendril/app.pid", DefaultNote: "none",
 		Help:  "File with the process ID of the app's main process while it runs.",
-		value: checked(&s.PIDFile, "a file path", filePath),
+		value: file(&s.PIDFile),
 	}}
 }
 
@@ -113,15 +112,15 @@ func embeddedOptions(s *Settings) []Option {
 			"machine are trusted",
 		Help:   "File of the key pairs that may call the SQS endpoint.",
 		Detail: "Every request then needs a valid signature. 'tendril credentials create' creates the file.",
-		value:  checked(&s.Credentials, "a file path", filePath),
+		value:  file(&s.Credentials),
 	}, {
 		Name: "tls-cert", Serve: true, Example: "/etc/tendril/queue.crt", DefaultNote: "none: plain HTTP",
 		Help:  "PEM certificate of the SQS endpoint, with its chain; enables HTTPS.",
-		value: checked(&s.TLSCert, "a file path", filePath),
+		value: file(&s.TLSCert),
 	}, {
 		Name: "tls-key", Serve: true, Example: "/etc/tendril/queue.key", DefaultNote: "none",
 		Help:  "PEM private key for tls-cert.",
-		value: checked(&s.TLSKey, "a file path", filePath),
+		value: file(&s.TLSKey),
 	}, {
 		Name: "account-id", Default: "000000000000", Serve: true,
 		Help:  "AWS account in the URLs and ARNs of the embedded queues.",
@@ -134,7 +133,7 @@ func periodicOptions(s *Settings) []Option {
 		Name: "cron", Example: "cron.yaml",
 		DefaultNote: "cron.yaml in the app's folder, if present",
 		Help:        "File of periodic tasks.",
-		value:       checked(&s.Cron, "a file path", filePath),
+		value:       file(&s.Cron),
 	}, {
 		Name: "registry-table", Example: "jobs-registry", DaemonKey: "registry_table",
 		DefaultNote: "none: the registry is embedded",
@@ -150,13 +149,13 @@ func periodicOptions(s *Settings) []Option {
 		DefaultNote: "generated in the data directory of the embedded queue",
 		Help:        "Token of the registry of an embedded queue shared by several instances.",
 		Detail:      "Environments of one user on one machine find it. Do not use a flag: other users can see it.",
-		value:       secret(checked(&s.RegistryToken, "16 to 256 printable ASCII characters without spaces", token), rand.Text),
+		value:       sharedSecret(&s.RegistryToken, token),
 	}, {
 		Name: "fleet-key", secretFile: &s.FleetKeyFile, DefaultNote: "none",
 		Help: "Key that signs changes for all instances of the environment, such as pauses.",
 		Detail: "Give every instance the same key. To replace it, give each instance \"NEW,OLD\", then NEW. Without a key, " +
 			"changes apply to one instance.",
-		value: secret(checked(&s.FleetKey, "16 to 256 printable ASCII characters without spaces", fleetKey), rand.Text),
+		value: sharedSecret(&s.FleetKey, fleetKey),
 	}, {
 		Name: "versions", Example: "s3://my-archives/orders", DefaultNote: "the tendril that serves the queue",
 		Help: "Shared location of archives deployed to all instances: a folder or s3://BUCKET/PREFIX.",
@@ -225,11 +224,11 @@ func consoleOptions(s *Settings) []Option {
 		Name: "console-tls-cert", Serve: true, Example: "/etc/tendril/tls.crt",
 		DefaultNote: "none: plain HTTP",
 		Help:        "PEM certificate of the console, with its chain; enables HTTPS.",
-		value:       checked(&s.ConsoleTLSCert, "a file path", filePath),
+		value:       file(&s.ConsoleTLSCert),
 	}, {
 		Name: "console-tls-key", Serve: true, Example: "/etc/tendril/tls.key", DefaultNote: "none",
 		Help:  "PEM private key for console-tls-cert.",
-		value: checked(&s.ConsoleTLSKey, "a file path", filePath),
+		value: file(&s.ConsoleTLSKey),
 	}, {
 		Name: "console-auth", Serve: true, Default: consoleAuthToken,
 		Help: "Access to the console on loopback: with a token or link, or none for everyone.",
@@ -275,12 +274,12 @@ func consoleOptions(s *Settings) []Option {
 		DefaultNote: "generated at each start, in the data directory",
 		Help:        "Token required for changes and message bodies on the console.",
 		Detail:      "Do not use a flag: other users can see it.",
-		value:       secret(checked(&s.ConsoleToken, "16 to 256 printable ASCII characters without spaces", token), rand.Text),
+		value:       sharedSecret(&s.ConsoleToken, token),
 	}, {
 		Name: "console-drain-token", Serve: true, secretFile: &s.ConsoleDrainTokenFile, DefaultNote: "none",
 		Help:   "Token that only allows the hooks /-/drain and /-/quiet.",
 		Detail: "A Kubernetes manifest contains it, because hooks cannot read a Secret.",
-		value:  secret(checked(&s.ConsoleDrainToken, "16 to 256 printable ASCII characters without spaces", token), rand.Text),
+		value:  sharedSecret(&s.ConsoleDrainToken, token),
 	}}
 }
 
@@ -307,7 +306,7 @@ func outputOptions(s *Settings) []Option {
 		Name: "config", essential: true, Example: "tendril.yaml", Serve: true,
 		DefaultNote: "tendril.yaml, else $XDG_CONFIG_HOME/tendril/config.yaml, else /etc/tendril/config.yaml",
 		Help:        "Settings file of tendril or aws-sqsd.",
-		value:       checked(&s.ConfigFile, "a file path", filePath),
+		value:       file(&s.ConfigFile),
 	}}
 }
 
