@@ -137,6 +137,7 @@ type removal struct {
 	counted  int // without those already gone
 	dues     []int64
 	removed  []Removal
+	work     block
 }
 
 func (r *removal) departed() int { return r.counted }
@@ -188,7 +189,7 @@ func (r *removal) note(origin int64, receives int) {
 	if r.removed == nil {
 		r.removed = make([]Removal, 0, len(r.messages))
 	}
-	r.removed = append(r.removed, Removal{Queue: r.q.name, ID: b.seal.messageID(new(block), origin), Cause: r.cause,
+	r.removed = append(r.removed, Removal{Queue: r.q.name, ID: b.seal.messageID(&r.work, origin), Cause: r.cause,
 		Receives: receives})
 }
 

@@ -137,10 +137,15 @@ func (h *history) messageEnded(e eventlog.Ending) {
 
 // removed is called by the embedded queues.
 func (h *history) removed(ctx context.Context, removed []broker.Removal) {
-	by := api.CallerName(ctx)
-	for _, r := range removed {
-		h.messageEnded(eventlog.Ending{MessageID: r.ID, Queue: r.Queue, Outcome: string(r.Cause), Receives: r.Receives, To: r.To, By: by})
+	endings := h.endings.Load()
+	if endings == nil {
+		return
 	}
+	by := api.CallerName(ctx)
+	endings.AddAll(len(removed), func(i int) eventlog.Ending {
+		r := &removed[i]
+		return eventlog.Ending{MessageID: r.ID, Queue: r.Queue, Outcome: string(r.Cause), Receives: r.Receives, To: r.To, By: by}
+	})
 }
 
 func (h *history) decided(d autoscale.Decided) {

@@ -22,6 +22,7 @@ const (
 	maxEndings  = 32 << 20 // maximum bytes per file, about 450,000 messages
 	maxUnstored = 4 << 20  // maximum bytes of lines that wait for the disk
 	storeEvery  = time.Second
+	storeSize   = 64 << 10 // bytes of lines that are stored earlier, so that a busy queue needs little memory
 )
 
 // Ending records how a message left a queue.
@@ -69,9 +70,11 @@ type Endings struct {
 	failed func(error)
 	stop   chan struct{}
 	ended  chan struct{}
+	full   chan struct{} // holds a token after unstored has reached storeSize
 
-	mu       sync.Mutex // guards unstored
+	mu       sync.Mutex // guards unstored and spare
 	unstored []byte     // lines
+	spare    []byte     // the previous buffer, empty
 
 	writing sync.Mutex // guards file and failing; locked before mu
 	file    appender
@@ -84,7 +87,7 @@ func OpenEndings(dir string, failed func(error)) *Endings {
 }
 
 func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
-	l := &Endings{failed: failed, stop: make(chan struct{}), ended: make(chan struct{}), file: appender{maxSegment: maxSegment,
+	l := &Endings{failed: failed, stop: make(chan struct{}), ended: make(chan struct{}), full: make(chan struct{}, 1), file: appender{maxSegment: maxSegment,
 		files: files{filepath.Join(dir, EndingsFile), filepath.Join(dir, OlderEndingsFile)}}}
 	go l.run()
 	return l
@@ -92,14 +95,28 @@ func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
 
 // Add records an ending with the current time. It does not wait for the disk, because every message passes here. If
 // the disk is too slow or full, the endings that wait are lost, which [Endings.Find] takes into account.
-func (l *Endings) Add(e Ending) {
-	e.At = time.Now()
+func (l *Endings) Add(e Ending) { l.AddAll(1, func(int) Ending { return e }) }
+
+// AddAll records n endings as [Endings.Add] does. Calls of ending must not use l.
+func (l *Endings) AddAll(n int, ending func(i int) Ending) {
+	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.unstored) > maxUnstored {
-		l.unstored = (&Ending{At: e.At, Outcome: lost}).appendTo(l.unstored[:0])
+		l.unstored = (&Ending{At: now, Outcome: lost}).appendTo(l.unstored[:0])
 	}
-	l.unstored = e.appendTo(l.unstored)
+	before := len(l.unstored)
+	for i := range n {
+		e := ending(i)
+		e.At = now
+		l.unstored = e.appendTo(l.unstored)
+	}
+	if before < storeSize && len(l.unstored) >= storeSize {
+		select {
+		case l.full <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // Find returns the latest ending of a message that was sent to the given queue; a zero Ending if there is none. A
@@ -170,6 +187,7 @@ func (l *Endings) run() {
 	for running := true; running; {
 		select {
 		case <-every:
+		case <-l.full:
 		case <-l.stop:
 			running = false
 		}
@@ -188,19 +206,20 @@ func (l *Endings) run() {
 func (l *Endings) store() error {
 	l.mu.Lock()
 	lines := l.unstored
-	l.unstored = nil
-	l.mu.Unlock()
 	if len(lines) == 0 {
+		l.mu.Unlock()
 		return nil
 	}
+	l.unstored, l.spare = l.spare, nil
+	l.mu.Unlock()
 	err := l.file.append(lines)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case err != nil:
 		l.unstored = append(lines, l.unstored...)
-	case l.unstored == nil:
-		l.unstored = lines[:0] // reuse the memory
+	case cap(lines) <= 2*storeSize:
+		l.spare = lines[:0]
 	}
 	return err
 }

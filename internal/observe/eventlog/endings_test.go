@@ -95,6 +95,29 @@ func TestEndingsAreBoundedAndSayHowFarBackTheyGo(t *testing.T) {
 	})
 }
 
+func TestEndingsOfABusyQueueDoNotWaitForTheSecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		l := openTestEndings(t, dir, maxEndings)
+		id := func(i int) string { return fmt.Sprint("message-", i) }
+		const batch = 10
+		for n, stored := 0, 0; n < 10*storeSize; n += batch * len("message-0") {
+			l.AddAll(batch, func(i int) Ending { return Ending{MessageID: id(n + i), Queue: "jobs", Outcome: "done"} })
+			synctest.Wait()
+			info, err := os.Stat(filepath.Join(dir, EndingsFile))
+			if err == nil {
+				stored = int(info.Size())
+			}
+			if waiting := len(l.unstored); waiting >= storeSize || cap(l.unstored) > 2*storeSize || stored+waiting < n {
+				t.Fatalf("%d bytes wait, %d are stored, %v", waiting, stored, err)
+			}
+		}
+		wantEnding(t, l, id(0), "", "done", "")
+		closeEndings(t, l)
+	})
+}
+
 func TestEndingOfAMessageComesBeforeThatOfItsQueue(t *testing.T) {
 	t.Parallel()
 	l := openTestEndings(t, t.TempDir(), maxEndings)
