@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -75,7 +76,7 @@ type conn struct {
 	readErr error
 	stopped atomic.Bool // reads and writes fail from now on
 	closing atomic.Bool // the response has arrived, so writing must end
-	abort   func()      // c.stop, allocated once
+	watch   *watch      // of the latest exchange's context; nil if that cannot end
 
 	// Results of the app's instructions.
 	extended bool   // the app chose the idle timeout
@@ -85,7 +86,6 @@ type conn struct {
 func newConn(raw net.Conn) *conn {
 	c := &conn{raw: raw, stream: raw, Peeker: connpool.NewPeeker(raw)}
 	c.buf = bufio.NewReaderSize(c, readBuffer)
-	c.abort = c.stop
 	return c
 }
 
@@ -165,16 +165,71 @@ func (c *conn) send(body string) error {
 	}
 }
 
-func (c *conn) Close() error { return c.raw.Close() }
+func (c *conn) Close() error {
+	c.watch.end()
+	return c.raw.Close()
+}
+
+// watch aborts a connection's exchanges when their context is done. Deliveries share a context, and registering with
+// it for each exchange would contend for its lock, so a watch lasts until an exchange with another context.
+type watch struct {
+	conn       *conn
+	done       <-chan struct{}
+	unregister func() bool
+
+	mu         sync.Mutex
+	exchanging bool
+}
+
+// startWatch begins an exchange. It returns nil if the context cannot end.
+func (c *conn) startWatch(ctx context.Context) *watch {
+	done := ctx.Done()
+	if c.watch == nil || c.watch.done != done {
+		c.watch.end()
+		c.watch = nil
+		if done == nil {
+			return nil
+		}
+		c.watch = &watch{conn: c, done: done}
+		c.watch.unregister = context.AfterFunc(ctx, c.watch.abort)
+	}
+
+	c.watch.set(true)
+	if ctx.Err() != nil {
+		c.stop() // abort may have been called before
+	}
+	return c.watch
+}
+
+// set does nothing for a nil watch.
+func (w *watch) set(exchanging bool) {
+	if w != nil {
+		w.mu.Lock()
+		w.exchanging = exchanging
+		w.mu.Unlock()
+	}
+}
+
+// A connection between two exchanges stays usable.
+func (w *watch) abort() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.exchanging {
+		w.conn.stop()
+	}
+}
+
+func (w *watch) end() {
+	if w != nil {
+		w.unregister()
+	}
+}
 
 func (c *conn) exchange(ctx context.Context, r *request) answer {
 	p := r.protocol
 	c.begin(p.idle, r.end)
 	c.out = append(c.out[:0], r.head...)
-	isFree := func() bool { return true }
-	if ctx.Done() != nil {
-		isFree = context.AfterFunc(ctx, c.abort)
-	}
+	watched := c.startWatch(ctx)
 
 	var a answer
 	if len(c.out)+len(r.body) > writeChunk {
@@ -192,7 +247,8 @@ func (c *conn) exchange(ctx context.Context, r *request) answer {
 	if c.extended {
 		a.extended = c.idle
 	}
-	a.keep = isFree() && a.keep
+	watched.set(false)
+	a.keep = a.keep && ctx.Err() == nil
 	return a
 }
 

@@ -67,6 +67,70 @@ func TestContextEndsWithTheAnswer(t *testing.T) {
 	a.wantCounts(t, 2, 2)
 }
 
+func TestContextAbortsLaterExchangesOfAConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, a := startPiped(t, func(c *appConn) {
+			c.read()
+			c.write(ok200)
+			c.read() // without an answer
+			c.read()
+		}, func(o *Options) { o.KeepAlive = time.Hour })
+		ctx, cancel := context.WithCancel(t.Context())
+		want(t, h.Deliver(ctx, message()), queue.Done, 200, "")
+		time.AfterFunc(time.Second, cancel)
+		if r := h.Deliver(ctx, message()); r.Outcome != queue.Failed || r.Duration != time.Second {
+			t.Errorf("%+v", r)
+		}
+		a.wantCounts(t, 1, 2)
+	})
+}
+
+func TestContextLeavesConnectionsThatAreNotInUse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, a := startPiped(t, alwaysAnswer(ok200), func(o *Options) { o.KeepAlive = time.Hour })
+		ctx, cancel := context.WithCancel(t.Context())
+		want(t, h.Deliver(ctx, message()), queue.Done, 200, "")
+		cancel()
+		synctest.Wait()
+		want(t, deliver(h, message()), queue.Done, 200, "")
+		a.wantCounts(t, 1, 2)
+	})
+}
+
+// countedContext counts functions that run at its end.
+type countedContext struct {
+	context.Context
+	done               chan struct{}
+	registered, closed int
+}
+
+func (c *countedContext) Done() <-chan struct{} { return c.done }
+
+func (c *countedContext) AfterFunc(func()) func() bool {
+	c.registered++
+	return func() bool { c.closed++; return true }
+}
+
+func TestConnectionRegistersOnceWithAContextUntilItIsClosed(t *testing.T) {
+	t.Parallel()
+	h, a := startPiped(t, alwaysAnswer(ok200), func(o *Options) { o.KeepAlive = time.Hour })
+	shared := &countedContext{Context: context.Background(), done: make(chan struct{})}
+	want(t, h.Deliver(shared, message()), queue.Done, 200, "")
+	first := shared.registered // includes the dial's
+	want(t, h.Deliver(shared, message()), queue.Done, 200, "")
+	if shared.registered != first || shared.closed != first-1 {
+		t.Errorf("%d registrations of %d are open after two deliveries, of %d after one", shared.registered-shared.closed,
+			shared.registered, first)
+	}
+	a.wantCounts(t, 1, 2)
+	h.Close()
+	if shared.closed != first {
+		t.Errorf("%d registrations are open after the connection is closed", first-shared.closed)
+	}
+}
+
 type afterRead struct {
 	net.Conn
 	do func()
