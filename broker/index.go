@@ -18,6 +18,7 @@ type index struct {
 	inFlight indexed[*message] // by visibility deadline
 	delays   delays
 	window   window
+	work     block // for open, while the queue is locked
 }
 
 // The keys of the queue's messages are in low < key <= high.

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -39,20 +40,21 @@ const (
 )
 
 // The epoch and checksum reveal stale and partially written marks.
-func (m *mark) encode(epoch uint32) (text [markSize]byte) {
-	binary.LittleEndian.PutUint64(text[:], uint64(m.key))
+func (m *mark) encode(text []byte, epoch uint32) {
+	binary.LittleEndian.PutUint64(text, uint64(m.key))
 	binary.LittleEndian.PutUint64(text[8:], uint64(m.first))
 	binary.LittleEndian.PutUint32(text[16:], m.serial)
 	binary.LittleEndian.PutUint32(text[20:], m.received)
 	binary.LittleEndian.PutUint32(text[24:], epoch)
 	binary.LittleEndian.PutUint32(text[28:], crc32.ChecksumIEEE(text[:28]))
-	return text
 }
 
 func decodeMark(text []byte, epoch uint32) (m mark, ok bool) {
 	m = mark{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:])),
 		binary.LittleEndian.Uint32(text[16:]), binary.LittleEndian.Uint32(text[20:])}
-	return m, m.key != 0 && m.encode(epoch) == [markSize]byte(text)
+	again := make([]byte, markSize)
+	m.encode(again, epoch)
+	return m, m.key != 0 && bytes.Equal(again, text)
 }
 
 // open returns the marks of an earlier process.
@@ -81,7 +83,6 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 
 // The caller must hold the queue's lock.
 func (k *receiveMarks) put(m *message) {
-	text := (&mark{m.key, m.first, uint32(m.count), uint32(m.received())}).encode(m.epoch)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	before := m.mark
@@ -94,7 +95,7 @@ func (k *receiveMarks) put(m *message) {
 	default:
 		return
 	}
-	copy(k.data[(m.mark-1)*markSize:], text[:])
+	(&mark{m.key, m.first, uint32(m.count), uint32(m.received())}).encode(k.data[(m.mark-1)*markSize:][:markSize], m.epoch)
 	k.clear(before) // after the new mark exists, so that the message always has one
 }
 
@@ -147,10 +148,9 @@ func (q *Queue) Posting(receipt string) {
 	if err != nil {
 		return
 	}
-	work := new(block)
 	live.mu.Lock()
 	defer live.mu.Unlock()
-	r, err := live.index.open(work, receipt)
+	r, err := live.index.open(&live.index.work, receipt)
 	if m := live.index.held[r.key]; err == nil && m != nil && !m.leaving && m.unposted && m.newest(r) {
 		m.unposted = false
 		live.broker.marks.put(m)

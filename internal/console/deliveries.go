@@ -45,7 +45,8 @@ func remember(d *api.Delivery) remembered {
 	r := remembered{messageID: d.MessageID, queue: d.Queue, outcome: d.Outcome, at: d.At, durationMS: d.DurationMS, waitMS: d.WaitMS,
 		status: int32(d.Status), attempt: int32(d.Attempt), receiveCount: int32(d.ReceiveCount)}
 	if f := (failure{d.Reason, d.Answer, d.RetryAt, d.DeadLetterQueue}); f != (failure{}) {
-		r.failure = &f
+		r.failure = new(failure) // &f would be allocated for successes, too
+		*r.failure = f
 	}
 	return r
 }

@@ -47,8 +47,13 @@ type single struct {
 func (s single) Probe(ctx context.Context) error { return s.target.Probe(ctx) }
 
 func (s single) Deliver(ctx context.Context, m *queue.Message) queue.Result {
-	one := message{Message: withoutReason(m)}
-	s.stages(ctx, []*message{&one})
+	var one struct {
+		message
+		batch [1]*message
+	}
+	one.Message = withoutReason(m)
+	one.batch[0] = &one.message
+	s.stages(ctx, one.batch[:])
 	return one.result
 }
 

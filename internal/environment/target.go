@@ -40,7 +40,11 @@ func (t *target) current() string {
 	if t.base == "" {
 		return t.name
 	}
-	return t.base + pathWithoutQuery(t.queue.settings().HTTPPath)
+	path := pathWithoutQuery(t.queue.settings().HTTPPath)
+	if last, found := strings.CutPrefix(t.name, t.base); found && last == path {
+		return t.name // every delivery asks, and the path hardly ever changes
+	}
+	return t.base + path
 }
 
 // await logs each distinct reason once, and returns false if ctx is done first.
