@@ -29,7 +29,7 @@ type browser struct {
 	errors []string // script errors, policy violations and failed requests
 }
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func openBrowser(t *testing.T, base string) *browser {
 	t.Helper()

@@ -27,6 +27,7 @@ func (e *consoleEnvironment) settings(t *testing.T) string {
 }
 
 func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	key := b.sessionKey()
@@ -96,6 +97,7 @@ func TestConfigurationChangeActsOnTheEnvironment(t *testing.T) {
 }
 
 func TestConfigurationKeepsWhatIsTypedWhileThePageIsLive(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	b.open("/configuration")

@@ -131,6 +131,7 @@ func (e *consoleEnvironment) signIn(t *testing.T) *browser {
 }
 
 func TestScreensLoadWithoutAnError(t *testing.T) {
+	t.Parallel()
 	modules := testpeer.NodeModules(t, "axe-core")
 	axe, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))
 	if err != nil {
@@ -184,6 +185,7 @@ func (b *browser) axe(script string) []string {
 
 // Otherwise, the other tests would prove nothing.
 func TestPolicyIsSeenToWork(t *testing.T) {
+	t.Parallel()
 	b := startConsole(t).signIn(t)
 	b.open("/queues")
 	b.faults()
@@ -204,6 +206,7 @@ func shortID(id string) string {
 }
 
 func TestRowsChangeWhileMessagesFlow(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	b.open("/queues/jobs")
@@ -230,6 +233,7 @@ func TestRowsChangeWhileMessagesFlow(t *testing.T) {
 }
 
 func TestActsOfPagesReachTheEnvironment(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	b.open("/queues/mail")
@@ -255,6 +259,7 @@ func TestActsOfPagesReachTheEnvironment(t *testing.T) {
 }
 
 func TestPagesWorkWithoutScripts(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	key := b.sessionKey()

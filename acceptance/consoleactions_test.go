@@ -34,6 +34,7 @@ type pageAction struct {
 // The address has two parameters. Address, filter and result survive an update of the page, and nothing else changes
 // in the environment.
 func TestEachActionKeepsTwoParameters(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	for _, c := range []struct{ queue, body string }{{"mail", "a&b"}, {"mail", "c"}} {
 		e.run(t, "send", "--queue", c.queue, "--delay", "15m", c.body)

@@ -51,6 +51,7 @@ func (e *consoleEnvironment) deployVersions(t *testing.T) {
 }
 
 func TestRollbackOverThePage(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	e.deployVersions(t)
 	b := e.signIn(t)

@@ -7,6 +7,7 @@ import (
 )
 
 func TestARefusedFormKeepsItsInputInTheBrowser(t *testing.T) {
+	t.Parallel()
 	b := startConsole(t).signIn(t)
 	b.open("/queues/jobs")
 	b.click("#main .acts details:nth-of-type(2) > summary")
@@ -31,6 +32,7 @@ func TestARefusedFormKeepsItsInputInTheBrowser(t *testing.T) {
 }
 
 func TestTheNewestLineOfTheLogStaysInView(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	b.look("light", 390)
@@ -53,6 +55,7 @@ func TestTheNewestLineOfTheLogStaysInView(t *testing.T) {
 }
 
 func TestChartsHaveValuesAndARangeInTheAddress(t *testing.T) {
+	t.Parallel()
 	b := startConsole(t).signIn(t)
 	b.open("/")
 	b.await("values in the legend", `/^In \d[\d.]*\/sOut \d[\d.]*\/snow$/.test(document.querySelector('.legend')?.textContent)`)
@@ -66,6 +69,7 @@ func TestChartsHaveValuesAndARangeInTheAddress(t *testing.T) {
 }
 
 func TestSigningOutHidesActions(t *testing.T) {
+	t.Parallel()
 	b := startConsole(t).signIn(t)
 	b.open("/queues")
 	b.click("form[action='/logout'] button")

@@ -9,6 +9,7 @@ import (
 )
 
 func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	e.run(t, "queues", "pause", "jobs") // redriven messages stay in the paused queue
@@ -35,7 +36,7 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	b.click("#main .acts details > summary")
 	b.do(chromedp.SetValue("#main select[name=which]", "all"))
 	b.await("the choice of all", "document.querySelector('#main select[name=which]').value === 'all'")
-	b.do(chromedp.SetValue("#main .acts input[name=rate]", "10"), chromedp.SetValue("#main .acts select[name=to]", "jobs"))
+	b.do(chromedp.SetValue("#main .acts input[name=rate]", "5"), chromedp.SetValue("#main .acts select[name=to]", "jobs"))
 	b.click("#main .acts details button.primary")
 	b.await("a progress bar", "document.querySelector('#main progress')")
 	b.screenshot("dead-progress-light-1280")
@@ -63,6 +64,7 @@ func (b *browser) sessionKey() string {
 }
 
 func TestDeadLettersWithoutScripts(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	e.run(t, "queues", "pause", "jobs")
@@ -96,6 +98,7 @@ func TestDeadLettersWithoutScripts(t *testing.T) {
 }
 
 func TestMessageActsInTheBrowser(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	e.run(t, "queues", "pause", "mail")
@@ -116,6 +119,7 @@ func TestMessageActsInTheBrowser(t *testing.T) {
 
 // Redriving the messages of one reason does not move others.
 func TestLiveUpdatesKeepFiltersInTheBrowser(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	e.run(t, "queues", "pause", "mail")

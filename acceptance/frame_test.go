@@ -43,6 +43,7 @@ func (b *browser) press(keys string) {
 }
 
 func TestKeysOfTheConsole(t *testing.T) {
+	t.Parallel()
 	b := startConsole(t).signIn(t)
 	b.open("/queues/jobs")
 	b.press("/")
@@ -78,6 +79,7 @@ func TestKeysOfTheConsole(t *testing.T) {
 
 // Afterwards, the page immediately shows the latest update.
 func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	b.open("/queues/jobs")
@@ -105,6 +107,7 @@ func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 
 // A click adds the new rows.
 func TestNewRowsWaitWhileTheListIsScrolled(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	b.look("light", 390) // at this width, rows are cards, which make the page long
@@ -128,6 +131,7 @@ func TestNewRowsWaitWhileTheListIsScrolled(t *testing.T) {
 }
 
 func TestLostConnectionIsShown(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	b.open("/queues")
@@ -137,6 +141,7 @@ func TestLostConnectionIsShown(t *testing.T) {
 }
 
 func TestErrorsAreShownInPlaceWithTheirRequest(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	b.open("/queues/mail")
@@ -155,6 +160,7 @@ func TestErrorsAreShownInPlaceWithTheirRequest(t *testing.T) {
 }
 
 func TestTimesAreExactOnHover(t *testing.T) {
+	t.Parallel()
 	b := startConsole(t).signIn(t)
 	b.open("/events")
 	b.await("exact times", `[...document.querySelectorAll('time')].length > 0 && [...document.querySelectorAll('time')].every((t) =>

@@ -22,6 +22,7 @@ func (b *browser) evaluate(expression string) string {
 
 // Browser extensions, such as spelling checkers, add attributes to forms.
 func TestFormsSurviveExtensionsOfTheBrowser(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	for _, path := range []string{"/queues/jobs", "/dead?queue=jobs-dead", "/messages/" + e.order + "?queue=jobs"} {
@@ -43,6 +44,7 @@ func TestFormsSurviveExtensionsOfTheBrowser(t *testing.T) {
 
 // The page closes its stream and does not open another.
 func TestAScriptErrorIsNoLostConnection(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	b.open("/queues/jobs")
@@ -60,6 +62,7 @@ func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 
 // The messages contain all kinds of line ends.
 func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	e.run(t, "queues", "pause", "mail")
@@ -85,6 +88,7 @@ func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
 
 // A server on another port of the same host receives the cookie.
 func TestTheKeyOfASessionBelongsToOnePort(t *testing.T) {
+	t.Parallel()
 	e := startConsole(t)
 	b := e.signIn(t)
 	if key := b.evaluate("localStorage.getItem('session-key')"); len(key) < 20 {

@@ -14,7 +14,8 @@ import (
 // In the app that a variable selects, each POST blocks until a GET of /finish.
 func TestMain(m *testing.M) {
 	if os.Getenv("ENVIRONMENT_TEST_APP") == "" {
-		os.Exit(testpeer.Contained(m, "TENDRIL_REGISTRY_TOKEN=0123456789abcdef").Run())
+		os.Exit(testpeer.Contained(m, "TENDRIL_REGISTRY_TOKEN=0123456789abcdef", "AWS_ACCESS_KEY_ID=test",
+			"AWS_SECRET_ACCESS_KEY=test", "AWS_REGION=us-east-1").Run())
 	}
 	finish := make(chan struct{})
 	panic(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"),

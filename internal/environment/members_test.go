@@ -11,20 +11,18 @@ import (
 
 // An instance without the fleet key is listed as not authenticated and not counted.
 func TestInstancesAgreeOnTheHealthOfTheEnvironment(t *testing.T) {
+	t.Parallel()
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("fleet-key-0123456789\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
 	makeDead(t, server, 0)
-	for name, value := range map[string]string{"AWS_ENDPOINT_URL_SQS": server.queues.endpoint, "AWS_ACCESS_KEY_ID": "test",
-		"AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1"} {
-		t.Setenv(name, value)
-	}
 	app, release := slowApp(t)
 	release()
 	up := func(more map[string]string) *running {
-		flags := map[string]string{"queue-url": server.queues.endpoint + "/000000000000/jobs", "target": app, "lease": "5s"}
+		flags := map[string]string{"queue-url": server.queues.endpoint + "/000000000000/jobs",
+			"endpoint-url": server.queues.endpoint, "target": app, "lease": "5s"}
 		for name, value := range more {
 			flags[name] = value
 		}

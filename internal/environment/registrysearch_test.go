@@ -17,8 +17,7 @@ import (
 // Whatever the queue's server responds, messages are delivered in the meantime. Periodic tasks start once it reports
 // a registry.
 func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	t.Parallel()
 	for name, refuse := range map[string]http.HandlerFunc{
 		"an SQS error": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
@@ -33,6 +32,7 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 		"trouble":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b, err := broker.Open(t.TempDir(), nil)
 			if err != nil {
 				t.Fatal(err)
