@@ -172,8 +172,8 @@ func TestSettingsApplyToAllInstances(t *testing.T) {
 	up := func(env []string, args ...string) *member {
 		dir := t.TempDir()
 		p, _ := startWith(t, append(env, f.env...), append([]string{"up", app, "--queue-url", f.queue.url, "--data-dir", dir,
-			"--console", "127.0.0.1:0", "--lease", "5s", "--registry-insecure"}, args...)...)
-		p.await(t, "its app is ready, on the next free port", func(e event) bool { return e.Msg == "process ready" })
+			"--console", "127.0.0.1:0", "--port", testpeer.FreePort(t), "--lease", "5s", "--registry-insecure"}, args...)...)
+		p.await(t, "its app is ready", func(e event) bool { return e.Msg == "process ready" })
 		return &member{p, program(t).Path, dir}
 	}
 	limited := up(nil, "--backoff-max", "1m")
