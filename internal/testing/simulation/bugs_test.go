@@ -52,6 +52,9 @@ func operating(all ...operation) func(*plan) {
 
 // The world breaks each promise once, and the oracle must report it.
 func TestTheOracleFindsBugs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the bugs are the test's own, and take 50 runs on one processor: not with -short")
+	}
 	fs := faultfs.NewDefault(t)
 	for _, c := range []struct {
 		bug
