@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -61,26 +60,14 @@ func (r *reader) warn(file, text, hint string) {
 // readFile reads up to one byte beyond the limit, so that callers can detect larger files. It rejects special files,
 // because reading them may block.
 func readFile(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the bundle: %w", err)
-	}
-
-	if !info.Mode().IsRegular() {
+	data, _, err := yamlfile.ReadFile(path, most)
+	switch {
+	case errors.Is(err, yamlfile.ErrIrregular):
 		return nil, &invalidError{Problems: []Problem{{Where: path, Text: "this is not a regular file",
 			Hint: "replace it with a text file, or delete it"}}}
-	}
-
-	f, err := os.Open(path)
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("reading the bundle: %w", err)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-
 	return data, nil
 }
 

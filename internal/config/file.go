@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,31 +63,9 @@ func candidates(src *Sources, vars map[string]string) []string {
 	return append(paths, systemFile)
 }
 
-// readFile stops one byte beyond the size limit, so that callers can detect larger files.
 func readFile(path string) (*settingsFile, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return nil, err
-	}
-
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
-
-	return &settingsFile{path: path, data: data, info: info}, nil
+	data, info, err := yamlfile.ReadFile(path, maxFile)
+	return &settingsFile{path: path, data: data, info: info}, err
 }
 
 // A settings file may name commands to run, so if it was found by searching, other users must not be able to change

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,7 +84,7 @@ func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
 // Read reads an alarms.yaml. queues contains the names of the environment's queues. If optional is set, a missing
 // file counts as empty. Invalid contents return an [*Error].
 func Read(path string, optional bool, queues []string) (*File, error) {
-	data, err := os.ReadFile(path)
+	data, _, err := yamlfile.ReadFile(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) && optional {
 		return &File{}, nil
 	}

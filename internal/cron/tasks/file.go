@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"tendril/internal/config/yamlfile"
 	"tendril/internal/cron/periodic"
 )
 
@@ -49,25 +49,11 @@ func Open(path string, log *slog.Logger) (File, error) {
 // Read reads a cron.yaml. The error is a [*periodic.Error] if the content is invalid. FIFOs and devices are an error;
 // Read does not block on them.
 func Read(path string) (*periodic.File, error) {
-	data, err := readRegular(path)
+	data, _, err := yamlfile.ReadFile(path, periodic.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the periodic tasks: %w; name a readable file with --cron", err)
 	}
 	return periodic.ParseFile(path, data)
-}
-
-func readRegular(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
-	}
-	return io.ReadAll(io.LimitReader(f, periodic.MaxFile+1))
 }
 
 // The stamp is "" if the file does not exist.

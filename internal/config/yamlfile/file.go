@@ -1,0 +1,31 @@
+package yamlfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ErrIrregular means that a path names a directory, FIFO or device.
+var ErrIrregular = errors.New("not a regular file")
+
+// ReadFile returns the content of a regular file, and what is known about the file. It does not block on FIFOs, and
+// stops one byte beyond most, so that callers can detect larger files. Its errors are an [*fs.PathError].
+func ReadFile(path string, most int64) ([]byte, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, &fs.PathError{Op: "open", Path: path, Err: ErrIrregular}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	return data, info, err
+}
