@@ -18,12 +18,41 @@ const (
 
 func notCopied() []string { return []string{".git", ".hg", ".svn"} }
 
+// walkCopied calls add for everything in a folder that its copies contain, beginning with the folder itself. It skips
+// version control folders and the data directory.
+func walkCopied(folder, dataDir string, add func(path, relative string, info fs.FileInfo) error) error {
+	from, err := filepath.EvalSymlinks(folder) // it may be a link to a release
+	if err != nil {
+		return err
+	}
+	without, _ := os.Stat(dataDir) // nil without a data directory
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if slices.Contains(notCopied(), d.Name()) || without != nil && os.SameFile(info, without) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		relative, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		return add(path, relative, info)
+	})
+}
+
 type folderCopy struct {
-	from, to string
-	without  fs.FileInfo // the data directory, which is skipped
-	files    int
-	bytes    int64
-	folders  []copiedFolder // parents before their children
+	to      string
+	files   int
+	bytes   int64
+	folders []copiedFolder // parents before their children
 }
 
 type copiedFolder struct {
@@ -35,16 +64,9 @@ type copiedFolder struct {
 // root, owners, but makes all folders writable for their owner. It skips version control folders, the data directory
 // and special files. Files share blocks with the originals if possible, but are never hard links.
 func copyFolder(folder, dir, dataDir string) error {
-	from, err := filepath.EvalSymlinks(folder) // it may be a link to a release
-	if err != nil {
-		return err
-	}
-
-	without, _ := os.Stat(dataDir) // nil without a data directory
-
-	err = makeWhole(dir, "copying", func(staging string) error {
-		f := &folderCopy{from: from, to: staging, without: without}
-		return f.run()
+	err := makeWhole(dir, "copying", func(staging string) error {
+		f := &folderCopy{to: staging}
+		return f.run(folder, dataDir)
 	})
 	if err != nil {
 		return fmt.Errorf("copying the folder %s: %w", folder, err)
@@ -54,8 +76,8 @@ func copyFolder(folder, dir, dataDir string) error {
 }
 
 // Creating files changes the times of folders, so these are set last.
-func (f *folderCopy) run() error {
-	err := filepath.WalkDir(f.from, f.add)
+func (f *folderCopy) run(folder, dataDir string) error {
+	err := walkCopied(folder, dataDir, f.add)
 	for _, folder := range slices.Backward(f.folders) {
 		if err != nil {
 			return err
@@ -66,40 +88,19 @@ func (f *folderCopy) run() error {
 	return err
 }
 
-func (f *folderCopy) add(path string, d fs.DirEntry, err error) error {
-	if err != nil {
-		return err
-	}
-
-	info, err := d.Info()
-	if err != nil {
-		return err
-	}
-
-	if slices.Contains(notCopied(), d.Name()) || f.without != nil && os.SameFile(info, f.without) {
-		if d.IsDir() {
-			return fs.SkipDir
-		}
-		return nil
-	}
-
-	relative, err := filepath.Rel(f.from, path)
-	if err != nil {
-		return err
-	}
-
+func (f *folderCopy) add(path, relative string, info fs.FileInfo) (err error) {
 	to := filepath.Join(f.to, relative)
 
-	switch {
-	case d.IsDir():
+	switch mode := info.Mode(); {
+	case mode.IsDir():
 		f.folders = append(f.folders, copiedFolder{to, info})
 		err = os.MkdirAll(to, 0o700)
-	case d.Type() == fs.ModeSymlink:
+	case mode.Type() == fs.ModeSymlink:
 		var target string
 		if target, err = os.Readlink(path); err == nil {
 			err = os.Symlink(target, to)
 		}
-	case d.Type().IsRegular():
+	case mode.IsRegular():
 		f.files++
 		f.bytes += info.Size()
 		if f.files > maxCopiedFiles || f.bytes > maxCopiedBytes {
