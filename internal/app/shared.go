@@ -9,10 +9,9 @@ import (
 // SharedVersion identifies a version that is deployed to all instances of the environment. The zero value is a
 // version of this instance only.
 type SharedVersion struct {
-	// Number and Name are the same on all instances. Of is the version that a rollback restores, or 0.
+	// Number and Name are the same on all instances.
 	Number int
 	Name   string
-	Of     int
 	By     string
 }
 

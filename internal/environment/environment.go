@@ -10,6 +10,7 @@ import (
 	"tendril/api"
 	"tendril/internal/config"
 	"tendril/internal/console"
+	"tendril/internal/cron/leader"
 	"tendril/internal/delivery"
 	"tendril/internal/instances"
 	"tendril/internal/observe/health"
@@ -56,13 +57,13 @@ func New(opts Options) *Environment {
 		scale: e.scale, observe: e.observe, instance: e.instance}
 	e.desired = &desired{opts: e.opts, settings: e.settings, queues: e.queues, work: e.work, cron: e.cron, members: e.members,
 		changes: e.changes}
-	e.desired.follower = instances.SettingsFollower{Name: processName(), Apply: e.desired.applySettings, Changed: e.desired.apply,
+	e.desired.follower = instances.SettingsFollower{Name: leader.ProcessName(), Apply: e.desired.applySettings, Changed: e.desired.apply,
 		Failed: e.desired.failed, Due: make(chan struct{}, 1)}
 	e.members.desired = e.desired
 	e.changes.desired = e.desired
 	e.changes.registry.Store(opts.Registry)
 	e.rollouts = &rollouts{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
-		changes: e.changes, members: e.members, desired: e.desired}
+		changes: e.changes, desired: e.desired}
 	e.members.rollouts = e.rollouts
 	e.desired.rollouts = e.rollouts
 	e.changes.rollouts = e.rollouts

@@ -2,14 +2,13 @@ package environment
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"tendril/api"
 	"tendril/internal/autoscale/fleet"
 	"tendril/internal/config"
+	"tendril/internal/cron/leader"
 	"tendril/internal/instances"
 )
 
@@ -26,7 +25,7 @@ const recordsTimeout = 3 * time.Second
 
 func (k *knownInstances) list() api.Instances {
 	if !k.scale.life.running() || k.scale.opts.QueuesOnly {
-		self := api.KnownInstance{Name: processName(), This: true, Source: "process", State: k.scale.life.state(),
+		self := api.KnownInstance{Name: leader.ProcessName(), This: true, Source: "process", State: k.scale.life.state(),
 			Version: k.scale.opts.Version, StartedAt: k.self.began, Console: k.self.public}
 		return api.Instances{Instances: []api.KnownInstance{self}, Notes: k.soleInstanceNotes()}
 	}
@@ -97,15 +96,6 @@ func knownByRecord(r *instances.Record) api.KnownInstance {
 		InFlight: &inFlight, Slots: r.Load.Slots, LongestSeconds: r.Load.OldestDelivery, CPUPercent: known(r.Load.CPU),
 		PausedQueues: r.PausedQueues, Deploying: r.Deploying, Revision: r.Revision, TakesVersions: r.App.Takes, AppNumber: r.App.Number,
 		SettingsRevision: r.SettingsRevision, Rejected: r.Rejected}
-}
-
-// processName must match the name that package leader uses.
-func processName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown host"
-	}
-	return fmt.Sprintf("%s (%d)", host, os.Getpid())
 }
 
 // A leader known only by its lease gets an entry of its own.

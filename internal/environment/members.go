@@ -14,6 +14,7 @@ import (
 	"tendril/api"
 	"tendril/internal/autoscale"
 	"tendril/internal/config"
+	"tendril/internal/cron/leader"
 	"tendril/internal/instances"
 	"tendril/internal/observe/health"
 	"tendril/internal/peers"
@@ -257,7 +258,7 @@ func (m *members) judge(own *instances.Record) {
 }
 
 func (m *members) record() instances.Record {
-	r := instances.Record{Name: processName(), Version: m.opts.Version, StartedAt: m.instance.began.UTC(), State: m.life.state()}
+	r := instances.Record{Name: leader.ProcessName(), Version: m.opts.Version, StartedAt: m.instance.began.UTC(), State: m.life.state()}
 	r.Console, r.Certificate = m.instance.reachable()
 	if m.settings.now().FleetKey != "" {
 		r.Host = peers.Host()

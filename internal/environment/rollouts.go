@@ -53,7 +53,6 @@ type rollouts struct {
 	programs *programs
 	cron     *schedule
 	changes  *changes
-	members  *members
 	desired  *desired
 
 	control *instances.Rollouts // nil until adopt, and if this instance does not take the desired version
@@ -137,7 +136,7 @@ func (r *rollouts) fetch(ctx context.Context, v *instances.AppVersion) (path str
 }
 
 func shared(v *instances.AppVersion) app.SharedVersion {
-	return app.SharedVersion{Number: v.Number, Name: v.Name, Of: v.Of, By: v.By}
+	return app.SharedVersion{Number: v.Number, Name: v.Name, By: v.By}
 }
 
 // adopt returns a [*DesiredVersion] if this instance was not started with the current version. An app on the command

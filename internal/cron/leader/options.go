@@ -73,11 +73,7 @@ func (o Options) complete() (Options, error) {
 	}
 
 	if o.Owner == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "unknown host"
-		}
-		o.Owner = fmt.Sprintf("%s (%d)", host, os.Getpid())
+		o.Owner = ProcessName()
 	}
 	if o.Wall == nil {
 		o.Wall = time.Now
@@ -89,4 +85,13 @@ func (o Options) complete() (Options, error) {
 		o.Events = &Events{}
 	}
 	return o, nil
+}
+
+// ProcessName names this process for users: its host and its process ID.
+func ProcessName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("%s (%d)", host, os.Getpid())
 }
