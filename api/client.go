@@ -597,9 +597,15 @@ func (c *Client) ChangeSettings(ctx context.Context, change SettingsChange) (Set
 	return ChangeSettings.send(ctx, c, change)
 }
 
-// Versions returns the deployed versions of the app, newest first.
+// Versions returns the deployed versions of the app, newest first. Those of a fleet may be some seconds old.
 func (c *Client) Versions(ctx context.Context) ([]AppVersion, error) {
 	list, err := GetVersions.get(ctx, c, nil)
+	return list.Versions, err
+}
+
+// LatestVersions is Versions, but reads the registry of a fleet first, as Rollback does.
+func (c *Client) LatestVersions(ctx context.Context) ([]AppVersion, error) {
+	list, err := GetVersions.get(ctx, c, url.Values{"latest": {"true"}})
 	return list.Versions, err
 }
 

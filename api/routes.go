@@ -37,7 +37,7 @@ var (
 	GetHealth         = Route[NoBody, health.Report]{Pattern: "GET /api/v1/health", Summary: "Status, colour and causes."}
 	GetScale          = Route[NoBody, autoscale.Scale]{Pattern: "GET /api/v1/scale", Summary: "The backlog and the desired size."}
 	GetScaleDecisions = Route[NoBody, ScaleDecisions]{Pattern: "GET /api/v1/scale/decisions", Summary: "The last scaling decisions."}
-	GetVersions       = Route[NoBody, VersionList]{Pattern: "GET /api/v1/versions", Summary: "Versions of the app, newest first."}
+	GetVersions       = Route[NoBody, VersionList]{Pattern: "GET /api/v1/versions", Summary: "Versions of the app, newest first.", Query: "latest"}
 	GetInstances      = Route[NoBody, Instances]{Pattern: "GET /api/v1/instances", Summary: "The known instances."}
 	GetSeries         = Route[NoBody, series.Curves]{Pattern: "GET /api/v1/series", Summary: "Curves of the last minutes or hours.", Query: "range"}
 	GetDeliveries     = Route[NoBody, DeliveryList]{Pattern: "GET /api/v1/deliveries", Summary: "The most recent deliveries, newest first.", Query: "limit"}

@@ -9,7 +9,8 @@ import (
 
 // VersionOptions manage the versions of the app. If no app runs all are nil, and their routes answer 409.
 type VersionOptions struct {
-	Versions func() []api.AppVersion
+	// Versions with latest reads the registry first, as Rollback does.
+	Versions func(ctx context.Context, latest bool) ([]api.AppVersion, error)
 	// Rollback redeploys an earlier version by its number; 0 means the previous one. Context and errors are as for
 	// [Options].Deploy, with status 404 for an unknown version.
 	Rollback func(ctx context.Context, number int) (api.DeployResult, error)
@@ -27,8 +28,11 @@ func checkRollback(r *api.RollbackRequest) error {
 	return nil
 }
 
-func (e *environmentRoutes) versions(*call) (api.VersionList, error) {
-	all := e.opts.Versions.Versions()
+func (e *environmentRoutes) versions(c *call) (api.VersionList, error) {
+	all, err := e.opts.Versions.Versions(c.ctx, c.query.Get("latest") == "true")
+	if err != nil {
+		return api.VersionList{}, err
+	}
 	if all == nil {
 		all = []api.AppVersion{}
 	}

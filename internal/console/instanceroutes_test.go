@@ -22,7 +22,12 @@ func TestClientListsVersionsAndGoesBack(t *testing.T) {
 	var who string
 	asked := -1
 	c := dial(t, &Options{Versions: VersionOptions{
-		Versions: func() []api.AppVersion { return versions },
+		Versions: func(_ context.Context, latest bool) ([]api.AppVersion, error) {
+			if latest {
+				return versions[:1], nil
+			}
+			return versions, nil
+		},
 		Rollback: func(ctx context.Context, number int) (api.DeployResult, error) {
 			asked, who = number, api.CallerName(ctx)
 			switch number {
@@ -37,6 +42,9 @@ func TestClientListsVersionsAndGoesBack(t *testing.T) {
 	got, err := c.Versions(t.Context())
 	if diff := cmp.Diff(versions, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	if latest, err := c.LatestVersions(t.Context()); err != nil || len(latest) != 1 {
+		t.Errorf("the latest versions are %+v, %v", latest, err)
 	}
 	done, err := c.Rollback(t.Context(), 0)
 	if err != nil || asked != 0 || done.Of != 1 || done.To != "version 4" || who != "owner" {

@@ -138,7 +138,7 @@ func acting(act func()) *Options {
 		Drain:  func(context.Context) error { act(); return nil },
 		Deploy: func(context.Context, string) (api.DeployResult, error) { act(); return api.DeployResult{}, nil },
 		Reload: func(context.Context) (api.ReloadResult, error) { act(); return api.ReloadResult{}, nil },
-		Versions: VersionOptions{Versions: func() []api.AppVersion { return nil },
+		Versions: VersionOptions{Versions: func(context.Context, bool) ([]api.AppVersion, error) { return nil, nil },
 			Rollback: func(context.Context, int) (api.DeployResult, error) { act(); return api.DeployResult{}, nil }}}
 }
 

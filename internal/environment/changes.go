@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,11 +58,20 @@ func (c *changes) abort(ctx context.Context) (api.Deployment, error) {
 	return c.programs.app.Abort(ctx)
 }
 
-func (c *changes) versions() []api.AppVersion {
-	if c.rollouts.takes() {
-		return c.rollouts.versions()
+func (c *changes) versions(ctx context.Context, latest bool) ([]api.AppVersion, error) {
+	if !c.rollouts.takes() {
+		return c.programs.app.Versions(), nil
 	}
-	return c.programs.app.Versions()
+	if latest {
+		leases, err := c.rollouts.leases(ctx)
+		if err == nil {
+			_, err = c.desired.state.Refresh(ctx, leases)
+		}
+		if err != nil {
+			return nil, &api.Error{Status: http.StatusServiceUnavailable, Message: "versions not read: " + err.Error(), Hint: registryHint}
+		}
+	}
+	return c.rollouts.versions(), nil
 }
 
 func (c *changes) restart(ctx context.Context, process string) (now string, err error) {

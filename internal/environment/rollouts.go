@@ -473,12 +473,14 @@ func inProgress(v *instances.AppVersion) error {
 		Hint: "wait until it is complete, or type 'tendril deploy --abort'"}
 }
 
+const registryHint = "'tendril instances' shows whether the registry can be read"
+
 func notDeployed(err error) error {
 	if own := (*api.Error)(nil); errors.As(err, &own) {
 		return err
 	}
 	return &api.Error{Status: http.StatusServiceUnavailable, Message: "nothing was deployed: " + err.Error(),
-		Hint: "'tendril instances' shows whether the registry can be read"}
+		Hint: registryHint}
 }
 
 // After abort all instances return to the current version.

@@ -83,9 +83,13 @@ environment, according to --rollout-policy, and --abort returns all of them to t
 
 // The error is for a deployment in progress.
 func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
-	all, err := client.Versions(ctx)
+	all, err := client.LatestVersions(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if v := versionInState(all, api.VersionDeploying); v != nil {
+		return nil, base.Conflictf("version %d is being deployed to all instances", v.Number).
+			Hint("wait until it is complete, or type 'tendril deploy --abort'")
 	}
 	st, err := client.Status(ctx)
 	if err == nil && st.Deployment != nil && !st.Deployment.Over() {

@@ -115,7 +115,7 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 			return s.deploy(ctx)
 		},
 		Versions: console.VersionOptions{
-			Versions: func() []api.AppVersion { return s.versions },
+			Versions: func(context.Context, bool) ([]api.AppVersion, error) { return s.versions, nil },
 			Rollback: func(ctx context.Context, number int) (api.DeployResult, error) {
 				s.deployed = append(s.deployed, fmt.Sprint("version ", number))
 				return s.deploy(ctx)

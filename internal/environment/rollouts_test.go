@@ -1,0 +1,71 @@
+package environment
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tendril/internal/bundle"
+	"tendril/internal/instances"
+	"tendril/internal/testing/testpeer"
+)
+
+// Another instance has just started a deployment.
+func TestLatestVersionsAreThoseThatARollbackChoosesFrom(t *testing.T) {
+	key, dir := filepath.Join(t.TempDir(), "key"), t.TempDir()
+	for path, text := range map[string]string{key: "fleet-key-0123456789\n",
+		filepath.Join(dir, "Procfile"): "web: ENVIRONMENT_TEST_APP=1 exec " + os.Args[0] + "\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
+	makeDead(t, server, 0)
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL_SQS": server.queues.endpoint, "AWS_ACCESS_KEY_ID": "test",
+		"AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1"} {
+		t.Setenv(name, value)
+	}
+	b, err := bundle.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, map[string]string{"queue-url": server.queues.endpoint + "/000000000000/jobs", "port": testpeer.FreePort(t),
+		"allow-root": "true", "fleet-key-file": key}, func(e *Environment) {
+		e.opts.Bundle, e.opts.AppEnv = b, os.Environ()
+		e.opts.Shared.Number = 1 // as if it had been started again with the version from the registry
+	})
+	var leases instances.Store
+	eventually(t, "the instance's version is in the registry", func() bool {
+		leases, err = r.rollouts.leases(t.Context())
+		now, _ := r.desired.state.Current()
+		return err == nil && now.App != nil
+	})
+	other, err := instances.NewDesired(r.cron.election.Name(), instances.FleetKey("fleet-key-0123456789"), "", func(string) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Refresh(t.Context(), leases); err != nil {
+		t.Fatal(err)
+	}
+	var deployed instances.AppVersion
+	_, err = other.Change(t.Context(), leases, func(d *instances.Desired) (err error) {
+		deployed, err = d.BeginRollout(d.App.Current, instances.Rollout{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	latest, err := r.changes.versions(t.Context(), true)
+	if err != nil || latest[0].Number != deployed.Number {
+		t.Errorf("the latest versions are %+v, %v, want version %d first", latest, err, deployed.Number)
+	}
+	if err := server.end(); err != nil {
+		t.Error(err)
+	}
+	if latest, err := r.changes.versions(t.Context(), true); err == nil {
+		t.Errorf("without a registry, %+v", latest)
+	}
+	if _, err := r.changes.versions(t.Context(), false); err != nil {
+		t.Error(err)
+	}
+}
