@@ -210,7 +210,7 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 // Messages returns a page of messages, oldest first, and the cursor of the next page, or "". Pages may be shorter
 // than the limit even if more follow.
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
-	query := f.Selection.query()
+	query := selectionQuery(&f.Selection)
 	query.Set("state", f.State)
 	query.Set("after", f.After)
 	query.Set("limit", strconv.Itoa(cmp.Or(f.Limit, 100)))
@@ -449,7 +449,7 @@ func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 
 // Count counts the selected messages of an embedded queue for at most within; 0 means the time limit of a page.
 func (c *Client) Count(ctx context.Context, name string, sel Selection, within time.Duration) (Total, error) {
-	query := sel.query()
+	query := selectionQuery(&sel)
 	if within > 0 {
 		query.Set("wait", within.String())
 	}

@@ -61,17 +61,8 @@ type Attempt struct {
 	RetryAt      time.Time `json:"retry_at,omitzero"` // when it became visible again, if known
 }
 
-// ReasonGroup groups messages of a queue by the reason of their last failure, see [broker.ReasonGroup].
-type ReasonGroup struct {
-	Reason string `json:"reason"`
-	Count  int    `json:"count"`
-	// First and Last are times of dead-lettering or of the last failure of the oldest and newest message; zero if
-	// unknown.
-	First time.Time `json:"first,omitzero"`
-	Last  time.Time `json:"last,omitzero"`
-	// Hours counts the messages of the last 24 hours, the current hour last.
-	Hours [24]int `json:"hours"`
-}
+// ReasonGroup groups messages of a queue by the reason of their last failure.
+type ReasonGroup = queue.ReasonGroup
 
 // ReasonList is the answer of /api/v1/queues/{name}/reasons.
 type ReasonList struct {

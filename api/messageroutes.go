@@ -4,31 +4,14 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"tendril/queue"
 )
 
 // Selection selects messages of a queue. The zero value selects all.
-type Selection struct {
-	IDs   []string `json:"ids,omitempty"`
-	Match string   `json:"match,omitempty"`
-	// Attribute is the name of a message attribute; an empty Value matches any value.
-	Attribute string `json:"attribute,omitempty"`
-	Value     string `json:"value,omitempty"`
-	// DeadSince (inclusive) and DeadUntil (exclusive) bound the time of dead-lettering.
-	DeadSince time.Time `json:"dead_since,omitzero"`
-	DeadUntil time.Time `json:"dead_until,omitzero"`
-	// Reason is as in [ReasonGroup]; nil means any.
-	Reason *string `json:"reason,omitempty"`
-	// Through is a position as in [Queue].Newest; newer messages do not match. 0 means no limit.
-	Through int64 `json:"through,omitempty"`
-}
+type Selection = queue.Selection
 
-// IsZero reports whether the selection covers all messages.
-func (s *Selection) IsZero() bool {
-	return s.IDs == nil && s.Match == "" && s.Attribute == "" && s.DeadSince.IsZero() && s.DeadUntil.IsZero() &&
-		s.Reason == nil && s.Through == 0
-}
-
-func (s *Selection) query() url.Values {
+func selectionQuery(s *Selection) url.Values {
 	query := url.Values{}
 	if s.Match != "" {
 		query.Set("match", s.Match)

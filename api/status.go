@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tendril/internal/observe/health"
+	"tendril/queue"
 )
 
 // States of an environment, see [Status].
@@ -72,29 +73,8 @@ func (a Account) Off() int64 {
 	return a.Sent - a.Done - a.DeadLettered - a.Expired - a.Purged - a.Live
 }
 
-// Ledger accounts for the messages of one queue:
-//
-//	Sent + MovedIn = Done + DeadLettered + MovedOut + Expired + Purged + Live
-type Ledger struct {
-	// Sent does not count FIFO duplicates. Done counts deletions by receipt handle.
-	Sent int64 `json:"sent"`
-	Done int64 `json:"done"`
-	// DeadLettered counts moves to a dead-letter queue by the redrive policy.
-	DeadLettered int64 `json:"dead_lettered"`
-	// MovedIn counts arrivals by dead-lettering or redrive, MovedOut departures by redrive.
-	MovedIn  int64 `json:"moved_in"`
-	MovedOut int64 `json:"moved_out"`
-	// Expired counts messages past their retention period, Purged those removed by an operator.
-	Expired int64 `json:"expired"`
-	Purged  int64 `json:"purged"`
-	// Live = Visible + Delayed + InFlight + Damaged
-	Live     int64 `json:"live"`
-	Visible  int64 `json:"visible"`
-	Delayed  int64 `json:"delayed"`
-	InFlight int64 `json:"in_flight"`
-	// Damaged messages are withheld because their stored content is corrupt.
-	Damaged int64 `json:"damaged,omitempty"`
-}
+// Ledger accounts for the messages of one queue.
+type Ledger = queue.Ledger
 
 // Queue is a queue with its message counts and settings.
 type Queue struct {

@@ -10,34 +10,14 @@ import (
 )
 
 // Filter selects stored messages that meet all its conditions. The zero value selects all.
-type Filter struct {
-	// IDs are message IDs; nil matches all.
-	IDs []string `json:"ids,omitempty"`
-	// Match is a substring of the body.
-	Match string `json:"match,omitempty"`
-	// Attribute is the name of a message attribute; an empty Value matches any value.
-	Attribute string `json:"attribute,omitempty"`
-	Value     string `json:"value,omitempty"`
-	// DeadSince (inclusive) and DeadUntil (exclusive) limit the time of dead-lettering.
-	DeadSince time.Time `json:"dead_since,omitzero"`
-	DeadUntil time.Time `json:"dead_until,omitzero"`
-	// Reason is as in [ReasonGroup]; nil matches any.
-	Reason *string `json:"reason,omitempty"`
-	// Through is a position from [Broker.Newest]; newer messages do not match. 0 means no limit.
-	Through int64 `json:"through,omitempty"`
-}
+type Filter = queue.Selection
 
-// IsZero reports whether the filter selects all messages.
-func (f *Filter) IsZero() bool {
-	return f.IDs == nil && f.Match == "" && f.Attribute == "" && f.DeadSince.IsZero() && f.DeadUntil.IsZero() &&
-		f.Reason == nil && f.Through == 0
-}
-
-func (f *Filter) reach(queue, high int64) int64 {
-	if f.Through <= 0 || f.Through > maxSeq {
+// reach returns the last key that a filter with this Through can match.
+func reach(through, number, high int64) int64 {
+	if through <= 0 || through > maxSeq {
 		return high
 	}
-	return min(high, makeKey(queue, f.Through))
+	return min(high, makeKey(number, through))
 }
 
 // condition is a filter in SQL. It only preselects rows by message attribute; admits decides.
@@ -171,7 +151,7 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 	last := live.index.last()
 	all := live.index.counters.live()
 	live.mu.Unlock()
-	high := f.reach(live.index.number, last)
+	high := reach(f.Through, live.index.number, last)
 	f.Through = 0
 	if high == last && f.IsZero() {
 		return all, true, nil

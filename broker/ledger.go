@@ -1,35 +1,13 @@
 package broker
 
-import "time"
+import (
+	"time"
 
-// Ledger accounts for every message of a queue. It always balances:
-//
-//	Sent + MovedIn = Done + DeadLettered + MovedOut + Expired + Purged + Live
-//
-// Over all queues, MovedIn = DeadLettered + MovedOut.
-type Ledger struct {
-	// Sent counts accepted sends; FIFO duplicates count once.
-	Sent int64 `json:"sent"`
-	// Done counts deletes by receipt handle.
-	Done int64 `json:"done"`
-	// DeadLettered counts moves by the redrive policy.
-	DeadLettered int64 `json:"dead_lettered"`
-	// MovedIn counts arrivals by dead-lettering or redrive; MovedOut counts departures by redrive.
-	MovedIn  int64 `json:"moved_in"`
-	MovedOut int64 `json:"moved_out"`
-	// Expired counts messages that exceeded their retention period.
-	Expired int64 `json:"expired"`
-	// Purged counts messages removed by an operator.
-	Purged int64 `json:"purged"`
-	// Live = Visible + Delayed + InFlight + Damaged
-	Live     int64 `json:"live"`
-	Visible  int64 `json:"visible"`
-	Delayed  int64 `json:"delayed"`
-	InFlight int64 `json:"in_flight"`
-	// Damaged messages fail their checksum and are not delivered; this is detected when they are received, listed or
-	// moved.
-	Damaged int64 `json:"damaged,omitempty"`
-}
+	"tendril/queue"
+)
+
+// Ledger accounts for every message of a queue.
+type Ledger = queue.Ledger
 
 // counters are a queue's ledger, its next free position, and the position up to which everything is purged.
 type counters struct {

@@ -6,19 +6,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tendril/queue"
 )
 
 // ReasonGroup is a group of messages in a queue that last failed for the same reason.
-type ReasonGroup struct {
-	// Reason is the status and the first line of the response, with # for numbers and * for IDs, as in "HTTP 422 no
-	// customer #"; "" without attempts.
-	Reason string
-	Count  int
-	// The oldest and newest dead-lettering or, in other queues, last failure; zero without attempts.
-	First, Last time.Time
-	// Hours counts messages by the hour of their failure. The last element is the current hour.
-	Hours [24]int
-}
+type ReasonGroup = queue.ReasonGroup
 
 const maxReasons = 1000
 
@@ -74,7 +67,7 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 
 const hourMillis = 3_600_000
 
-func readReasons(c *conn, queue, hour int64, groups map[string]*ReasonGroup) error {
+func readReasons(c *conn, number, hour int64, groups map[string]*ReasonGroup) error {
 	return c.query(func(row row) {
 		g := groups[row.text(0)]
 		if g == nil {
@@ -85,7 +78,7 @@ func readReasons(c *conn, queue, hour int64, groups map[string]*ReasonGroup) err
 		if ago := hour - row.int(1); ago >= 0 && ago < int64(len(g.Hours)) {
 			g.Hours[int64(len(g.Hours))-1-ago] += int(row.int(2))
 		}
-	}, `SELECT reason, hour, count FROM reasons WHERE queue = ?`, queue)
+	}, `SELECT reason, hour, count FROM reasons WHERE queue = ?`, number)
 }
 
 func dateReasons(c *conn, low int64, groups []ReasonGroup) (err error) {

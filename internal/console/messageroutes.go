@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"tendril/api"
-	"tendril/broker"
 	"tendril/queue"
 )
 
@@ -59,7 +58,7 @@ func (q *queueRoutes) count(c *call) (api.Total, error) {
 	if err != nil {
 		return api.Total{}, err
 	}
-	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, broker.Filter(sel), within)
+	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, sel, within)
 	return api.Total{N: n, Exact: exact}, err
 }
 

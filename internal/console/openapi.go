@@ -146,6 +146,7 @@ func (s schemas) of(t reflect.Type) object {
 var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[api.Selection]():   "BrokerFilter",
 	reflect.TypeFor[api.Ledger]():      "BrokerLedger",
+	reflect.TypeFor[api.ReasonGroup](): "ReasonGroup",
 	reflect.TypeFor[api.MoveRequest](): "Selection",
 }
 

@@ -59,7 +59,7 @@ func readQueue(b *broker.Broker, name string, workers []api.Worker) (api.Queue, 
 		return api.Queue{}, err
 	}
 
-	q := api.Queue{Name: name, ARN: b.ARN(name), FIFO: attributes["FifoQueue"] == "true", Ledger: api.Ledger(ledger),
+	q := api.Queue{Name: name, ARN: b.ARN(name), FIFO: attributes["FifoQueue"] == "true", Ledger: ledger,
 		OldestSeconds: oldest.Seconds(), Newest: newest, Attributes: attributes}
 	q.DeadLetterQueue, q.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	q.DeadLetterQueueMissing = b.MissingDeadLetterQueue(name) != ""
@@ -121,7 +121,7 @@ func browseRequest(c *call) (req broker.BrowseRequest, err error) {
 		return req, err
 	}
 
-	req.Filter = broker.Filter(sel)
+	req.Filter = sel
 	if !req.Filter.IsZero() {
 		req.Within = pageWait
 	}
@@ -149,11 +149,7 @@ func (q *queueRoutes) message(c *call) (api.Message, error) {
 
 func (q *queueRoutes) reasons(c *call) (api.ReasonList, error) {
 	groups, err := q.broker.DeadLetterReasons(c.ctx, c.name)
-	list := api.ReasonList{Reasons: make([]api.ReasonGroup, len(groups))}
-	for i, g := range groups {
-		list.Reasons[i] = api.ReasonGroup(g)
-	}
-	return list, err
+	return api.ReasonList{Reasons: groups}, err
 }
 
 func (q *queueRoutes) create(c *call, body api.Creation) (api.Created, error) {
@@ -247,7 +243,7 @@ func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 const confirmWait = 20 * time.Second
 
 func (q *queueRoutes) matching(c *call, filter *api.Selection) (int64, error) {
-	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, broker.Filter(*filter), confirmWait)
+	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, *filter, confirmWait)
 	if err == nil && !exact {
 		err = api.NewError(http.StatusUnprocessableEntity, "the queue holds too many messages to count the matches",
 			"select fewer by the time of their dead-lettering, or purge the queue")
@@ -277,7 +273,7 @@ func (q *queueRoutes) delete(c *call, body api.Deletion) (api.Deleted, error) {
 		return api.Deleted{}, err
 	}
 
-	task, err := q.start(c, broker.MoveRequest{Delete: true, Rate: body.Rate, Filter: broker.Filter(*body.Filter)})
+	task, err := q.start(c, broker.MoveRequest{Delete: true, Rate: body.Rate, Filter: *body.Filter})
 	return api.Deleted{Task: &task}, err
 }
 

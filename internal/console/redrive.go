@@ -31,7 +31,7 @@ func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, e
 		to = q.broker.ARN(body.To)
 	}
 
-	return q.start(c, broker.MoveRequest{Destination: to, Rate: body.Rate, Filter: broker.Filter(body.Filter)})
+	return q.start(c, broker.MoveRequest{Destination: to, Rate: body.Rate, Filter: body.Filter})
 }
 
 func (q *queueRoutes) start(c *call, task broker.MoveRequest) (api.MoveTask, error) {

@@ -106,7 +106,7 @@ func (p *problems) here() (all []problem) {
 			continue // deleted meanwhile
 		}
 		missing := p.queues.broker.MissingDeadLetterQueue(name)
-		q := api.Queue{Ledger: api.Ledger(ledger), DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
+		q := api.Queue{Ledger: ledger, DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
 		if text := q.Problem(); text != "" {
 			hint := "inspect them with 'tendril peek " + name + " --state damaged', send them again, and delete them"
 			if missing != "" {
