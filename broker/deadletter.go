@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"tendril/queue"
 )
@@ -281,7 +280,7 @@ func (b *Broker) MissingDeadLetterQueue(name string) string {
 	if policy == nil || b.deadLetterQueue(q) != nil {
 		return ""
 	}
-	return policy.target[strings.LastIndexByte(policy.target, ':')+1:]
+	return queue.NameInARN(policy.target)
 }
 
 func (b *Broker) checkRedrive(name string, set *settings, value string) error {

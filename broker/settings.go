@@ -362,7 +362,7 @@ func (o *Options) own(stored string) string {
 	if stored == "" {
 		return ""
 	}
-	return o.arn(stored[strings.LastIndexByte(stored, ':')+1:])
+	return o.arn(queue.NameInARN(stored))
 }
 
 // adoptPolicies removes unknown members from stored policies and applies own to the target of the redrive policy.

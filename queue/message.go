@@ -134,8 +134,11 @@ func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int)
 		return "", 0
 	}
 	maxReceives, _ = strconv.Atoi(strings.Trim(string(p.Max), `"`))
-	return p.Target[strings.LastIndexByte(p.Target, ':')+1:], maxReceives
+	return NameInARN(p.Target), maxReceives
 }
+
+// NameInARN returns the name of the queue with the given ARN. Any other text is itself the name.
+func NameInARN(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
 // The message attributes of a scheduled run of a periodic task. They are compatible with Elastic Beanstalk's daemon.
 const (

@@ -95,7 +95,7 @@ func (q *queueRoutes) edit(c *call, body api.EditRequest) (api.SendAnswer, error
 		if err != nil {
 			return api.SendAnswer{}, err
 		}
-		body.To = old.DeadLetterSource[strings.LastIndexByte(old.DeadLetterSource, ':')+1:]
+		body.To = queue.NameInARN(old.DeadLetterSource)
 		if body.To == "" {
 			return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "the message does not record its queue",
 				"name the destination queue as to")

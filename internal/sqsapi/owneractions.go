@@ -1,9 +1,8 @@
 package sqsapi
 
 import (
-	"strings"
-
 	"tendril/broker"
+	"tendril/queue"
 )
 
 type addPermissionRequest struct {
@@ -44,9 +43,7 @@ type startMoveRequest struct {
 	MaxNumberOfMessagesPerSecond *int
 }
 
-func (r *startMoveRequest) about() string { return nameInARN(r.SourceARN) }
-
-func nameInARN(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
+func (r *startMoveRequest) about() string { return queue.NameInARN(r.SourceARN) }
 
 type startMoveResponse struct {
 	TaskHandle string
@@ -57,7 +54,7 @@ func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveRespon
 		return nil, missing("SourceArn")
 	}
 	// Without a destination each message goes back to its source queue, which requires permission for all queues.
-	if err := x.authorize(nameInARN(in.DestinationARN)); err != nil {
+	if err := x.authorize(queue.NameInARN(in.DestinationARN)); err != nil {
 		return nil, err
 	}
 	handle, err := x.broker.StartMoveTask(x.ctx, broker.MoveRequest{Source: in.SourceARN, Destination: in.DestinationARN,
@@ -95,7 +92,7 @@ type listMovesRequest struct {
 	MaxResults *int
 }
 
-func (r *listMovesRequest) about() string { return nameInARN(r.SourceARN) }
+func (r *listMovesRequest) about() string { return queue.NameInARN(r.SourceARN) }
 
 type listMovesResponse struct {
 	Results []moveResult `json:",omitempty" query:"*ResultEntry"`

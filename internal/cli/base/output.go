@@ -273,9 +273,6 @@ func (c *CLI) Summary(what string, n int, err error) error {
 // Position formats a position in a file; line 0 means the whole file.
 func Position(file string, line int) string { return Plain(yamlfile.Place(file, line, 0)) }
 
-// AfterColon returns the last part of an ARN, such as a queue's name.
-func AfterColon(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
-
 // Stamp formats the time of a log line or event, in UTC.
 func Stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05Z") }
 

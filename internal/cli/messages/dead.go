@@ -286,7 +286,7 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 			m.ReceiveCount += f.Receives
 		}
 		rows = append(rows, []string{m.ID, base.Since(m.SentAt), base.Since(m.DeadAt), fmt.Sprint(m.ReceiveCount),
-			cmp.Or(base.AfterColon(m.DeadLetterSource), "-"), cmp.Or(base.Preview(reason, 40), "-"), base.Preview(m.Body, previewWidth)})
+			cmp.Or(queue.NameInARN(m.DeadLetterSource), "-"), cmp.Or(base.Preview(reason, 40), "-"), base.Preview(m.Body, previewWidth)})
 	}
 
 	if err := c.PrintTable(rows); err != nil {

@@ -253,7 +253,7 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 		if to != "" {
 			return to
 		}
-		return cmp.Or(base.AfterColon(m.source()), p.source)
+		return cmp.Or(queue.NameInARN(m.source()), p.source)
 	}
 
 	first := origin(&messages[0])

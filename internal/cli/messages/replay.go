@@ -203,7 +203,7 @@ func (p *replay) home(m *api.Message) string {
 	}
 
 	i := &p.client.Instance
-	for _, name := range []string{base.AfterColon(m.DeadLetterSource), m.Queue} {
+	for _, name := range []string{queue.NameInARN(m.DeadLetterSource), m.Queue} {
 		if name != "" && i.Queue(name).Name != "" {
 			return name
 		}

@@ -217,6 +217,6 @@ func lookUp(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue
 	q.URL = found.URL()
 	q.ARN = attributes["QueueArn"]
 	dead, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
-	q.DeadLetter = base.AfterColon(dead)
+	q.DeadLetter = queue.NameInARN(dead)
 	return nil
 }

@@ -227,7 +227,7 @@ func (p *migration) plan(ctx context.Context, names []string) error {
 }
 
 func afterSlash(reference string) string {
-	return base.AfterColon(reference[strings.LastIndexByte(reference, '/')+1:])
+	return queue.NameInARN(reference[strings.LastIndexByte(reference, '/')+1:])
 }
 
 func (p *migration) names(ctx context.Context, names []string) ([]string, error) {

@@ -10,7 +10,6 @@ import (
 
 	"tendril/broker"
 	"tendril/internal/aws"
-	"tendril/internal/cli/base"
 	"tendril/internal/cli/target"
 	"tendril/internal/migrate"
 	"tendril/queue"
@@ -70,7 +69,7 @@ func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 // The last attempt is included if it is stored.
 func (e *embeddedEnd) failureOf(s *broker.Stored) queue.Failure {
 	f := queue.Failure{Reason: "dead-lettered", Receives: s.ReceiveCount, FailedAt: s.DeadAt, MessageID: s.ID,
-		SentAt: s.SentAt, Source: e.arnOf(base.AfterColon(s.DeadLetterSource))}
+		SentAt: s.SentAt, Source: e.arnOf(queue.NameInARN(s.DeadLetterSource))}
 	if n := len(s.Attempts); n > 0 {
 		last := s.Attempts[n-1]
 		f.Reason = cmp.Or(last.Reason, f.Reason)

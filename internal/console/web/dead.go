@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/queue"
 )
 
 var deadScreens = []screen{
@@ -390,7 +391,7 @@ func loadEdit(v *visit) (any, error) {
 	}
 
 	v.title = "Edit and redrive"
-	page := &editPage{Message: m, Target: m.DeadLetterSource[strings.LastIndexByte(m.DeadLetterSource, ':')+1:]}
+	page := &editPage{Message: m, Target: queue.NameInARN(m.DeadLetterSource)}
 	if len(m.Attributes) > 0 {
 		text, err := m.Attributes.MarshalJSON()
 		if err != nil {

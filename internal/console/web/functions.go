@@ -12,6 +12,7 @@ import (
 
 	"tendril/internal/host/terminal"
 	"tendril/internal/observe/health"
+	"tendril/queue"
 )
 
 var functions = template.FuncMap{
@@ -21,7 +22,7 @@ var functions = template.FuncMap{
 	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
 	"measured": measured, "sizes": sizes, "protection": protection, "applied": applied, "coloured": coloured, "clock": clock,
-	"before": before, "words": words, "exactcount": exactCount, "queuename": queueName,
+	"before": before, "words": words, "exactcount": exactCount, "queuename": queue.NameInARN,
 	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "linked": linked, "persecond": perSecond,
 }
 
@@ -279,8 +280,6 @@ func exactCount(n any) string {
 	}
 	return digits
 }
-
-func queueName(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
 // The first group of an ID is enough to distinguish rows.
 func shortID(id string) string {
