@@ -12,13 +12,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
 	"tendril/internal/autoscale"
 	"tendril/internal/observe/doctor"
 	"tendril/internal/observe/eventlog"
 	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 	"tendril/queue"
-	"time"
 )
 
 // ErrOff reports that the environment runs without a console.
@@ -239,12 +240,12 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 // the history goes.
 func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	queues, err := c.Queues(ctx)
-	if err != nil && !hasStatus(err, http.StatusConflict) { // all queues are on Amazon SQS
+	if err != nil && !HasStatus(err, http.StatusConflict) { // all queues are on Amazon SQS
 		return Message{}, err
 	}
 	for {
 		for _, q := range queues {
-			if m, err := c.Message(ctx, q.Name, id); !hasStatus(err, http.StatusNotFound) {
+			if m, err := c.Message(ctx, q.Name, id); !HasStatus(err, http.StatusNotFound) {
 				return m, err
 			}
 		}
@@ -259,11 +260,6 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	}
 }
 
-func hasStatus(err error, status int) bool {
-	e := (*Error)(nil)
-	return errors.As(err, &e) && e.Status == status
-}
-
 // LastOutcome asks all instances for the outcome of a message, by its ID or the start of it, and returns the latest. It
 // does not know messages that were never delivered or removed, except by the start of the ID if they are in an embedded
 // queue.
@@ -271,7 +267,7 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
 	d, err := ask(ctx, c)
 	unknown := (*Error)(nil)
-	if hasStatus(err, http.StatusNotFound) {
+	if HasStatus(err, http.StatusNotFound) {
 		_ = errors.As(err, &unknown)
 		unknown = &Error{Status: http.StatusNotFound, Message: "message " + id + " not found in any queue", Hint: unknown.Hint}
 	} else if err != nil {
@@ -287,7 +283,7 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 		switch {
 		case a.Err == nil && !a.Answer.At.Before(d.At):
 			d, unknown = a.Answer, nil
-		case a.Err != nil && unknown != nil && !hasStatus(a.Err, http.StatusNotFound):
+		case a.Err != nil && unknown != nil && !HasStatus(a.Err, http.StatusNotFound):
 			unknown.Hint += "; " + a.Instance.Name + " was not asked: " + a.Err.Error()
 		}
 	}
@@ -338,11 +334,10 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	for {
 		left := min(max(time.Until(until), 0), MaxWait)
 		d, err := GetOutcome.get(ctx, c, url.Values{"wait": {left.String()}}, id)
-		unknown := (*Error)(nil)
 		switch {
 		case err == nil && (left < MaxWait || d.Outcome != InWork && d.Tried()):
 			return d, true, nil
-		case err != nil && (!errors.As(err, &unknown) || unknown.Status != http.StatusNotFound):
+		case err != nil && !HasStatus(err, http.StatusNotFound):
 			return Delivery{}, false, err
 		case err != nil && left < MaxWait:
 			return Delivery{}, false, nil

@@ -122,6 +122,18 @@ type SettingsPreview struct {
 	Warnings []Detail `json:"warnings,omitempty"`
 }
 
+// Changed names the options whose new values are in force, and those that keep their values until the next start.
+func (p *SettingsPreview) Changed() (now, later []string) {
+	for _, o := range p.Changes {
+		if o.Restart {
+			later = append(later, o.Name)
+		} else {
+			now = append(now, o.Name)
+		}
+	}
+	return now, later
+}
+
 // FileLine is a line added to or removed from the settings file.
 type FileLine struct {
 	// Line numbers start at 1, in the new file if Added, otherwise in the previous one.

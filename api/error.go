@@ -1,6 +1,8 @@
 package api
 
 import (
+	"errors"
+
 	"tendril/queue"
 )
 
@@ -41,6 +43,12 @@ func (e *Error) Unwrap() error { return e.cause }
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*queue.Error)
 	return ok && t.Code != "" && t.Code == e.Code
+}
+
+// HasStatus reports whether an error is an [*Error] with a status.
+func HasStatus(err error, status int) bool {
+	e, refused := errors.AsType[*Error](err)
+	return refused && e.Status == status
 }
 
 // NewError returns an Error with a status, a message and a hint.

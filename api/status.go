@@ -102,6 +102,17 @@ type Queue struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
+// DeadLetterQueues returns the names of the queues that others use as dead-letter queue.
+func DeadLetterQueues(queues []Queue) map[string]bool {
+	names := map[string]bool{}
+	for _, q := range queues {
+		if q.DeadLetterQueue != "" {
+			names[q.DeadLetterQueue] = true
+		}
+	}
+	return names
+}
+
 // Problem describes problems of the queue itself, or returns "".
 func (q *Queue) Problem() string {
 	var problems []string

@@ -7,10 +7,7 @@ import (
 
 // The total ledger includes deleted queues.
 func account(total broker.Ledger, queues []api.Queue) *api.Account {
-	target := map[string]bool{}
-	for _, q := range queues {
-		target[q.DeadLetterQueue] = true
-	}
+	target := api.DeadLetterQueues(queues)
 	var dead int64
 	for _, q := range queues {
 		if target[q.Name] {

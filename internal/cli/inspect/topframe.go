@@ -265,15 +265,11 @@ func (f *topFrame) cause(c *health.Cause, text string, width int) (lines []base.
 func (f *topFrame) queues(width int) topTable {
 	rows := topTable{base.Heading("QUEUE", "STATE", "WAITING", "DRAINS IN", "IN FLIGHT", "LONGEST", "IN/S", "OUT/S", "FAILING", "WHY")}
 	workers := map[string]*api.Worker{}
-	dead := map[string]bool{}
 	for i := range f.status.Workers {
 		workers[f.status.Workers[i].Queue] = &f.status.Workers[i]
 	}
 
-	for i := range f.status.Queues {
-		dead[f.status.Queues[i].DeadLetterQueue] = true
-	}
-
+	dead := api.DeadLetterQueues(f.status.Queues)
 	rank := func(q api.Queue) int {
 		switch {
 		case workers[q.Name] != nil:

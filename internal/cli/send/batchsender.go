@@ -255,8 +255,7 @@ func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string,
 
 func exchangeOf(ctx context.Context, watch *api.Client, id string) (*api.Exchange, error) {
 	x, err := watch.Exchange(ctx, id)
-	var unknown *api.Error
-	if errors.As(err, &unknown) && unknown.Status == http.StatusNotFound {
+	if api.HasStatus(err, http.StatusNotFound) {
 		return nil, nil
 	}
 	return &x, err

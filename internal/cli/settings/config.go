@@ -318,15 +318,7 @@ func printEffect(c *base.CLI, p *api.SettingsPreview) {
 		return
 	}
 
-	var now, later []string
-	for _, o := range p.Changes {
-		if o.Restart {
-			later = append(later, o.Name)
-		} else {
-			now = append(now, o.Name)
-		}
-	}
-
+	now, later := p.Changed()
 	c.PrintErrf("wrote %s\n", base.Plain(p.File))
 	if len(now) > 0 {
 		c.PrintErrf("changed, in force now: %s\n", base.Plain(strings.Join(now, ", ")))

@@ -367,15 +367,7 @@ func saveConfiguration(v *visit) (string, error) {
 		return "", err
 	}
 
-	var now, later []string
-	for _, o := range done.Changes {
-		if o.Restart {
-			later = append(later, o.Name)
-		} else {
-			now = append(now, o.Name)
-		}
-	}
-
+	now, later := done.Changed()
 	text := done.File + " was written."
 	if done.Revision > 0 {
 		text = fmt.Sprintf("Set for all instances in revision %d. Instances shows which have applied it.", done.Revision)

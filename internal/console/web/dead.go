@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -135,7 +134,7 @@ func loadDeadLetters(v *visit) (any, error) {
 	task, err := v.api.RedriveTask(v.ctx, page.Queue)
 	if err == nil {
 		page.Task = &task
-	} else if refused := (*api.Error)(nil); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+	} else if !api.HasStatus(err, http.StatusNotFound) {
 		return nil, err
 	}
 
@@ -170,7 +169,7 @@ func loadDeadLetters(v *visit) (any, error) {
 
 // Unless a queue is requested, the fullest is shown.
 func (p *deadPage) chooseQueue(queues []api.Queue) {
-	dead, most := deadLetterQueues(queues), int64(-1)
+	dead, most := api.DeadLetterQueues(queues), int64(-1)
 	named := p.Queue != ""
 	for _, q := range queues {
 		if !dead[q.Name] {
@@ -185,16 +184,17 @@ func (p *deadPage) chooseQueue(queues []api.Queue) {
 	for i := range p.Queues {
 		p.Queues[i].Chosen = p.Queues[i].Label == p.Queue
 	}
-	p.Through = newest(queues, p.Queue)
+	p.Through = queueNamed(queues, p.Queue).Newest
 }
 
-func newest(queues []api.Queue, name string) int64 {
+// The queue is the zero value if there is none.
+func queueNamed(queues []api.Queue, name string) api.Queue {
 	for _, q := range queues {
 		if q.Name == name {
-			return q.Newest
+			return q
 		}
 	}
-	return 0
+	return api.Queue{}
 }
 
 func (p *deadPage) group(groups []api.ReasonGroup) {
@@ -400,13 +400,8 @@ func loadEdit(v *visit) (any, error) {
 		page.AttributesText = string(text)
 	}
 
-	for _, q := range v.status.Queues {
-		if q.Name == m.Queue {
-			page.FIFO = q.FIFO
-		}
-	}
-
-	dead := deadLetterQueues(v.status.Queues)
+	page.FIFO = queueNamed(v.status.Queues, m.Queue).FIFO
+	dead := api.DeadLetterQueues(v.status.Queues)
 	for _, q := range v.status.Queues {
 		if !dead[q.Name] && q.FIFO == page.FIFO {
 			page.Targets = append(page.Targets, q.Name)

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -121,6 +120,5 @@ func (v *visit) deployments() (any, error) {
 
 // The environment lacks a component that the request needs.
 func isConflict(err error) bool {
-	refused := (*api.Error)(nil)
-	return errors.As(err, &refused) && refused.Status == http.StatusConflict
+	return api.HasStatus(err, http.StatusConflict)
 }

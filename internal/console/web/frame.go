@@ -97,7 +97,7 @@ func (v *visit) frame() *frame {
 		f.Entries = keepInstance(v.fleet.Chosen.ID)
 	}
 
-	dead := deadLetterQueues(v.status.Queues)
+	dead := api.DeadLetterQueues(v.status.Queues)
 	letters, queues := int64(0), int64(0)
 	for _, q := range v.status.Queues {
 		if dead[q.Name] {
@@ -136,14 +136,4 @@ func keepInstance(id string) []entry {
 		}
 	}
 	return kept
-}
-
-func deadLetterQueues(queues []api.Queue) map[string]bool {
-	names := map[string]bool{}
-	for _, q := range queues {
-		if q.DeadLetterQueue != "" {
-			names[q.DeadLetterQueue] = true
-		}
-	}
-	return names
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"mime"
 	"net/http"
 	"net/url"
@@ -82,24 +81,20 @@ func (v *visit) message() (any, error) {
 	}
 
 	page.chooseForm(v)
-	page.Dead = deadLetterQueues(v.status.Queues)[m.Queue]
+	page.Dead = api.DeadLetterQueues(v.status.Queues)[m.Queue]
 	if page.Dead {
 		v.entry = "Dead letters"
 	}
 
-	target, fifo := "", false
+	own := queueNamed(v.status.Queues, m.Queue)
+	page.MaxTries = own.MaxReceives
 	for _, q := range v.status.Queues {
-		if q.Name == m.Queue {
-			page.MaxTries, fifo = q.MaxReceives, q.FIFO
-		}
-	}
-
-	for _, q := range v.status.Queues {
-		if q.Name != m.Queue && q.FIFO == fifo {
+		if q.Name != m.Queue && q.FIFO == own.FIFO {
 			page.Targets = append(page.Targets, q.Name)
 		}
 	}
 
+	target := ""
 	for _, w := range v.status.Workers {
 		if w.Queue == m.Queue || target == "" {
 			target = w.Target
@@ -233,7 +228,7 @@ func (v *visit) findMessage(name, id string) (m api.Message, err error) {
 	if name != "" {
 		m, err = v.api.Message(v.ctx, name, id)
 		// A conflict means that there are no embedded queues.
-		if gone := (*api.Error)(nil); !errors.As(err, &gone) || gone.Status != http.StatusNotFound && gone.Status != http.StatusConflict {
+		if !api.HasStatus(err, http.StatusNotFound) && !isConflict(err) {
 			return m, err
 		}
 	}

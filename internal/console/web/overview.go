@@ -154,7 +154,7 @@ func (v *visit) queueRowsOf(st *api.Status) []queueRow {
 		live[q.Name] = q.Ledger.Live
 	}
 
-	dead, curves := deadLetterQueues(st.Queues), v.site.curves.of(v)
+	dead, curves := api.DeadLetterQueues(st.Queues), v.site.curves.of(v)
 	rows := make([]queueRow, len(st.Queues))
 	for i, q := range st.Queues {
 		rows[i] = queueRow{Queue: q, Dead: dead[q.Name], DeadLetters: live[q.DeadLetterQueue], State: "Not receiving"}
