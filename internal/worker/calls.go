@@ -64,7 +64,7 @@ func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 		case isExtension && (p.h.stage == gone || p.h.stage == deleting || p.h.lapsed || p.receipt != p.h.receipt):
 			v.ended(p.h, now)
 		case !now.Before(p.until):
-			v.failed(p, errVisibilityOver, now)
+			v.failed(p, errVisibilityOver)
 			v.ended(p.h, now)
 		case isExtension:
 			p.h.extended = true

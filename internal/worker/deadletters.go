@@ -46,7 +46,7 @@ func (d *deadLetters) answered(batch []pending, errs []error, now time.Time) {
 		if err == nil {
 			d.deletes.remove(p.h, now)
 		} else {
-			d.core.stats.failed("dead-lettering", err, now)
+			d.core.stats.failed("dead-lettering", err)
 			d.visibility.release(p.h, now)
 		}
 		notify(d.core, d.core.events.DeadLettered, DeadLettered{ID: p.h.msg.ID, Task: p.h.task(), Reason: p.h.letter.Failure.Reason,

@@ -100,7 +100,7 @@ func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time
 		d.lost(p, err, now)
 		return
 	}
-	d.failed(p, err, false, now)
+	d.failed(p, err, false)
 	d.pending.put(p, p.nextTry(now, d.core.opts.Random()))
 }
 
@@ -116,15 +116,15 @@ func (d *deleter) lost(p pending, err error, now time.Time) {
 	if d.core.phase != running {
 		d.abandoned++
 	}
-	d.failed(p, err, true, now)
+	d.failed(p, err, true)
 	if !h.lapsed && !h.isExpired {
 		d.messages.done.put(h.msg.ID, struct{}{})
 	}
 	d.visibility.release(h, now)
 }
 
-func (d *deleter) failed(p pending, err error, final bool, now time.Time) {
-	d.core.stats.failed("delete", err, now)
+func (d *deleter) failed(p pending, err error, final bool) {
+	d.core.stats.failed("delete", err)
 	notify(d.core, d.core.events.DeleteFailed, DeleteFailed{ID: p.h.msg.ID, Task: p.h.task(), Err: err, Final: final,
 		DeadLetter: p.h.letter != nil})
 }

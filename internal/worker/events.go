@@ -40,10 +40,9 @@ type Events struct {
 
 // Received is one answered receive call.
 type Received struct {
-	Messages int
-	// The times are since the messages were sent.
-	LongestWait, TotalWait time.Duration
-	Duration               time.Duration // includes the long poll
+	Messages    int
+	LongestWait time.Duration // since a message was sent
+	Duration    time.Duration // includes the long poll
 }
 
 // PollFailed is one failed receive call.

@@ -287,8 +287,7 @@ func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, n
 func (p *poller) failedReceive(o *openReceive, err error, now time.Time) {
 	class := classify(err)
 	wait := p.fail(o, class, now, p.core.opts.Random())
-	p.core.stats.counts.FailedPolls++
-	p.core.stats.failed("receive", err, now)
+	p.core.stats.failed("receive", err)
 	notify(p.core, p.core.events.PollFailed,
 		PollFailed{Err: err, Failures: p.fails, Permanent: class == refused, RetryIn: wait})
 }
@@ -305,9 +304,6 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	if len(msgs) >= o.asked && !o.waited && (!o.gaveUp || p.pace.credible(took, now)) {
 		p.pace.travelled(took, plenty, now)
 	}
-	if len(msgs) == 0 {
-		p.core.stats.counts.EmptyPolls++
-	}
 
 	if p.lane != nil {
 		p.lane.answered(o, msgs, now)
@@ -317,9 +313,7 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	if p.core.events.Received != nil {
 		event := Received{Messages: len(msgs), Duration: took}
 		for i := range msgs {
-			wait := now.Round(0).Sub(msgs[i].SentAt)
-			event.TotalWait += wait
-			event.LongestWait = max(event.LongestWait, wait)
+			event.LongestWait = max(event.LongestWait, now.Round(0).Sub(msgs[i].SentAt))
 		}
 		notify(p.core, p.core.events.Received, event)
 	}

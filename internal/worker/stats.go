@@ -45,7 +45,6 @@ type Status struct {
 
 // LastError is a failed queue call.
 type LastError struct {
-	At     time.Time
 	Action string // "receive", "delete", "dead-lettering" or "change of visibility"
 	Err    error
 }
@@ -62,11 +61,9 @@ type Counts struct {
 	// Returned counts unposted messages made visible again; VisibilityExpired, timeouts that expired while the
 	// message was held.
 	Extended, Returned, VisibilityExpired int64
-	// EmptyPolls returned no messages.
-	Polls, EmptyPolls, FailedPolls, DeleteCalls, ChangeCalls int64
-	Promoted                                                 int64 // turns out of order because of MaxWait
-	Limited                                                  int64 // periods
-	Stalls                                                   int64 // times the process did not run
+	Polls, DeleteCalls, ChangeCalls       int64
+	Promoted                              int64 // turns out of order because of MaxWait
+	Limited                               int64 // periods
 }
 
 type statistics struct {
@@ -105,8 +102,8 @@ func (t *statistics) settled(e *Settled, now time.Time) {
 	}
 }
 
-func (t *statistics) failed(action string, err error, now time.Time) {
-	t.lastError = &LastError{At: now, Action: action, Err: err}
+func (t *statistics) failed(action string, err error) {
+	t.lastError = &LastError{Action: action, Err: err}
 }
 
 func (c *Counts) settled(e *Settled) {

@@ -105,7 +105,7 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 	case class == applied:
 		h.hide(start, p.visibility)
 	case h.stage != gone && h.stage != deleting:
-		v.failed(p, err, now)
+		v.failed(p, err)
 		h.nextExtend = now.Add(min(2*time.Second, h.visibility/16))
 		if class == refused {
 			h.nextExtend = now.Add(refusedLimit)
@@ -131,7 +131,7 @@ func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, sta
 	}
 	due := p.nextTry(now, v.core.opts.Random())
 	final := class == refused || class == invalidReceipt || !due.Before(p.until) || v.core.callCtx.Err() != nil
-	v.failed(p, err, now)
+	v.failed(p, err)
 	if final {
 		v.ended(p.h, now)
 		return
@@ -139,8 +139,8 @@ func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, sta
 	v.pending.put(p, due)
 }
 
-func (v *visibilityChanger) failed(p pending, err error, now time.Time) {
-	v.core.stats.failed("change of visibility", err, now)
+func (v *visibilityChanger) failed(p pending, err error) {
+	v.core.stats.failed("change of visibility", err)
 	notify(v.core, v.core.events.ChangeFailed,
 		ChangeFailed{ID: p.h.msg.ID, Task: p.h.task(), Kind: p.purpose.String(), Err: err})
 }

@@ -103,7 +103,6 @@ func (w *Worker) stalled(gap, hidden time.Duration) {
 	}
 	w.deletes.pending.shift(hidden)
 	w.visibility.pending.shift(hidden)
-	w.core.stats.counts.Stalls++
 	notify(w.core, w.core.events.Stalled, Stalled{For: gap})
 }
 
