@@ -163,8 +163,7 @@ func (c *Client) OnlyRead() { c.onlyReads = true }
 // Close closes idle connections.
 func (c *Client) Close() {
 	if conn, ok := c.transport.(*connection); ok {
-		conn.quick.CloseIdleConnections()
-		conn.slow.CloseIdleConnections()
+		conn.Close()
 	}
 }
 

@@ -50,14 +50,6 @@ func NewPeer(instance Instance, secret string) *Peer {
 	return &Peer{c}
 }
 
-// Follow calls each for every line of a stream.
-func (p *Peer) Follow(ctx context.Context, r *Request, each func(line []byte) error) error {
-	return p.stream(ctx, r, each)
-}
-
-// Close closes idle connections.
-func (p *Peer) Close() { p.quick.CloseIdleConnections() }
-
 // Unproved reports whether an error means that another service answers at an instance's address, which has received
 // nothing but a challenge.
 func Unproved(err error) bool {
@@ -173,7 +165,7 @@ func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) erro
 	if !ok {
 		return errors.ErrUnsupported
 	}
-	return conn.stream(ctx, c.of(r), func(line []byte) error {
+	return conn.Follow(ctx, c.of(r), func(line []byte) error {
 		data, ok := bytes.CutPrefix(line, []byte("data: "))
 		if !ok {
 			return nil
@@ -186,7 +178,8 @@ func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) erro
 	})
 }
 
-func (c *connection) stream(ctx context.Context, r *Request, each func(line []byte) error) error {
+// Follow calls each for every line of a stream.
+func (c *connection) Follow(ctx context.Context, r *Request, each func(line []byte) error) error {
 	resp, err := c.send(ctx, r, "text/event-stream")
 	if err != nil {
 		return err
@@ -208,6 +201,12 @@ func (c *connection) stream(ctx context.Context, r *Request, each func(line []by
 		return c.unanswered(err)
 	}
 	return ctx.Err()
+}
+
+// Close closes idle connections.
+func (c *connection) Close() {
+	c.quick.CloseIdleConnections()
+	c.slow.CloseIdleConnections()
 }
 
 func (c *connection) unanswered(err error) error {

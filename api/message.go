@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"tendril/queue"
@@ -110,7 +108,7 @@ func (as *Attributes) UnmarshalJSON(data []byte) error {
 		}
 		*as = append(*as, a)
 	}
-	slices.SortFunc(*as, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
+	*as = queue.SortedAttributes(*as)
 	return nil
 }
 

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
-	"slices"
-	"strings"
 	"unsafe"
 
 	"tendril/queue"
@@ -78,10 +76,7 @@ func encodeAttributes(attributes []queue.Attribute) []byte {
 		return nil
 	}
 
-	byName := func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) }
-	if !slices.IsSortedFunc(attributes, byName) {
-		attributes = slices.SortedFunc(slices.Values(attributes), byName)
-	}
+	attributes = queue.SortedAttributes(attributes)
 
 	size := 0
 	for i := range attributes {

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +50,15 @@ type Attribute struct {
 // IsBinary reports whether the value is raw bytes.
 func (a Attribute) IsBinary() bool {
 	return a.Type == "Binary" || strings.HasPrefix(a.Type, "Binary.")
+}
+
+// SortedAttributes returns the attributes sorted by name: a copy, unless they are sorted already.
+func SortedAttributes(attributes []Attribute) []Attribute {
+	byName := func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) }
+	if slices.IsSortedFunc(attributes, byName) {
+		return attributes
+	}
+	return slices.SortedFunc(slices.Values(attributes), byName)
 }
 
 // Attribute returns the value of the message attribute called name, or "".

@@ -22,7 +22,6 @@ import (
 	"tendril/internal/cli/settings"
 	"tendril/internal/cli/tasks"
 	"tendril/internal/cli/transfer"
-	"tendril/internal/config"
 )
 
 // NewRoot returns the command tendril with all its subcommands.
@@ -55,7 +54,7 @@ signal.`,
 	}
 	// These flags belong to 'tendril up', which documents and completes them. Declaring them here keeps them from
 	// being read as commands.
-	base.AddSettings(root, func(config.Option) bool { return true })
+	base.AddSettings(root)
 	root.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -1,8 +1,6 @@
 package console
 
 import (
-	"slices"
-	"strings"
 	"tendril/api"
 	"tendril/broker"
 	"tendril/queue"
@@ -18,8 +16,7 @@ func fromAttempts(kept []broker.Attempt) (all []api.Attempt) {
 
 func fromStored(s *broker.Stored) api.Message {
 	m := api.FromMessage(&s.Message, s.Queue)
-	m.Attributes = slices.SortedFunc(slices.Values(m.Attributes),
-		func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
+	m.Attributes = queue.SortedAttributes(m.Attributes)
 	m.VisibleAt = s.Until
 	m.DeadAt = s.DeadAt
 	m.Attempts = fromAttempts(s.Attempts)

@@ -27,6 +27,13 @@ type fault struct {
 
 func (f fault) sender() bool { return f.status < 500 }
 
+func (f fault) side() string {
+	if f.sender() {
+		return "Sender"
+	}
+	return "Receiver"
+}
+
 const prefixed = "AWS.SimpleQueueService."
 
 // Clients match on these texts.

@@ -46,11 +46,8 @@ func (awsJSON) success(dst []byte, _ *exchange, _ *action, response any) ([]byte
 }
 
 func (awsJSON) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
-	f, side := faultOf(refusal.Code), ";Sender"
-	if !f.sender() {
-		side = ";Receiver"
-	}
-	x.w.Header().Set("X-Amzn-Query-Error", f.query+side)
+	f := faultOf(refusal.Code)
+	x.w.Header().Set("X-Amzn-Query-Error", f.query+";"+f.side())
 	dst = append(append(dst, `{"__type":"com.amazonaws.sqs#`...), refusal.Code...)
 	dst = append(dst, `","message":`...)
 	dst = sqswire.AppendString(dst, textOf(refusal))
@@ -83,12 +80,9 @@ func (xmlQuery) success(dst []byte, x *exchange, act *action, response any) ([]b
 }
 
 func (xmlQuery) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
-	f, side := faultOf(refusal.Code), "Sender"
-	if !f.sender() {
-		side = "Receiver"
-	}
+	f := faultOf(refusal.Code)
 	dst = append(append(dst, xmlStart...), "ErrorResponse"+xmlNamespace+"<Error>"...)
-	dst = appendElement(dst, "Type", side)
+	dst = appendElement(dst, "Type", f.side())
 	dst = appendElement(dst, "Code", f.query)
 	dst = appendElement(dst, "Message", queryTextOf(refusal))
 	dst = append(dst, "<Detail/></Error>"...)
@@ -156,14 +150,11 @@ func (all elements) legacy(response map[string]any) map[string]any {
 }
 
 func (jsonQuery) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
-	f, side := faultOf(refusal.Code), "Sender"
-	if !f.sender() {
-		side = "Receiver"
-	}
+	f := faultOf(refusal.Code)
 	dst = append(append(dst, `{"Error":{"Code":"`...), f.query...)
 	dst = append(dst, `","Message":`...)
 	dst = sqswire.AppendString(dst, queryTextOf(refusal))
-	dst = append(append(dst, `,"Type":"`...), side...)
+	dst = append(append(dst, `,"Type":"`...), f.side()...)
 	dst = append(append(dst, `"},"RequestId":"`...), x.id...)
 	return append(dst, "\"}"...)
 }

@@ -19,7 +19,7 @@ const environmentVariable = "TENDRIL_ENVIRONMENT"
 
 // AddDataDir adds the flags that select an environment.
 func AddDataDir(cmd *cobra.Command) {
-	AddSettings(cmd, func(o config.Option) bool { return o.Name == "data-dir" })
+	AddSettings(cmd, "data-dir")
 	AddEnvironment(cmd)
 }
 

@@ -42,8 +42,13 @@ func (v *TextValue) Type() string { return v.kind }
 // OptionTable returns the option table, computed once.
 var OptionTable = sync.OnceValue(config.Options)
 
-// AddSettings adds flags for the options selected by include.
-func AddSettings(cmd *cobra.Command, include func(config.Option) bool) {
+// AddSettings adds flags for the named options, or for all if there are no names.
+func AddSettings(cmd *cobra.Command, names ...string) {
+	AddSettingsOf(cmd, func(o config.Option) bool { return len(names) == 0 || slices.Contains(names, o.Name) })
+}
+
+// AddSettingsOf adds flags for the options selected by include.
+func AddSettingsOf(cmd *cobra.Command, include func(config.Option) bool) {
 	added := 0
 	for _, o := range OptionTable() {
 		if !include(o) {

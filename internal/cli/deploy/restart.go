@@ -12,10 +12,6 @@ import (
 	"tendril/internal/cli/base"
 )
 
-type restarted struct {
-	Process string `json:"process"`
-}
-
 // NewRestart returns the command 'tendril restart'.
 func NewRestart(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
@@ -63,7 +59,7 @@ exit status is 1. A process that takes no messages stops first. The other proces
 			if err != nil {
 				return explainRefusal(c, err)
 			}
-			done := restarted{now}
+			done := api.RestartedProcess{Process: now}
 			return f.Print(c, done, []string{done.Process}, func() error {
 				text := base.Plain(name) + " was restarted"
 				if done.Process != name {

@@ -40,7 +40,7 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 		Args: base.OneApp,
 	}
 
-	base.AddSettings(cmd, func(config.Option) bool { return true })
+	base.AddSettings(cmd)
 	base.AddEnvironment(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "Also list options at their default.")
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {

@@ -10,7 +10,6 @@ import (
 
 	"tendril/api"
 	"tendril/internal/cli/base"
-	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
 	"tendril/internal/observe/doctor"
 )
@@ -41,7 +40,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 		Args: base.OneApp,
 	}
 
-	base.AddSettings(cmd, func(config.Option) bool { return true })
+	base.AddSettings(cmd)
 	base.AddEnvironment(cmd)
 	f := base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {

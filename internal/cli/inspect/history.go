@@ -18,7 +18,6 @@ import (
 
 	"tendril/api"
 	"tendril/internal/cli/base"
-	"tendril/internal/config"
 	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 )
@@ -216,7 +215,7 @@ lines. If none is running, the files in --app-log-dir are read.`,
 	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum lines to show (1-1000).")
 	base.Complete(cmd, "level", "debug", "info", "warn", "error")
 	base.AddDataDir(cmd)
-	base.AddSettings(cmd, func(o config.Option) bool { return o.Name == "app-log-dir" })
+	base.AddSettings(cmd, "app-log-dir")
 	instances := base.AddInstances(cmd)
 	format := base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {

@@ -12,7 +12,6 @@ import (
 
 	"tendril/internal/access"
 	"tendril/internal/cli/base"
-	"tendril/internal/config"
 )
 
 // NewCredentials returns the command 'tendril credentials'.
@@ -24,7 +23,7 @@ within a second, without a restart.`, newCredentialsCreate(c), newCredentialsLis
 }
 
 func addCredentialsFile(cmd *cobra.Command) {
-	base.AddSettings(cmd, func(o config.Option) bool { return o.Name == "credentials" })
+	base.AddSettings(cmd, "credentials")
 }
 
 func credentialsFile(c *base.CLI, cmd *cobra.Command) (string, error) {

@@ -40,7 +40,7 @@ type generateFlags struct{ file, image, tendrilImage string }
 func newGenerator(c *base.CLI, name, short string, f *generateFlags,
 	make func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File, error)) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " [DIR|ZIP] [-- COMMAND ARGS...]", Short: short, Args: base.OneApp}
-	base.AddSettings(cmd, func(config.Option) bool { return true })
+	base.AddSettings(cmd)
 	cmd.Flags().StringVarP(&f.file, "file", "f", "",
 		"New file to write, or a folder (default: standard output).")
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {

@@ -41,7 +41,7 @@ directory.`,
 		Args: base.OneApp,
 	}
 
-	base.AddSettings(cmd, func(config.Option) bool { return true })
+	base.AddSettings(cmd)
 	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete it without confirmation.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*base.Plan, error) {
 		opts, err := base.PrepareApp(c, cmd, args, c.LookInto)

@@ -41,7 +41,7 @@ five versions are kept.`,
 		Args: base.OneApp,
 		RunE: func(cmd *cobra.Command, args []string) error { return runUp(c, cmd, args) },
 	}
-	base.AddSettings(cmd, func(config.Option) bool { return true })
+	base.AddSettings(cmd)
 	return cmd
 }
 
@@ -186,7 +186,7 @@ func NewServe(c *base.CLI) *cobra.Command {
   tendril serve --data-dir /var/lib/tendril --listen 127.0.0.1:9324`,
 	}
 
-	base.AddSettings(cmd, func(o config.Option) bool { return o.Serve })
+	base.AddSettingsOf(cmd, func(o config.Option) bool { return o.Serve })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := c.LoadSettings(cmd, nil)
 		if err != nil {

@@ -39,7 +39,7 @@ next five runs of each periodic task. Starts and changes nothing, and uses no ne
 		Args: base.OneApp,
 	}
 
-	base.AddSettings(cmd, func(config.Option) bool { return true })
+	base.AddSettings(cmd)
 	cmd.Flags().StringVar(&role, "iam", "", "Print the IAM policy of a role: run or operate.")
 	cmd.Flags().Lookup("iam").NoOptDefVal = provision.RoleRun
 	base.Complete(cmd, "iam", provision.RoleRun, provision.RoleOperate)

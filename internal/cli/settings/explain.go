@@ -36,7 +36,7 @@ up', it reads the settings like 'tendril up'.`,
 		ValidArgsFunction: base.CompleteOptions,
 	}
 
-	base.AddSettings(cmd, func(config.Option) bool { return true })
+	base.AddSettings(cmd)
 	base.AddEnvironment(cmd)
 	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
 	f := base.AddOutput(cmd)

@@ -92,11 +92,6 @@ func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 	})
 }
 
-type taskPaused struct {
-	Task   string `json:"task"`
-	Paused bool   `json:"paused"`
-}
-
 func newTasksPause(c *base.CLI) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
@@ -108,7 +103,7 @@ func newTasksPause(c *base.CLI) *cobra.Command {
 	return changesTask(c, cmd, "pause task %s", func(ctx context.Context, client *api.Client, name string,
 		f base.Format) error {
 		err := client.PauseTask(ctx, name, reason)
-		return printPaused(c, f, taskPaused{Task: name, Paused: true}, err)
+		return printPaused(c, f, api.TaskPaused{Task: name, Paused: true}, err)
 	})
 }
 
@@ -121,11 +116,11 @@ func newTasksResume(c *base.CLI) *cobra.Command {
 	return changesTask(c, cmd, "resume task %s", func(ctx context.Context, client *api.Client, name string,
 		f base.Format) error {
 		err := client.ResumeTask(ctx, name)
-		return printPaused(c, f, taskPaused{Task: name}, err)
+		return printPaused(c, f, api.TaskPaused{Task: name}, err)
 	})
 }
 
-func printPaused(c *base.CLI, f base.Format, task taskPaused, failed error) error {
+func printPaused(c *base.CLI, f base.Format, task api.TaskPaused, failed error) error {
 	if failed != nil {
 		return failed
 	}

@@ -3,8 +3,6 @@ package sqswire
 import (
 	"crypto/md5"
 	"encoding/binary"
-	"slices"
-	"strings"
 	"unsafe"
 
 	"tendril/queue"
@@ -36,10 +34,7 @@ func appendSized(dst []byte, s string) []byte {
 
 // AttributesMD5 returns the digest of attributes in any order. SQS omits the digest if there are no attributes.
 func AttributesMD5(attributes []queue.Attribute) [md5.Size]byte {
-	byName := func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) }
-	if !slices.IsSortedFunc(attributes, byName) {
-		attributes = slices.SortedFunc(slices.Values(attributes), byName)
-	}
+	attributes = queue.SortedAttributes(attributes)
 	var scratch [512]byte
 	input := scratch[:0]
 	for i := range attributes {
