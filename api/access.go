@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +24,7 @@ func Scopes() []string { return []string{ScopeRead, ScopeAct, ScopeDeploy} }
 func CheckScopes(scopes []string) error {
 	for _, scope := range scopes {
 		if !slices.Contains(Scopes(), scope) {
-			return NewError(http.StatusBadRequest, "unknown scope "+strconv.Quote(scope), "use "+strings.Join(Scopes(), ", "))
+			return BadRequest("unknown scope "+strconv.Quote(scope), "use "+strings.Join(Scopes(), ", "))
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"net/http"
 
 	"tendril/queue"
 )
@@ -55,3 +56,6 @@ func HasStatus(err error, status int) bool {
 func NewError(status int, message, hint string) *Error {
 	return &Error{Status: status, Message: message, Hint: hint}
 }
+
+// BadRequest returns an Error with status 400, a message and a hint.
+func BadRequest(message, hint string) *Error { return NewError(http.StatusBadRequest, message, hint) }

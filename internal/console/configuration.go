@@ -12,12 +12,12 @@ const maxSettings = 200
 
 func checkChange(c *api.SettingsChange) error {
 	if len(c.Set) == 0 || len(c.Set) > maxSettings {
-		return api.NewError(http.StatusBadRequest, "the change sets no options, or too many",
+		return api.BadRequest("the change sets no options, or too many",
 			`send {"set": {"http-path": "/jobs"}} with 1 to 200 options; null removes one`)
 	}
 	for name, text := range c.Set {
 		if text != nil && strings.Contains(*text, hiddenValue) {
-			refusal := api.NewError(http.StatusBadRequest, "the new value of "+name+" contains the words "+hiddenValue,
+			refusal := api.BadRequest("the new value of "+name+" contains the words "+hiddenValue,
 				"send the full value, or omit the option")
 			refusal.Details = []api.Detail{{Option: name, Text: refusal.Message, Hint: refusal.Hint}}
 			return refusal
@@ -65,7 +65,7 @@ func (e *environmentRoutes) mayChange(c *call, change api.SettingsChange) error 
 // changeSettings continues if the caller disconnects, so that the file and the running settings stay consistent.
 func (e *environmentRoutes) changeSettings(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
 	if change.Base == "" {
-		return api.SettingsPreview{}, api.NewError(http.StatusBadRequest, "the change does not name its base file",
+		return api.SettingsPreview{}, api.BadRequest("the change does not name its base file",
 			`send the hash of GET /api/v1/config as "base"`)
 	}
 	if err := e.mayChange(c, change); err != nil {

@@ -107,7 +107,7 @@ func (e *environmentRoutes) getSeries(c *call) (series.Curves, error) {
 	name := c.query.Get("range")
 	curves, known := e.opts.Views.Series(name)
 	if !known {
-		return series.Curves{}, api.NewError(http.StatusBadRequest, "invalid range "+strconv.Quote(name),
+		return series.Curves{}, api.BadRequest("invalid range "+strconv.Quote(name),
 			"use one of "+strings.Join(series.Ranges(), ", "))
 	}
 	return curves, nil
@@ -366,7 +366,7 @@ func (e *environmentRoutes) drainFor(c *call, wait time.Duration) (api.Drained, 
 // The deployment continues if the caller disconnects.
 func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployResult, error) {
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
-		return api.DeployResult{}, api.NewError(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute",
+		return api.DeployResult{}, api.BadRequest("the path "+strconv.Quote(body.Path)+" is not absolute",
 			"use an absolute path: the environment runs in another folder")
 	}
 	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
@@ -415,7 +415,7 @@ func reloadRefusal(err error) error {
 	var failed *api.DeployError
 	switch {
 	case errors.As(err, &wrong):
-		refusal := api.NewError(http.StatusBadRequest, "the task file was rejected; the current tasks stay in force", "")
+		refusal := api.BadRequest("the task file was rejected; the current tasks stay in force", "")
 		for _, p := range wrong.Problems {
 			refusal.Details = append(refusal.Details, api.Detail{Text: p.String(), Hint: p.Hint})
 		}

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +39,7 @@ func (h *History) events(c *call) (any, error) {
 
 	for _, kind := range q.Kinds {
 		if !slices.Contains(event.Kinds(), kind) {
-			return nil, api.NewError(http.StatusBadRequest, "unknown event kind "+strconv.Quote(kind),
+			return nil, api.BadRequest("unknown event kind "+strconv.Quote(kind),
 				"use one or more of "+strings.Join(event.Kinds(), ","))
 		}
 	}
@@ -78,7 +77,7 @@ func (h *History) logs(c *call) (any, error) {
 		return nil, err
 	}
 	if text := values.Get("level"); text != "" && q.Level.UnmarshalText([]byte(text)) != nil {
-		return nil, api.NewError(http.StatusBadRequest, "unknown level "+strconv.Quote(text), "use debug, info, warn or error")
+		return nil, api.BadRequest("unknown level "+strconv.Quote(text), "use debug, info, warn or error")
 	}
 
 	if c.follows {
@@ -101,7 +100,7 @@ func timeOf(c *call, name string) (at time.Time, err error) {
 		return at, nil
 	}
 	if at, err = time.Parse(time.RFC3339, text); err != nil {
-		return at, api.NewError(http.StatusBadRequest, name+" "+strconv.Quote(text)+" is not a time",
+		return at, api.BadRequest(name+" "+strconv.Quote(text)+" is not a time",
 			"use a time such as 2026-01-02T03:04:05Z")
 	}
 	return at, nil
@@ -115,12 +114,12 @@ func rangeOf(c *call) (in eventlog.Range, err error) {
 	for name, id := range map[string]*int64{"after": &in.After, "before": &in.Before} {
 		if text := values.Get(name); text != "" {
 			if *id, err = strconv.ParseInt(text, 10, 64); err != nil || *id < 0 {
-				return in, api.NewError(http.StatusBadRequest, name+" "+strconv.Quote(text)+" is not an ID", "use an ID from an earlier answer")
+				return in, api.BadRequest(name+" "+strconv.Quote(text)+" is not an ID", "use an ID from an earlier answer")
 			}
 		}
 	}
 	if len(values.Get("match")) > maxMatch {
-		return in, api.NewError(http.StatusBadRequest, "match is longer than "+strconv.Itoa(maxMatch)+" bytes", "shorten it")
+		return in, api.BadRequest("match is longer than "+strconv.Itoa(maxMatch)+" bytes", "shorten it")
 	}
 	in.Newest = values.Get("after") == ""
 	return in, nil

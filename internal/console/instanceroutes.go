@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"net/http"
 
 	"tendril/api"
 )
@@ -23,7 +22,7 @@ type VersionOptions struct {
 
 func checkRollback(r *api.RollbackRequest) error {
 	if r.Version < 0 {
-		return api.NewError(http.StatusBadRequest, "versions have numbers from 1", "'tendril versions' lists them")
+		return api.BadRequest("versions have numbers from 1", "'tendril versions' lists them")
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +22,7 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 
 	if text := query.Get("through"); text != "" {
 		if sel.Through, err = strconv.ParseInt(text, 10, 64); err != nil || sel.Through < 1 {
-			return sel, api.NewError(http.StatusBadRequest, "through "+strconv.Quote(text)+" is not a message position",
+			return sel, api.BadRequest("through "+strconv.Quote(text)+" is not a message position",
 				"use the newest of a queue")
 		}
 	}
@@ -34,7 +33,7 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 			continue
 		}
 		if *at, err = time.Parse(time.RFC3339, text); err != nil {
-			return sel, api.NewError(http.StatusBadRequest, name+" "+strconv.Quote(text)+" is not a time",
+			return sel, api.BadRequest(name+" "+strconv.Quote(text)+" is not a time",
 				"use a form such as 2006-01-02T15:04:05Z")
 		}
 	}
@@ -66,7 +65,7 @@ func (q *queueRoutes) retry(c *call) (api.Placed, error) { return q.reschedule(c
 
 func (q *queueRoutes) delay(c *call, body api.DelayRequest) (api.Placed, error) {
 	if most := int(queue.MaxVisibility / time.Second); body.Seconds < 0 || body.Seconds > most {
-		return api.Placed{}, api.NewError(http.StatusBadRequest, "a delay of "+strconv.Itoa(body.Seconds)+" seconds is out of range",
+		return api.Placed{}, api.BadRequest("a delay of "+strconv.Itoa(body.Seconds)+" seconds is out of range",
 			"use 0 to "+strconv.Itoa(most))
 	}
 	return q.reschedule(c, time.Duration(body.Seconds)*time.Second)
@@ -97,7 +96,7 @@ func (q *queueRoutes) edit(c *call, body api.EditRequest) (api.SendAnswer, error
 		}
 		body.To = queue.NameInARN(old.DeadLetterSource)
 		if body.To == "" {
-			return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "the message does not record its queue",
+			return api.SendAnswer{}, api.BadRequest("the message does not record its queue",
 				"name the destination queue as to")
 		}
 	}

@@ -32,7 +32,7 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 	case s.opts.Peers == nil:
 		return nil, api.NewError(http.StatusNotFound, "instance "+strconv.Quote(id)+" not found: this process knows no others", "")
 	case !c.route.perInstance || c.caller.peer:
-		return nil, api.NewError(http.StatusBadRequest, c.route.pattern+" cannot be read from another instance",
+		return nil, api.BadRequest(c.route.pattern+" cannot be read from another instance",
 			"leave out the parameter "+instanceQuery)
 	case c.caller.who == "" || !c.caller.may(api.ScopeRead): // others cannot make this instance send requests
 		return nil, api.NewError(http.StatusUnauthorized, "reading from another instance needs the scope read",

@@ -132,7 +132,7 @@ func browseRequest(c *call) (req broker.BrowseRequest, err error) {
 	case api.MessageInFlight:
 		req.State = broker.InFlight
 	default:
-		return req, api.NewError(http.StatusBadRequest, "unknown state "+strconv.Quote(state), "use visible, delayed, in_flight or damaged")
+		return req, api.BadRequest("unknown state "+strconv.Quote(state), "use visible, delayed, in_flight or damaged")
 	}
 
 	req.Limit, err = limitOf(c, 1000, 100)
@@ -194,7 +194,7 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 // The status is 200 if the queue accepted the call, even if it rejected some messages.
 func (q *queueRoutes) send(c *call, body api.SendRequest) (api.SendAnswer, error) {
 	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
-		return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
+		return api.SendAnswer{}, api.BadRequest("messages holds "+strconv.Itoa(n)+" messages",
 			"send 1 to 10 of them at once")
 	}
 

@@ -15,11 +15,11 @@ func checkReceive(q *api.ReceiveRequest) error {
 	most := int(queue.MaxVisibility / time.Second)
 	switch {
 	case q.Max < 0 || q.Max > queue.MaxBatch:
-		return api.NewError(http.StatusBadRequest, fmt.Sprintf("max %d is out of range", q.Max), "use 1 to 10")
+		return api.BadRequest(fmt.Sprintf("max %d is out of range", q.Max), "use 1 to 10")
 	case q.WaitSeconds < 0 || q.WaitSeconds > int(maxReceiveWait/time.Second):
-		return api.NewError(http.StatusBadRequest, fmt.Sprintf("wait_seconds %d is out of range", q.WaitSeconds), "use 0 to 20")
+		return api.BadRequest(fmt.Sprintf("wait_seconds %d is out of range", q.WaitSeconds), "use 0 to 20")
 	case q.VisibilitySeconds != nil && (*q.VisibilitySeconds < 0 || *q.VisibilitySeconds > most):
-		return api.NewError(http.StatusBadRequest, fmt.Sprintf("visibility_seconds %d is out of range", *q.VisibilitySeconds),
+		return api.BadRequest(fmt.Sprintf("visibility_seconds %d is out of range", *q.VisibilitySeconds),
 			fmt.Sprintf("use 0 to %d", most))
 	}
 	return nil

@@ -43,10 +43,10 @@ func (q *queueRoutes) start(c *call, task broker.MoveRequest) (api.MoveTask, err
 	if err != nil {
 		return api.MoveTask{}, err
 	}
-	return q.moveTask(c)
+	return q.redriveTask(c)
 }
 
-func (q *queueRoutes) moveTask(c *call) (api.MoveTask, error) {
+func (q *queueRoutes) redriveTask(c *call) (api.MoveTask, error) {
 	task, err := q.latestMove(c.name)
 	return api.MoveTask{Status: string(task.Status), Deletes: task.Delete, Filtered: !task.Filter.IsZero(), Moved: task.Moved,
 		ToMove: task.ToMove, Rate: task.Rate, Destination: task.Destination, FailureReason: task.FailureReason,
@@ -61,7 +61,7 @@ func (q *queueRoutes) cancelRedrive(c *call) (api.MoveTask, error) {
 	if err != nil {
 		return api.MoveTask{}, err
 	}
-	return q.moveTask(c)
+	return q.redriveTask(c)
 }
 
 func (q *queueRoutes) latestMove(name string) (broker.MoveTask, error) {

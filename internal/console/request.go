@@ -93,12 +93,12 @@ func readBody(r *http.Request, into any) error {
 	case errors.As(err, &throttled):
 		return throttled
 	case err != nil:
-		return api.NewError(http.StatusBadRequest, "the request is incomplete", "send it again")
+		return api.BadRequest("the request is incomplete", "send it again")
 	}
 
 	// A short text can take a hundred times its size in memory once decoded.
 	if countValues(body.Bytes()) > maxValues {
-		return api.NewError(http.StatusBadRequest, "the request holds more than "+strconv.Itoa(maxValues)+" JSON values",
+		return api.BadRequest("the request holds more than "+strconv.Itoa(maxValues)+" JSON values",
 			"send less at once")
 	}
 
@@ -112,7 +112,7 @@ func readBody(r *http.Request, into any) error {
 		err = errors.New("more than one JSON value")
 	}
 	if err != nil {
-		return api.NewError(http.StatusBadRequest, "invalid request: "+err.Error(), "send one JSON object with known fields")
+		return api.BadRequest("invalid request: "+err.Error(), "send one JSON object with known fields")
 	}
 
 	return nil
@@ -145,14 +145,14 @@ func confirm(c api.Confirmation, name string) error {
 
 func checkReason(r *api.Reason) error {
 	if len(r.Reason) > maxReason || !utf8.ValidString(r.Reason) {
-		return api.NewError(http.StatusBadRequest, "the reason is longer than "+strconv.Itoa(maxReason)+" bytes", "shorten it")
+		return api.BadRequest("the reason is longer than "+strconv.Itoa(maxReason)+" bytes", "shorten it")
 	}
 	return nil
 }
 
 func checkIDs(ids []string) error {
 	if len(ids) == 0 || len(ids) > maxIDs {
-		return api.NewError(http.StatusBadRequest, "ids holds "+strconv.Itoa(len(ids))+" message IDs",
+		return api.BadRequest("ids holds "+strconv.Itoa(len(ids))+" message IDs",
 			"send 1 to "+strconv.Itoa(maxIDs))
 	}
 	return nil
@@ -163,7 +163,7 @@ func checkDeletion(d *api.Deletion) error {
 	case d.Filter == nil:
 		return checkIDs(d.IDs)
 	case len(d.IDs) > 0:
-		return api.NewError(http.StatusBadRequest, "messages are selected by both IDs and a filter", "use only one of them")
+		return api.BadRequest("messages are selected by both IDs and a filter", "use only one of them")
 	}
 	return checkSelection(d.Filter)
 }
@@ -195,7 +195,7 @@ func limitOf(c *call, most, standard int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		return 0, api.NewError(http.StatusBadRequest, "limit "+strconv.Quote(text)+" is out of range",
+		return 0, api.BadRequest("limit "+strconv.Quote(text)+" is out of range",
 			"use a whole number from 1 to "+strconv.Itoa(most))
 	}
 	return n, nil
@@ -208,7 +208,7 @@ func waitTime(text string, most, standard time.Duration) (time.Duration, error) 
 	}
 	wait, err := time.ParseDuration(text)
 	if err != nil || wait < 0 || wait > most {
-		return 0, api.NewError(http.StatusBadRequest, "wait "+strconv.Quote(text)+" is out of range",
+		return 0, api.BadRequest("wait "+strconv.Quote(text)+" is out of range",
 			"use a duration from 0s to "+most.String())
 	}
 	return wait, nil

@@ -204,7 +204,7 @@ func queueTable(q *queueRoutes) []route {
 		do(act, api.PurgeQueue, q.purge),
 		do(act, api.MoveMessages, q.move),
 		do(act, api.StartRedrive, q.redrive),
-		show(open, api.GetRedrive, q.moveTask),
+		show(open, api.GetRedrive, q.redriveTask),
 		show(act, api.CancelRedrive, q.cancelRedrive),
 		do(act, api.DeleteMessages, q.delete),
 		show(act, api.DeleteMessage, q.deleteOne),

@@ -61,7 +61,7 @@ func newStream(c *call, newest int64, changed func() <-chan struct{}, read func(
 
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 0 {
-		return nil, api.NewError(http.StatusBadRequest, "Last-Event-ID "+strconv.Quote(text)+" is not an ID",
+		return nil, api.BadRequest("Last-Event-ID "+strconv.Quote(text)+" is not an ID",
 			"use an ID from the previous stream, or omit it")
 	}
 	s.after = id

@@ -89,10 +89,10 @@ func (t *Token) besides(dataDir string) ([]stored, error) {
 	isNamed := func(other stored) bool { return other.Name == t.Name }
 	switch {
 	case len(t.Name) > 64 || !validName.MatchString(t.Name):
-		err = api.NewError(http.StatusBadRequest, fmt.Sprintf("invalid name %q", t.Name),
+		err = api.BadRequest(fmt.Sprintf("invalid name %q", t.Name),
 			`use 1 to 64 letters, digits, "_", "-" and "."`)
 	case len(t.Scopes) == 0:
-		err = api.NewError(http.StatusBadRequest, "a token needs a scope", "use "+strings.Join(api.Scopes(), ", "))
+		err = api.BadRequest("a token needs a scope", "use "+strings.Join(api.Scopes(), ", "))
 	case slices.ContainsFunc(tokens, isNamed):
 		err = api.NewError(http.StatusConflict, "duplicate token name "+t.Name,
 			"type 'tendril tokens revoke "+t.Name+"', or choose another name")

@@ -362,7 +362,7 @@ func saveConfiguration(v *visit) (string, error) {
 		refused := (*api.Error)(nil)
 		if errors.As(err, &refused) && len(refused.Details) > 0 {
 			d := refused.Details[0]
-			return "", &api.Error{Status: refused.Status, Message: refused.Message + ": " + d.Text, Hint: d.Hint}
+			return "", api.NewError(refused.Status, refused.Message+": "+d.Text, d.Hint)
 		}
 		return "", err
 	}

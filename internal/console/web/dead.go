@@ -97,8 +97,8 @@ func utcTime(text string) (at time.Time, err error) {
 			return at, nil
 		}
 	}
-	return at, &api.Error{Status: http.StatusBadRequest, Message: strconv.Quote(text) + " is not a time",
-		Hint: "write it as 2006-01-02T15:04, in UTC"}
+	return at, api.BadRequest(strconv.Quote(text)+" is not a time",
+		"write it as 2006-01-02T15:04, in UTC")
 }
 
 func (f deadFilter) query(queue string) string {
@@ -248,8 +248,8 @@ func chosenOf(values url.Values) (c chosen, err error) {
 		c.IDs = values["message"]
 	}
 	if len(c.IDs) == 0 {
-		return c, &api.Error{Status: http.StatusBadRequest, Message: "no dead letters selected",
-			Hint: "select rows, the page, or all that match"}
+		return c, api.BadRequest("no dead letters selected",
+			"select rows, the page, or all that match")
 	}
 	c.sel.IDs = c.IDs
 	return c, nil
@@ -272,9 +272,9 @@ func confirmed(v *visit) (c chosen, most, rate int, err error) {
 
 	c.sel.Through = int64(through)
 	if c.IDs == nil && (through == 0 || !c.isOf(v.r.Referer())) {
-		return c, 0, 0, &api.Error{Status: http.StatusConflict,
-			Message: "nothing was done: the form does not match the messages on its page",
-			Hint:    "reload the page, and repeat the action"}
+		return c, 0, 0, api.NewError(http.StatusConflict,
+			"nothing was done: the form does not match the messages on its page",
+			"reload the page, and repeat the action")
 	}
 
 	rate, err = v.number("rate")
@@ -303,10 +303,10 @@ func redrive(v *visit) (string, error) {
 	if c.IDs != nil && rate == 0 {
 		n, err := v.api.Move(v.ctx, c.Queue, to, c.IDs)
 		if err == nil && n < len(c.IDs) {
-			err = &api.Error{Status: http.StatusConflict, Message: strconv.Itoa(n) + " of " +
-				plural(len(c.IDs), "message") + " moved: the others are gone, in flight, or have no recorded source " +
+			err = api.NewError(http.StatusConflict, strconv.Itoa(n)+" of "+
+				plural(len(c.IDs), "message")+" moved: the others are gone, in flight, or have no recorded source "+
 				"queue",
-				Hint: "choose a queue to move to"}
+				"choose a queue to move to")
 		}
 		return plural(n, "message") + " moved.", err
 	}

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -77,8 +76,8 @@ func (v *visit) before() (int64, error) {
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, &api.Error{Status: http.StatusBadRequest, Message: "after " + strconv.Quote(text) + " is not an ID",
-			Hint: "go to the first page"}
+		return 0, api.BadRequest("after "+strconv.Quote(text)+" is not an ID",
+			"go to the first page")
 	}
 	return id, nil
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -151,8 +150,8 @@ func (v *visit) position() (at position, err error) {
 		at.before, err = v.before()
 	} else if text := v.query("after"); text != "" {
 		if at.until, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			err = &api.Error{Status: http.StatusBadRequest, Message: "after " + strconv.Quote(text) + " is not a time",
-				Hint: "go to the first page"}
+			err = api.BadRequest("after "+strconv.Quote(text)+" is not a time",
+				"go to the first page")
 		}
 	}
 	return at, err

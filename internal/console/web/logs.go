@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,8 +40,8 @@ func (v *visit) logs() (any, error) {
 
 	filter := api.LineFilter{Before: at.before, Until: at.until, Limit: pageSize + 1, Process: page.Process, Match: page.Match}
 	if err := filter.Level.UnmarshalText([]byte(cmp.Or(page.Level, slog.LevelInfo.String()))); err != nil {
-		return nil, &api.Error{Status: http.StatusBadRequest, Message: "unknown level " + strconv.Quote(page.Level),
-			Hint: "choose one from the list"}
+		return nil, api.BadRequest("unknown level "+strconv.Quote(page.Level),
+			"choose one from the list")
 	}
 
 	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Line, error) { return c.Logs(ctx, filter) })

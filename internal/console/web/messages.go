@@ -48,7 +48,7 @@ var messageActs = []act{
 	}},
 }
 
-var errGone = &api.Error{Status: http.StatusNotFound, Message: "the message is gone, or in flight"}
+var errGone = api.NewError(http.StatusNotFound, "the message is gone, or in flight", "")
 
 type messagePage struct {
 	api.Message
@@ -116,7 +116,7 @@ func (s *Site) download(w http.ResponseWriter, r *http.Request) {
 	v.api.Bodies = v.query("body") == "1"
 	m, err := v.findMessage(v.query("queue"), v.name("id"))
 	if err == nil && m.BodyHidden {
-		err = &api.Error{Status: http.StatusForbidden, Message: "bodies are hidden", Hint: "show the body first"}
+		err = api.NewError(http.StatusForbidden, "bodies are hidden", "show the body first")
 	}
 	if err != nil {
 		s.fail(w, v, err)

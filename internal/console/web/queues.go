@@ -109,7 +109,7 @@ func (v *visit) queue() (any, error) {
 }
 
 func noQueue(name string) error {
-	return &api.Error{Status: 404, Message: "queue " + strconv.Quote(name) + " not found", Hint: "choose one from the list"}
+	return api.NewError(404, "queue "+strconv.Quote(name)+" not found", "choose one from the list")
 }
 
 func (v *visit) outgoing() (api.Outgoing, error) {

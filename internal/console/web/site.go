@@ -135,8 +135,8 @@ func New(opts Options) *Site {
 	})
 	s.mux.HandleFunc("GET /assets/{file}", serveAsset)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, newVisit(s, nil, r), &api.Error{Status: http.StatusNotFound,
-			Message: "page not found: " + r.URL.Path, Hint: "the menu lists all pages"})
+		s.fail(w, newVisit(s, nil, r), api.NewError(http.StatusNotFound,
+			"page not found: "+r.URL.Path, "the menu lists all pages"))
 	})
 
 	return s

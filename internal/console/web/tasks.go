@@ -80,8 +80,8 @@ func (v *visit) task() (any, error) {
 			}
 		}
 	}
-	return nil, &api.Error{Status: http.StatusNotFound, Message: "task " + strconv.Quote(name) + " not found",
-		Hint: "choose one from the list"}
+	return nil, api.NewError(http.StatusNotFound, "task "+strconv.Quote(name)+" not found",
+		"choose one from the list")
 }
 
 func runState(run api.TaskRun) string {

@@ -62,12 +62,12 @@ func (v *visit) load() (err error) {
 func (v *visit) mayNotAct() error {
 	switch {
 	case v.caller.ReadOnly:
-		return &api.Error{Status: http.StatusForbidden, Message: "the console is read-only"}
+		return api.NewError(http.StatusForbidden, "the console is read-only", "")
 	case v.caller.Who == "":
-		return &api.Error{Status: http.StatusUnauthorized, Message: "sign in to act"}
+		return api.NewError(http.StatusUnauthorized, "sign in to act", "")
 	}
-	return &api.Error{Status: http.StatusForbidden, Message: "you may only read here",
-		Hint: "an action needs the scope act: 'tendril open --scope act'"}
+	return api.NewError(http.StatusForbidden, "you may only read here",
+		"an action needs the scope act: 'tendril open --scope act'")
 }
 
 // A form has the path to return to.
@@ -153,7 +153,7 @@ type fieldError struct {
 func (e *fieldError) Unwrap() error { return e.error }
 
 func invalid(field, message string) error {
-	return &fieldError{field, &api.Error{Status: http.StatusBadRequest, Message: message}}
+	return &fieldError{field, api.BadRequest(message, "")}
 }
 
 // Any port of the host could set a cookie, so pending results are kept here, by caller.
@@ -195,7 +195,7 @@ const keyField = "session-key"
 func parseForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBodyOfForm)
 	if err := r.ParseForm(); err != nil {
-		return &api.Error{Status: http.StatusBadRequest, Message: "the form is incomplete: " + err.Error()}
+		return api.BadRequest("the form is incomplete: "+err.Error(), "")
 	}
 	if key := strings.TrimSpace(r.PostForm.Get(keyField)); key != "" {
 		r.Header.Set(api.SessionKeyHeader, key)
