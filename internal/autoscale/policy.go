@@ -119,7 +119,7 @@ const (
 	ruleBounds      Rule = "bounds"    // the size was outside MinSize and MaxSize
 	ruleHeld        Rule = "held"      // [Inputs].Hold is set
 	ruleNotReady    Rule = "not ready" // more processes or instances would not help
-	ruleMissing     Rule = "missing"   // a measure is missing
+	ruleMissing     Rule = "missing"   // a measure is missing or covers no whole period yet
 	ruleOut         Rule = "out"
 	ruleIn          Rule = "in"
 	ruleLimit       Rule = "limit"         // at MinSize or MaxSize

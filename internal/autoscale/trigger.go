@@ -66,7 +66,7 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 	case s.under > 0:
 		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, below %.4g for less than %s so far", was, p.LowerThreshold, span(p.BreachDuration))
 	case !s.value.Known:
-		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s is %.4g %s now, but not yet measured for a complete period of %s", p.Measure,
+		d.Rule, d.Why = ruleMissing, fmt.Sprintf("%s is %.4g %s now, but not yet measured for a complete period of %s", p.Measure,
 			now.Value, p.Unit, span(p.Period))
 	default:
 		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s in the last complete period of %s, between %.4g and %.4g", was, span(p.Period),
