@@ -96,7 +96,8 @@ type Cause struct {
 	Text   string `json:"text"`
 	// Remedy is a command that shows more or solves the problem.
 	Remedy string `json:"remedy,omitempty"`
-	// Until is when the cause ended, if that was less than a minute ago: it still holds the status.
+	// Since is when the cause began, or became as bad as Status. Until is when it ended, if that was less than a minute
+	// ago: it still holds the status.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }
@@ -107,7 +108,7 @@ const (
 	KindPaused      = "paused"       // Name is the queue, or "" for all
 )
 
-// Head returns the status and how long the cause has lasted, such as "Severe for 3 minutes" or "Severe for 3 minutes,
+// Head returns the status and how long the cause has been at least as bad, such as "Severe for 3 minutes" or "Severe for 3 minutes,
 // until 20 seconds ago".
 func (c *Cause) Head(now time.Time) string {
 	head := string(c.Status)

@@ -117,7 +117,9 @@ func (s steady) add(causes []Cause, f *finding, now time.Time) []Cause {
 	cause.Status = traits[rank].status
 	if cause.Since.IsZero() {
 		cause.Since = first
-		if !before.IsZero() {
+		if rank > was && !before.IsZero() { // "Severe for" counts from when it became so
+			cause.Since = now
+		} else if !before.IsZero() {
 			cause.Since = before
 		}
 	}

@@ -105,6 +105,25 @@ func TestCausesHaveTheirOwnTimes(t *testing.T) {
 	}
 }
 
+// "Severe for 20 seconds" is about Severe, not about the Warning before.
+func TestCauseThatBecomesWorseCountsFromThen(t *testing.T) {
+	t.Parallel()
+	var s steady
+	var r Report
+	for i, want := range map[int]string{4: "Warning for 20 seconds", 7: "Severe for 0 seconds", 9: "Severe for 20 seconds",
+		13: "Severe for 60 seconds", 14: "Warning for 70 seconds"} {
+		s, r = steady{}, Report{}
+		now := noon
+		for check, c := range "oowwwsssswwwwwww"[:i+1] {
+			now = noon.Add(time.Duration(check) * 10 * time.Second)
+			s, r = s.settle(findingsOf(c), now, true)
+		}
+		if len(r.Details) != 1 || r.Details[0].Head(now) != want {
+			t.Errorf("at check %d: %+v, want %s", i, r.Details, want)
+		}
+	}
+}
+
 // An Ok measurement of one queue does not end another's cause.
 func TestCausesOfQueuesAreIndependent(t *testing.T) {
 	t.Parallel()
