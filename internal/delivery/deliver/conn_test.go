@@ -86,19 +86,6 @@ func TestContextAbortsLaterExchangesOfAConnection(t *testing.T) {
 	})
 }
 
-func TestContextLeavesConnectionsThatAreNotInUse(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h, a := startPiped(t, alwaysAnswer(ok200), func(o *Options) { o.KeepAlive = time.Hour })
-		ctx, cancel := context.WithCancel(t.Context())
-		want(t, h.Deliver(ctx, message()), queue.Done, 200, "")
-		cancel()
-		synctest.Wait()
-		want(t, deliver(h, message()), queue.Done, 200, "")
-		a.wantCounts(t, 1, 2)
-	})
-}
-
 // countedContext counts functions that run at its end.
 type countedContext struct {
 	context.Context
