@@ -48,7 +48,7 @@ type Caller struct {
 	// Who is "owner", "session" with a number, "token" with a name, "local user" without a token, or "" if unknown.
 	Who    string   `json:"who,omitempty"`
 	Scopes []string `json:"scopes"`
-	// ReadOnly callers may use no action. BodiesHidden means that bodies are included only on request.
+	// ReadOnly callers cannot use actions. BodiesHidden means that bodies are included only on request.
 	ReadOnly     bool `json:"read_only"`
 	BodiesHidden bool `json:"bodies_hidden"`
 }

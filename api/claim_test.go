@@ -41,7 +41,7 @@ func TestOneClaimsADirectory(t *testing.T) {
 	}
 }
 
-// Commands may check the lock while it is being claimed.
+// Commands check the lock at any time, which must not make a claim fail.
 func TestLooksDoNotKeepAnEnvironmentFromItsStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

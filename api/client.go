@@ -35,12 +35,12 @@ type Client struct {
 	transport Transport
 	dataDir   string // "" after [NewClient]
 	onlyReads bool
-	instance  string // to read from; "" for the answering one
+	instance  string // ID of the instance to read from; "" for the answering one
 }
 
 // Dial returns a client for the environment running on dataDir. It only reads files; the first request contacts the
-// console. The error wraps [ErrNotRunning] if no environment runs there and [ErrOff] if it runs without a console.
-// Without a readable token, health and counts still work.
+// console. The error wraps [ErrNotRunning] if no environment runs there and [ErrOff] if it runs without a console. If
+// the token is not readable, health and counts are still available.
 func Dial(dataDir string) (*Client, error) {
 	instance, err := ReadInstance(dataDir)
 	if err != nil {
@@ -79,7 +79,8 @@ type Request struct {
 	Limit   time.Duration
 }
 
-// Path returns the request's path. Names may contain any text, including "/" and "..", and pass through escape.
+// Path returns the request's path, with the names passed through escape. They may contain any text, including "/" and
+// "..".
 func (r *Request) Path(escape func(string) string) string {
 	_, path, _ := strings.Cut(r.Pattern, " ")
 	for _, name := range r.Names {
@@ -111,7 +112,7 @@ func (r Route[Body, Answer]) send(ctx context.Context, c *Client, body Body, nam
 // ErrOnlyReads is returned for calls that would change something after [Client.OnlyRead].
 var ErrOnlyReads = errors.New("this client only reads")
 
-// On returns a client that reads, through the same console, from the instance with that ID ([KnownInstance]). ""
+// On returns a client that reads from the instance with the given ID (see [KnownInstance]) through the same console. ""
 // means the answering instance.
 func (c *Client) On(id string) *Client {
 	on := *c
@@ -144,7 +145,7 @@ func (c *Client) answer(ctx context.Context, r *Request, into any) error {
 type Filter struct {
 	Selection
 	State string
-	After string // of the previous page
+	After string // cursor from the previous page
 	Limit int    // 1 to 1000; 0 means 100
 }
 
@@ -167,7 +168,7 @@ func (c *Client) Close() {
 	}
 }
 
-// Status returns the state of the environment. The error wraps [ErrNotRunning] if a different process answers.
+// Status returns the environment's status. The error wraps [ErrNotRunning] if a different process answers.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	st, err := GetStatus.get(ctx, c, nil)
 	if err == nil && st.PID != c.Instance.PID && c.instance == "" {
@@ -235,8 +236,8 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 	return list.Deliveries, err
 }
 
-// FindMessage finds a message in any embedded queue by its ID or the first four or more characters of it. If the message is in none of them, the error describes how it left its queue, or says how far back
-// the history goes.
+// FindMessage finds a message in any embedded queue by its ID or a prefix of at least four characters. If no queue has
+// the message, the error describes its last outcome, or how far back the history goes.
 func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	queues, err := c.Queues(ctx)
 	if err != nil && !HasStatus(err, http.StatusConflict) { // all queues are on Amazon SQS
@@ -259,9 +260,8 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	}
 }
 
-// LastOutcome asks all instances for the outcome of a message, by its ID or the start of it, and returns the latest. It
-// does not know messages that were never delivered or removed, except by the start of the ID if they are in an embedded
-// queue.
+// LastOutcome returns the latest outcome of a message from all instances, by its ID or a prefix. Messages that were
+// neither delivered nor removed are unknown, except for a prefix that matches a message in an embedded queue.
 func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
 	d, err := ask(ctx, c)
@@ -275,7 +275,7 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 
 	known, err := c.Instances(ctx)
 	if err != nil {
-		known = Instances{} // this process is no worker
+		known = Instances{} // query no others
 	}
 	others := slices.DeleteFunc(known.Readable(), func(one KnownInstance) bool { return one.This })
 	for _, a := range FromEach(ctx, c, others, ask) {
@@ -292,7 +292,7 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	return d, nil
 }
 
-// gone returns the error for a message that is in no queue, with its last outcome.
+// gone returns the error for a message that is in no queue, with its last outcome and a hint.
 func gone(d *Delivery) *Error {
 	clock := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 	e, at := &Error{Status: http.StatusNotFound, Message: "message " + d.MessageID + " not found in any queue: "}, clock(d.At)
@@ -326,8 +326,8 @@ var goneHints = map[string]string{
 	MessageDeadLettered: "'tendril dead list' shows dead letters, which have another id on Amazon SQS",
 }
 
-// Outcome returns the latest delivery of a message. It waits up to wait for the first one to finish, and then returns
-// the one in progress, if any.
+// Outcome returns a message's latest delivery, and whether there is one. If none has finished, it waits for up to wait
+// and then returns the delivery in progress.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -515,8 +515,8 @@ func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]Tas
 	return list.Runs, err
 }
 
-// RunTask enqueues one run of a task immediately, even if it is paused. After status 503 it may nevertheless be
-// enqueued.
+// RunTask enqueues one run of a task immediately, even if the task is paused. After status 503, the run may
+// nevertheless be enqueued.
 func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 	return RunTask.send(ctx, c, NoBody{}, name)
 }
@@ -563,7 +563,7 @@ func (c *Client) CancelRedrive(ctx context.Context, name string) (MoveTask, erro
 	return CancelRedrive.get(ctx, c, nil, name)
 }
 
-// RecordExchanges records requests to the app and the answers for up to five minutes.
+// RecordExchanges records requests to the app and its answers for up to five minutes.
 func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error {
 	_, err := RecordExchanges.send(ctx, c, RecordRequest{min(span, MaxRecording).String()})
 	return err
@@ -585,19 +585,19 @@ func (c *Client) PreviewChange(ctx context.Context, change SettingsChange) (Sett
 	return PreviewSettings.send(ctx, c, change)
 }
 
-// ChangeSettings writes a change and applies it if possible without a restart. The error has status 409 if the
-// settings have changed since the base.
+// ChangeSettings writes a change, and applies it where no restart is needed. The error has status 409 if the settings
+// have changed since the base.
 func (c *Client) ChangeSettings(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
 	return ChangeSettings.send(ctx, c, change)
 }
 
-// Versions returns the deployed versions of the app, newest first. Those of a fleet may be some seconds old.
+// Versions returns the deployed versions of the app, newest first. In a fleet, the list may be some seconds old.
 func (c *Client) Versions(ctx context.Context) ([]AppVersion, error) {
 	list, err := GetVersions.get(ctx, c, nil)
 	return list.Versions, err
 }
 
-// LatestVersions is Versions, but reads the registry of a fleet first, as Rollback does.
+// LatestVersions is like Versions, but reads a fleet's registry first, as Rollback does.
 func (c *Client) LatestVersions(ctx context.Context) ([]AppVersion, error) {
 	list, err := GetVersions.get(ctx, c, url.Values{"latest": {"true"}})
 	return list.Versions, err
@@ -609,15 +609,16 @@ func (c *Client) Rollback(ctx context.Context, number int) (DeployResult, error)
 	return Rollback.send(ctx, c, RollbackRequest{number})
 }
 
-// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 without a
-// deployment, or if the new version is already serving.
+// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 if no
+// deployment is in progress or the new version is already serving.
 func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return AbortDeploy.send(ctx, c, NoBody{})
 }
 
-// RestartProcess restarts a process of the app and returns the name of its replacement. A replica is restarted
-// without interrupting service, a helper after it has exited. A name that no replica has stands for its position: "web-2"
-// for the second. Errors are as for Deploy, with status 404 for an unknown process and 409 for a draining replica.
+// RestartProcess restarts a process of the app and returns the name of its replacement. A replica is restarted without
+// interrupting service; a helper starts again after it has exited. A name that no replica has refers to a position:
+// "web-2" is the second replica. Errors are as for Deploy, with status 404 for an unknown process and 409 for a
+// draining replica.
 func (c *Client) RestartProcess(ctx context.Context, name string) (now string, err error) {
 	done, err := RestartProcess.send(ctx, c, NoBody{}, name)
 	return done.Process, err

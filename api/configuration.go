@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Effects of changing an option.
+// Effect constants tell when a changed option takes effect.
 const (
 	EffectReload  = "reload" // when the change is saved
 	EffectApp     = "app"    // after a restart of the app's processes, one after the other
@@ -13,10 +13,10 @@ const (
 type Configuration struct {
 	// Shared are the settings for all instances; if nil, a change alters the settings file.
 	Shared *SharedSettings `json:"shared,omitempty"`
-	// Hash of the shared settings or of the settings file, the base of a change.
-	File   string `json:"file"`
-	Exists bool   `json:"exists"`
-	Hash   string `json:"hash"`
+	File   string          `json:"file"`
+	Exists bool            `json:"exists"`
+	// Hash is the hash of the shared settings or of the settings file, the base of a change.
+	Hash string `json:"hash"`
 	// Blocks are the sections of Elastic Beanstalk's configuration page, Topics the groups of all options.
 	Blocks []string `json:"blocks"`
 	Topics []string `json:"topics"`
@@ -35,7 +35,8 @@ type SharedSettings struct {
 	Revision int64     `json:"revision"` // 0 before the first change
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at,omitzero"`
-	// RolledBack is the instance that rejected the previous change, and why; "" if this is no rollback.
+	// RolledBack names the instance that rejected the previous change, with its reason; "" unless this change is a
+	// rollback.
 	RolledBack string `json:"rolled_back,omitempty"`
 	// InBatches is true while instances of later batches still use the settings before the change.
 	InBatches bool `json:"in_batches,omitempty"`
@@ -47,8 +48,8 @@ type ConfigOption struct {
 	// Block is one of [Configuration].Blocks, or "". Topic is one of its Topics.
 	Block string `json:"block,omitempty"`
 	Topic string `json:"topic"`
+	Label string `json:"label"`
 	// Key is the name in the settings file; "" if it is not allowed there.
-	Label  string `json:"label"`
 	Key    string `json:"key,omitempty"`
 	Help   string `json:"help"`
 	Detail string `json:"detail,omitempty"`
@@ -74,7 +75,7 @@ type ConfigOption struct {
 // ConfigQueue holds the settings of one queue.
 type ConfigQueue struct {
 	Name string `json:"name"`
-	// The names are those used in a change, such as "http-path of payments".
+	// Settings have the names used in a change, such as "http-path of payments".
 	Settings []ConfigOption `json:"settings"`
 }
 
@@ -95,13 +96,13 @@ func (c *Configuration) Option(name string) *ConfigOption {
 	return nil
 }
 
-// SettingsChange is a change of the shared settings, or of the settings file without shared settings or with This.
+// SettingsChange changes the shared settings. If there are none, or if This is set, it changes the settings file.
 type SettingsChange struct {
 	This bool `json:"this,omitempty"`
-	// Set maps options to their new values; nil removes an option from the file. Any name of an option is accepted;
+	// Set maps options to their new values; nil removes an option from the file. Any of an option's names is accepted.
 	// "http-path of payments" is a setting of one queue.
 	Set map[string]*string `json:"set"`
-	// Base is [Configuration].Hash when the change was made. A preview does not need it.
+	// Base is the [Configuration].Hash that the change is based on. A preview does not need it.
 	Base string `json:"base,omitempty"`
 }
 
@@ -111,7 +112,7 @@ type SettingsPreview struct {
 	// settings; 0 for a preview or a file.
 	File     string `json:"file"`
 	Revision int64  `json:"revision,omitempty"`
-	// Hashes before and after the change.
+	// Base and Hash are the hashes before and after the change.
 	Base  string     `json:"base"`
 	Hash  string     `json:"hash"`
 	Scope string     `json:"scope"`

@@ -21,21 +21,21 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// A page of messages is far below this limit of an answer.
+// maxAnswer limits an answer in bytes. A page of messages is far smaller.
 const maxAnswer = 256 << 20
 
 type connection struct {
 	instance       Instance
 	dataDir, token string       // "" for a [Peer]
-	quick, slow    *http.Client // slow: routes with their own time limit
-	most           int64        // bytes of an answer
+	quick, slow    *http.Client // slow is for routes with their own time limit
+	most           int64        // maximum bytes of an answer
 }
 
 // Peer is a read-only connection to the console of another instance.
 type Peer struct{ *connection }
 
 const (
-	// peerPatience is the wait for the headers of an answer.
+	// peerPatience limits the wait for the headers of an answer.
 	peerPatience  = 2 * time.Second
 	maxPeerAnswer = 8 << 20
 )
@@ -50,8 +50,8 @@ func NewPeer(instance Instance, secret string) *Peer {
 	return &Peer{c}
 }
 
-// Unproved reports whether an error means that another service answers at an instance's address, which has received
-// nothing but a challenge.
+// Unproved reports whether an error means that another service answers at the instance's address. That service has
+// received nothing but a challenge.
 func Unproved(err error) bool {
 	var unproved *proof.Error
 	return errors.Is(err, errCertificate) || errors.As(err, &unproved)
@@ -59,7 +59,7 @@ func Unproved(err error) bool {
 
 var errCertificate = errors.New("unexpected certificate")
 
-// Only the instance's certificate is trusted, and no redirects are followed.
+// newConnection trusts only the instance's certificate and follows no redirects.
 func newConnection(instance Instance, dataDir, token string) *connection {
 	c := &connection{instance: instance, dataDir: dataDir, token: token, most: maxAnswer}
 	secret := ""
@@ -71,7 +71,7 @@ func newConnection(instance Instance, dataDir, token string) *connection {
 	return c
 }
 
-// Servers must prove that they know the secret, if there is one.
+// client requires servers to prove that they know the secret, unless it is "".
 func (c *connection) client(patience time.Duration, secret string) *http.Client {
 	transport := &http.Transport{
 		// The name and issuer of the trusted certificate do not matter.
@@ -87,7 +87,7 @@ func (c *connection) client(patience time.Duration, secret string) *http.Client 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// The certificate may have changed since Dial, so the instance file is read again.
+// checkCertificate rereads the instance file, because the certificate may have changed since Dial.
 func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	shown := CertificateFingerprint(s.PeerCertificates[0].Raw)
 	if shown == c.instance.ConsoleCertificate {

@@ -14,9 +14,9 @@ type Delivery struct {
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue"`
 	// Outcome is "done", "failed" or "unreached", [InWork] while the delivery is in progress, or how the message left
-	// its queue without one. The Reason then says who deleted it, or where it was moved.
+	// its queue without a delivery. Reason then describes who deleted it or where it was moved.
 	Outcome string `json:"outcome"`
-	Status  int    `json:"status,omitempty"` // of HTTP; 0 without an answer
+	Status  int    `json:"status,omitempty"` // HTTP status; 0 without an answer
 	Reason  string `json:"reason,omitempty"`
 	Answer  string `json:"answer,omitempty"` // start of an answer that was not a success
 	// Attempt counts deliveries by this process, ReceiveCount receives from the queue.
@@ -31,15 +31,15 @@ type Delivery struct {
 	DeadLetterQueue string    `json:"dead_letter_queue,omitempty"`
 }
 
-// DeliveryList is the answer of /api/v1/deliveries.
+// DeliveryList is the answer to GET /api/v1/deliveries.
 type DeliveryList struct {
 	Deliveries []Delivery `json:"deliveries"`
-	// Deliveries before Since are forgotten.
+	// Since is the start of the history; earlier deliveries are no longer known.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Outcomes of messages without a finished delivery. The DurationMS of [InWork] is the time since the delivery's start.
-// [MessageStored] is for a message that was found by the start of its ID and is in a queue.
+// Outcomes of messages without a finished delivery. For [InWork], DurationMS is the time since the delivery started.
+// [MessageStored] means that a message found by a prefix of its ID is in a queue.
 const (
 	InWork              = "in work"
 	MessageDeleted      = "deleted"
@@ -49,7 +49,7 @@ const (
 	MessageStored       = "stored"
 )
 
-// Tried is false if the app was not ready, so that the delivery is not an attempt.
+// Tried reports whether the delivery counts as an attempt, which it does not if the app was not ready.
 func (d *Delivery) Tried() bool {
 	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
 }

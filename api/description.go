@@ -13,11 +13,11 @@ type Description struct {
 	// Version is tendril's, AppVersion the app's; "" if tendril runs no app.
 	Version    string `json:"version"`
 	AppVersion string `json:"app_version,omitempty"`
-	// Zero if no process runs; State is a State constant.
+	// PID, StartedAt and State are zero if no process runs. State is a State constant.
 	PID       int       `json:"pid,omitempty"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	State     string    `json:"state,omitempty"`
-	// Region of the queues on Amazon SQS, or in the ARNs of embedded queues.
+	// Region is the region of the queues on Amazon SQS, or in the ARNs of embedded queues.
 	Region string `json:"region"`
 	// Queues are in the order of the settings.
 	Queues []DescribedQueue `json:"queues"`
@@ -100,7 +100,7 @@ type OptionValue struct {
 
 // DescribedOption is an option and its value in force.
 type DescribedOption struct {
-	Name string `json:"name"` // a queue's setting has its key in tendril.yaml
+	Name string `json:"name"` // for a queue's setting, its key in tendril.yaml
 	OptionValue
 	// SetBy holds the values of all layers, weakest first, if the option is set.
 	SetBy []OptionValue `json:"set_by,omitempty"`
@@ -108,16 +108,16 @@ type DescribedOption struct {
 
 // OptionChange is an option whose configured value differs from the running process.
 type OptionChange struct {
-	// Name of the option, followed by " of " and the queue for a queue's own setting.
+	// Name is the option's name, followed by " of " and the queue for a queue's own setting.
 	Name string `json:"name"`
 	OptionValue
-	// Without Restart, a reload or deployment applies the change.
+	// Restart means that the change needs a restart. Otherwise, a reload or deployment applies it.
 	Restart bool `json:"restart"`
 	// RestartsApp means that the app's processes restart, one after the other.
 	RestartsApp bool `json:"restarts_app,omitempty"`
 }
 
-// Option returns an option, and its pending changes, including changes for single queues.
+// Option returns the option with the given name and its pending changes, including changes for single queues.
 func (d *Description) Option(name string) (found DescribedOption, changes []OptionChange) {
 	for _, o := range d.Options {
 		if o.Name == name {

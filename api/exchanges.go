@@ -11,8 +11,8 @@ const MaxRecording = 5 * time.Minute
 type Exchange struct {
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue,omitempty"`
+	URL       string `json:"url,omitempty"`
 	// Request holds the request line and headers, Body up to 64 KiB.
-	URL      string   `json:"url,omitempty"`
 	Request  []string `json:"request"`
 	Body     string   `json:"body"`
 	BodySize int      `json:"body_size"`
@@ -32,7 +32,7 @@ type (
 		// For is the duration, up to 5m.
 		For string `json:"for"`
 	}
-	// Recording is the answer of a [RecordRequest].
+	// Recording is the answer to a [RecordRequest].
 	Recording struct {
 		Until time.Time `json:"until"`
 	}

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// Instances that [FromEach] asks, in all and at the same time.
+	// Limits on the instances that [FromEach] queries, in total and in parallel.
 	maxAsked      = 50
 	parallelAsked = 16
 )
 
-// FromInstance is the answer of an instance, or its error.
+// FromInstance is an instance's answer, or the error of the query.
 type FromInstance[T any] struct {
 	Instance *KnownInstance
 	Answer   T
 	Err      error
 }
 
-// FromEach asks up to 50 instances through the console of c.
+// FromEach queries up to 50 instances through the console of c. The others get an error.
 func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask func(context.Context, *Client) (T, error)) []FromInstance[T] {
 	answers := make([]FromInstance[T], len(all))
 	var asking errgroup.Group
@@ -49,12 +49,12 @@ func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask fu
 	return answers
 }
 
-// Readable returns the instances with a record, which can be chosen by their ID.
+// Readable returns the instances with a record, whose IDs [Client.On] accepts.
 func (all *Instances) Readable() []KnownInstance {
 	return slices.DeleteFunc(slices.Clone(all.Instances), func(one KnownInstance) bool { return one.ID == "" })
 }
 
-// NewestEvents merges lists that start with the newest event, and names the instance of each event.
+// NewestEvents merges lists of events, newest first, and returns up to most events with their instances set.
 func NewestEvents(answers []FromInstance[[]eventlog.Event], most int) []eventlog.Event {
 	return newest(answers, most, func(e *eventlog.Event) (time.Time, *string) { return e.At, &e.Instance })
 }

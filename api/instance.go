@@ -41,12 +41,12 @@ type Instance struct {
 	Endpoint  string `json:"endpoint"`
 	Region    string `json:"region"`
 	AccountID string `json:"account_id"`
-	// Queues that the worker receives from, in order; empty if the environment only serves queues.
+	// Queues are the queues that the workers receive from, in order; empty if the environment only serves queues.
 	Queues    []InstanceQueue `json:"queues,omitempty"`
 	StartedAt time.Time       `json:"started_at"`
 	// AppPort is the port of the app's first replica, or 0.
 	AppPort int `json:"app_port,omitempty"`
-	// Folder is the absolute path of the app's folder, or else the working directory of 'tendril up'.
+	// Folder is the absolute path of the app's folder or, without one, the working directory of 'tendril up'.
 	Folder string `json:"folder,omitempty"`
 	// AppliesMachine means that deployments apply the sections of .ebextensions that change the machine.
 	AppliesMachine bool `json:"applies_machine,omitempty"`
@@ -84,7 +84,8 @@ type InstanceQueue struct {
 	Embedded        bool   `json:"embedded"` // false on Amazon SQS
 }
 
-// Queue returns a queue by name, or the first for "", or else the zero value.
+// Queue returns the queue with the given name, or the first queue if name is "". If there is no such queue, it returns
+// the zero value.
 func (i *Instance) Queue(name string) InstanceQueue {
 	for _, q := range i.Queues {
 		if name == "" || name == q.Name {
@@ -113,7 +114,7 @@ func (i *Instance) Write(dataDir string) error {
 	return datadir.ReplaceJSON(filepath.Join(dataDir, InstanceFile), i)
 }
 
-// RemoveInstance removes the file from dataDir; a missing file is not an error.
+// RemoveInstance removes the instance file from dataDir; a missing file is not an error.
 func RemoveInstance(dataDir string) error { return remove(filepath.Join(dataDir, InstanceFile)) }
 
 func remove(path string) error {
@@ -124,7 +125,7 @@ func remove(path string) error {
 }
 
 // ReadInstance returns the environment running on dataDir. The error wraps [ErrNotRunning] if there is no file, or if
-// the process that wrote it no longer holds the claim. The process ID may have been reused, so it proves nothing.
+// the process that wrote it no longer holds the claim. The process ID is not checked, because it may have been reused.
 func ReadInstance(dataDir string) (*Instance, error) {
 	path := filepath.Join(dataDir, InstanceFile)
 	data, err := os.ReadFile(path)
@@ -155,8 +156,8 @@ func ReadInstance(dataDir string) (*Instance, error) {
 	return &i, nil
 }
 
-// DataDirectories returns the data directories in a state folder, and last the folder itself, which earlier versions
-// shared.
+// DataDirectories returns the data directories in a state folder, followed by the folder itself, which earlier versions
+// used for all environments.
 func DataDirectories(stateFolder string) (dirs []string) {
 	if stateFolder == "" {
 		return nil
@@ -173,11 +174,11 @@ func DataDirectories(stateFolder string) (dirs []string) {
 	return append(dirs, stateFolder)
 }
 
-// Prefix of links to data directories outside the state folder.
+// elsewhere is the prefix of links to data directories outside the state folder.
 const elsewhere = "elsewhere-"
 
-// Announce lets [DataDirectories] find a data directory outside the state folder, by a symbolic link. The returned
-// function removes the link unless an environment is running there. Links to removed directories are removed too.
+// Announce creates a symbolic link by which [DataDirectories] finds a data directory outside the state folder. forget
+// removes the link unless an environment is running there. Links to removed directories are removed too.
 func Announce(stateFolder, dataDir string) (forget func(), err error) {
 	folder := datadir.Of(stateFolder, "")
 	dataDir, err = filepath.Abs(dataDir)
@@ -213,8 +214,8 @@ type Found struct {
 	Instance
 }
 
-// Running returns the environments running on dirs, sorted by name. It omits those it cannot read, such as other
-// users'.
+// Running returns the environments running on dirs, sorted by name. It omits unreadable ones, such as those of other
+// users.
 func Running(dirs []string) (all []Found) {
 	for _, dir := range dirs {
 		if i, err := ReadInstance(dir); err == nil {
@@ -326,7 +327,7 @@ func WriteToken(dataDir, token string) error {
 	return datadir.Replace(filepath.Join(dataDir, TokenFile), []byte(token+"\n"), 0o600)
 }
 
-// RemoveToken removes the file from dataDir; a missing file is not an error.
+// RemoveToken removes the token file from dataDir; a missing file is not an error.
 func RemoveToken(dataDir string) error { return remove(filepath.Join(dataDir, TokenFile)) }
 
 // ReadToken returns the token in dataDir.

@@ -11,12 +11,12 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// RestartedProcess is the answer of a restart; Process is the replacement.
+// RestartedProcess is the answer to a restart. Process is the name of the replacement.
 type RestartedProcess struct {
 	Process string `json:"process"`
 }
 
-// VersionList is the answer of /api/v1/versions.
+// VersionList is the answer to GET /api/v1/versions.
 type VersionList struct {
 	Versions []AppVersion `json:"versions"`
 }
@@ -49,11 +49,11 @@ type Instances struct {
 	Instances []KnownInstance `json:"instances"`
 	// Election is "" if no leader is needed.
 	Election string `json:"election,omitempty"`
-	// Revision is the latest desired state that this instance knows; 0 without a fleet key.
+	// Revision is the latest revision of the desired state that this instance knows; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
 	// Shared is nil without a fleet key.
 	Shared *SharedSettings `json:"shared,omitempty"`
-	// Unread is why the list lacks the other instances, whose records could not be read, or "".
+	// Unread is why the records of other instances could not be read, so that the list lacks them, or "".
 	Unread string `json:"unread,omitempty"`
 	// Notes explain missing information.
 	Notes []string `json:"notes,omitempty"`
@@ -62,7 +62,7 @@ type Instances struct {
 // SourceRegistry is the Source of an instance with a record in the registry.
 const SourceRegistry = "registry"
 
-// Applied counts the instances that have applied a change for all instances, and names the others.
+// Applied counts the instances for which has reports that they applied a change, and names the others.
 func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, unreachable []string) {
 	for i := range all.Instances {
 		switch one := &all.Instances[i]; {
@@ -77,7 +77,7 @@ func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, 
 	return done, behind, unreachable
 }
 
-// Batches describes the progress of settings that are being applied in batches; "" if there are none.
+// Batches describes the progress of a settings change that is applied in batches, or returns "".
 func (all *Instances) Batches() string {
 	s := all.Shared
 	if s == nil || !s.InBatches || all.Unread != "" {
@@ -87,7 +87,7 @@ func (all *Instances) Batches() string {
 	return fmt.Sprintf("Settings of revision %d: applied by %d of %d reachable instances, in batches.", s.Revision, done, done+len(behind))
 }
 
-// Rollout describes which instances run a version, and names those that cannot be reached.
+// Rollout describes which instances run a version, and returns the names of unreachable instances.
 func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 	if all.Unread != "" {
 		return fmt.Sprintf("version %d: the instances that run it are unknown: %s", number, all.Unread), nil
@@ -124,7 +124,7 @@ type KnownInstance struct {
 	ID string `json:"id,omitempty"`
 	// NoDetails is why the answering instance cannot read from this one, or "".
 	NoDetails string `json:"no_details,omitempty"`
-	// Name is the host and process ID, or the ID in the Auto Scaling group.
+	// Name is the host and process ID, the ID in the Auto Scaling group, or both.
 	Name string `json:"name"`
 	// Member is the ID in the Auto Scaling group; "" if unknown.
 	Member string `json:"member,omitempty"`
@@ -144,39 +144,40 @@ type KnownInstance struct {
 	Console    string         `json:"console,omitempty"` // host:port, reported by the instance
 	Health     string         `json:"health,omitempty"`
 	Causes     []health.Cause `json:"causes,omitempty"`
-	// InFlight deliveries run, of at most Slots. LongestSeconds is the age of the oldest one.
+	// InFlight counts running deliveries, of at most Slots. LongestSeconds is the age of the oldest one.
 	InFlight       *int     `json:"in_flight,omitempty"`
 	Slots          int      `json:"slots,omitempty"`
 	LongestSeconds int      `json:"longest_seconds,omitempty"`
 	CPUPercent     *float64 `json:"cpu_percent,omitempty"` // of all processors
 	PausedQueues   []string `json:"paused_queues,omitempty"`
 	Deploying      bool     `json:"deploying,omitempty"`
-	// Revision is the desired state that the instance has applied; 0 without a fleet key.
+	// Revision is the revision of the desired state that the instance has applied; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
-	// SettingsRevision is the revision of the shared settings it has applied, or Rejected for that reason.
+	// SettingsRevision is the revision of the shared settings that the instance has applied or, if Rejected is a
+	// reason, rejected.
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
-	// TakesVersions means that the instance follows the app's version of all instances. AppNumber is the number of
-	// that version; 0 for one of this instance only.
+	// TakesVersions means that the instance runs the app version set for all instances. AppNumber is that version's
+	// number; 0 for a version deployed to this instance only.
 	TakesVersions bool `json:"takes_versions,omitempty"`
 	AppNumber     int  `json:"app_number,omitempty"`
 	// Unreachable means that the instance's record has not changed for 90 s. RecordAgeSeconds is the time since the
 	// answering instance last saw it change; 0 without a record, or after the first read.
 	Unreachable      bool    `json:"unreachable,omitempty"`
 	RecordAgeSeconds float64 `json:"record_age_seconds,omitempty"`
-	// NotAuthenticated means that this instance has a fleet key and the record is not signed with it, belongs
-	// elsewhere, or is older than one already read. The other fields may be false then, and nothing is decided by
-	// them.
+	// NotAuthenticated means that this instance has a fleet key and the record is not signed with it, belongs to
+	// another environment or instance, or is older than one already read. The other fields may then be false and are
+	// not used in decisions.
 	NotAuthenticated bool `json:"not_authenticated,omitempty"`
-	// Unhealthy is the group's opinion. Protected is the scale-in protection, nil if unknown.
+	// Unhealthy is the health status in the group. Protected is the scale-in protection, nil if unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`
 	Protected *bool `json:"protected,omitempty"`
 	// SeenAt is the time of the group's report; zero for information from this instance.
 	SeenAt time.Time `json:"seen_at,omitzero"`
 }
 
-// ChooseVersion returns the version with the wanted number, or for 0 the previous one, from a list sorted newest
-// first.
+// ChooseVersion returns the version with the wanted number, or the previous one if wanted is 0. all must be sorted
+// newest first.
 func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 	var kept []string
 	for _, v := range all {

@@ -17,23 +17,23 @@ const (
 	MessageDamaged  = "damaged"
 )
 
-// Message is a message in a queue. It is also the format of a line in an export, which can be sent again.
+// Message is a message in a queue. Each line of an export is a Message, which can be sent again.
 type Message struct {
 	ID    string `json:"id,omitempty"`
 	Queue string `json:"queue,omitempty"`
 	// State is a Message constant; "" for a received message.
 	State string `json:"state,omitempty"`
 	Body  string `json:"body"`
-	// BodyHidden means that bodies are shown only on request. Body, Attributes and answers are then omitted.
+	// BodyHidden means that Body, Attributes and answers are omitted, because bodies are shown only on request.
 	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
 	ReceiveCount int        `json:"receive_count,omitempty"` // in all queues
-	// Zero if unknown or not reached. VisibleAt is set for delayed and in-flight messages.
+	// Times are zero if unknown or not applicable. VisibleAt is set for delayed and in-flight messages.
 	SentAt          time.Time `json:"sent_at,omitzero"`
 	FirstReceivedAt time.Time `json:"first_received_at,omitzero"`
 	VisibleAt       time.Time `json:"visible_at,omitzero"`
 	DeadAt          time.Time `json:"dead_at,omitzero"`
-	// ARN of the queue that the message was dead-lettered from.
+	// DeadLetterSource is the ARN of the queue that the message was dead-lettered from.
 	DeadLetterSource string `json:"dead_letter_source,omitempty"`
 	// DedupID and SequenceNumber are set in FIFO queues only, GroupID in standard queues too.
 	GroupID        string `json:"group_id,omitempty"`
@@ -51,7 +51,7 @@ type Attempt struct {
 	At           time.Time `json:"at"`
 	Instance     string    `json:"instance,omitempty"`
 	Outcome      string    `json:"outcome"`          // as in [Delivery]
-	Status       int       `json:"status,omitempty"` // of HTTP; 0 without an answer
+	Status       int       `json:"status,omitempty"` // HTTP status; 0 without an answer
 	Reason       string    `json:"reason,omitempty"`
 	Answer       string    `json:"answer,omitempty"` // start of the app's answer
 	DurationMS   int64     `json:"duration_ms"`
@@ -62,7 +62,7 @@ type Attempt struct {
 // ReasonGroup groups messages of a queue by the reason of their last failure.
 type ReasonGroup = queue.ReasonGroup
 
-// ReasonList is the answer of /api/v1/queues/{name}/reasons.
+// ReasonList is the answer to GET /api/v1/queues/{name}/reasons.
 type ReasonList struct {
 	Reasons []ReasonGroup `json:"reasons"`
 }
@@ -186,7 +186,7 @@ func (o *Outgoing) ToQueue() queue.Outgoing {
 	return out
 }
 
-// fromQueue rounds the delay up to whole seconds.
+// fromQueue converts a message, rounding its delay up to whole seconds.
 func fromQueue(o *queue.Outgoing) Outgoing {
 	out := Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
 		TraceHeader: o.TraceHeader, NotBefore: o.NotBefore}

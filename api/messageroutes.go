@@ -53,7 +53,7 @@ type DelayRequest struct {
 	Seconds int `json:"seconds"`
 }
 
-// MessageTaken is the state of a message that became visible and was delivered before the answer.
+// MessageTaken is the state of a message that became visible and was delivered before the request was answered.
 const MessageTaken = "taken"
 
 // Placed is the new state of a message.

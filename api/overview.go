@@ -53,7 +53,7 @@ func (t *Task) Why() string {
 	return strings.Join(why, "; ")
 }
 
-// PauseText returns for example "by owner since 14:02 UTC: audit".
+// PauseText returns text such as "by owner since 14:02 UTC: audit".
 func (t *Task) PauseText() string { return pauseText(t.PausedBy, t.PausedAt, t.PauseReason) }
 
 // First returns up to most tasks: failing ones, then scheduled ones by next run, then paused ones.

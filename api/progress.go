@@ -28,10 +28,10 @@ type Progress struct {
 	PauseReason string    `json:"pause_reason,omitempty"`
 	PausedBy    string    `json:"paused_by,omitempty"`
 	PausedAt    time.Time `json:"paused_at,omitzero"`
-	// DrainSeconds is the time to deliver the waiting messages at the rate of the last minute; 0 if unknown, or if
-	// they do not become fewer.
+	// DrainSeconds is the time to deliver the waiting messages at the rate of the last minute; 0 if unknown, or if the
+	// backlog is not shrinking.
 	DrainSeconds float64 `json:"drain_seconds,omitempty"`
-	// The longest running delivery: its age and its message.
+	// LongestDeliverySeconds and LongestMessageID describe the longest running delivery.
 	LongestDeliverySeconds float64 `json:"longest_delivery_seconds,omitempty"`
 	LongestMessageID       string  `json:"longest_message_id,omitempty"`
 }
@@ -59,7 +59,7 @@ func (w *Worker) explain(all []Worker, limits []Limit) (state, why string) {
 	return QueueRunning, why
 }
 
-// The text is for example "by owner since 14:02 UTC: database upgrade".
+// pauseText returns text such as "by owner since 14:02 UTC: database upgrade".
 func pauseText(by string, at time.Time, reason string) string {
 	var words []string
 	if by != "" {
@@ -112,7 +112,7 @@ func (w *Worker) limitText(limits []Limit) string {
 	return "held back by the limit of " + w.LimitedBy
 }
 
-// The result is for example "payments holds 15 and mail 5 of 20", or "" if a slot is free.
+// slotHolders returns text such as "payments holds 15 and mail 5 of 20", or "" if a slot is free.
 func (w *Worker) slotHolders(all []Worker) string {
 	var holders []*Worker
 	used := 0
@@ -140,7 +140,7 @@ func (w *Worker) slotHolders(all []Worker) string {
 	return fmt.Sprintf("%s of %d", text, w.Slots)
 }
 
-// Groups in flight for less than a second are not named.
+// groupText omits message groups in flight for less than a second.
 func (w *Worker) groupText() string {
 	switch {
 	case w.LongestGroup != "" && w.LongestDeliverySeconds >= 1:

@@ -14,11 +14,11 @@ type ReceivedMessage struct {
 
 // ReceiveRequest is the body of a receive. The zero value asks for one message without waiting.
 type ReceiveRequest struct {
-	// 1 to 10; 0 means 1
+	// Max is 1 to 10; 0 means 1.
 	Max int `json:"max,omitempty"`
-	// 0 to 20, for the first message
+	// WaitSeconds is the time to wait for the first message, 0 to 20.
 	WaitSeconds int `json:"wait_seconds,omitempty"`
-	// 0 to 43200; nil means the queue's default
+	// VisibilitySeconds is 0 to 43200; nil means the queue's default.
 	VisibilitySeconds *int `json:"visibility_seconds,omitempty"`
 }
 
@@ -34,7 +34,7 @@ func (q *ReceiveRequest) ToQueue() queue.ReceiveRequest {
 }
 
 type (
-	// ReceivedList is the answer of a receive.
+	// ReceivedList is the answer to a receive.
 	ReceivedList struct {
 		Messages []ReceivedMessage `json:"messages"`
 	}

@@ -31,7 +31,7 @@ type MoveRequest struct {
 	To string `json:"to,omitempty"`
 }
 
-// Deletion is the body of a deletion, by IDs or of dead letters by a task.
+// Deletion is the body of a deletion. IDs selects messages. Filter starts a task that deletes dead letters.
 type Deletion struct {
 	IDs []string `json:"ids,omitempty"`
 	// Filter selects dead letters; {} selects all.
@@ -42,17 +42,17 @@ type Deletion struct {
 	Confirm int64 `json:"confirm,omitempty"`
 }
 
-// Deleted is the answer of a deletion.
+// Deleted is the answer to a deletion.
 type Deleted struct {
 	Deleted int       `json:"deleted"`
 	Task    *MoveTask `json:"task,omitempty"`
 }
 
 type (
-	// Count is the number of messages "purged", "moved" or "deleted".
+	// Count maps "purged", "moved" or "deleted" to a number of messages.
 	Count map[string]int
 
-	// QueueList is the answer of /api/v1/queues.
+	// QueueList is the answer to GET /api/v1/queues.
 	QueueList struct {
 		Queues []Queue `json:"queues"`
 	}
@@ -60,10 +60,10 @@ type (
 	// Creation is the body of a queue's creation.
 	Creation struct {
 		Name string `json:"name"`
-		// SQS defines the names and values.
+		// Attributes have the names and values that SQS defines.
 		Attributes map[string]string `json:"attributes,omitempty"`
 	}
-	// Created is the answer of a queue's creation.
+	// Created is the answer to a queue's creation.
 	Created struct {
 		Name string `json:"name"`
 		ARN  string `json:"arn"`
@@ -72,7 +72,7 @@ type (
 	// Paused is the answer when queues are paused or resumed.
 	Paused struct {
 		Paused bool `json:"paused"`
-		// Revision is the desired state that all instances will apply; 0 if only this one changed.
+		// Revision is the revision of the desired state that all instances will apply; 0 if only this instance changed.
 		Revision int64 `json:"revision,omitempty"`
 	}
 	// TaskPaused is the answer when a task is paused or resumed.
@@ -85,9 +85,9 @@ type (
 	DrainRequest struct {
 		Wait string `json:"wait"`
 	}
-	// Drained is the answer of a drain.
+	// Drained is the answer to a drain.
 	Drained struct {
-		// All messages are settled and the process is about to exit.
+		// Drained means that all messages are settled and the process is about to exit.
 		Drained bool `json:"drained"`
 	}
 

@@ -13,7 +13,7 @@ type (
 		// Scopes holds Scope constants; empty means all.
 		Scopes []string `json:"scopes,omitempty"`
 	}
-	// LoginLink is the answer of a [LoginRequest].
+	// LoginLink is the answer to a [LoginRequest].
 	LoginLink struct {
 		Path string `json:"path"`
 	}

@@ -30,7 +30,7 @@ type Status struct {
 	// State may be "" if unknown.
 	State   string `json:"state,omitempty"`
 	Backend string `json:"backend"`
-	// QueueServer is the host of queues that are neither here nor on Amazon SQS, for example a 'tendril serve'.
+	// QueueServer is the host of the queues if they are on another SQS-compatible server, such as 'tendril serve'.
 	QueueServer string         `json:"queue_server,omitempty"`
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	Ready       bool           `json:"ready"`
@@ -57,10 +57,9 @@ type Status struct {
 //
 //	Sent = Done + DeadLettered + Expired + Purged + Live
 type Account struct {
-	// DeadLettered counts the messages now in a dead-letter queue.
 	Sent         int64 `json:"sent"`
 	Done         int64 `json:"done"`
-	DeadLettered int64 `json:"dead_lettered"`
+	DeadLettered int64 `json:"dead_lettered"` // now in a dead-letter queue
 	// Expired counts messages past their retention period, Purged those removed by an operator.
 	Expired int64 `json:"expired"`
 	Purged  int64 `json:"purged"`
@@ -68,7 +67,7 @@ type Account struct {
 	Live int64 `json:"live"`
 }
 
-// Off returns by how much the account is out of balance; 0 unless there is a bug.
+// Off returns the account's imbalance, which is 0 unless there is a bug.
 func (a Account) Off() int64 {
 	return a.Sent - a.Done - a.DeadLettered - a.Expired - a.Purged - a.Live
 }
@@ -86,23 +85,22 @@ type Queue struct {
 	Ledger Ledger `json:"ledger"`
 	// OldestSeconds is the age of the oldest live message; 0 if empty or unknown.
 	OldestSeconds float64 `json:"oldest_seconds"`
-	// Newest is the position of an embedded queue's newest message, from 1. Used as through, it excludes later
-	// messages from bulk actions.
+	// Newest is the position of the newest message in an embedded queue, starting at 1. Passing it as through excludes
+	// later messages from bulk actions.
 	Newest int64 `json:"newest,omitempty"`
 	// DeadLetterQueue and MaxReceives come from the redrive policy; "" and 0 without one.
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
 	MaxReceives     int    `json:"max_receives,omitempty"`
-	// DeadLetterQueueMissing means that messages are retried without limit.
+	// DeadLetterQueueMissing means that the dead-letter queue does not exist. Messages are then retried without limit.
 	DeadLetterQueueMissing bool `json:"dead_letter_queue_missing,omitempty"`
-	// DeadLetterSources are the queues that use this one as dead-letter queue. Like Attributes, it is not set in
-	// lists.
+	// DeadLetterSources are the queues that use this one as their dead-letter queue. Lists omit them and Attributes.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
 	// Progress describes this environment's worker.
 	Progress
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// DeadLetterQueues returns the names of the queues that others use as dead-letter queue.
+// DeadLetterQueues returns the names of the dead-letter queues that the given queues use.
 func DeadLetterQueues(queues []Queue) map[string]bool {
 	names := map[string]bool{}
 	for _, q := range queues {
@@ -131,36 +129,36 @@ type Worker struct {
 	FIFO   bool   `json:"fifo,omitempty"`
 	Target string `json:"target,omitempty"`
 	Progress
-	// Concurrency is the queue's maximum of messages in flight, Limit the lower one for a while after an outage, and
-	// Slots the maximum that all queues share; 0 for a single queue.
+	// Concurrency is the queue's maximum number of messages in flight. Limit is the lower maximum while the worker
+	// resumes after an outage, otherwise 0. Slots is the maximum that all queues share; 0 for a single queue.
 	Concurrency int `json:"concurrency"`
 	Limit       int `json:"limit,omitempty"`
 	Slots       int `json:"slots,omitempty"`
-	// InWork deliveries run. Waiting messages wait for delivery, without delayed ones; the worker has already
-	// received the Prefetched ones. InFlight messages are hidden from receives, including failed ones whose retry is
-	// not due.
+	// InWork counts running deliveries. Waiting counts messages waiting for delivery, except delayed ones; the worker
+	// has already received the Prefetched ones. InFlight counts messages hidden from receives, including failed ones
+	// whose retry is not due.
 	InWork     int   `json:"in_work"`
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`
 	InFlight   int64 `json:"in_flight"`
 	// LongestGroup is the message group of the longest running delivery on a FIFO queue.
 	LongestGroup string `json:"longest_group,omitempty"`
-	// Receiving is false while a gate is closed, the worker is paused or the breaker is open, for the GateReasons.
+	// Receiving is false while a gate is closed, the worker is paused or the breaker is open; see GateReasons.
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	WorkerCounts
-	// Finished and failed deliveries of the last five minutes.
+	// RecentDeliveries and RecentFailed count the finished and the failed deliveries of the last five minutes.
 	RecentDeliveries int64 `json:"recent_deliveries"`
 	RecentFailed     int64 `json:"recent_failed"`
-	// OldestSeconds is the time since the oldest unfinished message was sent, LongestWaitSeconds the longest time
+	// OldestSeconds is the time since the oldest unfinished message was sent. LongestWaitSeconds is the longest time
 	// from send to delivery in the last minute.
 	OldestSeconds      float64 `json:"oldest_seconds"`
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
 	// TurnShare is this queue's share, 0 to 1, of the deliveries started in the last minute.
 	TurnShare float64 `json:"turn_share"`
 	LimitedBy string  `json:"limited_by,omitempty"` // limit that delays messages
-	PerSecond float64 `json:"per_second,omitempty"` // settled recently
-	// LastError is "" if the last call of the queue succeeded.
+	PerSecond float64 `json:"per_second,omitempty"` // recent rate of settled messages
+	// LastError is the error of the latest queue call; "" if it succeeded.
 	LastError string `json:"last_error,omitempty"`
 }
 
@@ -180,19 +178,19 @@ type WorkerCounts struct {
 
 // Process is a process of the app.
 type Process struct {
-	// Name is from the Procfile, or "web" for a single command. PID is 0 if it is not running.
+	// Name is from the Procfile, or "web" for a single command. PID is 0 if the process is not running.
 	Name  string `json:"name"`
 	State string `json:"state"`
 	PID   int    `json:"pid,omitempty"`
-	Port  int    `json:"port,omitempty"` // 0 if there is none
-	// A process without a port is ready once it runs.
+	Port  int    `json:"port,omitempty"` // 0 without a port
+	// Ready is true for a process without a port once it runs.
 	Ready    bool      `json:"ready"`
 	Since    time.Time `json:"since,omitzero"`
 	Restarts int       `json:"restarts"` // automatic restarts
 	LastExit string    `json:"last_exit,omitempty"`
 	NotReady string    `json:"not_ready,omitempty"`
-	// Memory is resident memory in bytes, CPUPercent recent use of one processor, including child processes; 0 if
-	// unknown.
+	// Memory is the resident memory in bytes and CPUPercent the recent use of one processor, both including child
+	// processes. 0 means unknown.
 	Memory     int64   `json:"memory,omitempty"`
 	CPUPercent float64 `json:"cpu_percent,omitempty"`
 }
@@ -208,7 +206,7 @@ type Scaling struct {
 	Target  string `json:"target"`
 	MinSize int    `json:"min_size"`
 	MaxSize int    `json:"max_size"`
-	// Desired is 0 before the first decision. Ready is the number able to work.
+	// Desired is 0 before the first decision. Ready counts the processes or instances that can work.
 	Desired int `json:"desired"`
 	Ready   int `json:"ready"`
 	// IsLeader means that this instance scales or publishes; always true for processes.
@@ -229,8 +227,8 @@ type ScaleDecision struct {
 	Desired int       `json:"desired"`
 	Rule    string    `json:"rule"`
 	Why     string    `json:"why"`
+	Applied bool      `json:"applied"`
 	// NotApplied explains why the size could not be set.
-	Applied    bool         `json:"applied"`
 	NotApplied string       `json:"not_applied,omitempty"`
 	Inputs     *ScaleInputs `json:"inputs,omitempty"`
 }
@@ -264,7 +262,7 @@ func (d *Deployment) Over() bool {
 
 // PoisonMessages counts messages that crash the app.
 type PoisonMessages struct {
-	// Quarantined messages are delivered one at a time, Poison ones have crashed the app.
+	// Quarantined counts messages that are delivered one at a time. Poison counts messages that crashed the app.
 	Quarantined int  `json:"suspects"`
 	Poison      int  `json:"killers"`
 	Broken      bool `json:"broken,omitempty"`
@@ -275,12 +273,13 @@ type Limit struct {
 	Target string  `json:"target"`         // as in [Worker]
 	Rate   float64 `json:"rate,omitempty"` // messages per second; 0 means no limit
 	InWork int     `json:"in_work"`        // deliveries; a batch counts as one
-	// Concurrency is the current adaptive limit; 0 means none.
+	// Concurrency is the current adaptive or slow-start limit; 0 means no limit.
 	Concurrency int `json:"concurrency,omitempty"`
-	// Breaker is "closed", "open", "half-open" or "". TrialAt is an open breaker's next trial.
+	// Breaker is "closed", "open", "half-open", or "" without a breaker. TrialAt is the time of an open breaker's next
+	// trial.
 	Breaker string    `json:"breaker,omitempty"`
 	TrialAt time.Time `json:"trial_at,omitzero"`
-	Failing float64   `json:"failing,omitempty"` // recent share of deliveries, 0 to 1
+	Failing float64   `json:"failing,omitempty"` // recent share of failed deliveries, 0 to 1
 	Refused int64     `json:"refused"`
 }
 
@@ -291,7 +290,7 @@ const (
 	// VersionDeploying is being deployed to all instances.
 	VersionDeploying = "deploying"
 	VersionFailed    = "failed" // its files were removed
-	// VersionInPlace served earlier from a folder that is not a copy, and is not available for rollback.
+	// VersionInPlace served earlier from a folder that tendril did not copy; it is not available for rollback.
 	VersionInPlace = "in place"
 )
 
@@ -304,7 +303,7 @@ type AppVersion struct {
 	Source  string `json:"source"`
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`
-	// Digest is the SHA-256 of the archive of a version of all instances; "" if it cannot be restored.
+	// Digest is the SHA-256 of the archive if the version was deployed to all instances; "" if it cannot be restored.
 	Digest string `json:"digest,omitempty"`
 	// Of is the version that a rollback restored; 0 for a deployment.
 	Of int `json:"of,omitempty"`
@@ -333,10 +332,10 @@ type DeployResult struct {
 
 // DeployError is the failure of a started deployment.
 type DeployError struct {
-	// Switched means that the new version serves, because a later step failed. Otherwise the previous one still
-	// serves.
+	// Switched means that the new version is serving although a later step failed. Otherwise the previous version is
+	// still serving.
 	Switched bool
-	// Stopped means that the environment stopped during the deployment, so that no version serves.
+	// Stopped means that the environment stopped during the deployment, so no version is serving.
 	Stopped bool
 	Aborted bool
 	// Step is the failed hook, build command or process, or "". Output is its last lines.
@@ -357,14 +356,14 @@ type ReloadResult struct {
 	NotScheduled string `json:"notScheduled,omitempty"`
 	// Deployed is set if files of the app changed and it was redeployed.
 	Deployed *DeployResult `json:"deployed,omitempty"`
-	// Settings names the changed settings now in force, Later those that need a restart.
+	// Settings names the changed settings now in force. Later names those that need a restart.
 	Settings []string `json:"settings,omitempty"`
 	Later    []string `json:"later,omitempty"`
 	// Unchanged is the folder that was checked if there was nothing to reload.
 	Unchanged string `json:"unchanged,omitempty"`
 }
 
-// QueuesAt says where the queues are.
+// QueuesAt returns where the queues are, for example "Amazon SQS".
 func (s *Status) QueuesAt() string {
 	switch {
 	case s.Backend != BackendSQS:

@@ -38,14 +38,14 @@ type Task struct {
 	Zone     string `json:"zone"`
 	// Next are the next five due times, in the task's zone, without jitter.
 	Next []time.Time `json:"next,omitempty"`
-	// PauseReason is the operator's. PausedBy and PausedAt may be unknown.
+	// PauseReason is the operator's reason. PausedBy and PausedAt are zero if unknown.
 	Paused      bool      `json:"paused"`
 	PauseReason string    `json:"pause_reason,omitempty"`
 	PausedBy    string    `json:"paused_by,omitempty"`
 	PausedAt    time.Time `json:"paused_at,omitzero"`
 	Overlap     string    `json:"overlap"`         // "allow" or "skip"
 	Missed      string    `json:"missed"`          // "one", "all" or "skip"
-	Queue       string    `json:"queue,omitempty"` // "" for the environment's
+	Queue       string    `json:"queue,omitempty"` // "" for the environment's first queue
 	Last        *TaskRun  `json:"last,omitempty"`
 	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue
 	// FailedRuns counts consecutive failed runs among those delivered by this instance; LastFailure is the latest
@@ -60,17 +60,17 @@ type Task struct {
 type TaskRun struct {
 	Task string `json:"task"`
 	// RunID is shared by all messages of the run; "" if another instance enqueued it.
-	RunID  string `json:"fire_id,omitempty"`
-	Manual bool   `json:"manual,omitempty"` // requested by a person
-	// EnqueuedAt and LatenessMS are zero if this instance did not enqueue the run.
+	RunID       string    `json:"fire_id,omitempty"`
+	Manual      bool      `json:"manual,omitempty"` // requested by a person
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
-	EnqueuedAt  time.Time `json:"enqueued_at,omitzero"`
+	// EnqueuedAt and LatenessMS are zero if this instance did not enqueue the run.
+	EnqueuedAt time.Time `json:"enqueued_at,omitzero"`
 	// LatenessMS is the time in milliseconds from the due time to enqueueing, including jitter.
 	LatenessMS int64 `json:"lateness_ms"`
 	// Skipped is why the run was skipped, or "".
 	Skipped   string `json:"skipped,omitempty"`
 	MessageID string `json:"message_id,omitempty"`
-	Resent    bool   `json:"resent,omitempty"` // perhaps enqueued twice
+	Resent    bool   `json:"resent,omitempty"` // may have been enqueued twice
 	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS describe the last one, as
 	// in [Delivery].
 	Attempts   int       `json:"attempts"`
@@ -81,7 +81,7 @@ type TaskRun struct {
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 }
 
-// RunList is the answer of /api/v1/history and /api/v1/tasks/{name}/history.
+// RunList is the answer to GET /api/v1/history and /api/v1/tasks/{name}/history.
 type RunList struct {
 	Runs []TaskRun `json:"runs"`
 }
