@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// The messages' visibility timeout started at began.
+// accept takes received messages whose visibility timeout started at began.
 func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.Duration, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
@@ -18,7 +18,8 @@ func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.
 	}
 }
 
-// acceptNew deletes the message if it is already done, filtered out or past its retention.
+// acceptNew holds the message until it is settled. A message that is already done, filtered out or past its
+// retention is deleted without being posted.
 func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Duration, began, now time.Time) {
 	h := &held{msg: *m}
 	h.received(m, began, now, visibility)

@@ -32,9 +32,10 @@ type appMonitor struct {
 
 	readinessSet bool               // Worker.Gate was called
 	stopProbe    context.CancelFunc // nil without a prober
-	// Times the gate has closed since the app last responded.
+	// outages counts the outages noticed by deliveries since the app last responded to one.
 	outages int
-	// Results of deliveries started before answered are ignored; alive is the last response or successful probe.
+	// Results of deliveries started before answered are ignored. alive is the time of the last response or
+	// successful probe.
 	answered, alive time.Time
 	pauses          throttle
 }
@@ -44,7 +45,8 @@ type throttle struct {
 	count       int       // since the target last accepted a message
 }
 
-// Deliveries that started before the latest pause ended are not fresh: they do not extend the back-off.
+// pause returns how long to pause. fresh is false for deliveries that started before the latest pause ended: they
+// do not lengthen the back-off.
 func (t *throttle) pause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
@@ -55,7 +57,7 @@ func (t *throttle) pause(asked time.Duration, started, now time.Time, random flo
 	return retryWait(t.count+1, throttleFirst, throttleLimit, random), true
 }
 
-// closed is false if the worker is stopping.
+// throttled closes the gate unless the worker is stopping. pause is the delay before the message's next attempt.
 func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause time.Duration, closed bool) {
 	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, a.core.opts.Random())
 	if a.core.phase != running {
@@ -96,7 +98,8 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 	return true
 }
 
-// The wait before the first probe grows each time the app passes probes but accepts no delivery.
+// unreached closes the gate and probes the app. The wait before the first probe grows each time the app passes
+// probes but accepts no delivery.
 func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	if started.Before(a.answered) || a.core.phase != running {
 		return
@@ -132,7 +135,7 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 	a.gate.lift(NotReady)
 }
 
-// After an outage, deliveries run one at a time at first.
+// setReachable ends the probes and the outage. After an outage, deliveries resume one at a time.
 func (a *appMonitor) setReachable(now time.Time) {
 	a.stopProbing()
 	a.alive = now
@@ -146,7 +149,7 @@ func (a *appMonitor) setReachable(now time.Time) {
 	a.gate.lift(AppDown)
 }
 
-// Probing an idle app detects an outage before the next message.
+// watchIdle probes an idle app, so that an outage is detected before the next message.
 func (a *appMonitor) watchIdle(now time.Time) {
 	if a.core.opts.ProbeIdle == 0 || a.core.phase != running || a.core.inWork > 0 || a.gate.has(NotReady) || a.gate.has(AppDown) ||
 		now.Sub(a.alive) < a.core.opts.ProbeIdle {
@@ -194,7 +197,7 @@ func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// over means that no more probes are needed.
+// probed handles the result of a probe. over means that no more probes are needed.
 func (a *appMonitor) probed(ctx context.Context, err error, failures int, began, first time.Time) (
 	wait time.Duration, over bool,
 ) {

@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// A redrive in the embedded queue also resets the attempts of its messages.
+// redriven numbers attempts like an embedded queue that redrove the message after its given receive.
 type redriven struct {
 	*queuetest.Fake
 	after int
@@ -29,7 +29,7 @@ func (q redriven) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queu
 	return msgs, err
 }
 
-// Receives whose messages never reached the app are no attempts either.
+// Receives whose messages never reach the app do not count as attempts.
 func TestAttemptsAreCountedAnewAfterARedrive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

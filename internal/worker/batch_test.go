@@ -15,7 +15,7 @@ import (
 	"tendril/queuetest"
 )
 
-// If judge is nil, all messages are done.
+// batchApp delivers batches and records them. If judge is nil, all messages succeed.
 type batchApp struct {
 	*testApp
 	work  time.Duration
@@ -153,7 +153,7 @@ func TestWindowWaitsForMore(t *testing.T) {
 				t.Errorf("fifo %v: the batch began after %v, want 20s", fifo, got)
 			}
 			full := time.Now()
-			r.send(10, "k") // a full batch does not wait
+			r.send(10, "k") // a full batch is delivered immediately
 			after(time.Second)
 			if got := app.seen()[len(app.seen())-1]; len(got.ids) != 10 || got.begin != full {
 				t.Errorf("fifo %v: a whole batch of %d began after %v", fifo, len(got.ids), got.begin.Sub(full))
@@ -293,7 +293,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 	}
 }
 
-// Others in the batch may have reached the app.
+// The other messages in the batch may have reached the app, so only their results count.
 func TestUnsentResultsAreIgnored(t *testing.T) {
 	t.Parallel()
 	unsent := queue.Result{Unsent: true, Reason: "path refused"}
@@ -373,7 +373,6 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// Some batches fail halfway.
 func TestFIFOBatchesKeepTheirGroupsInOrder(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(3 * time.Second)} {
@@ -453,7 +452,6 @@ func TestBatchesInAPool(t *testing.T) {
 	})
 }
 
-// The delay is that of the failed message of their group.
 func TestMessagesBehindAFailureShareItsDelay(t *testing.T) {
 	t.Parallel()
 	for fails := range 2 {
@@ -498,7 +496,7 @@ func behindAFailureIsAsLate(t *testing.T, fails int) {
 	r.stop()
 }
 
-// A retried message is not batched with others.
+// A retried message is delivered alone.
 func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []*Options{{UncountedReturns: true}, {MaxReceives: 3}} {
@@ -541,7 +539,7 @@ func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	}
 }
 
-// The redrive policy becomes known while the batch is in flight.
+// SetMaxReceives is called while the batch is in flight.
 func TestFIFOBatchInWorkKeepsItsOldPolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,8 +17,8 @@ type batcher struct {
 	spare   []pending
 }
 
-// Once partCalls of the maxCalls are in flight, only full batches are sent, so that entries share calls even without
-// lingering.
+// With partCalls or more calls in flight, only full batches are sent, so that entries share calls even without
+// lingering. maxCalls is the limit for full batches.
 const (
 	maxCalls  = 64
 	partCalls = 4
@@ -46,7 +46,8 @@ func (b *batcher) cut(now time.Time) []pending {
 	return batch
 }
 
-// failed means that every entry failed for a temporary reason; it delays the next call.
+// returned records the end of a call. failed means that the call was conclusive for none of its entries; it delays
+// the next call.
 func (b *batcher) returned(batch []pending, now time.Time, failed bool, random float64) {
 	clear(batch[:cap(batch)])
 	b.spare = batch[:0]
@@ -59,7 +60,7 @@ func (b *batcher) returned(batch []pending, now time.Time, failed bool, random f
 	b.hold = now.Add(retryWait(b.fails, 100*time.Millisecond, 5*time.Second, random))
 }
 
-// next is when to call cut again, or zero if another event must happen first.
+// next returns when to call cut again, or zero if another event must happen first.
 func (b *batcher) next() time.Time {
 	if len(b.entries) == 0 || b.full() {
 		return time.Time{}
@@ -67,7 +68,7 @@ func (b *batcher) next() time.Time {
 	return later(b.due, b.hold)
 }
 
-// After a failure, calls are made one at a time.
+// full reports whether no more calls may start. After a failure, calls are made one at a time.
 func (b *batcher) full() bool {
 	switch {
 	case b.fails > 0, b.serial:
@@ -120,7 +121,7 @@ func classify(err error) errorClass {
 	return uncertain
 }
 
-// A missing result is an error.
+// entryErr returns the result of entry i. A missing result is an error.
 func entryErr(errs []error, i int) error {
 	switch {
 	case errs == nil:

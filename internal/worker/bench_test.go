@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// endless has no cost: it returns n messages in batches of ten and accepts every delete.
+// endless is a queue without overhead: it returns n messages in batches of ten and accepts every delete.
 type endless struct {
 	left, deleted atomic.Int64
 	ids           []string
@@ -67,7 +67,7 @@ func (instant) Deliver(context.Context, *queue.Message) queue.Result {
 }
 func (instant) Probe(context.Context) error { return nil }
 
-// CPU time varies less than elapsed time on a busy machine.
+// processorTime returns the CPU time used, which varies less than elapsed time on a busy machine.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -76,7 +76,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// The queue and the app have no cost.
+// BenchmarkOverhead measures the worker alone: the queue and the app do nothing.
 func BenchmarkOverhead(b *testing.B) {
 	for _, bm := range []struct {
 		name   string

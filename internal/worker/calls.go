@@ -55,7 +55,7 @@ func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pend
 	return done, expired
 }
 
-// sendable drops unnecessary extensions, and all changes whose receipt handle has expired.
+// sendable drops unnecessary extensions, and changes that are too late to have an effect.
 func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {
@@ -94,7 +94,7 @@ const (
 	changeVisibility
 )
 
-// call does not hold the lock.
+// call calls the queue without holding the lock.
 func (w *Worker) call(action callAction, batch []pending) {
 	ctx, cancel := context.WithTimeout(w.core.callCtx, callTimeout)
 	start := time.Now()

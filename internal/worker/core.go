@@ -51,7 +51,7 @@ type core struct {
 
 	limit, inWork int // deliveries: current limit, and in flight
 
-	// The maintenance loop sleeps until then, or a value on wake.
+	// The maintenance loop sleeps until sleepUntil or until it receives from wake.
 	wake       chan struct{}
 	sleepUntil time.Time
 }
@@ -67,7 +67,7 @@ func newCore(o Options) *core {
 	return c
 }
 
-// Messages keep the timeout of their receive, so the maintenance loop never slows down.
+// setVisibility never slows down the maintenance loop, because messages keep the timeout of their receive.
 func (c *core) setVisibility(timeout time.Duration) {
 	c.opts.VisibilityTimeout = timeout
 	c.opts.Batch.Window = min(c.opts.Batch.Window, timeout*3/8)
@@ -87,7 +87,7 @@ func (c *core) wakeAt(t time.Time) {
 	}
 }
 
-// lingerUntil is how long an entry may wait to share a call: until before the message's visibility timeout ends.
+// lingerUntil returns how long an entry may wait to share a call: until shortly before its visibility timeout ends.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {
@@ -110,8 +110,7 @@ func later(s, t time.Time) time.Time {
 	return s
 }
 
-// notify queues a call for after the lock is released. The copy of the event means that nothing is allocated without
-// a listener.
+// notify calls listener with event after the lock is released. The copy avoids an allocation if listener is nil.
 func notify[E any](c *core, listener func(E), event E) {
 	if listener != nil {
 		e := event
@@ -119,8 +118,8 @@ func notify[E any](c *core, listener func(E), event E) {
 	}
 }
 
-// retryWait is an exponential back-off. Jitter shortens it by up to half, so that workers do not retry at the same
-// time.
+// retryWait returns an exponential back-off. Jitter shortens it by up to half, so that workers do not retry at the
+// same time.
 func retryWait(failures int, base, limit time.Duration, random float64) time.Duration {
 	d := math.Min(float64(base)*math.Pow(2, float64(max(failures, 1)-1)), float64(limit))
 	return time.Duration(d * (1 - random/2))
@@ -141,7 +140,7 @@ type stall struct {
 	hidden time.Duration
 }
 
-// Tolerance for late ticks and for the wall clock running ahead.
+// slack is the tolerance for late ticks and for the wall clock running ahead.
 const slack = time.Second
 
 // tick returns the stall since the last tick, and the part that the monotonic clock missed.
@@ -169,8 +168,8 @@ func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.
 	return mono + hidden, hidden
 }
 
-// began is the earliest time at which the visibility timeouts can have started. The response took at most travel to
-// arrive, but may have waited unread during a stall.
+// began returns the earliest time at which the visibility timeouts can have started. The response took at most
+// travel to arrive, but may have waited unread during a stall.
 func (c *clock) began(start, now time.Time, travel time.Duration) time.Time {
 	t := now.Add(-min(now.Sub(start), travel))
 	if s := c.stall; start.Before(s.until) && !now.Before(s.until) {

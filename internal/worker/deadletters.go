@@ -6,12 +6,12 @@ import (
 	"tendril/queue"
 )
 
-// With more unsent letters, failed messages are left to the redrive policy.
+// With this many unsent letters, further failed messages are left to the redrive policy.
 const maxUnsentLetters = 1000
 
-// deadLetters moves messages to the dead-letter queue, after their last receive or when the app instructs it, and
-// then deletes them. If that fails, they return to the queue for another attempt or for the redrive policy, which
-// records no reason.
+// deadLetters moves messages to the dead-letter queue, after their last receive or when the app requests it, and
+// then deletes them. If the queue does not accept a message, it is attempted again or dead-lettered by the redrive
+// policy, which records no reason.
 type deadLetters struct {
 	core       *core
 	to         DeadLetterer // nil if not supported
@@ -30,7 +30,8 @@ func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	return d.core.opts.MaxReceives > 0 && h.receivesHere >= d.core.opts.MaxReceives && d.to.TakesDeadLetters(true)
 }
 
-// Until then the message stays invisible, and its FIFO group waits.
+// send queues the message for the dead-letter queue. Until it is accepted, the message stays invisible and its FIFO
+// group waits.
 func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
 	h.stage, h.instruction = deadLettering, e.Instruction
 	h.letter = &queue.DeadLetter{Message: &h.msg, Failure: queue.Failure{

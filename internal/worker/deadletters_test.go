@@ -65,7 +65,7 @@ func (a failingBatches) DeliverBatch(_ context.Context, msgs []*queue.Message) [
 	return slices.Repeat([]queue.Result{{Status: 500, Reason: "HTTP 500"}}, len(msgs))
 }
 
-// The maximum receive count is two.
+// lettersWorker starts a worker for q and returns its DeadLettered events.
 func lettersWorker(t *testing.T, q *letterQueue, app *testApp, o Options) (r *harness, events func() []DeadLettered) {
 	t.Helper()
 	app.fake = q.Fake
@@ -123,7 +123,6 @@ func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
 	})
 }
 
-// The messages may have receives left.
 func TestOtherFailuresStayInTheQueue(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -152,7 +151,7 @@ func TestOtherFailuresStayInTheQueue(t *testing.T) {
 	}
 }
 
-// The rejected message is not sent again.
+// A rejected message is not sent again.
 func TestDeadLetterThatIsRefusedIsLeftToTheRedrivePolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +180,7 @@ func TestDeadLetterThatIsRefusedIsLeftToTheRedrivePolicy(t *testing.T) {
 	})
 }
 
-// A stopping worker waits for the slow send.
+// A stopping worker waits until a slow send returns.
 func TestMessageStaysHiddenUntilTheDeadLetterQueueAccepts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -198,7 +197,6 @@ func TestMessageStaysHiddenUntilTheDeadLetterQueueAccepts(t *testing.T) {
 	})
 }
 
-// The delete may fail.
 func TestDeadLetterIsSentOnceAlthoughItsDeleteFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -223,7 +221,6 @@ func TestDeadLetterIsSentOnceAlthoughItsDeleteFails(t *testing.T) {
 	})
 }
 
-// The group continues after each message.
 func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 10} {
@@ -237,7 +234,7 @@ func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 			}
 			after(2 * time.Hour)
 			r.place(queuetest.FakeDeleted, len(q.letters))
-			r.place(queuetest.FakeDead, 36-len(q.letters)) // the others were returned too often behind a failed message
+			r.place(queuetest.FakeDead, 36-len(q.letters)) // returned too often behind a failed message
 			last := map[string]int{}
 			for _, l := range q.letters {
 				var n int
@@ -254,7 +251,7 @@ func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// The dead-letter queue does not respond.
+// The dead-letter queue does not respond, so failed messages exceed maxUnsentLetters.
 func TestUnsentDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -273,7 +270,6 @@ func TestUnsentDeadLettersAreBounded(t *testing.T) {
 	})
 }
 
-// The message's FIFO group continues.
 func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -308,7 +304,7 @@ func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
 	}
 }
 
-// The message is retried like any other failure.
+// Without a dead-letter queue, the message is retried like after any other failure.
 func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -340,7 +336,7 @@ func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 	}
 }
 
-// The instruction overrides the settings.
+// The app's instruction takes precedence over the settings.
 func TestAppChoosesWhenAndWhetherAMessageComesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -354,7 +350,7 @@ func TestAppChoosesWhenAndWhetherAMessageComesAgain(t *testing.T) {
 			}
 			return queue.Result{Outcome: queue.Done, Status: 200}
 		}
-		// The group waits behind a message that will be retried.
+		// The other messages of the group wait behind the one to be retried.
 		r := start(t, queuetest.NewFake(&queuetest.FakeOptions{FIFO: true}), app,
 			&Options{FIFO: true, VisibilityTimeout: 20 * time.Second, ErrorVisibilityTimeout: ptr(time.Second)})
 		ids := r.send(3, "g")

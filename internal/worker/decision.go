@@ -10,7 +10,7 @@ import (
 type verb uint8
 
 const (
-	leave verb = iota // its visibility timeout runs out
+	leave verb = iota // until its visibility timeout expires
 	remove
 	retry  // visible after the action's delay
 	keep   // not attempted; deliver again after the delay
@@ -39,9 +39,9 @@ type endedDelivery struct {
 	random     float64       // in [0,1)
 }
 
-// decide deletes every delivered message, even if its receipt handle is old: the queue decides whether the handle is
-// valid. After the visibility timeout the visibility must not be changed, because another worker may hold the
-// message.
+// decide returns what to do with a message after its delivery. A processed message is always deleted: the queue
+// decides whether an old receipt handle is valid. After the visibility timeout has expired, the visibility must not
+// be changed, because another worker may hold the message.
 func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
@@ -77,7 +77,8 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	return action{verb: retry, after: max(min(after, longest), 0)}
 }
 
-// A throttling target's delay takes precedence over the settings.
+// retryDelay returns false if the visibility timeout of the receive applies. The delay of a throttling target takes
+// precedence over the settings.
 func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	switch {
 	case d.result.Outcome == queue.Throttled:
@@ -127,8 +128,8 @@ func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	return behind
 }
 
-// behind means that earlier messages in the batch are of the same group, broken that one of them is neither deleted
-// nor kept.
+// before inspects the messages before i in the batch. behind means that one of them is in the same group; broken,
+// that one in the same group is neither deleted nor kept.
 func before(batch []*held, actions []action, i int) (behind, broken bool) {
 	if batch[i].group == nil {
 		return false, false

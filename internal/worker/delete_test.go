@@ -11,7 +11,7 @@ import (
 	"tendril/queuetest"
 )
 
-// Each message must have been posted exactly once and then deleted.
+// once checks that n messages were posted exactly once and then deleted.
 func (r *harness) once(n int) {
 	r.t.Helper()
 	r.place(queuetest.FakeDeleted, n)
@@ -134,7 +134,7 @@ func TestFailedDeletesAreRepeatedNotThePosts(t *testing.T) {
 	}
 }
 
-// Its delete failed until the visibility timeout expired.
+// The deletes fail until the visibility timeouts expire.
 func TestDoneMessageThatComesAgainIsDeletedUnposted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,6 @@ func TestDoneMessageThatComesAgainIsDeletedUnposted(t *testing.T) {
 	})
 }
 
-// The message is also deleted with the new receipt handle.
 func TestDuplicateDuringTheDelete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -299,7 +298,8 @@ func TestEntriesWithoutAResultAreNotTakenAsDeleted(t *testing.T) {
 	})
 }
 
-// The queue confirms the delete of an outdated receipt handle without deleting the message, so it is received again.
+// The queue confirms a delete with an outdated receipt handle without deleting the message, so it is received
+// again.
 func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ type deleter struct {
 	abandoned  int // given up during shutdown
 }
 
-// The worker holds the message until the delete is confirmed.
+// remove deletes a message, which the worker holds until the delete is confirmed.
 func (d *deleter) remove(h *held, now time.Time) {
 	h.stage = deleting
 	d.messages.unconfirmed++
@@ -33,7 +33,7 @@ func (d *deleter) put(h *held, now time.Time) {
 
 func (d *deleter) failing() bool { return d.pending.fails > 0 }
 
-// Receiving stops while the queue permanently rejects deletes.
+// answered handles the response to a delete call. Receiving stops while the queue permanently rejects deletes.
 func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) {
 	d.core.stats.counts.DeleteCalls++
 	var deleted, conclusive int
@@ -75,8 +75,8 @@ func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) 
 	}
 }
 
-// Standard queues accept deletes with outdated receipt handles without deleting anything, so a confirmation after the
-// visibility timeout proves nothing.
+// confirmed forgets a deleted message. A standard queue confirms deletes with outdated receipt handles without
+// deleting anything, so messages deleted after their visibility timeout are remembered as done.
 func (d *deleter) confirmed(h *held, sent, now time.Time) {
 	m := d.messages
 	m.unconfirmed--
@@ -104,8 +104,8 @@ func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time
 	d.pending.put(p, p.nextTry(now, d.core.opts.Random()))
 }
 
-// If the message is received again, it is deleted without being posted, unless its visibility timeout had expired
-// before the success.
+// lost gives up a delete. If the message is received again, it is deleted without being posted, unless its
+// visibility timeout had expired before the success.
 func (d *deleter) lost(p pending, err error, now time.Time) {
 	if !p.isWanted() {
 		return

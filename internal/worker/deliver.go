@@ -99,8 +99,8 @@ func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	return next
 }
 
-// If the delivery panics, all its messages fail. Deliveries share one context, because creating one each would cost
-// more than the rest of the worker's processing.
+// callApp delivers a batch. If the delivery panics, all its messages fail. Deliveries share one context, because
+// creating one each would cost more than the rest of the worker's processing.
 func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	results = own.results[:]
 	defer func() {
@@ -183,7 +183,8 @@ func (s *slots) begin(now time.Time) []*held {
 	return batch
 }
 
-// Messages that have waited too long for a slot return to the queue; if postponed before, they are postponed again.
+// returnStale returns ready messages that have waited too long for a slot. Messages postponed before are postponed
+// again.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		expired := !now.Before(h.hiddenUntil)
@@ -216,7 +217,7 @@ func (s *slots) served(took time.Duration, now time.Time) {
 	}
 }
 
-// batchDue is when an incomplete batch may start; zero means now.
+// batchDue returns when an incomplete batch may start; zero means now.
 func (s *slots) batchDue(now time.Time) time.Time {
 	h := s.messages.ready.first()
 	if h == nil || s.core.opts.Batch.Window == 0 || !h.postponedAt.IsZero() ||
@@ -230,10 +231,10 @@ func (s *slots) startable(now time.Time) bool {
 	return s.messages.ready.len() > 0 && (s.core.opts.Batch.Window == 0 || !now.Before(s.batchDue(now)))
 }
 
-// gather returns ready messages in order, each followed by those waiting in its FIFO group. A postponed message forms
-// its own batch, because the app may handle it differently. A message that was attempted before or is on its last
-// receive ends its group's part: if it fails, the messages after it would be attempted in vain. The result is valid
-// until the next call.
+// gather returns the next batch: ready messages in order, each followed by those waiting in its FIFO group. A
+// postponed message forms its own batch, because the app may handle it differently. A message that was attempted
+// before or is on its last receive ends its group's part: if it fails, the messages after it would be attempted in
+// vain. The result is valid until the next call.
 func (s *slots) gather(now time.Time) []*held {
 	s.scratch = s.scratch[:0]
 	o, bytes := &s.core.opts.Batch, 0

@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// changeWatch detects concurrent visibility changes of one receipt handle, and changes that follow its retry delay.
+// changeWatch counts visibility changes, and those that overlap with another change of the same receipt handle.
 type changeWatch struct {
 	*queuetest.Fake
 
@@ -41,7 +41,7 @@ func (c *changeWatch) mark(changes []queue.VisibilityChange, begin bool) {
 	}
 }
 
-// The first attempt of each message fails after a while.
+// firstFails fails the first attempt of each message after work.
 type firstFails struct {
 	work, latency time.Duration
 
@@ -72,8 +72,8 @@ func (a *firstFails) DeliverBatch(ctx context.Context, msgs []*queue.Message) []
 	return results
 }
 
-// A failed message is due when the visibility timeout of its receive ends, or when the error visibility timeout has
-// passed since its failure.
+// A failed message becomes visible when the visibility timeout of its receive ends, or when the error visibility
+// timeout has passed since its failure.
 func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	t.Parallel()
 	type attempt struct{ visibility, work time.Duration }
@@ -105,7 +105,7 @@ func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	}
 }
 
-// The messages fail after work.
+// checkDue checks that messages that fail after work are received again after due.
 func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options) {
 	t.Helper()
 	const latency = 40 * time.Millisecond
@@ -131,7 +131,7 @@ func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options)
 			t.Errorf("%s: %d attempts", name, len(at))
 			continue
 		}
-		// A change may wait for an extension in flight and for other changes to share its call. The next receive
+		// A change may have to wait for an extension in flight, and lingers to share its call. The next receive
 		// takes time as well.
 		if late := at[1].Sub(at[0]) - due; late < 0 || late > 4*latency+defaultDeleteLinger {
 			t.Errorf("%s: the second receive came %v after it was due", name, late)

@@ -31,7 +31,7 @@ type Events struct {
 	Filtered func(Filtered)
 	// GateChanged is called whenever the reasons for not receiving change.
 	GateChanged func(GateChanged)
-	// Throttled is called when the target requests a pause or extends one.
+	// Throttled is called when a throttling target starts or extends a pause.
 	Throttled func(Throttled)
 	Limited   func(Limited)
 	// Stalled is called after the process did not run: stopped by a signal, suspended or starved of CPU time.
@@ -68,8 +68,8 @@ type Settled struct {
 	ID, GroupID  string
 	Task         string // of a scheduled run, or ""
 	ReceiveCount int
-	// Attempt is ReceiveCount minus the receives before a redrive and those whose messages never reached the app, if
-	// known.
+	// Attempt is ReceiveCount minus receives before a redrive and, if known, receives whose messages never reached
+	// the app.
 	Attempt int
 	// ReceivesHere is the number of receives in this queue, which the redrive policy counts; 0 if unknown.
 	ReceivesHere int
@@ -84,7 +84,8 @@ type Settled struct {
 	Batch            int // messages in the delivery
 	// Wait is from sending to the start of the delivery; Held is the wait for a slot.
 	Duration, Wait, Held time.Duration
-	// NextRetry is when the message is expected to become visible; zero if it is done.
+	// NextRetry is when the message is expected to become visible; zero if it is deleted, dead-lettered or returned
+	// immediately.
 	NextRetry time.Time
 	// Late means that the visibility timeout had expired, so another worker may hold the message.
 	Late          bool
@@ -175,9 +176,9 @@ type GateChanged struct {
 	Reasons []Reason
 }
 
-// Throttled is one pause that the target requested.
+// Throttled is one pause caused by a throttling target.
 type Throttled struct {
-	For         time.Duration // receives and deliveries are paused
+	For         time.Duration
 	Reason      string
 	Consecutive int // pauses since the target last accepted a message
 }
@@ -241,12 +242,12 @@ const (
 	Paused Block = "paused"
 	// NotReady is set by [Worker.Gate].
 	NotReady Block = "not ready"
-	// AppDown means that the app refuses connections. It is probed until it responds.
+	// AppDown means that the app cannot be reached. It is probed until it responds.
 	AppDown Block = "app down"
 	// DeleteRefused means that the queue permanently rejects deletes. A worker that kept receiving would process the
 	// same messages again and again.
 	DeleteRefused Block = "delete refused"
-	// Throttling lasts as long as the pause that the target requested.
+	// Throttling means that the target throttles. It ends with the pause.
 	Throttling Block = "throttled"
 	// Draining means that the worker is stopping.
 	Draining Block = "draining"

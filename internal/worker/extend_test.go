@@ -30,7 +30,7 @@ func TestLongWorkIsKeptHidden(t *testing.T) {
 					entries += c.Entries
 				}
 			}
-			// Every half minute for an hour, all eight messages are extended in one call.
+			// All eight messages are extended in one call every half minute for an hour.
 			if changes < 110 || changes > 130 || entries < 8*110 || entries > 8*130 {
 				t.Errorf("%d extensions in %d calls, want about 960 in 120", entries, changes)
 			}
@@ -82,7 +82,7 @@ func TestNothingIsHiddenForMoreThanTwelveHours(t *testing.T) {
 		r := start(t, fake, &testApp{handle: done(13 * time.Hour)}, &Options{VisibilityTimeout: 10 * time.Minute})
 		ids := r.send(1, "")
 		after(12*time.Hour + time.Minute)
-		// The queue delivered the message to this worker again, which did not post it.
+		// The queue returned the message to this worker again, which did not post it.
 		if m, _ := fake.Message(ids[0]); m.Receives != 2 || m.Place != queuetest.FakeInFlight {
 			t.Errorf("after 12 h: %+v", m)
 		}
@@ -95,7 +95,6 @@ func TestNothingIsHiddenForMoreThanTwelveHours(t *testing.T) {
 	})
 }
 
-// The delivery fails while an extension is in flight.
 func TestExtensionNeverOverwritesARetryDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -242,7 +241,7 @@ func TestFailedMessageWaitsOutItsVisibilityByDefault(t *testing.T) {
 	})
 }
 
-// The delay may have been applied, and could affect another worker's receive.
+// The change may have been applied, so a retry could affect another worker's receive.
 func TestAmbiguousDelayIsNotRepeatedTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

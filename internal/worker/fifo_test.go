@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// Messages are processed in the order sent, and deliveries of a group do not overlap.
+// inOrder checks that the messages of each group were processed in the order sent, without overlap.
 func (r *harness) inOrder() {
 	r.t.Helper()
 	r.orderOf(r.t.Errorf)
@@ -66,7 +66,7 @@ func TestFIFOGroupGoesOneByOne(t *testing.T) {
 	})
 }
 
-// Ten messages of one group use only one slot.
+// Ten held messages of one group use only one slot.
 func TestFIFOGroupThatWaitsDoesNotStarveOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,6 @@ func TestFIFOWaitsForTheConfirmedDelete(t *testing.T) {
 	})
 }
 
-// They are delivered with most of their visibility timeout left.
 func TestFIFOWaitingMessagesAreKeptHidden(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,7 +210,7 @@ func TestFIFOUnderFailures(t *testing.T) {
 	}
 }
 
-// The worker receives no message that could not start.
+// A slot stays reserved for the group's next message, so no message is received that could not start.
 func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -256,7 +255,7 @@ func failing(bodies ...string) func(context.Context, *queue.Message) queue.Resul
 	}
 }
 
-// The queue does not count returns.
+// The queue does not count receives of returned messages.
 func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -286,8 +285,8 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	}
 }
 
-// Returns count as receives. Messages received as often as a dead message must follow it, because they would
-// otherwise never be posted.
+// The queue counts receives of returned messages. Messages received as often as a dead-lettered one must be posted
+// directly after it, because they might otherwise never be posted.
 func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -316,8 +315,8 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	}
 }
 
-// Messages behind a failing one are not received with it, so that they lose at most one attempt. With several
-// workers, they may lose a few more, but none is dead-lettered without being posted.
+// After a failure, single messages are received, so those behind the failing one lose at most one attempt. With
+// several workers they may lose a few more, but none is dead-lettered without being posted.
 func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 	t.Parallel()
 	const most = 5

@@ -101,7 +101,7 @@ func hasBlock(reasons []Reason, block Block) bool {
 	return false
 }
 
-// The outage lasts ten minutes with a large backlog.
+// An app with a large backlog is down for ten minutes.
 func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 		atOutage := r.w.Status().Counts
 		after(10 * time.Minute)
 		s := r.w.Status()
-		// These messages were in flight, prefetched or being received when the outage started.
+		// Only messages that were in flight, prefetched or being received when the outage started use up a receive.
 		if burnt := s.Counts.Received - atOutage.Received; burnt > 3*c+10 {
 			t.Errorf("%d receives during the outage", burnt)
 		}
@@ -154,7 +154,7 @@ func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 	})
 }
 
-// Deliveries resume one at a time, with one more after each response.
+// slowStart checks that deliveries resume one at a time, with one more after each response.
 func slowStart(t *testing.T, posts []post, healed time.Time, c int) {
 	t.Helper()
 	answered := 0
@@ -210,7 +210,7 @@ func TestLateRefusalOfTheOldAppDoesNotCloseTheGate(t *testing.T) {
 	})
 }
 
-// Each attempt uses up a receive, so there must be only a few.
+// Each attempt uses up a receive, so attempts must become rare.
 func TestAppThatAnswersOnlyProbesIsTriedMoreAndMoreRarely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
-// The messages are returned once all receives have ended.
+// The messages are returned only after all receives have ended.
 func TestMessagesReceivedAtAClosedGateAreReturned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,11 +25,11 @@ type post struct {
 	receives    int
 	start, end  time.Time
 	outcome     queue.Outcome
-	// left is the rest of the visibility timeout at the start.
+	// left is the remaining visibility timeout at the start.
 	left time.Duration
 }
 
-// If handle is nil, a testApp returns status 200 immediately.
+// testApp records deliveries and probes. If handle is nil, it returns status 200 immediately.
 type testApp struct {
 	handle func(ctx context.Context, m *queue.Message) queue.Result
 	fake   *queuetest.Fake // used to read the remaining visibility timeout; may be nil
@@ -120,7 +120,7 @@ func (a *testApp) seen() []post {
 	return append([]post(nil), a.posts...)
 }
 
-// The deliveries are in the order in which they ended.
+// byID returns the deliveries of each message, in the order in which they ended.
 func (a *testApp) byID() map[string][]post {
 	m := map[string][]post{}
 	for _, p := range a.seen() {
@@ -139,7 +139,7 @@ type harness struct {
 	ended chan error
 }
 
-// The test must end the worker with stop or wait.
+// start runs a worker. The test must end it, usually with stop.
 func start(t *testing.T, fake *queuetest.Fake, app *testApp, opts *Options) *harness {
 	t.Helper()
 	r := prepare(t, fake, app, opts)
@@ -204,7 +204,7 @@ func (r *harness) place(place queuetest.FakePlace, want int) {
 	}
 }
 
-// after waits until all goroutines are blocked.
+// after sleeps for d and then waits until all goroutines are blocked.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -212,7 +212,7 @@ func after(d time.Duration) {
 
 func ptr[T any](v T) *T { return &v }
 
-// sleep returns false if ctx ends first.
+// sleep returns false if ctx is done first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

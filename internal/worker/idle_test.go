@@ -113,7 +113,7 @@ func TestOneFailedProbeOfAnIdleAppIsNoOutage(t *testing.T) {
 	})
 }
 
-// The refused message uses up no receive if the queue does not count returns.
+// If the queue does not count returns, the refused message uses up no receive.
 func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	t.Parallel()
 	for _, uncounted := range []bool{true, false} {
@@ -148,7 +148,7 @@ func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	}
 }
 
-// Otherwise, all receives of a message would be used up within a minute.
+// If refused messages were returned immediately, they would use up their receives within a minute.
 func TestRefusalsBetweenProbesKeepTheVisibilityTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,6 @@ func TestRefusalsBetweenProbesKeepTheVisibilityTimeout(t *testing.T) {
 	})
 }
 
-// The messages did not reach the app.
 func TestRefusedMessagesOfAGroupKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,7 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 	}
 }
 
-// The window ends early enough for h to be delivered.
+// windowEnd returns the end of h's batch window, which leaves enough time to deliver h.
 func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(h.visibility*7/16))
 }
@@ -63,7 +63,8 @@ func (m *inventory) expireVisibility(h *held) {
 	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, Task: h.task(), InWork: h.stage == posting})
 }
 
-// counted tells whether the queue counted the receive, whose message never reached the app.
+// countUnposted records a receive whose message never reached the app. counted means that the queue counted the
+// receive.
 func (m *inventory) countUnposted(h *held, counted bool) {
 	id := life(h.msg.ID, h.receives, h.receivesHere)
 	n := m.unposted.values[id]
@@ -75,14 +76,15 @@ func (m *inventory) countUnposted(h *held, counted bool) {
 
 type failingGroup struct {
 	until time.Time
-	// urgent means that the failed message, and perhaps those behind it, have used half of their receives.
+	// urgent means that the failed message has used half of its receives, as may those behind it.
 	urgent bool
 }
 
-// Multiple of the visibility timeout: another worker may receive the group in the meantime.
+// rememberFailing is a multiple of the visibility timeout: another worker may receive the group in the meantime.
 const rememberFailing = 4
 
-// If returning a message counts as a receive, the messages behind a failed one should not be received again with it.
+// groupFailed remembers a group if returning a message counts as a receive: the messages behind the failed one
+// should not be received with it again.
 func (m *inventory) groupFailed(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.core.opts.VisibilityTimeout),
@@ -92,8 +94,8 @@ func (m *inventory) groupFailed(h *held, again time.Time) {
 
 func (m *inventory) groupRecovered(group string) { delete(m.failing, group) }
 
-// oneAtATime limits receives to single messages, so that a failing one is not received together with those behind it.
-// With a large backlog that would take ten times as many calls, so only urgent groups count then.
+// oneAtATime reports whether to receive single messages, so that a failing one is not received together with those
+// behind it. If full, that would take ten times as many calls, so only urgent groups count.
 func (m *inventory) oneAtATime(now time.Time, full bool) bool {
 	found := false
 	for group, f := range m.failing {
@@ -145,7 +147,7 @@ func (l *readyList) pop() *held {
 	return h
 }
 
-// When a memory is full, it drops the oldest entries.
+// memory drops its oldest entries when it is full.
 type memory[V any] struct {
 	bound  int
 	values map[string]V
@@ -191,7 +193,7 @@ func (m *inventory) turnIfLast(g *group) {
 	}
 }
 
-// If the message was the last active one of its group, the next becomes ready.
+// leaveGroup removes a message from its group. If it was the last active one, the next becomes ready.
 func (m *inventory) leaveGroup(h *held, now time.Time) {
 	g := h.group
 	if g == nil {
@@ -216,8 +218,8 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	m.makeReady(next, now)
 }
 
-// disband removes an unfinished message from its group and returns the messages behind it, which the queue will
-// deliver again in order.
+// disband removes an unfinished message and all waiting ones from their group. The caller returns the waiting ones
+// to the queue, which will deliver them again in order.
 func (m *inventory) disband(h *held) (waiting []*held) {
 	g := h.group
 	if g == nil {
@@ -259,7 +261,8 @@ func (m *inventory) waitAgain(h *held) {
 	m.turnIfLast(g)
 }
 
-// lastReceive is false for redriven messages, whose count may include receives in other queues.
+// lastReceive reports whether a FIFO message is on its last receive. It is false for redriven messages, whose count
+// may include receives in other queues.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }

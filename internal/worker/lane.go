@@ -24,11 +24,11 @@ type lane struct {
 	credit  float64 // in turns, see takeTurn
 	wants   bool
 	granted int // slots reserved for messages being received
-	// When to call expireExpected.
+	// nextCheck is when to call expireExpected.
 	nextCheck time.Time
 }
 
-// resting also applies to an empty queue whose pool is about to sleep.
+// resting reports whether the pool sleeps, or is about to sleep and this queue is empty.
 func (l *lane) resting(now time.Time) bool {
 	p := l.pool
 	return p.sleep > 0 && (now.Before(p.restUntil) || l.backlog.pollsEmpty && p.roundLeft(l, now) < time.Second)
@@ -47,7 +47,7 @@ func (l *lane) receivable(now time.Time) int {
 
 func (l *lane) isOpen() bool { return l.core.phase == running && l.gate.open() }
 
-// capacity is the number of deliveries that can start without waiting for another to end.
+// capacity returns the number of deliveries that can start without waiting for another to end.
 func (l *lane) capacity(now time.Time) int {
 	if !l.isOpen() || l.limiter.refusing(now) {
 		return 0
@@ -71,7 +71,7 @@ func (l *lane) heldOrExpected(now time.Time) int {
 	return n
 }
 
-// usableSlots includes reserved ones.
+// usableSlots returns the number of slots that the queue can use now, including reserved ones.
 func (l *lane) usableSlots(now time.Time) int {
 	capacity := l.capacity(now)
 	if capacity == 0 {
@@ -89,7 +89,7 @@ func (l *lane) usableSlots(now time.Time) int {
 	return min(slots, capacity)
 }
 
-// hasWork includes messages that may be received soon, and needs the limiter's permission.
+// hasWork reports whether the queue has messages or may receive some soon, and its limiter has room for them.
 func (l *lane) hasWork(now time.Time) bool {
 	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
 }
@@ -118,8 +118,8 @@ func (l *lane) demand(now time.Time) demand {
 	return noDemand
 }
 
-// overdue is how long the next message has waited if that exceeds MaxWait, otherwise 0. Without a held message the
-// wait is an estimate, which only one receive at a time may check.
+// overdue returns how long the next message has waited if that exceeds MaxWait, otherwise 0. Without a held
+// message, the wait is an estimate. Unless the queue has plenty, only one receive at a time may check it.
 func (l *lane) overdue(now time.Time) time.Duration {
 	if l.usableSlots(now) <= l.granted {
 		return 0
@@ -139,7 +139,7 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	return wait
 }
 
-// Slots reserved by other queues reduce the limiter's room.
+// limiterRoom returns the limiter's room minus the slots reserved by other queues.
 func (l *lane) limiterRoom(now time.Time) int {
 	room := l.limiter.room(now)
 	_, reserved := l.usedByOthers(room)
@@ -150,7 +150,7 @@ func (l *lane) limitedToGranted(now time.Time) bool {
 	return l.limiter != nil && l.isOpen() && (l.limiter.refusing(now) || l.limiterRoom(now) <= l.granted)
 }
 
-// A limiter is tight if its room is smaller than the number of queues sharing it.
+// limiterIsTight reports whether the limiter's room is smaller than the number of queues sharing it.
 func (l *lane) limiterIsTight(now time.Time) bool {
 	if l.limiter == nil {
 		return false
@@ -164,7 +164,7 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// Both results are 0 if there is plenty of room.
+// usedByOthers returns how much of the limiter's room other queues use and reserve; 0 and 0 if room is plentiful.
 func (l *lane) usedByOthers(room int) (used, reserved int) {
 	if room >= maxPrefetch {
 		return 0, 0
@@ -180,9 +180,10 @@ func (l *lane) usedByOthers(room int) (used, reserved int) {
 	return used, reserved
 }
 
-// permitted is how many messages the limiter lets the next receive request: the queue's share of the room, and at
-// least its reserved slots. An empty queue gets an equal share, because messages may arrive in all queues at once. In
-// strict order, a queue gets only its reserved slots while a higher queue waits for the same limiter.
+// permitted returns how many messages the next receive may request under the limiter: the queue's share of the
+// room, and at least its reserved slots. An empty queue gets an equal share, because messages may arrive in all
+// queues at once. In strict order, a queue gets only its reserved slots while a higher queue waits for the same
+// limiter.
 func (l *lane) permitted(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	used, reserved := l.usedByOthers(room)
@@ -194,8 +195,8 @@ func (l *lane) permitted(room int, now time.Time) int {
 	return max(min(inTens(share, near), room-used-near), need)
 }
 
-// room is the number to request next, for reserved slots, free slots and the prefetch. An empty queue has at most one
-// open receive.
+// room returns how many messages to request next, for reserved slots, free slots and the prefetch. An empty queue
+// has at most one open receive.
 func (l *lane) room(now time.Time) int {
 	p := l.pool
 	need := l.neededMessages()
@@ -220,7 +221,7 @@ func (l *lane) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// prefetch is as for a single queue, but based on the queue's share of the pool's throughput.
+// prefetch is like [pace.prefetch], based on the queue's share of the pool's throughput.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
 	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes ||
@@ -235,21 +236,21 @@ func (l *lane) prefetch(now time.Time) int {
 }
 
 type backlog struct {
-	// known means that a receive was answered, plenty that the last response did not wait and contained more than
-	// half of the requested messages; a known queue without plenty is a trickle. empty queues count as empty since
-	// emptyAt.
+	// known means that a receive was answered. plenty means that the last response did not wait and contained more
+	// than half of the requested messages; a known queue without plenty is a trickle. empty means that the queue
+	// has seemed empty since emptyAt.
 	known, plenty, empty bool
 	emptyAt              time.Time
-	// fedAt is the last response with messages. gaveUpAt is when a queue with plenty last seemed empty, gaveUpBefore
-	// the time before that.
+	// fedAt is the time of the last response with messages. gaveUpAt is when a queue with plenty last seemed empty,
+	// and gaveUpBefore the time before that.
 	fedAt, gaveUpAt, gaveUpBefore time.Time
 	// Earliest possible send time of the next message; zero before the first response.
 	oldest time.Time
-	// An entire long poll of the current round found no message.
+	// pollsEmpty means that an entire long poll of the current round found no message.
 	pollsEmpty bool
 }
 
-// hadPlenty is also true if the backlog was unknown.
+// giveUp marks the queue as empty. hadPlenty is also true if the backlog was unknown.
 func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
 	b.empty, b.emptyAt = true, now
 	if b.known && !b.plenty {
@@ -261,7 +262,7 @@ func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
 	return true
 }
 
-// A queue without an open receive counts as empty for emptyFor.
+// emptyFor is how long a queue without an open receive counts as empty.
 const emptyFor = time.Second
 
 const (
@@ -270,7 +271,7 @@ const (
 	firstTimeoutLeast  = time.Second
 )
 
-// emptyTimeout is how long a receive may take without returning messages before the queue counts as empty.
+// emptyTimeout returns how long a receive may take without returning messages before the queue counts as empty.
 //
 // With plenty, it is five times the slowest recent call, between 250 ms and 10 s, but at least twice that call: about
 // one receive in a hundred is much slower than the others, and a short timeout would cost the queue its turns. The
@@ -294,9 +295,9 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	return min(most, max(now.Sub(l.backlog.gaveUpAt)/20, usual))
 }
 
-// firstTimeout applies before the first call has returned: a second, or three times the slowest call of any queue.
-// While no queue has responded, the slots cannot be used otherwise, so it is an entire long poll, except in strict
-// order or with a tight limiter, where it would block other queues.
+// firstTimeout applies before the first call has returned. It is three times the slowest call of any queue, and at
+// least a second. While no queue has responded, the slots cannot be used otherwise, so it is an entire long poll,
+// except in strict order or with a tight limiter, where it would block other queues.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
 		return max(usualAnswerFirst, usual)
@@ -313,8 +314,8 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// leastTrip includes other queues with similar round trips. These probably share a server, and a queue that starts
-// later would measure only the loaded server.
+// leastTrip returns the shortest recent round trip, including those of queues with similar round trips. These
+// probably share a server, and a queue that starts later would measure only the loaded server.
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own
 	for _, m := range l.pool.lanes {
@@ -329,7 +330,7 @@ func (l *lane) emptyNow(now time.Time) bool {
 	return l.backlog.empty && (len(l.poller.open) > 0 || now.Sub(l.backlog.emptyAt) < emptyFor)
 }
 
-// expect is how many of n requested messages a receive is likely to return; one for a trickle.
+// expect returns how many of n requested messages a receive is likely to return; one for a trickle.
 func (l *lane) expect(n int, now time.Time) int {
 	switch {
 	case l.emptyNow(now):
@@ -352,12 +353,12 @@ func (l *lane) prepare(o *openReceive) {
 	l.poller.expected += o.expected
 }
 
-// After expectedUntil, an open receive is presumed to wait on an empty queue.
+// expectedUntil returns when an open receive is presumed to wait on an empty queue.
 func (l *lane) expectedUntil(o *openReceive, timeout time.Duration) time.Time {
 	return later(o.start, l.backlog.fedAt).Add(timeout)
 }
 
-// Receives that have taken too long are no longer expected to bring messages.
+// expireExpected stops expecting messages from receives that have taken too long.
 func (l *lane) expireExpected(now time.Time) {
 	if l.poller.expected == 0 || now.Before(l.nextCheck) {
 		return

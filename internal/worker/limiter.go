@@ -21,7 +21,7 @@ type sharedLimiter struct {
 	// After a refusal, no delivery starts before askAt or, with onDone, before another delivery ends.
 	askAt  time.Time
 	onDone bool
-	// Calls that invalidate an earlier result of Room.
+	// changes counts calls that invalidate an earlier result of Room.
 	changes int
 }
 
@@ -30,7 +30,7 @@ type limiterState struct {
 	core   *core
 	pace   *pace
 
-	// limiting is set during a period of refusals, which ends if no more come until calmAt.
+	// limiting is set during a period of refusals, which ends if there are no more until calmAt.
 	limiting             bool
 	reason               string
 	since, until, calmAt time.Time
@@ -52,7 +52,7 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
-// messages is 0 if refused.
+// acquire requests a permit for up to n messages. messages is 0 if it is refused.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0
@@ -91,7 +91,7 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 // At 40 messages per second, looking this far ahead is enough to receive full batches of ten.
 const limiterAhead = 250 * time.Millisecond
 
-// room is for all queues together.
+// room returns the limiter's room for all queues together.
 func (l *limiterState) room(now time.Time) int {
 	if l == nil {
 		return maxPrefetch

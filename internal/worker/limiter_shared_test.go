@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// The breaker of a trialLimiter allows one trial after each pause and closes after a success.
+// trialLimiter is a circuit breaker that allows one trial after each pause and closes after a success.
 type trialLimiter struct {
 	mu     sync.Mutex
 	pause  time.Duration
@@ -75,7 +75,7 @@ func equalWeights(n int) []*Options {
 	return weights(w...)
 }
 
-// most is the largest receive count.
+// cost returns the total and the largest receive count of the messages.
 func cost(r *harness, ids []string) (all, most int) {
 	for _, id := range ids {
 		m, _ := r.fake.Message(id)
@@ -84,7 +84,7 @@ func cost(r *harness, ids []string) (all, most int) {
 	return all, most
 }
 
-// A receive without a delivery would count.
+// A message received while the limiter refuses would be returned, which counts as a receive.
 func TestSharedLimiterCostsNoReceives(t *testing.T) {
 	t.Parallel()
 	slow := func() Limiter { return &testLimiter{rate: 0.1, burst: 1} }
@@ -147,7 +147,7 @@ func TestSharedLimiterCostsNoReceives(t *testing.T) {
 	}
 }
 
-// Each idle queue keeps one receive open, and new messages are delivered immediately.
+// Each idle queue keeps one receive open, and new messages are delivered within a second.
 func TestIdleQueuesUnderASharedLimiter(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]*Options{"weighted": equalWeights(15), "strict": weights(make([]int, 15)...)} {
@@ -176,7 +176,7 @@ func TestIdleQueuesUnderASharedLimiter(t *testing.T) {
 	}
 }
 
-// The higher queue uses the room, even if others had messages first.
+// A message in the highest queue is delivered next, even if lower queues have waited longer for the limiter.
 func TestOrderUnderASharedLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -204,7 +204,6 @@ func TestOrderUnderASharedLimiter(t *testing.T) {
 	})
 }
 
-// Queues with different targets do not block each other.
 func TestLimitersOfTwoTargets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +227,7 @@ func TestLimitersOfTwoTargets(t *testing.T) {
 	})
 }
 
-// Messages of a queue below could not start, and would be returned with their receives counted.
+// Messages of a lower queue could not start, and returning them would use up receives.
 func TestStrictOrderReceivesNothingBelowWhileTheRateIsUsedUp(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{2, 20, 50, 300} {

@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// The zero values of rate, concurrency and breaker disable them.
+// testLimiter limits the rate and the concurrency. Zero values disable a limit.
 type testLimiter struct {
 	mu          sync.Mutex
 	rate        float64
@@ -176,7 +176,7 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	b.calm(at(4901))
 	c.mu.Lock()
-	_ = b.limiting // an access while the lock is held; unlocking reports events
+	_ = b.limiting // accesses limiting while the lock is held; Unlock calls the listeners
 	c.mu.Unlock()
 	want := []Limited{{Reason: "rate"}, {Reason: "rate", Over: true, For: 3801 * ms}}
 	if !reflect.DeepEqual(l.events, want) {
@@ -323,7 +323,7 @@ func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
 	})
 }
 
-// Whatever blocked their messages before, all queues of a target report its open breaker.
+// All queues of a target report its open breaker, including those that were limited by the rate before.
 func TestOpenBreakerShowsInEveryQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -405,7 +405,7 @@ func TestTwoLimitersInAPool(t *testing.T) {
 	})
 }
 
-// The capacity is divided like the slots.
+// The limiter's capacity is divided by weight, like the slots.
 func TestSharesUnderALimiter(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -459,7 +459,7 @@ func TestSharesUnderALimiter(t *testing.T) {
 	}
 }
 
-// The batch is delivered in parts.
+// The limiter allows parts of a batch.
 func TestLimiterCutsBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

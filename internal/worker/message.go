@@ -30,7 +30,7 @@ type held struct {
 	stage stage
 
 	receipt string
-	// Timeout set by the receive and by extensions.
+	// visibility is the timeout requested by the receive and by extensions.
 	visibility time.Duration
 	// receivedAt and arrivedAt bound the time of the receive. The current visibility timeout runs from hiddenFrom to
 	// hiddenUntil.
@@ -39,18 +39,19 @@ type held struct {
 	// changing means that a visibility change is pending or in flight; following is the next one.
 	following *pending
 	changing  bool
-	// The visibility timeout has expired.
+	// lapsed means that the visibility timeout has expired.
 	lapsed bool
-	// An extension was sent, so the message may stay invisible longer than the receive requested.
+	// extended means that an extension was sent, so the message may stay invisible longer than the receive
+	// requested.
 	extended  bool
 	isExpired bool // past its retention
 
-	// Receive counts, in all and since the message arrived in this queue; 0 if unknown.
+	// Receive counts: total, and since the message arrived in this queue; 0 if unknown.
 	receives, receivesHere int
-	// The queue counts receives whose messages never reached the app; attempt does not.
+	// Unlike the queue's count, attempt does not include receives whose messages never reached the app.
 	attempt int
 	readyAt time.Time
-	// again is when a postponed message becomes ready, place its index in the heap.
+	// again is when a postponed message becomes ready; place is its index in the heap.
 	postponedAt, again time.Time
 	place              int
 
@@ -59,16 +60,16 @@ type held struct {
 	// permit is set on the first message of a batch. self is a batch of only this message.
 	permit uint64
 	self   [1]*held
-	// The target throttled, this is the last receive, the last receive failed.
+	// throttled means that the target throttled; last, that this is the last receive; dead, that the last receive
+	// failed.
 	throttled, last, dead bool
-	// letter is for the dead-letter queue.
-	letter      *queue.DeadLetter
-	instruction queue.Instruction
+	letter                *queue.DeadLetter
+	instruction           queue.Instruction
 }
 
 func (h *held) task() string { return h.msg.Attribute(queue.AttributeTask) }
 
-// Some queues do not report Attempt for redriven messages.
+// received records a receive. receivesHere is unknown for redriven messages if the queue does not report Attempt.
 func (h *held) received(m *queue.Message, began, now time.Time, visibility time.Duration) {
 	h.receipt = m.ReceiptHandle
 	h.receivedAt = began
@@ -89,25 +90,26 @@ func (h *held) hide(t time.Time, d time.Duration) {
 	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
-// The queue's clock kept running during a suspend.
+// shift moves the times back by the hidden part of a suspend, during which the queue's clock kept running.
 func (h *held) shift(hidden time.Duration) {
 	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)
 	}
 }
 
-// left is the longest visibility timeout that can still be set.
+// left returns the longest visibility timeout that can still be set.
 func (h *held) left(now time.Time) time.Duration {
 	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
 }
 
-// spent means that no extension can leave half a visibility timeout, which a delivery needs to start.
+// spent reports whether no extension can leave half a visibility timeout, which a delivery needs to start.
 func (h *held) spent(now time.Time) bool {
 	return h.left(now) < h.visibility/2 && h.hiddenUntil.Sub(now) <= h.visibility/2
 }
 
-// extension is 0 if none is due. Messages in flight are extended after half of their visibility timeout, waiting ones
-// after a third, so that they have more than half left when their turn comes.
+// extension returns the visibility timeout to set, or 0 if no extension is due. Messages in flight are extended
+// after half of their visibility timeout, waiting ones after a third, so that they have more than half left when
+// their turn comes.
 func (h *held) extension(now time.Time) time.Duration {
 	if h.changing || h.lapsed || now.Before(h.nextExtend) {
 		return 0
@@ -126,8 +128,8 @@ func (h *held) extension(now time.Time) time.Duration {
 	return v
 }
 
-// stale messages have waited too long for a slot. They are returned, so that deliveries start with more than half of
-// the visibility timeout left.
+// stale reports whether the message has waited too long for a slot. Stale messages are returned, so that deliveries
+// start with more than half of the visibility timeout left.
 func (h *held) stale(o *Options, now time.Time) bool {
 	return now.Sub(h.readyAt) >= min(h.visibility*3/8, 10*time.Second)+o.Batch.Window ||
 		now.Sub(h.hiddenFrom) >= h.visibility/2
@@ -141,7 +143,8 @@ func (h *held) size() int {
 	return n
 }
 
-// life is a key for a message in its current queue. A redrive resets the receive count, so the ID is not enough.
+// life returns a key for a message in its current queue. A redrive resets the receive count, so the ID is not
+// enough.
 func life(id string, receives, here int) string {
 	if here == 0 || here == receives {
 		return id
@@ -156,7 +159,7 @@ type group struct {
 	active   int // neither waiting nor settled: one message or one batch
 	deleting int // active messages being deleted
 	waiting  []*held
-	// All active messages are being deleted, and others wait.
+	// turning means that all active messages are being deleted, and others wait.
 	turning bool
 }
 
@@ -183,7 +186,7 @@ type pending struct {
 	until      time.Time     // no effect after this time
 }
 
-// A delete is no longer wanted once confirmed, or if the message was received again.
+// isWanted is false once the delete is confirmed, or if the message was received again.
 func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }
 
 func (p *pending) nextTry(now time.Time, random float64) time.Time {

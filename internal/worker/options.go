@@ -39,7 +39,7 @@ type Options struct {
 	// Retention is the maximum age since the first receive. Older messages are deleted instead of retried. 0 means
 	// 345600 s (4 days).
 	Retention time.Duration
-	// WaitTime of a long poll, 1 to 20 s; 0 means 20 s.
+	// WaitTime is the wait time of a long poll, 1 to 20 s; 0 means 20 s.
 	WaitTime time.Duration
 	// FIFO keeps message groups in order and deletes without lingering. It must match the queue.
 	FIFO bool
@@ -120,7 +120,7 @@ func visibilityOf(d time.Duration) time.Duration {
 	return clamp(cmp.Or(d, defaultVisibilityTimeout), time.Second, maxHidden)
 }
 
-// settled applies defaults and ranges to a copy.
+// settled returns a copy with defaults and ranges applied.
 func (o *Options) settled() Options {
 	var s Options
 	if o != nil {
@@ -134,7 +134,7 @@ func (o *Options) settled() Options {
 	s.VisibilityTimeout = visibilityOf(s.VisibilityTimeout)
 
 	s.Batch.Size = clamp(s.Batch.Size, 1, queue.MaxBatch)
-	s.Batch.Window = clamp(s.Batch.Window, 0, maxBatchWindow) // also by setVisibility
+	s.Batch.Window = clamp(s.Batch.Window, 0, maxBatchWindow) // limited further by setVisibility
 	if s.Batch.Size == 1 {
 		s.Batch.Window = 0
 	}
@@ -170,7 +170,7 @@ type Queue interface {
 	// Delete takes up to [queue.MaxBatch] receipt handles. It returns nil if all messages were deleted, otherwise one
 	// error per handle.
 	Delete(ctx context.Context, receipts []string) []error
-	// Expire is Delete for messages past their retention, which do not count as processed.
+	// Expire is like Delete, for messages past their retention, which do not count as processed.
 	Expire(ctx context.Context, receipts []string) []error
 	// ChangeVisibility applies up to [queue.MaxBatch] changes in order, and returns errors like Delete.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error

@@ -29,7 +29,8 @@ const slowApp = time.Second
 // Approximate number of samples in a moving average.
 const averaged = 16
 
-// The first samples are averaged equally, because the fastest of several concurrent deliveries end first.
+// served records a delivery. The first samples are averaged equally, because the fastest of several concurrent
+// deliveries end first.
 func (p *pace) served(d time.Duration, now time.Time) {
 	p.completed++
 	p.service = max(p.service+(d-p.service)/time.Duration(min(p.completed, averaged)), 1)
@@ -64,7 +65,7 @@ func average[T float64 | time.Duration](old, sample T) T {
 	return old + (sample-old)/averaged
 }
 
-// travel is the longest time that a response is assumed to be in transit.
+// travel returns the longest time that a response is assumed to be in transit.
 func (p *pace) travel(visibility time.Duration) time.Duration {
 	usual := time.Second
 	if p.roundTrip > 0 {
@@ -73,7 +74,7 @@ func (p *pace) travel(visibility time.Duration) time.Duration {
 	return min(usual, visibility/4)
 }
 
-// rate is in messages per second; 0 if unknown.
+// rate returns messages per second; 0 if unknown.
 func (p *pace) rate(limit int) float64 {
 	if p.service == 0 {
 		return 0
@@ -81,8 +82,8 @@ func (p *pace) rate(limit int) float64 {
 	return float64(limit) * max(p.batch, 1) / p.service.Seconds()
 }
 
-// prefetch is how many messages to hold beyond those in flight: enough for one and a half round trips, plus up to ten
-// so that receives can request full batches. It is 0 if the app is slow or its speed is unknown.
+// prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, plus up
+// to ten so that receives can request full batches. It is 0 if the app is slow or its speed is unknown.
 func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	if p.service == 0 || p.service >= slowApp || now.Sub(p.finished) >= slowApp {
 		return 0
@@ -90,8 +91,8 @@ func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	return p.ahead(p.rate(limit), o)
 }
 
-// ahead is prefetch for a rate in messages per second, at most twice the number of completed messages, because a few
-// fast responses prove little.
+// ahead is prefetch for a rate in messages per second. It is at most twice the number of completed messages,
+// because a few fast responses prove little.
 func (p *pace) ahead(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)

@@ -52,7 +52,7 @@ func TestIdleQueueCostsThreeCallsAMinute(t *testing.T) {
 	})
 }
 
-// Only latencies take virtual time, so the number of slots determines the maximum throughput.
+// Only calls and deliveries take virtual time, so the slots determine the maximum throughput.
 func TestFullQueueKeepsEverySlotBusy(t *testing.T) {
 	t.Parallel()
 	const n = 20000
@@ -231,7 +231,7 @@ func TestPrefetchStopsAtItsBytes(t *testing.T) {
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	// The fast app has 25 messages prefetched for 10 slots.
+	// The fast app prefetches 25 messages for 10 slots.
 	fast := pace{service: 10 * time.Millisecond, completed: 100, roundTrip: 10 * time.Millisecond, finished: now}
 	slow := pace{service: 5 * time.Second, finished: now}
 	tests := []struct {
@@ -367,7 +367,7 @@ func TestReceivesThatFailTogetherCountOnce(t *testing.T) {
 	}
 }
 
-// The delay is one visibility timeout.
+// The messages of the lost response are received again after one visibility timeout.
 func TestLostReceiveAnswerDelaysButDoublesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -433,7 +433,7 @@ func (q *expiries) Expire(ctx context.Context, receipts []string) []error {
 	return q.Fake.Expire(ctx, receipts)
 }
 
-// Each entry gets its own result.
+// The results of deletes and expirations in one batch are matched to their messages.
 func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -464,7 +464,7 @@ func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
 	})
 }
 
-// The filter also changes, and filtered messages do not block their FIFO group.
+// The filter changes while the worker runs, and filtered messages do not block their FIFO group.
 func TestFilteredMessagesAreDeletedUnposted(t *testing.T) {
 	t.Parallel()
 	for _, group := range []string{"", "g"} {
@@ -543,7 +543,6 @@ func TestExpiredMessagesAreDeletedUnposted(t *testing.T) {
 	})
 }
 
-// The receipt handle of the second receive is used from then on.
 func TestDuplicateReceivesAreNotPosted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -610,7 +609,7 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 	})
 }
 
-// The queue may not have counted the earlier receives of returned messages.
+// A returned message may be received with a receive count of 1, because the queue may not count returns.
 func TestWaitedKnowsReturnedMessages(t *testing.T) {
 	t.Parallel()
 	w, now := New(queuetest.NewFake(nil), &testApp{}, nil), time.Now()

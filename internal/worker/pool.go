@@ -29,7 +29,7 @@ type Pool struct {
 	inWork   int
 	granted  int
 	promoted bool  // the last turn was due to MaxWait
-	due      *lane // drawn for the next turn, but waits for a message; may be nil
+	due      *lane // drawn for the next turn but cannot use it yet; may be nil
 	pace     *pace
 	begun    history // waits of started messages
 
@@ -71,13 +71,13 @@ func (p *Pool) updateOrder() {
 	p.strict = !slices.ContainsFunc(p.lanes, func(l *lane) bool { return l.core.opts.Weight > 0 })
 }
 
-// A negative n releases slots.
+// grant reserves n slots. A negative n releases them.
 func (p *Pool) grant(l *lane, n int) {
 	l.granted += n
 	p.granted += n
 }
 
-// Callers repeat take until it returns nil.
+// take returns the pool's next delivery and its worker. Callers repeat it until it returns nil.
 func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil
@@ -104,7 +104,7 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 		}
 		p.keepTurn(l)
 		if l.usableSlots(now) > 0 && l.messages.ready.len() > 0 {
-			break // it is aborting its deliveries
+			break // the worker is aborting its deliveries
 		}
 	}
 
@@ -115,7 +115,7 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// takeReserved also releases surplus reservations.
+// takeReserved returns a delivery for a reserved slot. It also releases surplus reservations.
 func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	for _, l := range p.lanes {
 		if l.granted == 0 {
@@ -137,14 +137,14 @@ func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// reservable is about the queue's share. Beyond it, its turn and all later ones wait, because messages already held
-// would otherwise overtake slow receives.
+// reservable returns how many slots may be reserved for a queue, about its share. Beyond it, its turn and all later
+// ones wait, because held messages of other queues would otherwise overtake slow receives.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }
 
-// A queue that cannot use its turn yet keeps it, because drawing again would favor queues whose limiters refuse less
-// often.
+// keepTurn lets a queue that cannot use its turn yet keep it, because drawing again would favor queues whose
+// limiters refuse less often.
 func (p *Pool) keepTurn(l *lane) {
 	if !p.strict && p.due == nil {
 		p.due = l
@@ -175,7 +175,7 @@ func (p *Pool) draw(now time.Time) *lane {
 	return next
 }
 
-// byOrder uses strict order or weights.
+// byOrder draws a queue in strict order or by weight.
 func (p *Pool) byOrder(now time.Time) *lane {
 	if !p.strict {
 		return takeTurn(p.lanes, func(l *lane) bool { return l.demand(now) == hasDemand }, p.random)
@@ -202,14 +202,14 @@ func (p *Pool) workAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
-// waitsAbove includes queues that the limiter refuses now.
+// waitsAbove is like workAbove, but only for queues that share the limiter, even while it refuses them.
 func (p *Pool) waitsAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool {
 		return m.limiter.shares(l.limiter) && m.wantsSlots(now)
 	})
 }
 
-// shareOf is the expected share of the turns, 0 to 1.
+// shareOf returns the queue's expected share of the turns, 0 to 1.
 func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	if p.strict {
 		return 1
@@ -217,7 +217,8 @@ func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	return p.weightShare(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
-// shareOfRoom is among the queues that share l's limiter. For an empty queue, other empty ones count as well.
+// shareOfRoom is like shareOf among the queues that share l's limiter. For an empty queue, other empty ones count
+// as well.
 func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
 	empty := l.emptyNow(now)
 	if p.strict && !empty {
@@ -261,7 +262,8 @@ func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
 	return left
 }
 
-// If the queue is empty, the receive ends together with the round's last one, so that the whole pool can sleep.
+// waitFor returns the wait time of a receive. If the queue is empty, the receive ends together with the round's
+// last one, so that the whole pool can sleep.
 func (p *Pool) waitFor(l *lane, now time.Time) time.Duration {
 	if p.sleep == 0 || !l.backlog.pollsEmpty {
 		return l.core.opts.WaitTime

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Compare several queues that share 50 slots with BenchmarkOverhead, a single queue without a pool.
+// BenchmarkPool measures several queues that share 50 slots. Compare BenchmarkOverhead, a single queue without a
+// pool.
 func BenchmarkPool(b *testing.B) {
 	for _, bm := range []struct {
 		queues, weight int

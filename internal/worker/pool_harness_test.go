@@ -24,7 +24,7 @@ type counter struct {
 	most    int
 }
 
-// A queueApp records each delivery in the counter and then calls the queue's app.
+// queueApp records each delivery in the counter and then calls the queue's app.
 type queueApp struct {
 	*testApp
 	name string
@@ -60,7 +60,7 @@ func (c *counter) shares(n int) map[string]int {
 	return m
 }
 
-// The queues are called "a", "b", "c" and so on.
+// crowd is a pool with queues called "a", "b", "c" and so on.
 type crowd struct {
 	*counter
 	t    *testing.T
@@ -69,7 +69,7 @@ type crowd struct {
 	all  []*harness
 }
 
-// The workers are not started.
+// poolOf returns a pool whose workers are not started.
 func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, members ...*Options) *crowd {
 	c := &crowd{counter: &counter{}, t: t, pool: NewPool(opts), by: map[string]*harness{}}
 	for i, o := range members {
@@ -89,7 +89,7 @@ func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, member
 	return c
 }
 
-// Workers that are not receiving yet do not block the others.
+// run starts the workers one after another.
 func (c *crowd) run() {
 	for _, r := range c.all {
 		r.run()

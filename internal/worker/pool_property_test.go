@@ -80,7 +80,7 @@ func (l *batchQueueApp) DeliverBatch(ctx context.Context, msgs []*queue.Message)
 func TestInvariantsOfAPool(t *testing.T) {
 	t.Parallel()
 	var seen Counts
-	// A short run makes few checks and may miss rare states.
+	// A single run may miss rare states.
 	const rounds = 50
 	for range rounds {
 		rapid.Check(t, func(t *rapid.T) {
@@ -97,7 +97,7 @@ func TestInvariantsOfAPool(t *testing.T) {
 	}
 }
 
-// The states that a run should have reached are in seen.
+// unseen returns the states that no run has reached.
 func unseen(seen *Counts) (missing []string) {
 	for what, n := range map[string]int64{"given back": seen.Returned, "throttled": seen.Throttled,
 		"unreached": seen.Unreached,
@@ -189,7 +189,7 @@ func (l *poolWorld) queueApp(t tester, i int, c *crowd, d *dice, healed *atomic.
 	return r
 }
 
-// The failures last two minutes.
+// disturb causes failures for two minutes.
 func (l *poolWorld) disturb(d *dice, c *crowd) {
 	for range 40 {
 		for i, r := range c.all {

@@ -109,7 +109,7 @@ func TestStrictOrderLeavesTheLowerQueueAlone(t *testing.T) {
 	}
 }
 
-// A new message in the higher queue gets the next free slot.
+// While lower queues use all slots, a new message in the higher queue gets the next free one.
 func TestStrictOrderIsWorkConserving(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -547,7 +547,7 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 	}
 }
 
-// The speed of one queue's messages does not affect the prefetch of another.
+// Fast deliveries of one queue do not cause a prefetch in another.
 func TestNothingIsPrefetchedFromAQueueOfUnknownSpeed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -577,8 +577,8 @@ func TestNothingIsPrefetchedFromAQueueOfUnknownSpeed(t *testing.T) {
 	})
 }
 
-// A queue that has never answered gives up its slots, even if the first answer of another had waited and so measures
-// no round trip.
+// A queue that has never answered gives up its slots, even if the first response of another queue ended a wait and
+// therefore measured no round trip.
 func TestRetriesDoNotWaitForOtherQueuesFirstLongPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

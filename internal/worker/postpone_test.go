@@ -15,21 +15,21 @@ import (
 	"tendril/queuetest"
 )
 
-// An ask made no attempt.
+// ask is a delivery that made no attempt.
 type ask struct {
 	id    string
 	at    time.Time
 	batch int
 }
 
-// A porter postpones some messages and processes the others.
+// porter postpones the messages in until and processes the others.
 type porter struct {
 	*testApp
 	mu    sync.Mutex
 	until map[string]time.Time
 	again time.Duration
 	asks  []ask
-	sizes []int // only those with at least one attempt
+	sizes []int // only batches with at least one attempt
 }
 
 func (p *porter) postpones(m *queue.Message, batch int) bool {
@@ -84,7 +84,7 @@ func (p *porter) asked(id string) (at []time.Time) {
 	return at
 }
 
-// run starts the worker.
+// porterHarness prepares a worker that is started with run.
 func porterHarness(t *testing.T, fake *queuetest.FakeOptions, opts *Options, again time.Duration) (*harness, *porter) {
 	r := &harness{t: t, fake: queuetest.NewFake(fake), app: &testApp{}, ended: make(chan error, 1)}
 	r.app.fake = r.fake
@@ -93,7 +93,7 @@ func porterHarness(t *testing.T, fake *queuetest.FakeOptions, opts *Options, aga
 	return r, p
 }
 
-// Each message must have been received n times.
+// receives checks that each message was received n times.
 func (r *harness) receives(n int, ids ...string) {
 	r.t.Helper()
 	for _, id := range ids {
@@ -127,7 +127,7 @@ func TestPostponedMessageIsKept(t *testing.T) {
 		r.place(queuetest.FakeDeleted, 11)
 		at := p.asked(ids[0])
 		for i := 1; i < len(at); i++ {
-			// Before that, the ten other messages take turns in the slot.
+			// The ten other messages use the slot in turn before that.
 			if gap := at[i].Sub(at[i-1]); gap < 200*ms || i > 10 && gap != 200*ms {
 				t.Fatalf("asked again after %v, want 200 ms", gap)
 			}
@@ -170,7 +170,7 @@ func TestPostponedIsTooShortOrTooLong(t *testing.T) {
 	}
 }
 
-// Twelve hours after its receive, a message cannot stay invisible any longer.
+// SQS hides a message for at most 12 hours after a receive, so the worker returns it before that.
 func TestPostponedForTwelveHours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -227,7 +227,6 @@ func TestPostponedIsReturnedWhenTheGateCloses(t *testing.T) {
 	}
 }
 
-// The delivery made no attempt.
 func TestPostponedAtTheAbort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -328,7 +327,7 @@ func TestPostponedBytesMayReachTheirBound(t *testing.T) {
 	}
 }
 
-// The message is not returned, but stays invisible for longer.
+// The message stays invisible while it waits for a slot, and is not returned.
 func TestPostponedFindsNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -431,7 +430,7 @@ func TestPostponedOfABatch(t *testing.T) {
 	})
 }
 
-// x means done, o postponed, f failed.
+// In what, x means done, o postponed and f failed.
 func TestPostponedOfAGroupInABatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -492,7 +491,7 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 	}
 }
 
-// The worker receives as many messages as without postponed ones.
+// Postponed messages do not reduce the throughput.
 func TestPostponedTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -85,7 +85,7 @@ func TestPaceAverages(t *testing.T) {
 	}
 }
 
-// Of the deliveries that start together, the fastest end first.
+// The fastest of the deliveries that start together end first.
 func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -119,7 +119,7 @@ func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
 	}
 }
 
-// On Amazon SQS, messages prefetched in vain use up a receive.
+// On Amazon SQS, returning a prefetched message uses up a receive.
 func TestFastFirstAnswerOfASlowApp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestReadyList(t *testing.T) {
 	}
 }
 
-// Messages in flight and those that open receives may return count, too.
+// HeldBytes includes messages in flight and those that open receives may return.
 func TestHeldBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

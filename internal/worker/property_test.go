@@ -26,7 +26,7 @@ type world struct {
 	failing, lost, broken, throttled, outage, double float64 // probabilities
 	postponing                                       float64
 	flap                                             bool
-	// dead is a queue action that fails until the failures end.
+	// dead is a queue action that fails until the disturbances end.
 	dead queuetest.FakeAction
 }
 
@@ -36,7 +36,7 @@ type tester interface {
 	Fatal(args ...any)
 }
 
-// These configurations are certain to cover every situation.
+// knownWorlds returns configurations that together cover every situation.
 func knownWorlds() []world {
 	base := world{messages: 100, groups: 10, concurrency: 10, visibility: 20 * time.Second, work: 30 * time.Millisecond,
 		latency: 4 * time.Millisecond}
@@ -79,7 +79,7 @@ func drawWorld(t *rapid.T) world {
 	return w
 }
 
-// A quiet world has no failures except the app's own.
+// quiet reports whether only the app's own failures occur.
 func (w *world) quiet() bool {
 	return w.lost+w.broken+w.throttled+w.outage+w.double == 0 && !w.flap && w.dead == ""
 }
@@ -187,7 +187,7 @@ func (w *world) fault(d *dice, action queuetest.FakeAction, healed bool) queuete
 	return queuetest.FakeFault{}
 }
 
-// undue lists messages that the app did not process successfully.
+// undue returns the deleted messages that the app did not process successfully.
 func (w *world) undue(app *testApp, c queuetest.FakeCall) (ids []string) {
 	if c.Action != queuetest.FakeDelete {
 		return nil
@@ -206,7 +206,7 @@ next:
 	return ids
 }
 
-// The failures last five minutes.
+// disturb causes failures for five minutes.
 func (w *world) disturb(d *dice, fake *queuetest.Fake, app *testApp, wk *Worker) {
 	for range 100 {
 		app.setDown(d.chance(w.outage))
@@ -226,7 +226,7 @@ func (w *world) disturb(d *dice, fake *queuetest.Fake, app *testApp, wk *Worker)
 
 func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, early []string) {
 	counts := wk.Status().Counts
-	// No message is lost: each is deleted, but only after its success.
+	// No message is lost, and each is deleted only after its success.
 	if got := fake.Count(queuetest.FakeDeleted); got != w.messages {
 		t.Errorf("%d of %d messages are deleted, %d visible, %d in flight", got, w.messages,
 			fake.Count(queuetest.FakeVisible), fake.Count(queuetest.FakeInFlight))
@@ -234,7 +234,7 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if len(early) > 0 {
 		t.Errorf("deleted without a success: %v", early)
 	}
-	// There is at most one POST per receive, a limited number at a time, and never two at a time for one message.
+	// Each receive is posted at most once, with limited concurrency, and a message is never posted twice at a time.
 	if app.twice > 0 {
 		t.Errorf("%d deliveries of a message that was in work", app.twice)
 	}
@@ -252,8 +252,8 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if w.fifo {
 		(&harness{t: nil, fake: fake, app: app}).orderOf(t.Errorf)
 	}
-	// Messages that another worker may hold were not changed. The worker cannot prevent duplicate deliveries by the
-	// queue, or responses that take longer than the visibility timeout.
+	// The worker has not changed messages that another worker may hold. It cannot prevent duplicate deliveries by
+	// the queue, or responses that take longer than the visibility timeout.
 	if w.double == 0 && w.lost == 0 && fake.StaleChanges() > 0 && counts.VisibilityExpired == 0 {
 		t.Errorf("%d changes of visibility under a receipt that was over", fake.StaleChanges())
 	}
@@ -264,7 +264,7 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	}
 }
 
-// No message may be attempted after its success, or too early.
+// checkRepeats checks that no message was attempted after its success, or too early.
 func (w *world) checkRepeats(t tester, app *testApp, counts Counts) {
 	for id, posts := range app.byID() {
 		for i := 1; i < len(posts); i++ {

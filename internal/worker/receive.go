@@ -32,13 +32,13 @@ type poller struct {
 
 	open     map[*openReceive]struct{}
 	asked    int // by open receives
-	expected int // likely to arrive from these; used in pools
-	// want is the maximum number of open receives: one while the queue is empty, doubled by full responses, halved by
-	// slow ones, at most once per round trip.
+	expected int // likely messages from these; used in pools
+	// want is the maximum number of open receives: one while the queue is empty, doubled by full responses, halved
+	// by slow ones. It changes at most once per round trip.
 	want    int
 	changed time.Time
 	full    bool
-	// Empty responses in a row that did not wait.
+	// quick counts empty responses in a row that did not wait.
 	quick             int
 	fails             int
 	failed, notBefore time.Time
@@ -52,13 +52,13 @@ type openReceive struct {
 	gaveUp   bool // no more messages are expected
 	waited   bool
 	wait     time.Duration
-	// Visibility timeout at the start of the receive.
+	// visibility is the visibility timeout at the start of the receive.
 	visibility time.Duration
 	start      time.Time
 	cancelled  bool
 }
 
-// roundTrip means that the receive took exactly one.
+// learn adapts want to a response. roundTrip means that the receive took exactly one round trip.
 func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
 	p.fails = 0
 	wasFull := p.full
@@ -85,7 +85,7 @@ func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip 
 	return wasFull && p.full
 }
 
-// Concurrent failures count as one.
+// fail returns how long to wait before the next receive. Concurrent failures count as one.
 func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
 	p.want, p.full = 1, false
 	if o.start.Before(p.failed) && now.Before(p.notBefore) {
@@ -121,7 +121,7 @@ func (w *Worker) startOwnReceives(now time.Time) {
 	}
 }
 
-// receive makes calls one after the other, as long as messages are wanted.
+// receive makes one call after another, as long as messages are wanted.
 func (w *Worker) receive(o *openReceive) {
 	req := queue.ReceiveRequest{CountAtPost: w.core.opts.UncountedReturns}
 	for o != nil {
@@ -145,7 +145,7 @@ func (w *Worker) receive(o *openReceive) {
 	}
 }
 
-// The filter may be slow, so the lock is not held.
+// filterMessages is called without the lock, because the filter may be slow.
 func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	match := p.filter.Load()
 	if match == nil || *match == nil || len(msgs) == 0 {
@@ -194,7 +194,7 @@ func (p *poller) next(now time.Time) *openReceive {
 	return o
 }
 
-// mayBegin ignores room.
+// mayBegin reports whether another receive may start if there is room for messages.
 func (p *poller) mayBegin(now time.Time) bool {
 	if p.core.phase != running || p.core.workCtx.Err() != nil || !p.gate.open() || len(p.open) >= p.want ||
 		now.Before(p.notBefore) || p.lane != nil && p.lane.resting(now) {
@@ -207,7 +207,8 @@ func (p *poller) mayBegin(now time.Time) bool {
 		p.core.opts.Concurrency*p.core.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
 }
 
-// room is the number to request next, for free slots and for the prefetch, which is received in batches of ten.
+// room returns how many messages to request next, for free slots and for the prefetch, which is received in batches
+// of ten.
 func (p *poller) room(now time.Time) int {
 	if p.lane != nil {
 		return p.lane.room(now)
@@ -232,7 +233,7 @@ const (
 	mostReserved  = 1 << 20 // the largest message
 )
 
-// fitting is how many messages fit in HeldBytes, at least one if nothing is held. Remote queues have many slow
+// fitting returns how many messages fit in HeldBytes, at least one if nothing is held. Remote queues have many slow
 // receives open, so their reservations use the typical message size.
 func (p *poller) fitting() int {
 	each := mostReserved
@@ -245,7 +246,7 @@ func (p *poller) fitting() int {
 	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
-// permitted is the limiter's limit for the next receive.
+// permitted returns how many messages the next receive may request under the limiter.
 func (p *poller) permitted(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {
@@ -258,7 +259,7 @@ func (p *poller) permitted(now time.Time) int {
 	return inTens(room, p.messages.ready.len()+p.asked)
 }
 
-// inTens is 0 if too little is left for a full batch of ten.
+// inTens returns the unused room, or 0 if it is too small for a full batch of ten.
 func inTens(room, near int) int {
 	left := room - near
 	if near > 0 && left < min(queue.MaxBatch, room) {
@@ -267,7 +268,8 @@ func inTens(room, near int) int {
 	return left
 }
 
-// hiddenSince is zero without a response. A cancelled receive counts as neither answered nor failed.
+// hiddenSince is zero if the receive failed. A receive that failed because it was canceled does not count as a
+// failure.
 func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
 	delete(p.open, o)
 	p.asked -= o.asked
@@ -319,8 +321,8 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	}
 }
 
-// waited reports whether the receive seems to have waited on an empty queue: each of its messages was sent after it
-// started, or the response was slow and the message had been returned.
+// waited reports whether the receive seems to have waited on an empty queue: each message was sent after the
+// receive started, or the response was slow and the message had been received before.
 func (p *poller) waited(o *openReceive, msgs []queue.Message, now time.Time) bool {
 	start, end := o.start.Round(0), now.Round(0)
 	long := now.Sub(o.start) > p.usualAnswer(now)
@@ -341,7 +343,7 @@ const (
 	usualAnswerFirst = 300 * time.Millisecond
 )
 
-// usualAnswer is how long a queue with messages usually takes to respond. If unknown, other queues of the pool
+// usualAnswer returns how long a queue with messages usually takes to respond. If unknown, other queues of the pool
 // provide the estimate.
 func (p *poller) usualAnswer(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
@@ -364,8 +366,8 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 	return p.lane.leastTrip(own, now)
 }
 
-// An open receive older than grace is assumed to be waiting. Cancelling it earlier could lose messages in transit,
-// which would stay invisible.
+// grace returns the age at which an open receive is assumed to be waiting. Canceling it earlier could lose messages
+// in transit, which would stay invisible.
 func (p *poller) grace() time.Duration {
 	if p.pace.roundTrip == 0 {
 		return 300 * time.Millisecond
@@ -373,7 +375,8 @@ func (p *poller) grace() time.Duration {
 	return clamp(3*p.pace.roundTrip, 100*time.Millisecond, time.Second)
 }
 
-// cancelWaiting applies while the gate is closed or the breaker is open. It returns when to call it again.
+// cancelWaiting cancels waiting receives while the gate is closed or the breaker is open. It returns when to call
+// it again.
 func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	if p.gate.open() && !p.limiter.breakerOpen(now) {
 		return time.Time{}
@@ -401,10 +404,10 @@ const (
 	crowded             // there are too many already
 )
 
-// A delay up to loadSlack may have other causes.
+// Delays up to loadSlack may have other causes.
 const loadSlack = 250 * time.Millisecond
 
-// An overloaded server responds more slowly than in the shortest recent round trip.
+// loadOf compares a response time with the shortest recent round trip, because an overloaded server slows down.
 func loadOf(took, least time.Duration) load {
 	switch {
 	case least == 0 || took <= 3*least+loadSlack:

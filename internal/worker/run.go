@@ -10,10 +10,10 @@ import (
 
 var errUsed = errors.New("worker: Run was already called; create another worker with New")
 
-// Unfinished messages become visible again after their visibility timeouts.
+// stopError counts unfinished messages, which become visible again after their visibility timeouts.
 type stopError struct {
 	Aborted int
-	// Processed, but may be delivered again.
+	// Undeleted messages were processed but may be delivered again.
 	Undeleted int
 }
 
@@ -75,7 +75,7 @@ func (w *Worker) maintain() {
 	}
 }
 
-// round returns the time of the next one.
+// round runs the maintenance loop once and returns the time of its next run.
 func (w *Worker) round(now time.Time) time.Time {
 	w.observe(now)
 	if !now.Before(w.nextRound) {
@@ -117,7 +117,6 @@ func (w *Worker) round(now time.Time) time.Time {
 	return w.core.sleepUntil
 }
 
-// The error counts aborted deliveries and messages that are done but not deleted.
 func (w *Worker) stop(work context.Context) error {
 	w.enter(draining)
 	select {
@@ -175,7 +174,7 @@ func (w *Worker) checkDrained() {
 	}
 }
 
-// Busy slots end after their current delivery.
+// close ends parked slots immediately and busy ones after their current delivery.
 func (w *Worker) close() {
 	w.core.mu.Lock()
 	w.core.phase = stopped

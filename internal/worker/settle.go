@@ -18,7 +18,8 @@ type settler struct {
 	pace       *pace
 }
 
-// settle appends the attempts to settled. answered means that the app responded.
+// settle acts on the results of a delivery and appends the attempts to settled. answered means that the app
+// responded.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, answered bool,
 ) {
@@ -73,7 +74,7 @@ func decisive(results []queue.Result) *queue.Result {
 	return worst
 }
 
-// If the target throttles, decide first closes the gate.
+// decide returns the action for a message. If the target throttles, it first closes the gate.
 func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time) action {
 	if !now.Before(h.hiddenUntil) {
 		s.messages.expireVisibility(h)
@@ -94,7 +95,7 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 		}
 
 		if !d.lapsed && s.keepable(h, now) {
-			// The message was not processed, so the worker keeps it. Returning it would count as a receive, and it
+			// The message was not processed, so the worker keeps it. Returning it would use up a receive, and it
 			// could end up in the dead-letter queue.
 			s.core.stats.counts.Throttled++
 			res.Outcome = queue.Postponed
@@ -148,7 +149,7 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	s.core.stats.settled(e, now)
 }
 
-// The reverse order preserves the order of FIFO groups.
+// keepOrReturn works backward through the batch to preserve the order of FIFO groups.
 func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []action, now time.Time) {
 	for i := len(batch) - 1; i >= 0; i-- {
 		h, act := batch[i], actions[i]

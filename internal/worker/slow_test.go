@@ -29,7 +29,7 @@ var slowCases = map[string]slowness{
 	},
 }
 
-// Deletes take a fifth of the time of receives.
+// slowly delays receives by slow and deletes by a fifth of that.
 func (r *harness) slowly(slow slowness, seed uint64) {
 	d := &dice{r: rand.New(rand.NewPCG(seed, 9))}
 	r.fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
@@ -45,7 +45,7 @@ func (r *harness) slowly(slow slowness, seed uint64) {
 	})
 }
 
-// The first 600 messages of three queues with large backlogs are shared by weight.
+// The slots of three queues with large backlogs are shared by weight.
 func TestSharesWhenReceivesAreSlow(t *testing.T) {
 	t.Parallel()
 	for name, slow := range slowCases {
@@ -136,7 +136,7 @@ func TestEmptyTimeout(t *testing.T) {
 	}
 }
 
-// The other queues are not slowed down.
+// A queue that becomes empty again and again hardly slows down the other one.
 func TestPriceOfBecomingEmpty(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -211,7 +211,6 @@ func make10(sent time.Time) (msgs []queue.Message) {
 	return msgs
 }
 
-// Not all slots are reserved for a queue with a slow receive.
 func TestReservedSlotsHaveABound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -426,7 +425,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 	}
 }
 
-// The demand remains between two receives.
+// A queue with plenty wants all slots, even while none of its receives is open.
 func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// The queue's clock is simulated separately, by delivering messages again.
+// suspend simulates a suspended machine, but not the queue's clock: tests call Redeliver for that.
 func (r *harness) suspend(d time.Duration) {
 	now := time.Now()
 	r.w.core.mu.Lock()
@@ -94,7 +94,6 @@ func TestSuspendDropsUnpostedMessages(t *testing.T) {
 	})
 }
 
-// The response may have waited unread during the stall.
 func TestAnswerFromBeforeASuspendIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +111,7 @@ func TestAnswerFromBeforeASuspendIsNotTrusted(t *testing.T) {
 	})
 }
 
-// The new receipt handle is valid.
+// The worker deletes the message with its new receipt handle.
 func TestLapsedMessageThatComesBackHereIsFinished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

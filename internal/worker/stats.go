@@ -12,15 +12,15 @@ import (
 type Status struct {
 	Name  string // from [Options]
 	Phase string // "not started", "running", "draining", "aborting" or "stopped"
-	// Receiving is false if the gate is closed or the limiter's breaker is open; Reasons says why.
+	// Receiving is false if the gate is closed or the limiter's breaker is open; Reasons explains why.
 	Receiving bool
 	Reasons   []Reason
 
-	// Concurrency is the configured limit; Limit is lower for a while after an outage of the app.
+	// Concurrency is the configured limit; Limit is lower for a while after an outage or a pause.
 	Concurrency, Limit int
-	// InWork counts running deliveries, Polls open receives, and the others messages: Prefetched ones wait for a
-	// slot, Waiting ones are behind their FIFO group, Postponed ones wait for another delivery, and Unconfirmed ones
-	// for their delete.
+	// InWork counts deliveries in flight and Polls open receives. The others count messages: Prefetched ones wait
+	// for a slot, Waiting ones for earlier messages of their FIFO group, Postponed ones for another delivery, and
+	// Unconfirmed ones for their delete.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
 	Counts    Counts  // since the start of Run
@@ -31,7 +31,7 @@ type Status struct {
 	// Oldest is the age of the oldest held message. LongestWait is the longest time between send and delivery in the
 	// last minute. Both are 0 without messages.
 	Oldest, LongestWait time.Duration
-	// The longest running delivery: its age and its message.
+	// LongestDelivery is the age of the longest delivery in flight; the IDs are those of its message.
 	LongestDelivery         time.Duration
 	LongestID, LongestGroup string
 	// Recent covers the last five minutes.
@@ -53,13 +53,13 @@ type LastError struct {
 type Counts struct {
 	// Duplicates are receives of messages already held or done; Received includes them.
 	Received, Duplicates int64
-	// Posted counts started deliveries; Done to Postponed count results. Aborted deliveries were cancelled because
-	// Run was ending; Late ones ended after their visibility timeout.
+	// Posted counts messages whose delivery started; Done to Postponed count results. Aborted deliveries were
+	// canceled because Run was ending; Late ones ended after their visibility timeout.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
-	// DeletesLost counts deletes that the worker gave up, Expired messages past their retention.
+	// DeletesLost counts deletes that the worker gave up; Expired counts messages past their retention.
 	Deleted, DeletesLost, Expired, Filtered int64
-	// Returned counts unposted messages made visible again; VisibilityExpired, timeouts that expired while the
-	// message was held.
+	// Returned counts unposted messages made visible again. VisibilityExpired counts timeouts that expired while
+	// the worker held the message.
 	Extended, Returned, VisibilityExpired int64
 	Polls, DeleteCalls, ChangeCalls       int64
 	Promoted                              int64 // turns out of order because of MaxWait
@@ -80,7 +80,7 @@ type statistics struct {
 // outcomes counts deliveries that reached the app.
 type outcomes struct{ settled, failed int64 }
 
-// The environment's health has the same window.
+// The window must match the environment's health.
 const (
 	outcomeStep  = 10 * time.Second
 	outcomeSteps = 30

@@ -41,7 +41,7 @@ func TestTuneChangesTheConcurrency(t *testing.T) {
 	})
 }
 
-// The settings at the time of the failure count.
+// The settings at the time of the failure apply.
 func TestTuneChangesTheDelayAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestTuneChangesTheDelayAfterAFailure(t *testing.T) {
 	})
 }
 
-// An extended message keeps the visibility timeout of its receive, too.
+// An extension uses the visibility timeout of the message's receive.
 func TestTuneChangesTheVisibilityOfLaterReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

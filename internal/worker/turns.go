@@ -14,9 +14,10 @@ const (
 // Credits that differ by less are equal.
 const sameCredit = 1e-9
 
-// takeTurn picks one of the queues that want the turn by smooth weighted round robin, or nil. Each of them gains
-// credit in proportion to its weight, and the one with the highest credit pays for the turn. Other queues gain
-// nothing. random breaks ties, so that queues of equal weight have equal chances on each instance.
+// takeTurn picks one of the queues that want the turn by smooth weighted round robin; nil if no queue wants it.
+// Each of them gains credit in proportion to its weight, and the one with the highest credit pays for the turn.
+// Other queues gain nothing. random breaks ties, so that queues of equal weight have equal chances on each
+// instance.
 func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (taker *lane) {
 	total, tied := 0, 0
 	for _, l := range lanes {
@@ -46,7 +47,8 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	return taker
 }
 
-// firstInOrder returns -1 if no queue has work or an earlier one has openDemand.
+// firstInOrder returns the first queue with demand. It returns -1 if no queue has work or an earlier one has
+// openDemand.
 func firstInOrder(n int, demandOf func(int) demand) int {
 	for i := range n {
 		switch demandOf(i) {

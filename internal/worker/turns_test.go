@@ -16,7 +16,7 @@ func lanesOf(weights ...int) (lanes []*lane) {
 	return lanes
 }
 
-// Each turn goes to a queue that wants one.
+// shareTurns takes n turns and counts them per queue.
 func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	got := map[*lane]int{}
 	for range n {
@@ -25,7 +25,8 @@ func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	return got
 }
 
-// Each queue with work has received its share to within two turns, however often other queues become empty.
+// At any time, each queue with work has received its share to within two turns, however often other queues become
+// empty.
 func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,7 +45,7 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 				}
 				continue
 			}
-			// Differences caused by the change are balanced within a round.
+			// The differences caused by the change are balanced within a round.
 			shareTurns(2*total, lanes, wants)
 			got := map[*lane]int{}
 			for n := 1; n <= 3*total; n++ {
@@ -64,8 +65,8 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	})
 }
 
-// Each queue is equally likely to be first, all orders of the first three turns are equally likely, and the shares
-// are equal in the long run.
+// All orders of the first three turns are equally likely, each queue is equally likely to be first, and all queues
+// get equal shares in the long run.
 func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 	t.Parallel()
 	const starts = 60_000

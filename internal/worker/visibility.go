@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Extensions, retry delays and returns of unposted messages are visibility changes.
+// visibilityChanger extends visibility timeouts, delays retries and returns unposted messages.
 type visibilityChanger struct {
 	core     *core
 	messages *inventory
 	pending  batcher
-	// Returns that wait until all open receives have ended.
+	// returning holds returns that flush has not queued yet.
 	returning []pending
 }
 
@@ -36,7 +36,8 @@ func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
 	}
 }
 
-// A message has at most one change pending or in flight, because two could arrive in the wrong order.
+// change queues a visibility change. A message has at most one pending or in flight, because two could arrive in
+// the wrong order.
 func (v *visibilityChanger) change(p pending, due time.Time) {
 	if p.h.changing {
 		p.h.following = &p
@@ -122,8 +123,8 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 	v.ended(h, now)
 }
 
-// A failed change that may have been applied is retried only while the message is invisible either way: a later retry
-// could make a message visible that another worker has received.
+// tryAgain retries a failed change. If it may have been applied, it is retried only while the message is invisible
+// either way: a later retry could make a message visible that another worker has received.
 func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, start, now time.Time) {
 	p.tries++
 	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {
@@ -167,7 +168,7 @@ func (v *visibilityChanger) returnWithGroup(h *held, now time.Time) {
 	v.returnMessage(h, 0, now)
 }
 
-// The reverse order preserves the order of the group.
+// returnAll works backward to preserve the order of the group.
 func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
 	for _, h := range slices.Backward(group) {
 		v.returnMessage(h, 0, now)

@@ -96,7 +96,7 @@ func (w *Worker) observe(now time.Time) {
 	}
 }
 
-// stalled shifts all times by the part of the stall that the monotonic clock missed.
+// stalled moves all times back by the part of the stall that the monotonic clock missed.
 func (w *Worker) stalled(gap, hidden time.Duration) {
 	for _, h := range w.messages.held {
 		h.shift(hidden)
