@@ -16,27 +16,27 @@ import (
 type Attempt struct {
 	At       time.Time `json:"at"`
 	Instance string    `json:"instance,omitempty"`
-	// The fields are copied from [queue.Result].
+	// The fields below are copied from [queue.Result].
 	Outcome      string        `json:"outcome"`
 	Status       int           `json:"status,omitempty"`
 	Reason       string        `json:"reason,omitempty"`
 	Answer       string        `json:"answer,omitempty"`
 	Duration     time.Duration `json:"duration"`
 	ReceiveCount int           `json:"receive_count,omitempty"`
-	RetryAt      time.Time     `json:"retry_at,omitzero"` // becomes visible again; zero if unknown
+	RetryAt      time.Time     `json:"retry_at,omitzero"` // when the message becomes visible again; zero if unknown
 }
 
 const (
 	keptAttempts = 10
-	// Limits in bytes: keptAnswer for the response, keptText for each other text.
+	// keptAnswer limits the response, and keptText each other text, in bytes.
 	keptAnswer = 1 << 10
 	keptText   = 512
-	// A batch is written at attemptBatch attempts, or attemptLinger after its first one.
+	// A batch is written once it has attemptBatch attempts, or attemptLinger after its first one.
 	attemptBatch  = 256
 	attemptLinger = 200 * time.Millisecond
-	// Attempts beyond this backlog are dropped.
+	// maxPendingAttempts limits the unwritten attempts; further ones are dropped.
 	maxPendingAttempts = 10_000
-	lossesEvery        = time.Minute // between log lines about dropped attempts
+	lossesEvery        = time.Minute // interval between log lines about dropped attempts
 )
 
 func (a Attempt) bounded() Attempt {
@@ -60,9 +60,9 @@ func cutText(text string, limit int) string {
 	return text[:limit]
 }
 
-// RecordAttempt stores a failed delivery with its message, wherever that has moved; name is the queue it was received
-// from. The write is asynchronous: it is lost if the process is killed first, the disk is full or too many are
-// pending.
+// RecordAttempt stores a failed delivery of a message that was received from the queue name; the message may have
+// moved since. The write is asynchronous: it is lost if the process is killed first, the disk is full or too many
+// writes are pending.
 func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	origin, ok := b.seal.origin(messageID)
 	if !ok {
@@ -95,8 +95,8 @@ type pendingAttempt struct {
 	at            int64 // Unix milliseconds
 	line          string
 	reason        string     // see [queue.FailureGroup]
-	originalQueue *liveQueue // nil if the message has moved or is not in memory
-	receipt       receiptRow // set only if originalQueue is
+	originalQueue *liveQueue // nil if the message has left it or is not in memory
+	receipt       receiptRow // set only if originalQueue is not nil
 	hasEarlier    bool
 }
 
@@ -106,14 +106,14 @@ type attemptLog struct {
 	waiting int
 	alarm   alarm
 	lost    int
-	lostAt  time.Time // time of the last log line
+	lostAt  time.Time // of the last log line
 	latest  struct {  // most attempts fail like the previous one
 		attempt Attempt
 		reason  string
 	}
 }
 
-// The lock is not held while the reason is determined, and the cache saves most of that work.
+// reasonOf caches the last reason, and does not hold the lock while it determines a new one.
 func (l *attemptLog) reasonOf(a *Attempt) string {
 	l.mu.Lock()
 	latest, reason := l.latest.attempt, l.latest.reason
@@ -200,7 +200,7 @@ func (s *attemptStore) onCommit(err error) error {
 }
 
 func (s *attemptStore) apply(t *tx) error {
-	// Deletes come first, so that no attempts are added to deleted messages.
+	// Flush deletes first, so that no attempts are added to deleted messages.
 	err := t.flushRows()
 	for i := 0; i < len(s.items) && err == nil; i++ {
 		err = t.writeAttempt(&s.items[i])
@@ -216,18 +216,19 @@ func (t *tx) writeAttempt(it *pendingAttempt) error {
 	return t.writeInAnyQueue(it)
 }
 
-// Larger histories are trimmed instead of appended to; in bytes.
+// maxAppended is the size in bytes from which a history is trimmed instead of appended to.
 const maxAppended = 4 << 10
 
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
-// appendAttempt applies if reason and hour equal the previous attempt's, so the index and counts stay unchanged.
+// appendAttempt requires the reason and hour of the previous attempt, so that the index and the counts stay
+// unchanged.
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeInOriginalQueue does not read the message, which is still in its original queue and has no attempts or failed
-// for the same reason before.
+// writeInOriginalQueue is the fast path: it does not read the message. It reports false if the message has left its
+// original queue, or if earlier attempts failed for another reason or in another hour.
 func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil
@@ -244,7 +245,8 @@ func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) 
 	return true, t.writeReceipt(it)
 }
 
-// A receipts row for a message that never moved makes its deletion also delete its attempts.
+// writeReceipt adds a receipts row to a message that never moved, so that deleting the message also deletes its
+// attempts.
 func (t *tx) writeReceipt(it *pendingAttempt) (err error) {
 	t.c.run(&err, `INSERT OR IGNORE INTO receipts`+receiptColumns, it.receipt.args()...)
 	return err
@@ -259,7 +261,7 @@ type attemptTarget struct {
 	hasAttempts     bool
 }
 
-// Messages are first sought in their original queue, then in others, without purged ones.
+// attemptTargetQueries find a message in its original queue, then in others. They skip purged messages.
 var attemptTargetQueries = [...]string{attemptTargetQuery(`m.id = ?1 AND m.origin IS NULL`), attemptTargetQuery(`m.origin = ?1`)}
 
 func attemptTargetQuery(where string) string {
@@ -313,7 +315,7 @@ func (a *Attempt) line() string {
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(a); err != nil {
-		return "" // impossible for years up to 9999
+		return "" // impossible for the years 0 to 9999
 	}
 	return line.String()
 }
@@ -335,8 +337,8 @@ func readHistory(history string) (all []Attempt) {
 	return all
 }
 
-// moveAttempts moves a message's attempts with it. dead is the time of dead-lettering, or 0 for other moves. Dead
-// letters always get a row, so that the hourly counts include them.
+// moveAttempts changes the key of a message's attempts when it moves. dead is the time of dead-lettering, or 0 for
+// other moves. Dead letters always get a row, so that the hourly counts include them.
 func (t *tx) moveAttempts(from, to, dead int64) error {
 	found := false
 	at := dead

@@ -13,8 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// SetAttributes changes attributes of a queue, all or none. A new retention period applies to existing messages too;
-// a new delay does so only on a FIFO queue, as in SQS.
+// SetAttributes changes all the given attributes of a queue, or none. A new retention period also applies to existing
+// messages; as in SQS, a new delay does so only on a FIFO queue.
 func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
 	attrs = canonicalAttributes(attrs)
 	return b.administer(ctx, name, func(q *liveQueue) error { return b.setAttributes(q, attrs) })
@@ -49,8 +49,8 @@ func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 	)
 }
 
-// On a FIFO queue a new delay also applies to existing messages, counted from their sent time. Only messages of the
-// last 15 minutes can be affected.
+// writeSettings applies the new delay of a FIFO queue to its existing messages too, counted from their sent time.
+// Only messages of the last 15 minutes can be affected.
 func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) (err error) {
 	if t.gone(q) {
 		return nil
@@ -64,7 +64,7 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	}
 
 	low := makeKey(q.index.number, q.disk.floor)
-	// The newest message that is too old to be affected.
+	// oldest is the newest message that is too old to be affected.
 	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.index.high(),
 		stamp()-maxDelay.Milliseconds())
 	t.c.run(&err, `UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
@@ -88,7 +88,7 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 		return
 	}
 
-	// Messages that had expired under the previous retention may stay.
+	// Messages that expired under the previous retention period may be within the new one.
 	q.index.cutoff = 0
 	q.index.resetWindow()
 	for _, m := range q.index.held {
@@ -117,7 +117,8 @@ func (q *liveQueue) reload() {
 	q.wakeAfterRemoval(1)
 }
 
-// Attributes returns all attributes of a queue under their SQS names. The ApproximateNumberOf counts are exact.
+// Attributes returns all attributes of a queue under their SQS names. The message counts, which SQS approximates, are
+// exact.
 func (b *Broker) Attributes(name string) (map[string]string, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -138,7 +139,7 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 	return all, nil
 }
 
-// Policy returns nil if a queue has no policy or does not exist.
+// Policy returns a queue's policy, or nil if the queue has none or does not exist.
 func (b *Broker) Policy(name string) *access.Policy {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -159,8 +160,8 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 }
 
 // SetTags adds or replaces the tags in add and removes those in remove. A queue has at most 50 tags. A key has 1 to
-// 128 letters, digits, spaces and _.:/=+-@, without the prefix "aws:"; a value has at most 256 characters. Otherwise
-// it returns InvalidParameterValue.
+// 128 letters, digits, spaces and _.:/=+-@, and does not start with "aws:"; a value has at most 256 characters.
+// Otherwise SetTags returns InvalidParameterValue.
 func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		tags, err := b.Tags(name)
@@ -187,7 +188,7 @@ const (
 	maxTagValue = 256 // in characters
 )
 
-// The characters are documented by AWS ("Tag naming limits and requirements").
+// notInTagKey excludes the characters that AWS allows ("Tag naming limits and requirements").
 func notInTagKey(c rune) bool {
 	return c != ' ' && !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
 }

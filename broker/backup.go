@@ -13,7 +13,7 @@ import (
 // StoredQueue describes a queue in a database that this process does not serve.
 type StoredQueue struct {
 	Name string `json:"name"`
-	// Messages includes Damaged, the messages with a wrong checksum, which only [Backup] and [Restore] check for.
+	// Messages includes Damaged, the messages with a wrong checksum. Only [Backup] and [Restore] look for those.
 	Messages int64 `json:"messages"`
 	Damaged  int64 `json:"damaged,omitempty"`
 }
@@ -21,7 +21,7 @@ type StoredQueue struct {
 // ErrUsed means that a data directory already holds queues.
 var ErrUsed = errors.New("the data directory already holds queues")
 
-// Names under which [Restore] keeps the previous database.
+// ReplacedFile and ReplacedLogFile are the names under which [Restore] keeps the previous database.
 const (
 	ReplacedFile    = databaseName + ".replaced"
 	ReplacedLogFile = ReplacedFile + "-wal"
@@ -41,7 +41,7 @@ func Inspect(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, c.close())
 }
 
-// Backup writes a verified snapshot of a data directory's database to a new file. The directory may be in use.
+// Backup writes a verified snapshot of a data directory's database to a new file. The data directory may be in use.
 func Backup(dir, file string) ([]StoredQueue, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
@@ -59,13 +59,14 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 	return copyDatabase(path, file, ``)
 }
 
-// Message IDs and receipt handles issued after the backup must never be reused.
+// afterBackup advances the counters, so that message IDs and receipt handles issued after the backup are never
+// reused.
 const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch';
 	UPDATE meta SET value = value + 1000 WHERE name = 'queues';
 	UPDATE counters SET next = next + 67108864 WHERE queue <> 0;`
 
-// Restore copies a database, such as a backup, into a data directory that no process uses. If the directory holds
-// queues, Restore returns [ErrUsed], unless replace is true; then it keeps the previous database as [ReplacedFile].
+// Restore copies a database, such as a backup, into a data directory that is not in use. If the directory already
+// holds queues, Restore returns [ErrUsed]; with replace, it keeps their database as [ReplacedFile] instead.
 func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	if sizeOf(file) <= 0 {
 		return nil, fmt.Errorf("%s is not a backup: it is missing or empty", file)
@@ -113,7 +114,7 @@ func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// CreateTemp makes the file private; SQLite writes to an existing empty file.
+	// CreateTemp makes the file private, and SQLite accepts an existing empty file.
 	f, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".*")
 	if err != nil {
 		return nil, errors.Join(err, source.close())

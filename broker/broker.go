@@ -13,7 +13,7 @@ type Options struct {
 	SenderID string
 	// NoWaits disables the 60-second waits of SQS after DeleteQueue and between PurgeQueue calls.
 	NoWaits bool
-	// Memory is the limit of the whole process in bytes; 0 means none. A small value shrinks the caches.
+	// Memory is the memory limit of the whole process in bytes; 0 means unlimited. A small value shrinks the caches.
 	Memory int64
 	// Logger defaults to [slog.Default].
 	Logger *slog.Logger
@@ -25,26 +25,26 @@ type Options struct {
 
 // Events are callbacks; each may be nil. They are called without locks held and must not block.
 type Events struct {
-	// DeadLettered is called after messages exceeded the maximum receive count and were moved.
+	// DeadLettered is called after messages that exceeded the maximum receive count were moved.
 	DeadLettered func(from, to string, ids []string)
 	// Expired is called after n messages exceeded their retention period.
 	Expired func(name string, n int)
-	// Removed is called after messages left a queue. ctx has the values of the caller's context; it is a background
-	// context for work that no caller waits for.
+	// Removed is called after messages left a queue. ctx carries the values of the caller's context, or is a
+	// background context if there is no caller.
 	Removed func(ctx context.Context, removed []Removal)
 }
 
 // Removal describes a removed message.
 type Removal struct {
 	Queue string
-	// ID is "" if all messages of the queue were deleted at once.
+	// ID is "" for the removal of all messages of a queue at once.
 	ID       string
 	Cause    Cause
-	To       string // the queue it was moved to, or ""
+	To       string // queue that the message was moved to, or ""
 	Receives int
 }
 
-// Cause is why a message left its queue.
+// Cause is the reason why a message left its queue.
 type Cause string
 
 // The causes of a removal.

@@ -26,9 +26,9 @@ type Stored struct {
 	queue.Message // without ReceiptHandle
 	Queue         string
 	State         State
-	// Until is when a delayed or in-flight message becomes visible, else zero.
+	// Until is when a delayed or in-flight message becomes visible; zero in other states.
 	Until time.Time
-	// DeadAt is zero for a message that was never dead-lettered.
+	// DeadAt is when the message was dead-lettered; zero if it never was.
 	DeadAt time.Time
 	// Attempts are the latest failed deliveries, oldest first.
 	Attempts []Attempt
@@ -37,25 +37,26 @@ type Stored struct {
 // BrowseRequest selects messages to list.
 type BrowseRequest struct {
 	Filter
-	// "" means all states
+	// State limits the page to one state; "" means all.
 	State State
 	// After is the cursor of the previous page; "" starts at the oldest message.
 	After string
 	// Limit is the page size, 1 to 1000; 0 means 100.
 	Limit int
-	// Within ends a page early, with a cursor to continue; 0 means no limit.
+	// Within limits the search time. When it ends, Browse returns the page so far, with a cursor to continue; 0 means
+	// no limit.
 	Within time.Duration
 }
 
 const (
 	defaultBrowseLimit = 100
 	maxBrowseLimit     = 1000
-	// Maximum rows per read: a long one would keep the write-ahead log from restarting.
+	// browseChunk is the maximum number of rows per read. A long read would keep the write-ahead log from restarting.
 	browseChunk = 2000
 )
 
 // Browse returns stored messages, oldest first, without counting a receive, and the cursor of the next page ("" at
-// the end). A filter that rarely matches may read the whole queue; ctx and req.Within limit that.
+// the end). If few messages match the filter, Browse may read the whole queue; ctx and req.Within limit that.
 func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -147,7 +148,7 @@ func timeOf(at, now int64) time.Time {
 	return time.Now().Add(time.Duration(at - now))
 }
 
-// Message returns a stored message. If it is not in the queue, the error wraps queue.CodeResourceNotFound.
+// Message returns a stored message. If it is not in the queue, the error wraps [queue.CodeResourceNotFound].
 func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	q, err := b.queues.get(name)
 	if err == nil {

@@ -13,8 +13,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// conn is an SQLite connection with its prepared statements, for one goroutine at a time. It bypasses database/sql,
-// whose pool, locks and conversions cost more than the statements.
+// conn is an SQLite connection with its prepared statements. It is not safe for concurrent use. It bypasses
+// database/sql, whose pool, locks and conversions cost more than the statements.
 type conn struct {
 	raw   driver.Conn
 	stmts map[string]driver.Stmt
@@ -34,8 +34,8 @@ func openConn(path, vfs string) (*conn, error) {
 	return &conn{raw: raw, stmts: map[string]driver.Stmt{}}, nil
 }
 
-// Open statements would keep the connection open, and SQLite removes its write-ahead log only when the last
-// connection closes.
+// close also closes the prepared statements: SQLite keeps a connection with open statements, and removes its
+// write-ahead log only when the last connection closes.
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
@@ -62,14 +62,14 @@ func (c *conn) exec(text string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// run does nothing if *err is already set.
+// run executes a statement and sets *err. It does nothing if *err is already set.
 func (c *conn) run(err *error, text string, args ...any) {
 	if *err == nil {
 		_, *err = c.exec(text, args...)
 	}
 }
 
-// NULL reads as 0 or "".
+// row is a result row. NULL reads as 0, "" or nil.
 type row []driver.Value
 
 func (r row) int(i int) int64 {
@@ -87,7 +87,7 @@ func (r row) bytes(i int) []byte {
 	return b
 }
 
-// query's rows are only valid during the call.
+// query calls each for every row. A row is valid only during the call.
 func (c *conn) query(each func(row row), text string, args ...any) error {
 	s, err := c.prepare(text, args)
 	if err != nil {
@@ -152,7 +152,7 @@ func isCorrupt(err error) bool {
 	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }
 
-// pragma is quick_check, or integrity_check, which also compares the indexes.
+// check runs the pragma quick_check, or integrity_check, which also compares the indexes with the tables.
 func (c *conn) check(pragma string) error {
 	var found string
 	if err := c.query(func(row row) { found = row.text(0) }, "PRAGMA "+pragma+"(1)"); err != nil {

@@ -9,10 +9,10 @@ import (
 )
 
 type transfer struct {
-	ctx   context.Context // for its values
+	ctx   context.Context // only its values are used
 	from  *liveQueue
 	items []*transferItem
-	dead  bool // not an operator's move
+	dead  bool // dead-lettering, as opposed to an operator's move
 }
 
 func (t *transfer) moved() []*transferItem {
@@ -22,7 +22,7 @@ func (t *transfer) moved() []*transferItem {
 func (t *transfer) departed() int { return len(t.moved()) }
 
 type transferItem struct {
-	m      *message // leaving; a placeholder if not in memory
+	m      *message // marked as leaving; a placeholder if not in memory
 	to     *liveQueue
 	toDead bool
 	record record // without content
@@ -30,7 +30,7 @@ type transferItem struct {
 	moved  bool
 }
 
-// The copies are made before the originals are deleted, with their attempts.
+// apply copies the messages, moves their attempts and deletes the originals.
 func (t *transfer) apply(x *tx) error {
 	for _, it := range t.items {
 		it.moved = false
@@ -74,9 +74,10 @@ func (t *transfer) departures(k *counters) *int64 {
 	return &k.movedOut
 }
 
-// plan keeps ID, content and receive count; the count that the redrive policy limits restarts. Dead-lettering from a
-// standard queue keeps the sent time, so that the retention period continues; other moves reset it. Outside
-// dead-letter queues a message is no longer a dead letter, and its first receive is reset.
+// plan sets the record of the message in its new queue. ID, content and receive count stay the same; the count that
+// the redrive policy limits restarts. Dead-lettering from a standard queue keeps the sent time, so that the retention
+// period continues; other moves reset it. Outside dead-letter queues a message is no longer a dead letter, and its
+// first receive is reset.
 func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r := &it.record
 	*r = *old
@@ -124,7 +125,7 @@ func (t *transfer) onCommit(err error) error {
 	return err
 }
 
-// Messages that were not moved become available again.
+// rearrange makes messages that were not moved available again.
 func (t *transfer) rearrange(err error) {
 	q := t.from
 	q.broker.queues.moving.Lock()
@@ -161,8 +162,8 @@ func (it *transferItem) publish() {
 	q.watchRetention(it.record.sent)
 }
 
-// TakesDeadLetters reports whether DeadLetter has a target queue. If last is true it returns false, because the
-// redrive policy moves the message after its last receive.
+// TakesDeadLetters reports whether [Queue.DeadLetter] can move messages: the queue must have a dead-letter queue. It
+// returns false for a message's last receive, after which the redrive policy moves the message.
 func (q *Queue) TakesDeadLetters(last bool) bool {
 	live, err := q.b.queues.get(q.name)
 	return !last && err == nil && q.b.deadLetterQueue(live) != nil
@@ -176,9 +177,9 @@ func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 	return b.byARN(policy.target)
 }
 
-// DeadLetter moves messages to the dead-letter queue in one transaction, whatever their receive count. Each must be
-// in flight and carry its latest receipt handle. It returns nil if all were moved, else one error per message. It
-// calls no callback and records no attempts ([Broker.RecordAttempt]).
+// DeadLetter moves messages to the dead-letter queue in one transaction, whatever their receive count. Each message
+// must be in flight and carry its latest receipt handle. DeadLetter returns nil if all were moved, otherwise one
+// error per message. It does not call [Events] and does not record attempts; see [Broker.RecordAttempt].
 func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	live, err := q.live(ctx, len(letters))
 	if err != nil {
@@ -223,8 +224,8 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	return entryErrors(errs, err)
 }
 
-// deadLetter moves messages in the order in which they were sent, since a receive may find them in any order. If it
-// fails, they stay and become visible.
+// deadLetter moves messages in the order in which they were sent; a receive may find them in another order. If it
+// fails, they stay in the queue and become visible.
 func (q *liveQueue) deadLetter(list []*message) error {
 	slices.SortFunc(list, func(a, b *message) int { return cmp.Compare(a.key, b.key) })
 	to := q.broker.deadLetterQueue(q)
@@ -252,8 +253,8 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	return nil
 }
 
-// Redrive returns a queue's dead-letter queue ("" if that does not exist) and maximum receive count (0 without a
-// redrive policy). If the queue itself does not exist, the error is [queue.ErrNoQueue].
+// Redrive returns a queue's dead-letter queue ("" if that does not exist) and maximum receive count, or "" and 0
+// without a redrive policy. If the queue itself does not exist, the error wraps [queue.ErrNoQueue].
 func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -269,8 +270,8 @@ func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, 
 	return deadLetterQueue, int(policy.max), nil
 }
 
-// MissingDeadLetterQueue returns the name of a queue's configured dead-letter queue if that does not exist, else "".
-// Without it messages are retried until their retention period ends.
+// MissingDeadLetterQueue returns the name of a queue's configured dead-letter queue if that does not exist, otherwise
+// "". While it is missing, messages are retried until their retention period ends.
 func (b *Broker) MissingDeadLetterQueue(name string) string {
 	q, err := b.queues.get(name)
 	if err != nil {

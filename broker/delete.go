@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Delete removes messages by receipt handle. It returns nil if all succeeded, else one error per entry. A message
-// that no longer exists is not an error. A standard queue accepts earlier and expired receipt handles; a FIFO queue
-// accepts only the latest one, while the message is in flight.
+// Delete removes messages by receipt handle. It returns nil if all succeeded, otherwise one error per entry. Deleting
+// a message that no longer exists succeeds. A standard queue accepts earlier and expired receipt handles; a FIFO
+// queue accepts only the latest one, while the message is in flight.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, CauseDone)
 }
 
-// Expire deletes messages past their deadline that were never processed; the ledger counts them as expired.
+// Expire deletes messages past their deadline that were never processed. The ledger counts them as expired.
 func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, CauseExpired)
 }
@@ -36,7 +36,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, cause Cause) []er
 		}
 		switch m := live.index.held[of.key]; {
 		case m == nil && !live.index.mayExist(of), m != nil && m.leaving:
-			// The request that removes the message commits before this one.
+			// The request that is removing the message commits before this one.
 		case m == nil && live.index.fifo:
 			unheld = append(unheld, unheldReceipt{i, of.key})
 		case m == nil:
@@ -74,8 +74,8 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 	return r, err
 }
 
-// A message that is not in memory may exist if its receipt predates the latest opening of the store and the receive
-// was not stored, so it is visible. The caller must hold the lock.
+// mayExist reports whether a message that is not in memory may be in the store: its receive predates the latest
+// opening of the store and was not stored. Such a message is visible. The caller must hold the lock.
 func (x *index) mayExist(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
 type unheldReceipt struct {
@@ -111,8 +111,8 @@ func entryErrors(errs []error, whole error) []error {
 
 func sameError(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
 
-// DeleteMessages removes messages by ID for an operator and returns their number. They count as purged. IDs of
-// messages that are gone or being deleted are skipped.
+// DeleteMessages removes messages by ID for an operator and returns their number. It skips messages that are missing
+// or already being removed. The ledger counts the messages as purged.
 func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -130,11 +130,11 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 }
 
 type removal struct {
-	ctx      context.Context // for its values
+	ctx      context.Context // only its values are used
 	q        *liveQueue
-	messages []*message // leaving; placeholders if not in memory
+	messages []*message // marked as leaving; placeholders if not in memory
 	cause    Cause
-	counted  int // without those already gone
+	counted  int // without messages that were already gone
 	dues     []int64
 	removed  []Removal
 	work     block
@@ -142,7 +142,7 @@ type removal struct {
 
 func (r *removal) departed() int { return r.counted }
 
-// Claimed messages are not in memory, so their rows are read first.
+// apply reads the rows of claimed messages first, because memory does not hold them.
 func (r *removal) apply(t *tx) error {
 	r.counted, r.dues, r.removed = 0, nil, nil
 	if t.gone(r.q) {
@@ -201,14 +201,14 @@ func (r *removal) onCommit(err error) error {
 	return err
 }
 
-// report calls the listener for removed messages, if there is one.
+// report calls Events.Removed, if set.
 func (b *Broker) report(ctx context.Context, removed []Removal) {
 	if b.events.Removed != nil && len(removed) > 0 {
 		b.events.Removed(ctx, removed)
 	}
 }
 
-// leave removes the messages from the index, or keeps them if they were not deleted.
+// leave removes the messages from the index, or keeps them if the deletion failed.
 func (r *removal) leave(err error) {
 	q := r.q
 	q.mu.Lock()

@@ -13,10 +13,11 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// diskGuard keeps space for deletes: it refuses sends while free space is below a reserve. Its reserve file, as large
-// as the write-ahead log, is removed if other programs fill the disk.
+// diskGuard keeps disk space for deletes: it refuses sends while the free space is below a reserve. In case other
+// programs fill the disk, it also holds a reserve file as large as the write-ahead log, and removes the file when a
+// write fails.
 //
-// Sends and administration are also refused while the data directory has been removed, moved, unmounted or replaced:
+// It also refuses sends and administration while the data directory is removed, moved, unmounted or replaced, because
 // the next start would not find their changes.
 type diskGuard struct {
 	dir      string
@@ -25,16 +26,16 @@ type diskGuard struct {
 	mu       sync.Mutex
 	checked  time.Time
 	isLow    bool
-	reserved int64            // of the reserve file, in bytes
-	files    datadir.Identity // directory, database and, while the store is open, log
-	lost     error            // how the files changed; nil if they did not
+	reserved int64            // size of the reserve file in bytes
+	files    datadir.Identity // directory, database and, while the store is open, its log
+	lost     error            // how the files changed; nil if unchanged
 }
 
 const (
 	maxReserve   = 64 << 20
 	minReserved  = 1 << 20
 	measureEvery = 250 * time.Millisecond
-	// watchEvery is the interval of checks of the directory while there are no sends.
+	// watchEvery is the interval at which the directory is checked; each send also checks it.
 	watchEvery = 5 * time.Second
 )
 
@@ -49,7 +50,7 @@ func (r *diskGuard) opened() {
 	r.files = datadir.Identify(r.dir, path, path+"-wal", path+"-shm")
 }
 
-// Closing the store removes the log, so the last check excludes it.
+// closing checks the files for the last time. It excludes the log, which closing the store removes.
 func (r *diskGuard) closing() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +66,7 @@ func (r *diskGuard) watch(stopped <-chan struct{}) {
 		case <-stopped:
 			return
 		case <-tick.C:
-			_ = r.checkFiles() // checkFiles logs a change
+			_ = r.checkFiles() // logs changes
 		}
 	}
 }
@@ -98,7 +99,7 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// justLow means that space has just run low.
+// refusal returns why sends are refused, or nil. justLow reports that free space fell below the reserve in this call.
 func (r *diskGuard) refusal() (err error, justLow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,8 +154,8 @@ func (r *diskGuard) tight() bool {
 	return r.isLow
 }
 
-// measure grows the reserve file with the log. Unknown free space counts as sufficient. The caller must hold the
-// lock.
+// measure updates isLow and grows the reserve file with the log. If the free space is unknown, it counts as
+// sufficient. The caller must hold the lock.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
 	if r.refreshLost() != nil {
@@ -190,7 +191,7 @@ func (r *diskGuard) giveUpReserve() {
 	r.isLow, r.reserved = true, 0
 	r.checked = time.Now()
 	if r.refreshLost() == nil {
-		_ = os.Remove(r.path()) // on failure the caller notices that the disk stays full
+		_ = os.Remove(r.path()) // if this fails, the disk stays full and writes keep failing
 	}
 }
 
@@ -198,11 +199,12 @@ func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }
 
 const (
 	pageSize = 4096
-	// The log is checkpointed at this many pages; the lower limit is for tiny disks.
+	// checkpointPages is the length of the log, in pages, that triggers a checkpoint; checkpointLeast applies to tiny
+	// disks.
 	checkpointPages = 4_000
 	checkpointLeast = 64
-	// Bytes to which a restarting log is truncated: more than the usual length, because overwriting is faster than
-	// extending.
+	// logLimit is the size in bytes to which a restarting log is truncated. It exceeds the usual length, because
+	// overwriting is faster than extending.
 	logLimit = checkpointPages * pageSize * 5 / 4
 )
 

@@ -8,30 +8,30 @@ import (
 	"slices"
 )
 
-// fifoOrder delivers the messages of a group strictly in order, and only if no earlier one is in flight. Groups take
-// turns: a new group's turn is the position of its first message; after a delivery, its next turn comes after all
-// groups that have messages when it becomes deliverable again.
+// fifoOrder delivers the messages of a group strictly in order, and only while no earlier one is in flight. Groups
+// take turns: the position of a new group's first message determines its first turn. After a delivery, the group's
+// next turn comes after all groups that have messages when it becomes deliverable again.
 type fifoOrder struct {
 	groups  map[string]*group
 	ready   indexed[*group]
 	waiting indexed[*group] // by the end of the first message's delay
 	fresh   int
 	newest  int64
-	given   int64 // deliveries from all groups
+	given   int64 // number of deliveries so far, over all groups
 	partial bool  // some messages have not been reread since a reset
 }
 
 type group struct {
 	id       string
 	messages []*message       // visible or delayed, in key order
-	out      []int64          // sorted keys of taken messages not yet settled
+	out      []int64          // sorted keys of taken messages that are not yet settled
 	heap     *indexed[*group] // nil while the group is locked or empty
 	index    int
 
-	// The turn comes after groups whose first message has a key up to behind. given breaks ties; it is 0 before the
-	// first delivery.
+	// The group's turn comes after groups whose first message has a key up to behind; given breaks ties. Before the
+	// first delivery, given is 0 and the key of the first message applies.
 	behind, given int64
-	lastGiven     int64 // given at the last delivery; 0 once the next turn is known
+	lastGiven     int64 // value of given at the last delivery; 0 once the next turn is known
 }
 
 func (g *group) turnBefore(other *group) bool {
@@ -92,7 +92,7 @@ func (g *group) hold(m *message) {
 	g.out = slices.Insert(g.out, at, m.key)
 }
 
-// Most messages are settled in order, so the first key is the fast path.
+// settle removes a key from out. Most messages are settled in order, so it tries the first key first.
 func (g *group) settle(key int64) {
 	if g.out[0] == key {
 		g.out = g.out[1:]
@@ -129,8 +129,8 @@ func (f *fifoOrder) queue(m *message) {
 	f.place(g)
 }
 
-// The group moves to the heap of its first idle message, or to none while it is locked or empty. An empty group is
-// forgotten, unless a later reread may find messages that are owed its turn.
+// place moves the group to the heap for its first idle message, or to none while it is locked or empty. It removes an
+// empty group, unless the group has a turn that messages still to be reread must keep.
 func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)
@@ -186,7 +186,7 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// takeFrom stops at a message that must be dead-lettered, because the following ones wait until it has moved.
+// takeFrom stops at a message that must be dead-lettered, because the messages behind it wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
 	before, given := int64(math.MaxInt64), false
 	if len(g.out) > 0 {
@@ -227,7 +227,7 @@ func (f *fifoOrder) promote(now int64) {
 	}
 }
 
-// Empty groups kept after a reset: each keeps its turn until its messages are read again.
+// maxEmptyGroups limits the empty groups kept after a reset. Each keeps its turn until its messages have been reread.
 const maxEmptyGroups = 20_000
 
 func (f *fifoOrder) reset(drop func(*message)) {

@@ -9,10 +9,10 @@ import (
 	"tendril/queue"
 )
 
-// Filter selects stored messages that meet all its conditions. The zero value selects all.
+// Filter selects the stored messages that meet all its conditions. The zero value selects all messages.
 type Filter = queue.Selection
 
-// reach returns the last key that a filter with this Through can match.
+// reach returns the last key that a filter with this Through value can match.
 func reach(through, number, high int64) int64 {
 	if through <= 0 || through > maxSeq {
 		return high
@@ -20,7 +20,7 @@ func reach(through, number, high int64) int64 {
 	return min(high, makeKey(number, through))
 }
 
-// condition is a filter in SQL. It only preselects rows by message attribute; admits decides.
+// condition is a filter in SQL. For message attributes the SQL only preselects rows, and admits decides.
 type condition struct {
 	text             string
 	args             []any
@@ -28,7 +28,7 @@ type condition struct {
 	reason           string
 }
 
-// Conditions that SQL cannot express are left to the other fields, to be checked for each row.
+// condition translates f to SQL, except reason, which chunk uses.
 func (b *Broker) condition(f *Filter) (c condition) {
 	and := func(text string, arg any) { c.text, c.args = c.text+` AND `+text, append(c.args, arg) }
 	if f.IDs != nil {
@@ -79,7 +79,7 @@ func (c *condition) chunk(after, high int64, rows int) (where string, args []any
 		[]any{after >> seqBits, c.reason, after, high, int64(rows)}
 }
 
-// admits needs r.attributes to be loaded. Unreadable attributes do not match.
+// admits reports whether a preselected row matches. r.attributes must be loaded; unreadable attributes do not match.
 func (c *condition) admits(r *record) bool {
 	if c.attribute == "" {
 		return true
@@ -90,7 +90,8 @@ func (c *condition) admits(r *record) bool {
 	})
 }
 
-// scanMatching examines at most browseChunk rows and returns the key of the last one, or 0 at the end of the queue.
+// scanMatching examines at most browseChunk rows. last is the key of the last row examined, or 0 at the end of the
+// queue.
 func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
 	end := false
@@ -115,7 +116,8 @@ func (c *conn) scanMatching(columns string, after, high int64, sel condition, li
 	return slices.DeleteFunc(rows, func(r *record) bool { return !sel.admits(r) }), last, err
 }
 
-// last is the key of the last row examined; end means that no more rows follow.
+// countChunk counts the matching rows in a chunk. last is the key of the last row examined; end reports that no more
+// rows follow.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, end bool, err error) {
 	chunk, args := sel.chunk(after, high, rows)
 	err = c.query(func(row row) {

@@ -9,9 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// FindByID returns up to most stored messages of all queues, in any state, whose IDs begin with start. An ID says
-// nothing about the place of its message, so all messages are examined, for at most within; whole is false if that was
-// too short.
+// FindByID returns up to most stored messages of all queues, in any state, whose IDs start with start. IDs are in no
+// order, so FindByID examines all messages; whole is false if it ran out of time after within.
 func (b *Broker) FindByID(ctx context.Context, start string, most int, within time.Duration) (found []Stored, whole bool, err error) {
 	start = strings.ToLower(start)
 	until := time.Now().Add(within)
@@ -37,7 +36,7 @@ func (b *Broker) FindByID(ctx context.Context, start string, most int, within ti
 			for _, id := range ids {
 				s, err := b.Message(ctx, q.name, id)
 				switch {
-				case errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}), errors.Is(err, queue.ErrNoQueue): // it is gone since
+				case errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}), errors.Is(err, queue.ErrNoQueue): // gone
 				case err != nil:
 					return nil, false, err
 				default:
@@ -52,7 +51,8 @@ func (b *Broker) FindByID(ctx context.Context, start string, most int, within ti
 	return found, true, nil
 }
 
-// last is the key of the last message examined, or 0 at the end of the queue.
+// idsFrom returns the IDs that start with start. last is the key of the last message examined, or 0 at the end of the
+// queue.
 func (c *conn) idsFrom(s seal, after, high int64, start string) (ids []string, last int64, err error) {
 	rows, work := 0, new(block)
 	err = c.query(func(row row) {

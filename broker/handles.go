@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// A key is the primary key of a message: the queue's number in the high bits, the position in the queue in the low
-// bits. Sends append at the end of a queue's range, deletes free its start.
+// A key is the primary key of a message: the high bits are the queue's number, the low bits the position in the
+// queue. Sends append at the end of a queue's key range.
 const (
 	seqBits   = 40
 	maxQueues = 1<<22 - 1
@@ -26,13 +26,15 @@ func makeKey(queue, seq int64) int64 { return queue<<seqBits | seq }
 
 func keySeq(key int64) int64 { return key & maxSeq }
 
-// FIFO sequence numbers have 20 digits; they increase but are not consecutive.
+// sequenceNumber returns the 20-digit sequence number of a FIFO message. Sequence numbers increase but are not
+// consecutive.
 func sequenceNumber(key int64) string {
 	const base = 10_000_000_000_000_000_000
 	return strconv.FormatUint(base+uint64(keySeq(key))<<8, 10)
 }
 
-// seal derives message IDs and receipt handles from keys and the store's secret, so that they need no disk space.
+// seal derives message IDs and receipt handles from keys and the store's secret, so that they do not need to be
+// stored.
 type seal struct{ block cipher.Block }
 
 func newSeal(secret []byte) (seal, error) {
@@ -43,7 +45,7 @@ func newSeal(secret []byte) (seal, error) {
 	return seal{block}, nil
 }
 
-// block is a scratch buffer that callers provide, because arguments of a cipher escape to the heap.
+// block is a scratch buffer. Callers provide it, because arguments of a [cipher.Block] escape to the heap.
 type block [aes.BlockSize]byte
 
 const (
@@ -52,7 +54,7 @@ const (
 	domainReceipt = 3
 )
 
-// The pseudo-random function chains one AES block per word.
+// prf is a pseudo-random function that chains one AES block per word.
 func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 	*out = block{15: domain}
 	for _, word := range words {
@@ -67,7 +69,7 @@ const (
 	idLowMask  = 1<<62 - 1 // without the variant bits
 )
 
-// The ID is a version 4 UUID that looks random but encodes the key.
+// messageID returns the ID for a key. It looks like a random UUID (version 4).
 func (s seal) messageID(work *block, origin int64) string {
 	high := s.prf(work, domainIDHigh, uint64(origin)) & idHighMask
 	low := uint64(origin) ^ s.prf(work, domainIDLow, high)&idLowMask
@@ -98,14 +100,14 @@ func (s seal) origin(id string) (int64, bool) {
 	return origin, s.messageID(work, origin) == strings.ToLower(id)
 }
 
-// receipt is a decoded receipt handle. The key identifies the queue, so other queues reject it.
+// receipt is a decoded receipt handle. Its key contains the queue's number, so other queues reject the handle.
 type receipt struct {
 	key    int64
-	serial uint32 // receive count at this receive
+	serial uint32 // number of the receive, including receives that do not count
 	epoch  uint32 // incremented each time the store is opened
 }
 
-// A receipt and its 128-bit authentication code, in bytes before base64.
+// receiptSize is the size in bytes, before base64, of a receipt with its 128-bit authentication code.
 const receiptSize = 32
 
 func (s seal) handle(work *block, r receipt) string {

@@ -5,23 +5,23 @@ import (
 	"sync/atomic"
 )
 
-// index holds a queue's state in memory. Callers hold the queue's lock.
+// index is a queue's state in memory. The caller must hold the queue's lock.
 type index struct {
 	broker   *Broker
 	number   int64
 	fifo     bool
 	counters counters           // as of the latest commit
-	cutoff   int64              // stamp; fresh messages sent before it have expired and are left to the sweep
+	cutoff   int64              // stamp; fresh messages sent before it have expired, and a sweep deletes them
 	held     map[int64]*message // received before, leaving or damaged
 	damaged  int
 	order    deliveryOrder
 	inFlight indexed[*message] // by visibility deadline
 	delays   delays
 	window   window
-	work     block // for open, while the queue is locked
+	work     block // buffer for open, while the queue is locked
 }
 
-// The keys of the queue's messages are in low < key <= high.
+// low and high bound the keys of the queue's messages: low < key <= high.
 func (x *index) low() int64  { return makeKey(x.number, x.counters.floor) }
 func (x *index) high() int64 { return makeKey(x.number, maxSeq) }
 
@@ -92,7 +92,7 @@ func (x *index) endFlight(m *message) {
 	}
 }
 
-// resumed means that the message was in flight before the store was opened.
+// startFlight marks a message as in flight. resumed means that it was not received just now.
 func (x *index) startFlight(m *message, resumed bool) {
 	m.inFlight = true
 	heap.Push(&x.inFlight, m)
@@ -140,7 +140,7 @@ func (x *index) unreserve(m *message) {
 	}
 }
 
-// A placeholder without content reserves a message that is not in memory, until unreserve.
+// claim reserves a message that is not in memory, by adding a placeholder without content, until unreserve.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
@@ -178,19 +178,19 @@ func (x *index) clear() {
 
 type memory struct {
 	limits  memoryLimits
-	fresh   atomic.Int64 // fresh messages in memory
-	content atomic.Int64 // bytes of cached contents
+	fresh   atomic.Int64 // number of fresh messages in memory
+	content atomic.Int64 // size of cached contents in bytes
 }
 
 type memoryLimits struct {
-	// Limits of fresh messages: of all queues, and the number that each may always hold.
+	// total limits the fresh messages of all queues; each queue may always hold least.
 	total, least int
-	// Limits of fresh messages per queue. On a FIFO queue this also limits how far a receive can look past locked
-	// groups.
+	// standard and fifo limit the fresh messages of a queue, by type. On a FIFO queue this also limits how far a
+	// receive can look past locked groups.
 	standard, fifo int
 	fill           int
-	// In bytes: the cached message contents, and the page cache of the write connection; each read connection gets a
-	// quarter.
+	// cache limits the cached message contents, and pages the page cache of the write connection, in bytes; each read
+	// connection gets a quarter of pages.
 	cache, pages int64
 	inFlight     int
 	queues       int
@@ -210,20 +210,21 @@ func limitsOf(memory int64) *memoryLimits {
 	return limits
 }
 
-// Every message with a key up to cursor is in the delivery order, was delivered or is delayed. Between cursor and
-// tail, memory holds only messages of quiet tenants with keys up to ahead.
+// window tracks which messages have been read into memory. Every message with a key up to cursor is in the delivery
+// order, was delivered or is delayed. Of the messages between cursor and tail, memory holds only those of quiet
+// tenants with keys up to ahead.
 type window struct {
 	cursor, tail int64
-	ahead        int64 // below cursor if no messages were read ahead
+	ahead        int64 // below cursor if nothing was read ahead
 	early        map[int64]bool
-	// Delayed messages are read by due time and key, up to these.
+	// Delayed messages are read in order of due time and key. dueAt and dueKey belong to the last one read.
 	dueAt, dueKey int64
-	dueSeen       int // how often delays have ended
-	dueRead       int // dueSeen up to which messages whose delay has ended were read
-	generation    int // incremented by each reset, to discard fills of earlier generations
+	dueSeen       int // number of times that delays have ended
+	dueRead       int // value of dueSeen up to which messages whose delay has ended were read
+	generation    int // incremented by each reset, so that fills of earlier generations are discarded
 	filling       *fill
-	stale         bool // since a reset: fresh messages must wait for those received before
-	size          int  // fresh messages, as last added to the memory total
+	stale         bool // set by a reset: fresh messages must wait for those received before
+	size          int  // number of fresh messages last added to memory.fresh
 }
 
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
@@ -257,7 +258,7 @@ func (x *index) countFresh() {
 	x.window.size = n
 }
 
-// A message outside the window is read by a later fill.
+// arrive adds a new message. If it is outside the window, a later fill reads it.
 func (x *index) arrive(r *record) {
 	w := &x.window
 	covered, last := w.cursor == w.tail, w.tail
@@ -311,7 +312,7 @@ func (w *window) recordEarly(key int64) {
 	w.early[key] = true
 }
 
-// While noisy tenants fill the window, messages of quiet tenants are read ahead.
+// capacityAhead returns how many messages of quiet tenants may be read ahead while noisy tenants fill the window.
 func (x *index) capacityAhead(s *standardOrder) int {
 	l := &x.broker.memory.limits
 	left := l.total - int(x.broker.memory.fresh.Load())
@@ -328,7 +329,7 @@ func (x *index) resetWindow() {
 	w.start(x.low(), max(w.tail, x.low()), x.fifo)
 }
 
-// All messages with low < key <= last must be read after start.
+// start restarts the window: all messages with low < key <= last must be read again.
 func (w *window) start(low, last int64, fifo bool) {
 	w.cursor = low
 	w.ahead = low
@@ -337,7 +338,7 @@ func (w *window) start(low, last int64, fifo bool) {
 	w.early = nil
 	w.stale = low < last
 	if !fifo {
-		// Messages whose delay has ended are not covered by cursor; reread them by due time.
+		// cursor does not cover messages whose delay has ended; reread them by due time.
 		w.dueSeen++
 	}
 }
@@ -346,13 +347,13 @@ type fill struct {
 	done       chan struct{}
 	err        error // valid once done is closed
 	generation int
-	floor      int64 // keys up to it are purged
+	floor      int64 // keys up to this one are purged
 	low, high  int64
 	tail       int64
 	limit      int
 	delayed    bool // include delayed messages (FIFO only)
 
-	// Noisy tenants to skip while reading ahead, or nil.
+	// without lists the noisy tenants to skip while reading ahead, or is nil.
 	without []string
 
 	due           bool
@@ -362,7 +363,7 @@ type fill struct {
 
 	main, late []*record
 
-	// Messages that left the queue during the read; guarded by the queue's lock.
+	// removed holds messages that left the queue during the read. The queue's lock guards it.
 	removed map[int64]bool
 }
 
@@ -387,7 +388,7 @@ func (x *index) nextFill() *fill {
 	return w.filling
 }
 
-// Keys scanned by one fill that reads ahead.
+// aheadKeys is the number of keys that one fill scans while reading ahead.
 const aheadKeys = 10_000
 
 func (x *index) nextAhead(s *standardOrder) *fill {
@@ -487,7 +488,7 @@ func (x *index) skips(f *fill, r *record) bool {
 	switch {
 	case x.held[r.key] != nil: // received before, leaving or damaged
 	case f.removed[r.key]: // left the queue during the fill
-	case r.sent < x.cutoff: // past its retention period; the sweep deletes it
+	case r.sent < x.cutoff: // past its retention period; a sweep deletes it
 	case r.key <= x.low():
 	case x.window.early[r.key]:
 	default:

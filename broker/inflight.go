@@ -14,12 +14,12 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// receiveMarks records receives that are not yet in the database in a memory-mapped file. A mark needs no system call
-// and survives the process, but not necessarily a power failure. Each message has at most one, for its latest
-// receive.
+// receiveMarks records receives that are not yet in the database, in a memory-mapped file. A mark needs no system
+// call. It survives the end of the process, but not necessarily a power failure. A message has at most one mark, for
+// its latest receive.
 type receiveMarks struct {
 	mu   sync.Mutex
-	data []byte // nil if it could not be created
+	data []byte // nil if the file could not be mapped
 	free []uint32
 	used uint32
 }
@@ -35,11 +35,11 @@ type mark struct {
 const (
 	marksName = "inflight"
 	markSize  = 32
-	// maxMarks is enough for 160,000 receives per second; further ones are not marked.
+	// maxMarks is enough for 160,000 receives per second. Receives beyond it are not marked.
 	maxMarks = 32_768
 )
 
-// The epoch and checksum reveal stale and partially written marks.
+// encode adds the epoch and a checksum, which reveal stale and partially written marks.
 func (m *mark) encode(text []byte, epoch uint32) {
 	binary.LittleEndian.PutUint64(text, uint64(m.key))
 	binary.LittleEndian.PutUint64(text[8:], uint64(m.first))
@@ -57,7 +57,7 @@ func decodeMark(text []byte, epoch uint32) (m mark, ok bool) {
 	return m, m.key != 0 && bytes.Equal(again, text)
 }
 
-// open returns the marks of an earlier process.
+// open maps the file and returns the marks that an earlier process left.
 func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, marksName))
 	if err != nil {
@@ -81,7 +81,7 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	return left, err
 }
 
-// The caller must hold the queue's lock.
+// put marks the latest receive of m. The caller must hold the queue's lock.
 func (k *receiveMarks) put(m *message) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,7 +96,7 @@ func (k *receiveMarks) put(m *message) {
 		return
 	}
 	(&mark{m.key, m.first, uint32(m.count), uint32(m.received())}).encode(k.data[(m.mark-1)*markSize:][:markSize], m.epoch)
-	k.clear(before) // after the new mark exists, so that the message always has one
+	k.clear(before) // after writing the new mark, so that the message always has one
 }
 
 func (k *receiveMarks) drop(m *message) {
@@ -109,7 +109,7 @@ func (k *receiveMarks) drop(m *message) {
 	m.mark = 0
 }
 
-// Slot 0 means none. The caller must hold the lock.
+// clear frees a slot; place 0 means none. The caller must hold the lock.
 func (k *receiveMarks) clear(place uint32) {
 	if place != 0 && k.data != nil {
 		clear(k.data[(place-1)*markSize : place*markSize])
@@ -142,7 +142,7 @@ func storeMarks(c *conn, left []mark, epoch uint32) (err error) {
 }
 
 // Posting records that the worker is about to post a message. If the process is killed, a receive with CountAtPost
-// counts only after Posting.
+// counts only if Posting was called.
 func (q *Queue) Posting(receipt string) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {

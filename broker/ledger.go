@@ -6,10 +6,10 @@ import (
 	"tendril/queue"
 )
 
-// Ledger accounts for every message of a queue.
+// Ledger counts what happened to the messages of a queue.
 type Ledger = queue.Ledger
 
-// counters are a queue's ledger, its next free position, and the position up to which everything is purged.
+// counters are a queue's ledger, its next position, and floor, the position up to which all messages are purged.
 type counters struct {
 	next, floor                        int64
 	sent, done, deadLettered           int64
@@ -38,7 +38,7 @@ func writeCounters(c *conn, number int64, k *counters) error {
 	return err
 }
 
-// Row 0 is the sum of the deleted queues.
+// readCounters returns the counters by queue number. Number 0 holds the sum of the deleted queues.
 func readCounters(c *conn) (map[int64]counters, error) {
 	all := map[int64]counters{}
 	err := c.query(func(row row) {
@@ -64,7 +64,7 @@ func (x *index) ledger() Ledger {
 	return x.counters.ledger(x.inFlight.Len(), x.delays.delayed, x.damaged)
 }
 
-// Ledger returns the ledger of one queue.
+// Ledger returns the ledger of a queue.
 func (b *Broker) Ledger(name string) (Ledger, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *Broker) Ledger(name string) (Ledger, error) {
 	return q.index.ledger(), nil
 }
 
-// TotalLedger returns the sum over all queues, including deleted ones.
+// TotalLedger returns the sum of the ledgers of all queues, including deleted ones.
 func (b *Broker) TotalLedger() Ledger {
 	b.queues.moving.Lock()
 	defer b.queues.moving.Unlock()
@@ -94,8 +94,8 @@ func (b *Broker) TotalLedger() Ledger {
 	return total.ledger(inFlight, delayed, damaged)
 }
 
-// OldestAge returns the age of a queue's oldest message, or 0. A moved message's age counts from its arrival, a
-// scheduled message's from when it becomes visible.
+// OldestAge returns the age of a queue's oldest message, or 0 if there is none. The age counts from when the message
+// was sent or moved to the queue; that of a scheduled message, from when it becomes visible.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -118,8 +118,8 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		err := c.query(func(row row) { key, since = row.int(0), row.int(1) }, `SELECT id, max(sent, coalesce(dead, 0))
 			FROM messages WHERE id > ? AND id <= ? AND (due IS NULL OR due <> sent) ORDER BY id LIMIT 1`, from, high)
 		if err == nil {
-			// Other delayed messages found here do not change the result: they became visible after they, or an older
-			// message, were sent.
+			// Other delayed messages found here do not change the result: they became visible after they were sent,
+			// and after an older message was.
 			due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
 				ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.nowMilli(), low)
 		}

@@ -2,21 +2,21 @@ package broker
 
 import "time"
 
-// Cleanup runs in small steps while the writer is idle. While it is busy, steps are smaller and rarer, and only clean
-// up data that would otherwise grow without limit.
+// Cleanup runs in small steps while the writer is idle. While the writer is busy, steps are smaller and rarer, and
+// only remove data that would otherwise grow without limit.
 const (
 	tidySoon     = time.Second            // after a commit
 	tidyNext     = 5 * time.Millisecond   // between steps
 	tidyBusy     = 100 * time.Millisecond // between steps while commits continue
 	tidyRows     = 2_000
-	tidyRowsBusy = 500 // 5,000 rows a second, above any queue's rate of deduplication IDs
-	// Free pages that stay in the file when the writer is idle.
+	tidyRowsBusy = 500 // 5,000 rows per second, more than any queue adds deduplication IDs
+	// slackPages is the number of free pages that stay in the file while the writer is idle.
 	slackPages = 512
-	// While the writer is busy, more stay, because the next large bodies will soon need them.
+	// slackPagesBusy is the number while the writer is busy: the next large bodies will soon need them.
 	slackPagesBusy = 4_096
 )
 
-// maintenance runs in the writer's goroutine.
+// maintenance cleans up the database. It runs in the writer's goroutine.
 type maintenance struct {
 	b *Broker
 
@@ -26,7 +26,7 @@ type maintenance struct {
 	vacuumed   bool // since the last checkpoint
 
 	commits        int   // since the broker was opened
-	logPages       int64 // default log length, in pages, that triggers a checkpoint
+	logPages       int64 // usual log length, in pages, that triggers a checkpoint
 	nextCheckpoint int64 // log length, in pages, that triggers the next checkpoint
 	lastPages      int64
 }
@@ -55,7 +55,7 @@ func (m *maintenance) run() {
 	}
 }
 
-// cleanUp returns how long to pause before its next step.
+// cleanUp runs one step and returns how long to wait before the next one.
 func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	s := m.b.store.Load()
 	if err := s.synchronous(false); err != nil {
@@ -100,14 +100,14 @@ func removeGarbage(c *conn) (more bool, err error) {
 		}
 	}
 
-	// Deduplication IDs below the floor have no effect and expire soon.
+	// Deduplication IDs stay: below the floor they have no effect, and they expire soon.
 	c.run(&err, `DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high)
 	c.run(&err, `DELETE FROM garbage WHERE low = ?`, low)
 	return true, err
 }
 
-// vacuum returns free pages to the file system; while the writer is busy, only if most of the file is free. The file
-// itself shrinks at the final checkpoint.
+// vacuum returns free pages to the file system. While the writer is busy, it does so only if most of the file is
+// free. The file itself shrinks at the final checkpoint.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {
@@ -140,7 +140,7 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-// next is the time until the next ID expires, or 0.
+// forgetDedups deletes expired deduplication IDs. next is the time until the next one expires, or 0.
 func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Duration, err error) {
 	now := m.b.clock.milli(m.b.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
@@ -161,7 +161,7 @@ func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Du
 
 const checkpointEvery = 16
 
-// afterCommit checkpoints a long log. At twice that length it also blocks reads so that the log can restart: a log
+// afterCommit checkpoints a long log. At twice that length it also blocks reads so that the log can restart; a log
 // that never restarts slows down every read and checkpoint.
 func (m *maintenance) afterCommit() error {
 	m.lastCommit = time.Now()
@@ -191,7 +191,7 @@ func (m *maintenance) afterCommit() error {
 		return s.restartLog("RESTART")
 	}
 
-	// A reader may prevent the restart; try again once the log has grown by the same amount.
+	// A reader may prevent the restart. Try again once the log has grown by logPages.
 	_, err = s.logPages(`PRAGMA wal_checkpoint(PASSIVE)`)
 	m.nextCheckpoint = min(pages+m.logPages, 2*m.logPages)
 	return err

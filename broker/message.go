@@ -1,12 +1,12 @@
 package broker
 
-// message is a message in the window, in flight or received before. Times are readings of the broker's clock; stamps
-// are wall-clock times (see stamp).
+// message is the state of a message in memory. Times are readings of the broker's clock; stamps are wall-clock times
+// (see stamp).
 type message struct {
 	key    int64
-	origin int64 // the message ID is derived from this key
+	origin int64 // key from which the message ID is derived
 	sent   int64 // stamp
-	due    int64 // of the delay; 0 if not delayed
+	due    int64 // end of the delay; 0 if not delayed
 	until  int64 // visibility deadline
 	index  int
 
@@ -18,7 +18,7 @@ type message struct {
 	arrived    int32 // receive count on arrival in this queue
 	count      int32
 	unread     int32  // receives that do not count
-	epoch      uint32 // of the store at the latest receive
+	epoch      uint32 // epoch of the store at the latest receive
 	first      int64  // stamp of the first receive
 	receivedAt int64
 	uncounted  bool // the latest receive does not count
@@ -37,12 +37,13 @@ type message struct {
 	mark     uint32 // slot in receiveMarks, or 0
 }
 
-// received excludes receives that do not count. count includes them so that every receive has its own receipt handle.
+// received excludes the receives that do not count. count includes them, so that every receive has its own receipt
+// handle.
 func (m *message) received() int32 { return m.count - m.unread }
 
 func (m *message) fresh() bool { return m.epoch == 0 }
 
-// Without a receive that counts, there is no first one.
+// uncount makes the latest receive not count. Without a receive that counts, the message has no first receive.
 func (m *message) uncount() {
 	if m.uncounted {
 		return
@@ -54,8 +55,8 @@ func (m *message) uncount() {
 	}
 }
 
-// The latest receive may not have been stored before the process was killed, so a receipt of a later epoch than the
-// stored one is newer.
+// newest reports whether a receipt belongs to the latest receive. That receive may not have been stored before the
+// process was killed, so a receipt of a later epoch than the stored one is newer.
 func (m *message) newest(of receipt) bool {
 	if of.epoch == m.epoch {
 		return of.serial == uint32(m.count)
@@ -98,16 +99,18 @@ func (r *ring) pop() *message {
 }
 
 type deliveryOrder interface {
-	// add appends a fresh message. Keys increase between resets, except for delayed messages of a standard queue.
+	// add appends a fresh message. Keys increase between resets, except those of delayed messages of a standard
+	// queue.
 	add(m *message)
 	requeue(m *message)
 	forget(m *message)
 	// withdraw removes a visible message that is about to be put in flight.
 	withdraw(m *message)
 	resume(m *message)
-	// take returns the messages that decide delivers, up to the limit. It calls decide once per message.
+	// take returns the messages for which decide returns deliverIt, up to the limit. It calls decide once per
+	// message.
 	take(t takeRequest) []*message
-	// reset calls drop for each fresh message; they will be added again.
+	// reset calls drop for each fresh message. The messages will be added again.
 	reset(drop func(m *message))
 	size() int
 	deliverable(now int64) bool
@@ -118,9 +121,9 @@ type takeRequest struct {
 	now    int64
 	decide func(m *message) decision
 	full   func() bool
-	// oldOnly limits memory: it takes only messages received before.
+	// oldOnly takes only messages received before, to limit memory.
 	oldOnly bool
-	// complete means that memory holds all visible messages of the queue.
+	// complete reports that memory holds all visible messages of the queue.
 	complete bool
 }
 

@@ -7,12 +7,12 @@ import (
 	"tendril/queue"
 )
 
-// Move moves messages by ID to another queue in one transaction, and returns their number. If to is "", each message
-// returns to the queue it was dead-lettered from. Messages that are gone, damaged or without a target are skipped.
+// Move moves messages by ID to another queue in one transaction and returns their number. If to is "", each message
+// returns to the queue it was dead-lettered from. Messages that are missing, damaged or without a target are skipped.
 //
-// ID, body, attributes and receive count are kept. The sent time, the retention period and the receive count that the
-// redrive policy limits restart, and a delay ends. The first receive is reset unless the target is a dead-letter
-// queue.
+// Move keeps the ID, body, attributes and receive count. It restarts the sent time, the retention period and the
+// receive count that the redrive policy limits, and ends a delay. It resets the first receive unless the target is a
+// dead-letter queue.
 func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	q, err := b.queues.get(from)
 	if err != nil {
@@ -67,7 +67,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 				if err != nil {
 					return err
 				}
-				keys = append(keys, key) // below the queue's messages
+				keys = append(keys, key) // 0 if missing, which reserveKeys skips
 			}
 			return nil
 		})
@@ -84,7 +84,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 	return q.index.reserveKeys(keys), nil
 }
 
-// Messages already leaving are skipped. The caller must hold the lock.
+// reserveKeys marks messages as leaving, and skips those already leaving. The caller must hold the lock.
 func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	for _, key := range keys {
 		switch m := x.held[key]; {
@@ -99,7 +99,8 @@ func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	return reserved
 }
 
-// If target is nil, each message moves to its source queue; those with an unknown source are released.
+// newMove prepares a move. If target is nil, each message moves to its source queue; messages with an unknown source
+// are released.
 func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved []*message) (*transfer, error) {
 	reserved, err := from.withholdDamaged(reserved)
 	if err != nil {

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// A transaction moves up to moveRows messages. A task with a rate moves those that are due every movePause.
+	// A transaction moves up to moveRows messages. A task with a rate moves a batch every movePause.
 	moveRows  = 200
 	movePause = 100 * time.Millisecond
 	moveRetry = time.Second
 )
 
-// mover goes through the source queue once, oldest first. After a restart it begins again at the oldest remaining
-// message.
+// mover goes through the source queue once, oldest message first. After a restart it starts again at the oldest
+// remaining message.
 type mover struct {
 	b      *Broker
 	task   *moveTask
 	meant  condition
 	cursor int64
-	behind map[string]bool // groups (FIFO) with a message that stays, whose later ones stay too
-	// Some messages stayed because they have no source queue.
+	behind map[string]bool // FIFO groups with a message that stays; the later ones of these groups stay too
+	// unknown reports that messages stayed because they have no source queue.
 	unknown bool
 }
 
@@ -67,7 +67,8 @@ func (m *mover) limit() int {
 	return max(1, m.task.Rate*int(movePause)/int(time.Second))
 }
 
-// step ends the task at the end of the queue, or if a target queue is missing.
+// step moves the next messages and returns their number. It ends the task at the end of the queue, or if a target
+// queue is missing.
 func (m *mover) step() (n int, err error) {
 	t := m.task
 	t.source.mu.Lock()
@@ -122,7 +123,7 @@ func (m *mover) step() (n int, err error) {
 	return n, err
 }
 
-// On a FIFO queue rows behind a message that stays are omitted.
+// movable returns the rows that can be moved. On a FIFO queue, it omits rows behind a message that stays.
 func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
 	q.lock()
@@ -144,7 +145,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	return movable
 }
 
-// If target is nil, each message returns to its source queue.
+// move moves or deletes the rows. If target is nil, each message returns to its source queue.
 func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -171,7 +172,7 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 
 type departure interface {
 	request
-	// departed counts the removed messages.
+	// departed returns the number of removed messages.
 	departed() int
 }
 
@@ -232,7 +233,8 @@ func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	return err
 }
 
-// A task in memory without a row fails: its queue was deleted.
+// loadMoves reads the tasks from the database. A task that is in memory but not in the database fails, because its
+// queue was deleted.
 func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {

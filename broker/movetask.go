@@ -18,7 +18,7 @@ import (
 // MoveStatus is the status of a [MoveTask], named as in SQS.
 type MoveStatus string
 
-// SQS's CANCELLING is missing because cancelling takes effect at once.
+// MoveRunning and the other statuses omit SQS's CANCELLING, because a cancellation takes effect at once.
 const (
 	MoveRunning   MoveStatus = "RUNNING"
 	MoveCompleted MoveStatus = "COMPLETED"
@@ -28,9 +28,9 @@ const (
 
 // MoveRequest configures a [MoveTask].
 type MoveRequest struct {
-	// ARNs. An empty Destination means the queue that each message was dead-lettered from.
+	// Source and Destination are ARNs. An empty Destination means the queue that each message was dead-lettered from.
 	Source, Destination string
-	// Delete deletes the messages instead; Destination must then be empty.
+	// Delete means that the messages are deleted instead of moved; Destination must then be empty.
 	Delete bool
 	// Rate is in messages per second, 1 to 500; 0 means unlimited.
 	Rate   int
@@ -40,11 +40,11 @@ type MoveRequest struct {
 // MoveTask is a task that moves or deletes the messages of a dead-letter queue.
 type MoveTask struct {
 	MoveRequest
-	// Handle is the TaskHandle of SQS. Listings include it only while the task is running.
+	// Handle is the TaskHandle of SQS. [Broker.MoveTasks] sets it only while the task is running.
 	Handle string
 	Status MoveStatus
-	// ToMove is the number of visible messages at the start; with a filter, of matching ones, if they could be
-	// counted in time.
+	// ToMove is the number of visible messages at the start. With a filter, it is the number of matching messages, if
+	// they could be counted in time.
 	Moved, ToMove int64
 	// FailureReason is the Query-protocol code of the error that ended the task, or "".
 	FailureReason string
@@ -54,7 +54,7 @@ type MoveTask struct {
 
 const (
 	maxMoveRate  = 500 // messages per second (SQS)
-	maxMoveTasks = 10  // per source queue; the most that SQS lists
+	maxMoveTasks = 10  // per source queue; SQS lists at most as many
 
 	// countTimeout limits the counting of matching messages.
 	countTimeout = 2 * time.Second
@@ -68,7 +68,8 @@ type moveTasks struct {
 	bySource map[int64][]*moveTask
 }
 
-// The row changes in the transactions that move its messages, so the count is correct after a crash.
+// moveTask is a task with its state in memory. Its row is updated in the transactions that move its messages, so
+// Moved is correct after a crash.
 type moveTask struct {
 	source *liveQueue
 	high   int64 // last key to move
@@ -88,15 +89,16 @@ type moveHandle struct {
 // ErrMoveRunning means that the source already has a running task.
 var ErrMoveRunning = errors.New("another move task of the source queue is running")
 
-// The code and text were recorded from SQS; the AWS documentation names UnsupportedOperation instead.
+// The code and text of errMoveRunning are those that SQS returns; the AWS documentation names UnsupportedOperation
+// instead.
 var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: ErrMoveRunning,
 	Message: "There is already a task running. Only one active task is allowed for a source queue arn at a given time."}
 
 // StartMoveTask starts moving or deleting the messages of a dead-letter queue and returns the task's handle.
 //
-// The task moves the messages visible at the start as [Broker.Move] does, and resumes after a restart. A missing
-// queue is ResourceNotFound. An invalid rate, a source that is not a dead-letter queue, a destination of the other
-// type and, wrapping [ErrMoveRunning], a source with a running task are InvalidParameterValue.
+// The task moves the messages visible at its start, as [Broker.Move] does, and resumes after a restart. If a queue is
+// missing, the error is ResourceNotFound. It is InvalidParameterValue for an invalid rate, a source that is not a
+// dead-letter queue, a destination of the other type and, wrapping [ErrMoveRunning], a source with a running task.
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
 	if req.Rate < 0 || req.Rate > maxMoveRate {
 		return "", queue.Errorf(queue.CodeInvalidParameterValue,
@@ -160,8 +162,8 @@ func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 	return nil
 }
 
-// CancelMoveTask ends a running task and returns the number of messages already moved, which stay at the destination.
-// An invalid handle is InvalidParameterValue; a task that is unknown or has ended is ResourceNotFound.
+// CancelMoveTask ends a running task and returns the number of messages it has moved, which stay in the destination.
+// For an invalid handle, the error is InvalidParameterValue; for an unknown or ended task, ResourceNotFound.
 func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64, err error) {
 	var h moveHandle
 	text, err := base64.StdEncoding.DecodeString(handle)
@@ -186,8 +188,8 @@ func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64
 	return b.moves.snapshot(t).Moved, nil
 }
 
-// MoveTasks returns up to limit tasks (1 to 10; 0 means 1) of a source queue, given by its ARN, most recent first. A
-// missing queue is ResourceNotFound.
+// MoveTasks returns up to limit tasks (1 to 10; 0 means 1) of the source queue with the given ARN, most recent first.
+// If the queue is missing, the error is ResourceNotFound.
 func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 	if limit == 0 {
 		limit = 1
@@ -260,7 +262,7 @@ func (l *moveTasks) forget(source int64) {
 	delete(l.bySource, source)
 }
 
-// The caller must hold the lock of moveTasks.
+// end sets the final status, unless the task has already ended. The caller must hold the lock of moveTasks.
 func (t *moveTask) end(status MoveStatus, reason string) {
 	if t.Status == MoveRunning {
 		t.Status, t.FailureReason = status, reason

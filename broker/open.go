@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// Open opens the queues in dir, and creates dir with mode 0700 if it is missing. It returns an error wrapping
-// [ErrInUse] if another process uses dir, and [ErrUnsafe] if another user can write to it.
+// Open opens the queues in dir, and creates dir with mode 0700 if missing. The error wraps [ErrInUse] if another
+// process uses dir, and [ErrUnsafe] if another user can write to it.
 func Open(dir string, opts *Options) (*Broker, error) {
 	if err := datadir.Make(dir); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (b *Broker) start(s *store) error {
 	return b.load(s.write)
 }
 
-// beginEpoch also stores the receives that the previous epoch left unstored.
+// beginEpoch reads the secret, increments the epoch, and stores the marked receives of the previous epoch.
 func (b *Broker) beginEpoch(s *store) error {
 	var secret []byte
 	var epoch int64
@@ -121,7 +121,7 @@ func (b *Broker) beginEpoch(s *store) error {
 	return err
 }
 
-// Close ends waiting receives, which return queue.ErrClosed, commits pending requests and closes the files.
+// Close ends waiting receives, which return [queue.ErrClosed], commits pending requests and closes the files.
 func (b *Broker) Close() error {
 	if !b.background.close() {
 		return queue.ErrClosed
@@ -130,7 +130,7 @@ func (b *Broker) Close() error {
 	b.attempts.flush(b)
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
-		_ = q.submitReceives(math.MaxInt64) // the writer reports why it rejects them
+		_ = q.submitReceives(math.MaxInt64) // the writer logs the reason for a rejection
 		q.stop()
 		q.mu.Unlock()
 	}
@@ -138,8 +138,8 @@ func (b *Broker) Close() error {
 	b.writer.close()
 	b.background.group.Wait()
 	if lost := b.disk.checkFiles(); lost != nil {
-		// Closing the store would remove the log at its path, which may now belong to another broker. The directory
-		// may only have been moved, so checkpoint.
+		// Closing the store would remove the log at its path, which may now belong to another broker. The data
+		// directory may just have been moved, so checkpoint.
 		if s := b.store.Load(); !s.closed {
 			_ = s.restartLog("TRUNCATE")
 		}
@@ -150,8 +150,8 @@ func (b *Broker) Close() error {
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
-// Lost returns an error if the data directory has been removed, moved, unmounted or replaced since it was opened.
-// Sends are refused meanwhile.
+// Lost returns an error while the data directory is removed, moved, unmounted or replaced since it was opened. Sends
+// are refused meanwhile.
 func (b *Broker) Lost() error {
 	if b.background.closing.Load() {
 		return nil
@@ -162,7 +162,7 @@ func (b *Broker) Lost() error {
 // ARN returns the Amazon Resource Name of a queue.
 func (b *Broker) ARN(name string) string { return b.opts.arn(name) }
 
-// Only counters, received messages and pending delays are read, so the duration does not depend on the number of
+// load reads only counters, received messages and pending delays, so its duration does not depend on the number of
 // messages.
 func (b *Broker) load(c *conn) error {
 	found, deleted, err := b.readQueues(c)

@@ -18,17 +18,18 @@ const (
 	policyActionsPrefix = "SQS:"
 )
 
-// As in SQS, permission for an action on a message includes its batch form. Read-only.
+// grantable lists the actions that a permission can allow. As in SQS, an action on a message includes its batch form.
+// Read-only.
 var grantable = []string{"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl",
 	"ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage"}
 
 type policyDocument struct {
 	Version   string
 	ID        string            `json:"Id,omitempty"`
-	Statement []json.RawMessage // each a policyStatement or hand-written
+	Statement []json.RawMessage // each a policyStatement or written by hand
 }
 
-// A policyStatement has the form that SQS's AddPermission writes.
+// policyStatement is a statement in the form that SQS's AddPermission writes.
 type policyStatement struct {
 	Sid       string
 	Effect    string
@@ -38,9 +39,9 @@ type policyStatement struct {
 }
 
 // AddPermission adds a statement to a queue's Policy that allows the accounts (12 digits each) to call the actions,
-// such as "SendMessage", or "*" for all grantable ones. label becomes the Sid: 1 to 80 letters, digits, hyphens and
-// underscores. More than seven actions or a policy over 8,192 bytes is OverLimit; other invalid input is
-// InvalidParameterValue. Callers evaluate the policy ([Broker.Policy]).
+// such as "SendMessage"; "*" means all grantable ones. label becomes the Sid: 1 to 80 letters, digits, hyphens and
+// underscores. For more than seven actions, or a policy over 8,192 bytes, the error is OverLimit; for other invalid
+// input, InvalidParameterValue. The broker does not enforce the policy; see [Broker.Policy].
 func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts, actions []string) error {
 	if err := checkPermission(label, accounts, actions); err != nil {
 		return err
@@ -67,8 +68,8 @@ func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts
 	})
 }
 
-// RemovePermission removes a statement from a queue's Policy, and with the last one the attribute. A missing
-// statement is InvalidParameterValue.
+// RemovePermission removes a statement from a queue's Policy, and the attribute with the last statement. If the
+// statement is missing, the error is InvalidParameterValue.
 func (b *Broker) RemovePermission(ctx context.Context, name, label string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		policy, err := policyOf(q)
@@ -132,7 +133,7 @@ func policyOf(q *liveQueue) (policyDocument, error) {
 	return policy, nil
 }
 
-// A hand-written policy may have a single statement instead of a list.
+// parsePolicy also accepts a single statement instead of a list, as in policies written by hand.
 func parsePolicy(value string) (policyDocument, error) {
 	var written struct {
 		Version   string
@@ -161,7 +162,7 @@ func (p *policyDocument) index(sid string) int {
 	})
 }
 
-// Policies write a single value as a string.
+// oneOrList returns a single value as a string, as is usual in policies.
 func oneOrList(values []string, written func(string) string) any {
 	if len(values) == 1 {
 		return written(values[0])

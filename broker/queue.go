@@ -45,7 +45,7 @@ func (b *Broker) read(f func(*conn) error) error {
 	return nil
 }
 
-// For a damaged file, another text replaces message.
+// storageError replaces message if the file is damaged.
 func storageError(message string, err error) error {
 	if isCorrupt(err) || errors.Is(err, errDamaged) {
 		message = "The queue database is damaged. Stop tendril and restore a backup with 'tendril restore', see docs/backup.md."
@@ -56,7 +56,7 @@ func storageError(message string, err error) error {
 type background struct {
 	closing atomic.Bool
 	stopped chan struct{}
-	mu      sync.Mutex // nothing is added to group after close
+	mu      sync.Mutex // prevents additions to group after close
 	group   sync.WaitGroup
 }
 
@@ -80,7 +80,7 @@ func (g *background) close() bool {
 	return true
 }
 
-// The database is the source of truth for a liveQueue.
+// liveQueue is a queue's state in memory. The database is the source of truth.
 type liveQueue struct {
 	broker    *Broker
 	name, arn string
@@ -88,7 +88,7 @@ type liveQueue struct {
 	current   atomic.Pointer[description]
 	received  atomic.Bool // since the broker was opened
 
-	// Only the writer uses these fields.
+	// The writer's goroutine uses the fields below.
 	disk    counters // with the uncommitted changes of its transaction
 	removed bool
 
@@ -96,14 +96,14 @@ type liveQueue struct {
 	index     index
 	deleted   bool
 	waiters   waiters
-	alarm     alarm // at the next end of a visibility timeout or delay
+	alarm     alarm // set to the next end of a visibility timeout or delay
 	retention retention
 	ageFrom   int64 // for OldestAge: messages with keys up to this one are scheduled
 	receives  unstoredReceives
 	repeats   repeats
 }
 
-// A change replaces the whole description, so that readers see consistent settings.
+// description is replaced as a whole by each change, so that readers see consistent settings.
 type description struct {
 	set        settings
 	attributes map[string]string
@@ -126,14 +126,14 @@ func (q *liveQueue) description() *description { return q.current.Load() }
 
 func (q *liveQueue) settings() *settings { return &q.current.Load().set }
 
-// Calls never overlap: administer or a recovery makes them.
+// describe changes the description. Calls must not overlap: only administer and a recovery make them.
 func (q *liveQueue) describe(change func(d *description)) {
 	changed := *q.current.Load()
 	change(&changed)
 	q.current.Store(&changed)
 }
 
-// The caller must hold the lock.
+// ready returns an error if the queue cannot be used. The caller must hold the lock.
 func (q *liveQueue) ready() error {
 	if q.broker.background.closing.Load() {
 		return queue.ErrClosed
@@ -157,7 +157,7 @@ func (q *liveQueue) onAlarm() {
 	}
 }
 
-// lock also ends visibility timeouts and delays that are due, since the alarm may ring late.
+// lock also ends visibility timeouts and delays that are over, because the alarm may ring late.
 func (q *liveQueue) lock() {
 	q.mu.Lock()
 	if q.index.inFlight.Len() == 0 && len(q.index.delays.order) == 0 {
@@ -194,7 +194,7 @@ func (q *liveQueue) arm() {
 	}
 }
 
-// The caller must hold q.mu.
+// fillIfLow starts a fill if memory lacks messages. The caller must hold q.mu.
 func (q *liveQueue) fillIfLow() {
 	if q.deleted {
 		return
@@ -221,7 +221,8 @@ func (q *liveQueue) fill(f *fill) {
 	}
 }
 
-// Removals may make messages deliverable, such as the next of a FIFO group. The caller must hold the lock.
+// wakeAfterRemoval wakes waiting receives, because a removal may make messages deliverable, such as the next of a
+// FIFO group. The caller must hold the lock.
 func (q *liveQueue) wakeAfterRemoval(n int) {
 	q.index.countFresh()
 	if q.index.fifo {
@@ -232,7 +233,7 @@ func (q *liveQueue) wakeAfterRemoval(n int) {
 	}
 }
 
-// The caller must hold q.mu.
+// clear removes all messages from memory. The caller must hold q.mu.
 func (q *liveQueue) clear() {
 	q.index.clear()
 	q.receives.messages = nil
@@ -249,7 +250,7 @@ func (q *liveQueue) delete() counters {
 	return last
 }
 
-// The caller must hold q.mu.
+// stop stops the alarms and ends waiting receives. The caller must hold q.mu.
 func (q *liveQueue) stop() {
 	q.alarm.stop()
 	q.retention.alarm.stop()
@@ -267,7 +268,7 @@ func (l *waiters) join() *waiter {
 	return w
 }
 
-// If the receive has already been woken, leave wakes the next one instead.
+// leave ends a wait. If the receive has already been woken, leave wakes the next one instead.
 func (l *waiters) leave(w *waiter) {
 	if i := slices.Index(l.waiting, w); i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)

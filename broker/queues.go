@@ -13,22 +13,22 @@ import (
 	"tendril/queue"
 )
 
-// Waits required by SQS.
+// deletedWait and purgeWait are required by SQS.
 const (
 	deletedWait = 60 * time.Second
 	purgeWait   = 60 * time.Second
 )
 
 type catalog struct {
-	admin chan struct{} // token of the running administrative call
+	admin chan struct{} // held by the running administrative call
 
-	// moving makes moves between queues atomic for TotalLedger.
+	// moving makes a move atomic for TotalLedger.
 	moving  sync.Mutex
-	deleted *liveQueue // its counters sum up the deleted queues
+	deleted *liveQueue // its counters are the sum of the deleted queues
 
 	mu        sync.RWMutex // taken after a queue's lock, never before
 	byName    map[string]*liveQueue
-	deletedAt map[string]int64 // stamps of the deletions
+	deletedAt map[string]int64 // stamps
 }
 
 func newCatalog() catalog {
@@ -125,14 +125,14 @@ func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	return live, err
 }
 
-// CreateQueue creates a queue. attrs are SQS attribute names and values. An existing queue must have the given
-// values, else the error is QueueNameExists. More than 10,000 queues are OverLimit.
+// CreateQueue creates a queue. attrs are SQS attribute names and values. If the queue exists with other values, the
+// error is QueueNameExists; if there are 10,000 queues, OverLimit.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
 	return b.createQueue(ctx, name, attrs, tags, !b.opts.NoWaits)
 }
 
-// EnsureQueue creates a queue unless it exists, whatever its attributes. It does not wait after a deletion as SQS
-// requires.
+// EnsureQueue creates a queue unless it exists, whatever its attributes. Unlike [Broker.CreateQueue], it can reuse
+// the name of a deleted queue at once.
 func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]string) error {
 	err := b.createQueue(ctx, name, attrs, nil, false)
 	if errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
@@ -141,7 +141,7 @@ func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]
 	return err
 }
 
-// With waits, the name of a deleted queue cannot be reused for a minute.
+// createQueue creates a queue. With waits, it rejects names of queues deleted in the last minute.
 func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[string]string, waits bool) error {
 	attrs = canonicalAttributes(attrs)
 	fifo, err := checkName(name, attrs)
@@ -205,7 +205,7 @@ func toJSON(m map[string]string) string {
 	if m == nil {
 		return "{}"
 	}
-	text, _ := json.Marshal(m) // never fails for strings
+	text, _ := json.Marshal(m) // cannot fail for strings
 	return string(text)
 }
 
@@ -257,7 +257,7 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 	return err
 }
 
-// The messages are removed later in small steps.
+// deleteQueue deletes the queue's rows except its messages, which are removed later in small steps.
 func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	err := t.flushRows()
 	k := *t.counters(q)
@@ -273,10 +273,11 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	return err
 }
 
-// The range is low < key <= high.
+// toGarbage marks the keys low < key <= high as garbage.
 const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
-// PurgeQueue removes all messages of a queue, including delayed and in-flight ones, in constant time.
+// PurgeQueue deletes all messages of a queue, including delayed and in-flight ones, and returns their number. It
+// takes constant time.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error) {
 	err = b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()
@@ -302,8 +303,8 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 	return n, err
 }
 
-// SentTo returns the name of the queue that a message was sent to, or "" if that queue was deleted. known is false if
-// the ID is not from this broker.
+// SentTo returns the name of the queue that a message was sent to, or "" if that queue was deleted. If this broker
+// did not issue the ID, known is false.
 func (b *Broker) SentTo(id string) (name string, known bool) {
 	origin, known := b.seal.origin(id)
 	if known {
@@ -339,7 +340,7 @@ func (b *Broker) Newest(name string) (int64, error) {
 	return keySeq(q.index.last()), nil
 }
 
-// PurgeThrough purges the messages up to a position from [Broker.Newest]; 0 means all.
+// PurgeThrough deletes the messages up to a position from [Broker.Newest] and returns their number; 0 means all.
 func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (n int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -375,7 +376,7 @@ func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (
 	return n, ctx.Err()
 }
 
-// ListQueues returns the names that begin with prefix, sorted.
+// ListQueues returns the names that start with prefix, sorted.
 func (b *Broker) ListQueues(prefix string) []string {
 	names := []string{}
 	for _, q := range b.queues.all() {
@@ -387,7 +388,7 @@ func (b *Broker) ListQueues(prefix string) []string {
 	return names
 }
 
-// DeadLetterSources returns the queues whose redrive policy targets the named one, sorted.
+// DeadLetterSources returns the sorted names of the queues whose redrive policy targets the queue name.
 func (b *Broker) DeadLetterSources(name string) ([]string, error) {
 	if _, err := b.queues.get(name); err != nil {
 		return nil, err

@@ -8,11 +8,11 @@ import (
 	"tendril/queue"
 )
 
-// Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one. If ctx is
-// done, it stops waiting and takes no messages.
+// Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one. Once ctx
+// is done, it stops waiting and takes no messages.
 //
-// Messages that exceeded the maximum receive count are first moved to the dead-letter queue, durably. Damaged
-// messages are logged and skipped.
+// Receive first moves messages that exceeded the maximum receive count to the dead-letter queue, durably. It logs and
+// skips damaged messages.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	r, err := q.newReceive(req)
 	if err != nil {
@@ -40,7 +40,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	return nil, nil
 }
 
-// Received reports whether a queue has been received from since the broker was opened.
+// Received reports whether a receive from the queue was made since the broker was opened.
 func (b *Broker) Received(name string) bool {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -49,8 +49,8 @@ func (b *Broker) Received(name string) bool {
 	return q.received.Load()
 }
 
-// A failed move to the dead-letter queue is returned only if there is nothing to deliver; the next receive tries it
-// again.
+// finish dead-letters messages and returns the others. It returns an error of dead-lettering only if there is nothing
+// to deliver; the next receive tries again.
 func (r *receive) finish() ([]queue.Message, error) {
 	if r.result.usedUp != nil {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
@@ -67,10 +67,10 @@ type receive struct {
 	q          *liveQueue
 	limit      int
 	visibility time.Duration
-	deadline   time.Time // of the long poll
+	deadline   time.Time // end of the long poll
 	stop       <-chan struct{}
 	attempt    string
-	room       queue.Room // nil for unlimited memory
+	room       queue.Room // nil means unlimited memory
 	unposted   bool       // ReceiveRequest.CountAtPost
 
 	result receiveResult
@@ -118,13 +118,13 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 
 type receiveResult struct {
 	messages []receivedMessage
-	taken    int64      // bytes of attributes and bodies; repeated receives do not count
+	taken    int64      // bytes of attributes and bodies, without those of repeated receives
 	usedUp   []*message // to be dead-lettered
 	filling  *fill
 	waiter   *waiter
 }
 
-// A copy, because the original may change once the lock is released.
+// receivedMessage is a copy of the message's state, which may change once the lock is released.
 type receivedMessage struct {
 	m       *message
 	receipt receipt
@@ -134,7 +134,7 @@ type receivedMessage struct {
 	content *record
 }
 
-// more is false if the receive should end.
+// wait waits for a fill or a message. If the receive should end, more is false.
 func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	if f := r.result.filling; f != nil {
 		select {
@@ -166,7 +166,7 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	return false, err
 }
 
-// lookWithinRoom reserves memory for the contents, which are read later, before it takes messages.
+// lookWithinRoom reserves memory before it takes messages, because their contents are read later.
 func (r *receive) lookWithinRoom(ctx context.Context) error {
 	if r.room == nil {
 		return r.look()
@@ -215,7 +215,7 @@ func (r *receive) look() error {
 	return nil
 }
 
-// The caller must hold the queue's lock.
+// take takes messages from the delivery order. The caller must hold the queue's lock.
 func (r *receive) take() error {
 	q := r.q
 	most := q.broker.memory.limits.inFlight
@@ -275,7 +275,7 @@ func (r *receive) decide(m *message, wall int64) decision {
 	return deliverIt
 }
 
-// The caller must hold the queue's lock.
+// start starts the visibility timeout of a taken message. The caller must hold the queue's lock.
 func (r *receive) start(m *message, now, wall int64) receivedMessage {
 	q := r.q
 	m.count++

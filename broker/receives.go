@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Most messages are deleted before storeAfter, and their receives cost no write. If the process is killed before
-// that, the mark still counts the receive, but the message becomes visible at once.
+// storeAfter delays the storing of a receive. Most messages are deleted earlier, so their receives cost no write. If
+// the process is killed before that, the mark still counts the receive, but the message becomes visible at once.
 const storeAfter = 200 * time.Millisecond
 
 const storeAgainAfter = time.Second
@@ -16,7 +16,7 @@ type unstoredReceives struct {
 	alarm    alarm
 }
 
-// The caller must hold the lock.
+// storeReceive adds m to the receives to store. The caller must hold the lock.
 func (q *liveQueue) storeReceive(m *message) {
 	if m.dirty {
 		return
@@ -28,7 +28,7 @@ func (q *liveQueue) storeReceive(m *message) {
 	}
 }
 
-// A visibility of 0 makes the message visible. The caller must hold the lock.
+// changeVisibility restarts the visibility timeout of m at now; 0 makes m visible. The caller must hold the lock.
 func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Duration) {
 	m.until = now + int64(visibility)
 	if visibility == 0 {
@@ -55,8 +55,8 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// Receives up to the clock reading last are submitted; those that the writer rejects stay in the list. The caller
-// must hold the lock.
+// submitReceives submits the receives up to the clock reading last. Those that the writer rejects stay in the list.
+// The caller must hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}
 	var rest []*message
@@ -88,7 +88,7 @@ type receiptRow [7]int64
 
 const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) VALUES (?,?,?,?,?,?,?)`
 
-// The caller must hold the queue's lock.
+// receiptRow returns the row of m in the receipts table. The caller must hold the queue's lock.
 func (m *message) receiptRow(c clock) receiptRow {
 	until, unread := int64(0), int64(m.unread)
 	if m.inFlight {

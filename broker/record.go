@@ -12,22 +12,22 @@ import (
 type record struct {
 	key  int64
 	sent int64 // stamp
-	sum  int64 // of the content
+	sum  int64 // checksum; see the function checksum
 	size int64 // attributes and body in bytes
 	due  int64 // Unix milliseconds on the broker's clock; 0 for no delay
 
-	// These fields are set on messages that came from another queue.
+	// The fields below are set on messages that came from another queue.
 	origin   int64
 	received int64 // receive count on arrival in this queue
-	first    int64 // stamp of the first receive, before the move
-	dead     int64 // of the latest dead-lettering
+	first    int64 // stamp of the first receive in an earlier queue
+	dead     int64 // stamp of the latest dead-lettering
 	source   string
 
 	group, dedup, trace string
 	attributes          []byte // see encodeAttributes
 	body                string
 	whole               bool   // attributes and body are loaded
-	history             string // see readHistory; only in browsedColumns
+	history             string // see readHistory; set only by browsedColumns
 }
 
 func (r *record) originKey() int64 {
@@ -43,10 +43,10 @@ func (r *record) plain() bool {
 
 func (r *record) footprint() int64 { return 256 + r.size }
 
-// CPUs have instructions for this polynomial.
+// castagnoli is a polynomial for which CPUs have instructions.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum covers the content and message ID, and does not change when the message moves.
+// checksum covers the content and message ID, so it stays the same when the message moves.
 func checksum(content uint32, origin int64) int64 {
 	var key [8]byte
 	binary.BigEndian.PutUint64(key[:], uint64(origin))
@@ -67,10 +67,10 @@ func (r *record) contentSum() uint32 {
 
 func (r *record) isDamaged() bool { return checksum(r.contentSum(), r.originKey()) != r.sum }
 
-// errAttributes is for rows with a valid checksum.
+// errAttributes is returned for a row whose checksum is correct.
 var errAttributes = errors.New("invalid attributes of a stored message")
 
-// Attributes are sorted by name. Each name, type and value follows its length.
+// encodeAttributes sorts the attributes by name, and writes each name, type and value after its length.
 func encodeAttributes(attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func encodeAttributes(attributes []queue.Attribute) []byte {
 	return out
 }
 
-// The returned strings share one copy of the input.
+// decodeAttributes returns strings that share one copy of data.
 func decodeAttributes(data []byte) ([]queue.Attribute, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -128,7 +128,7 @@ const allColumns = `id, sent, sum, size, due, origin, received, first, dead, sou
 
 const browsedColumns = allColumns + `, (SELECT history FROM attempts WHERE attempts.id = messages.id)`
 
-// Larger contents, in bytes, are neither loaded by scans nor cached.
+// keepContent is the size in bytes above which contents are neither loaded by scans nor cached.
 const keepContent = 8 << 10
 
 const scanColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,
@@ -136,7 +136,7 @@ const scanColumns = `id, sent, sum, size, due, origin, received, first, dead, so
 
 const headColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace, NULL, NULL`
 
-// The query selects one of the column lists above.
+// records runs a query that selects one of the column lists above.
 func (c *conn) records(text string, args ...any) (rows []*record, err error) {
 	err = c.eachRecord(func(r *record) { rows = append(rows, r) }, text, args...)
 	return rows, err
@@ -172,7 +172,7 @@ func (c *conn) scanWithout(low, high int64, tenants []string, limit int) ([]*rec
 		int64(keepContent), low, high, string(rawJSON(tenants)), int64(limit))
 }
 
-// The range may have other messages, then ok is false.
+// scanPlain reads a range of messages that have only a body and attributes. If the range has others, ok is false.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, err error) {
 	ok = true
 	err = c.query(func(row row) {
@@ -191,7 +191,7 @@ func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, e
 	return rows, ok, err
 }
 
-// They are ordered by due time, then key, after (from, fromKey) and up to to.
+// scanDue returns messages ordered by due time, then key, from after (from, fromKey) up to the due time to.
 func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([]*record, error) {
 	return c.records(`SELECT `+scanColumns+` FROM messages
 		WHERE id >> 40 = ?2 AND due IS NOT NULL AND due <= ?3 AND (due, id) > (?4, ?5) AND id > ?6 AND id <= ?7
@@ -199,7 +199,7 @@ func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([
 		int64(keepContent), number, to, from, fromKey, low, high, int64(limit))
 }
 
-// lookUp reads at most queue.MaxBatch messages and skips missing ones.
+// lookUp reads up to [queue.MaxBatch] messages and skips missing ones.
 func (c *conn) lookUp(keys ...int64) ([]*record, error) {
 	var args [queue.MaxBatch]any
 	for i, key := range keys {

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// The reopened store replaces the failed one only if it accepts a write.
+// restore reopens the store, which replaces the failed one only if it accepts a write.
 func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
 		return err // opening would create an empty store at the path
@@ -28,7 +28,7 @@ func (b *Broker) restore() error {
 }
 
 func (b *Broker) resume(s *store) error {
-	// A damaged file may accept this write and reject the next.
+	// A damaged file may accept this write but reject the next.
 	if isCorrupt(b.writer.failed()) {
 		if err := s.write.check("quick_check"); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (b *Broker) reconcile(c *conn) error {
 	return b.loadMoves(c)
 }
 
-// The failed transaction may have been committed or not.
+// reconcile updates the queue's memory from the database. The failed transaction may or may not have been committed.
 func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,7 +123,7 @@ func (b *Broker) resumeQueues() {
 		q.arm()
 		q.wakeAfterRemoval(queue.MaxBatch)
 		if q.index.counters.live() > 0 {
-			q.sweepNow() // it also schedules the next sweep
+			q.sweepNow() // also schedules the next sweep
 		}
 		q.mu.Unlock()
 	}

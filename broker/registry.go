@@ -10,21 +10,21 @@ import (
 	"tendril/queue"
 )
 
-// Registry is a registry.QueueStore in the queues' database, so that a scheduled run and its message are written in
-// one transaction. Writes are durable.
+// Registry is a [registry.QueueStore] in the database of the queues, so that a scheduled run and its message are
+// written in one transaction. Writes are durable.
 type Registry struct{ b *Broker }
 
 // Registry returns the registry in the broker's database.
 func (b *Broker) Registry() *Registry { return &Registry{b} }
 
 const (
-	// runRetention is longer than any instance looks back for missed runs.
+	// runRetention exceeds how far back any instance looks for missed runs.
 	runRetention = 30 * 24 * time.Hour
-	// Each new run deletes at most runSweep expired ones.
+	// runSweep limits the expired runs that each new run deletes.
 	runSweep = 64
 )
 
-// Read implements registry.Store.
+// Read implements [registry.Store].
 func (r *Registry) Read(ctx context.Context, kind registry.Kind, keys ...string) ([]registry.Record, error) {
 	type found struct {
 		records []registry.Record
@@ -59,16 +59,16 @@ func (r *Registry) Read(ctx context.Context, kind registry.Kind, keys ...string)
 	}
 }
 
-// Swap implements registry.Store. It makes all changes or none.
+// Swap implements [registry.Store]. It makes all changes or none.
 func (r *Registry) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	w := &recordWrite{fence: fence, changes: changes, what: "The change"}
 	if err := r.b.writer.do(ctx, w, needs{durable: true}); err != nil {
-		return nil, err // the writer may still be running and use w
+		return nil, err // the writer may still be using w
 	}
 	return w.stored, nil
 }
 
-// Enqueue implements registry.QueueStore. It rejects the same messages as [Queue.Send].
+// Enqueue implements [registry.QueueStore]. It rejects the same messages as [Queue.Send].
 func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName string, m queue.Outgoing,
 	changes ...registry.Change) (sent queue.Sent, conflict []registry.Record, err error) {
 	q, err := r.b.queues.get(queueName)
@@ -97,7 +97,7 @@ type recordWrite struct {
 	fence   registry.Fence
 	changes []registry.Change
 	what    string   // for error messages
-	sending *sending // nil without a message; otherwise the first change is the message's run
+	sending *sending // nil without a message; otherwise, the first change is the message's run
 
 	stored   []registry.Record
 	conflict bool
@@ -154,7 +154,7 @@ func (w *recordWrite) onCommit(err error) error {
 	return w.sending.onCommit(err)
 }
 
-// refusal means that the term of the instance making the change has ended.
+// checkFence returns a refusal if the term of the instance making the change has ended.
 func checkFence(c *conn, fence registry.Fence, change string) (refusal, err error) {
 	if fence == (registry.Fence{}) {
 		return nil, nil
@@ -235,7 +235,7 @@ func writeRecord(c *conn, old, next registry.Record) (err error) {
 	return err
 }
 
-// pausePrefix returns an environment's key prefix; its key is "" for all environments.
+// pausePrefix returns an environment's key prefix. key is "" for all environments.
 func pausePrefix(key string) string { return registry.Scope{Name: key}.Key("") }
 
 func pausedTask(key, field string) string {

@@ -6,9 +6,10 @@ import (
 	"tendril/queue"
 )
 
-// Replace sends a message to the queue named to, which may be q itself, and removes the message id, which counts as
-// purged, in one transaction. It returns the errors of [Queue.Send], queue.CodeResourceNotFound if id is missing, and
-// InvalidParameterValue if a FIFO queue treats the new message as a duplicate; the original then stays.
+// Replace sends msg to the queue named to, which may be q itself, and removes the message with the given ID, in one
+// transaction. The ledger counts the removed message as purged. Replace returns the errors of [Queue.Send],
+// [queue.CodeResourceNotFound] if the message is missing, and InvalidParameterValue if a FIFO queue treats msg as a
+// duplicate. After an error the original stays.
 func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) (queue.Sent, error) {
 	source, err := q.live(ctx, 0)
 	if err != nil {

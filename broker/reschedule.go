@@ -8,10 +8,10 @@ import (
 	"tendril/queue"
 )
 
-// Reschedule makes a message visible after a delay of 0 to 12 hours, whatever its state. In flight it works like
-// [Queue.ChangeVisibility], with the same limit on the total time. A visible message that was received before is
-// hidden as if in flight, and on a FIFO queue its receipt handles expire. The error wraps queue.CodeResourceNotFound
-// if the message is not in the queue.
+// Reschedule makes a message visible after a delay of 0 to 12 hours, whatever its state. An in-flight message is
+// handled as in [Queue.ChangeVisibility], with the same limit on the total time. A visible message that was received
+// before is hidden like an in-flight one, and on a FIFO queue its receipt handles expire. If the message is not in
+// the queue, the error wraps [queue.CodeResourceNotFound].
 func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) error {
 	if delay < 0 || delay > queue.MaxVisibility {
 		return errParameter("DelaySeconds", secondsText(delay), "Must be between 0 and 43200, if provided.")
@@ -64,7 +64,7 @@ func errNoMessage(name, id string) error {
 	return queue.Errorf(queue.CodeResourceNotFound, "Queue %s has no message %s.", name, clip(id))
 }
 
-// The caller must hold the lock.
+// postpone reschedules a message that is in memory. The caller must hold the lock.
 func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 	now := q.broker.clock.now()
 	switch {
@@ -102,8 +102,8 @@ type rescheduling struct {
 	m          *message // from claim
 	delay      time.Duration
 	found      bool
-	before, to int64 // in Unix milliseconds
-	sent       int64 // of a scheduled message, else 0
+	before, to int64 // Unix milliseconds
+	sent       int64 // new sent time of a scheduled message; 0 for other messages
 }
 
 func (r *rescheduling) apply(t *tx) error {
@@ -128,7 +128,7 @@ func (r *rescheduling) apply(t *tx) error {
 		return err
 	}
 
-	// It stays scheduled, for now at the earliest.
+	// The message stays scheduled, for now at the earliest.
 	r.sent = r.to
 	if r.to == 0 {
 		r.sent = r.q.broker.clock.nowMilli()

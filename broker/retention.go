@@ -12,12 +12,12 @@ const (
 )
 
 type retention struct {
-	sweptTo  int64 // for the writer: messages with keys up to this one were moved here or are scheduled
+	sweptTo  int64 // used by the writer: messages with keys up to this one were moved here or are scheduled
 	sweeping bool
-	alarm    alarm // at the next sweep; set takes stamps
+	alarm    alarm // set to the next sweep, as a stamp
 }
 
-// The caller must hold the lock.
+// watchRetention schedules a sweep for when a message sent at the stamp sent expires. The caller must hold the lock.
 func (q *liveQueue) watchRetention(sent int64) {
 	if q.retention.sweeping || q.deleted {
 		return
@@ -41,7 +41,7 @@ func (q *liveQueue) sweepNow() {
 }
 
 // sweep removes messages past their retention period, anywhere in the queue. Receives skip fresh messages sent before
-// the cutoff; the sweep marks the others as leaving.
+// the cutoff, and the sweep marks the others as leaving.
 type sweep struct {
 	q       *liveQueue
 	cutoff  int64
@@ -89,7 +89,8 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// Keys of these messages are in order of their sent time, unless they are scheduled.
+// findOwn finds expired messages that were sent to this queue and not scheduled. Their keys are in order of their
+// sent time.
 func (s *sweep) findOwn(c *conn, from int64) error {
 	walked := from
 	ended := false
@@ -133,7 +134,8 @@ func (s *sweep) findMoved(c *conn, low int64) error {
 	return err
 }
 
-// The next sweep may run too early, because any delayed message schedules it.
+// findScheduled finds expired scheduled messages. It may schedule the next sweep too early, because it considers all
+// delayed messages.
 func (s *sweep) findScheduled(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
@@ -153,7 +155,7 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 	return err
 }
 
-// Messages that another request is removing are skipped.
+// hold marks the messages as leaving, and skips those that another request is removing.
 func (s *sweep) hold() {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()

@@ -8,15 +8,17 @@ import (
 	"tendril/queue"
 )
 
-// A scheduled message counts as sent when it becomes visible, so its age and retention period start then. due = sent
-// marks its row. These rows are not in order of their sent time, and code that relies on that order skips them.
+// scheduled reports whether a row is a scheduled message, which counts as sent when it becomes visible: its age and
+// retention period start then. These rows are not in order of their sent time, so code that relies on that order
+// skips them.
 
 func scheduled(sent, due int64) bool { return due != 0 && due == sent }
 
-// maxAhead is far below the range of a timer.
+// maxAhead limits how far ahead a message can be scheduled. It is far below the range of a timer.
 const maxAhead = 100 * 365 * 24 * time.Hour
 
-// notBefore returns Unix milliseconds, or 0. The NotBefore field takes precedence over the message attribute.
+// notBefore returns Unix milliseconds, or 0 if not scheduled. The NotBefore field takes precedence over the
+// attribute.
 func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 	at, text := m.NotBefore, ""
 	for i := range m.Attributes {
@@ -50,11 +52,12 @@ func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 	return max(1, at.UnixMilli()), nil
 }
 
-// The grid in milliseconds for delays beyond the SQS maximum limits the different due times in memory.
+// longGrid, in milliseconds, rounds delays beyond the SQS maximum. It limits the number of different due times in
+// memory.
 const longGrid = 1000
 
-// The result is in Unix milliseconds on the broker's clock, whose reading is now. Whole seconds stay whole if it
-// agrees with the wall clock.
+// visibleAt returns Unix milliseconds on the broker's clock, whose reading is now. If that clock agrees with the wall
+// clock, whole seconds stay whole.
 func (s *sending) visibleAt(notBefore, now int64) int64 {
 	ahead := now - s.at
 	if -delayGrid <= ahead && ahead <= delayGrid {

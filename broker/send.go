@@ -12,8 +12,7 @@ import (
 
 // Send accepts up to [queue.MaxBatch] messages and returns one [queue.Sent] for each, in order, once they are on
 // disk. Entries can fail individually. The error is for the whole call: a missing queue, a storage failure or, on a
-// FIFO queue, a message without a group or deduplication ID. A done ctx has no effect once the messages are
-// submitted.
+// FIFO queue, a message without a group or deduplication ID. Once the messages are submitted, ctx has no effect.
 func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	live, err := q.b.queues.get(q.name)
 	if err != nil {
@@ -51,13 +50,13 @@ type sendingItem struct {
 	delay      time.Duration
 	notBefore  int64 // Unix milliseconds, or 0
 	index      int
-	first      int64 // key of the message or, for a duplicate, of the first one
+	first      int64 // key of the message; for a duplicate, that of the first one
 }
 
-// fresh is false for duplicates.
+// fresh reports whether the message was added, as opposed to a duplicate.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
-// An error rejects the whole call.
+// newSending validates the messages. An error rejects the whole call.
 func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	set := q.settings()
 	if err := set.checkCall(msgs); err != nil {
@@ -91,7 +90,7 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	return s, nil
 }
 
-// Duplicates on a FIFO queue get the key of the earlier message in first.
+// apply adds the messages. On a FIFO queue it finds duplicates, and sets first to the key of the earlier message.
 func (s *sending) apply(t *tx) error {
 	for i := range s.items {
 		s.items[i].first = 0
@@ -184,7 +183,7 @@ func (s *sending) onCommit(err error) error {
 	return nil
 }
 
-// A deduplication ID outlives its deleted message. Purging the queue forgets it.
+// dedupWindow is how long a deduplication ID is kept, even if its message is deleted. Purging the queue discards it.
 const dedupWindow = 5 * time.Minute
 
 func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64, err error) {

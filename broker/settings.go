@@ -25,15 +25,15 @@ type settings struct {
 }
 
 type attribute struct {
-	fallback  string // "" if there is none
-	fifo      bool   // on FIFO queues only
-	removable bool   // by an empty value
+	fallback  string // "" if the attribute has no default
+	fifo      bool   // only on FIFO queues
+	removable bool   // can be removed with an empty value
 	read      func(s *settings, name, value string) error
-	// canonical returns the form that is stored, compared and returned; nil keeps the value as given.
+	// canonical returns the form that is stored, compared and returned. If nil, the value stays as given.
 	canonical func(value string) string
 }
 
-// The map is read-only.
+// settable maps attribute names to their definitions. Read-only.
 var settable = map[string]attribute{
 	"VisibilityTimeout": inSeconds(30, 0, 43_200, func(s *settings) *time.Duration { return &s.visibility }),
 	"DelaySeconds":      inSeconds(0, 0, 900, func(s *settings) *time.Duration { return &s.delay }),
@@ -81,10 +81,11 @@ var settable = map[string]attribute{
 // maxKeyID limits the ID, alias or ARN of a key, in bytes (AWS KMS: 2,048).
 const maxKeyID = 2048
 
-// SQS has its own error text for these on a standard queue. Read-only.
+// forHighThroughput lists the attributes for which SQS has its own error text on a standard queue. Read-only.
 var forHighThroughput = []string{"DeduplicationScope", "FifoThroughputLimit"}
 
-// SQS returns lower-case booleans, and numbers without signs and leading zeros.
+// canonicalAttributes returns the attributes as SQS does: booleans in lower case, numbers without signs and leading
+// zeros.
 func canonicalAttributes(given map[string]string) map[string]string {
 	canonical := maps.Clone(given)
 	for name, value := range given {
@@ -214,7 +215,7 @@ func differing(current, wanted map[string]string) string {
 	return ""
 }
 
-// sameValue compares as text, then as JSON.
+// sameValue compares a and b as text, then as JSON.
 func sameValue(a, b string) bool {
 	var x, y any
 	if a == b || json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
@@ -228,7 +229,7 @@ type redrivePolicy struct {
 	max    int32  // receive count, 1 to 1000
 }
 
-// allowPolicy is a RedriveAllowPolicy: the queues that may use this one as dead-letter queue.
+// allowPolicy is a RedriveAllowPolicy: the queues that may use this one as their dead-letter queue.
 type allowPolicy struct {
 	all     bool
 	sources []string // ARNs, unless all is true
@@ -249,7 +250,7 @@ var (
 	allowMembers   = []string{"redrivePermission", "sourceQueueArns"}
 )
 
-// "" means no policy. The maximum receive count may be a number or a string.
+// parseRedrivePolicy returns nil for "". The maximum receive count may be a number or a string.
 func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	if value == "" {
 		return nil, nil
@@ -278,7 +279,8 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }
 
-// decodePolicy decodes the JSON object of a policy that may have the given members. It returns why SQS refuses it.
+// decodePolicy decodes a policy, a JSON object with the given members. It returns the reason why SQS refuses it, or
+// "".
 func decodePolicy(kind, value string, policy any, members []string) (reason string) {
 	unsupported := "Amazon SQS can't create the " + kind + ", as it's in an unsupported format."
 	var given map[string]json.RawMessage
@@ -299,7 +301,7 @@ func decodePolicy(kind, value string, policy any, members []string) (reason stri
 	return ""
 }
 
-// SQS turns the maximum receive count into a number, and does not add a missing one.
+// canonicalRedrive writes the maximum receive count as a number, as SQS does. It does not add a missing one.
 func canonicalRedrive(value string) string {
 	policy, err := parseRedrivePolicy("", value)
 	if _, given := queue.ParseRedrivePolicy(value); err != nil || policy == nil || given == 0 {
@@ -311,7 +313,7 @@ func canonicalRedrive(value string) string {
 	}{policy.target, policy.max}))
 }
 
-// knownMembers removes members that earlier versions accepted from a stored policy.
+// knownMembers removes members from a stored policy that earlier versions accepted.
 func knownMembers(value string, members []string) string {
 	var stored map[string]json.RawMessage
 	if json.Unmarshal([]byte(value), &stored) != nil {
@@ -357,7 +359,7 @@ func (o *Options) arn(name string) string {
 	return "arn:aws:sqs:" + o.Region + ":" + o.AccountID + ":" + name
 }
 
-// own changes a stored ARN to this broker's account and region, which may have changed since. "" stays "".
+// own changes a stored ARN to this broker's account and region, which may have changed since. It returns "" for "".
 func (o *Options) own(stored string) string {
 	if stored == "" {
 		return ""
@@ -365,7 +367,7 @@ func (o *Options) own(stored string) string {
 	return o.arn(queue.NameInARN(stored))
 }
 
-// adoptPolicies removes unknown members from stored policies and applies own to the target of the redrive policy.
+// adoptPolicies removes unknown members from stored policies, and applies own to the redrive policy's target.
 func (o *Options) adoptPolicies(attributes map[string]string) {
 	for name, members := range map[string][]string{"RedrivePolicy": redriveMembers, "RedriveAllowPolicy": allowMembers} {
 		if stored := attributes[name]; stored != "" {

@@ -1,7 +1,7 @@
 package broker
 
-// standardOrder is roughly oldest first. Messages received before alternate with fresh ones, so that neither starves.
-// Messages of noisy tenants come last.
+// standardOrder delivers roughly the oldest messages first. Messages received before alternate with fresh ones, so
+// that neither starve. Messages of noisy tenants come last.
 type standardOrder struct {
 	main ring // fresh, in key order
 	late ring // fresh, out of key order: formerly delayed or of a noisy tenant
@@ -12,11 +12,11 @@ type standardOrder struct {
 	noisy          []*tenant
 	turns          indexed[*tenant] // noisy tenants with messages, by their number in flight
 	parkedFresh    int              // fresh messages of noisy tenants
-	given          []*tenant        // tenants of the current take
-	quietInRow     int              // messages of quiet tenants since the last of a noisy one
+	given          []*tenant        // tenants that received messages in the current take
+	quietInRow     int              // messages of quiet tenants since the last message of a noisy one
 	busy           recentTime
-	nextQuietCheck int64 // stamp of the next check for inactive tenants
-	rescan         bool  // messages skipped as noisy must be read again
+	nextQuietCheck int64 // stamp
+	rescan         bool  // messages of formerly noisy tenants must be read again
 	sweepAt        int
 	mark           int
 }
@@ -166,7 +166,7 @@ func (s *standardOrder) park(m *message) {
 	s.place(m.tenant)
 }
 
-// Long inactive tenants stay quiet.
+// makeNoisy makes t noisy, unless it has sent nothing for quietAfter.
 func (s *standardOrder) makeNoisy(t *tenant) {
 	if t.noisy != nil || t.sentNothing(stamp()) {
 		return

@@ -115,8 +115,8 @@ CREATE TABLE paused (
 ` + taskStartsSchema + `
 `
 
-// Databases in format 5 and early ones in format 6 lack this table and work without it, so the format number is
-// unchanged.
+// taskStartsSchema is also applied to databases of format 5 and early ones of format 6, which lack the table. They
+// work without it, so the format number is unchanged.
 const taskStartsSchema = `
 CREATE TABLE IF NOT EXISTS task_starts (
 	task TEXT PRIMARY KEY, at INTEGER NOT NULL
@@ -133,7 +133,7 @@ CREATE TABLE reasons (
 ) WITHOUT ROWID;
 `
 
-// Existing dead letters are recorded as failed without an attempt.
+// fromFormat5 records existing dead letters as failed without an attempt.
 const fromFormat5 = attemptsSchema + taskStartsSchema + `
 ALTER TABLE moves ADD COLUMN deletes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE moves ADD COLUMN filter TEXT NOT NULL DEFAULT '{}';
@@ -144,7 +144,7 @@ INSERT INTO reasons (queue, reason, hour, count)
 	SELECT id >> 40, '', at / 3600000, count(*) FROM attempts GROUP BY id >> 40, at / 3600000;
 `
 
-// The version is stored in PRAGMA user_version.
+// schemaVersion is stored in PRAGMA user_version.
 const (
 	schemaVersion  = 6
 	oldestReadable = 5
@@ -167,7 +167,8 @@ const (
 // CreatedFile is the file in the data directory that records when the database was created.
 const CreatedFile = "queues.created"
 
-// Starting with an empty database would hide the loss of the previous one's messages.
+// refuseEmpty returns an error if CreatedFile exists: starting with an empty database would hide the loss of the
+// previous one's messages.
 func refuseEmpty(dir, what string) error {
 	created, err := os.ReadFile(filepath.Join(dir, CreatedFile))
 	if err != nil {
@@ -178,7 +179,7 @@ func refuseEmpty(dir, what string) error {
 		CreatedFile)
 }
 
-// checkPresence detects a database that existed before and is now missing or empty.
+// checkPresence returns an error if a database existed before and is now missing or empty.
 func checkPresence(dir string) error {
 	path := filepath.Join(dir, databaseName)
 	what := "is missing"
@@ -228,7 +229,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
 	}
-	// SQLite gives the files next to the database the same mode, so all are private to their owner.
+	// SQLite gives the files next to the database the same mode, so all of them are private to their owner.
 	f, err := datadir.OpenFile(path)
 	if err != nil {
 		return nil, err
@@ -238,7 +239,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	}
 
 	s := &store{reads: make(chan *conn, readers)}
-	// With automatic checkpoints, opening would wait until a killed process's log is copied into the database.
+	// With automatic checkpoints, opening would wait until the log of a killed process is copied into the database.
 	s.write, err = connect(path, vfs, `
 		PRAGMA wal_autocheckpoint = 0; PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -292,7 +293,7 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-// Unknown formats are rejected.
+// createTables creates or migrates the tables. It rejects unknown formats.
 func (s *store) createTables(dir string) error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	tables := schema
@@ -315,7 +316,8 @@ func (s *store) createTables(dir string) error {
 	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, tables, schemaVersion))
 }
 
-// The pragma takes effect when it is prepared, so the statement cannot be cached.
+// synchronous sets PRAGMA synchronous. The pragma takes effect when it is prepared, so the statement cannot be
+// cached.
 func (s *store) synchronous(full bool) error {
 	if s.full == full {
 		return nil
@@ -331,7 +333,7 @@ func (s *store) synchronous(full bool) error {
 	return nil
 }
 
-// f must return quickly, because a reader keeps the log from restarting.
+// read calls f with a read connection. f must return quickly, because a reader keeps the log from restarting.
 func (s *store) read(f func(*conn) error) error {
 	c, open := <-s.reads
 	if !open {
@@ -341,8 +343,8 @@ func (s *store) read(f func(*conn) error) error {
 	return f(c)
 }
 
-// restartLog checkpoints the whole log while no reads run, so that it can restart. mode is RESTART, or TRUNCATE to
-// free its disk space too. Readers in other processes, such as a backup, keep it from restarting.
+// restartLog checkpoints the whole log while no reads run, so that it can restart. mode is RESTART or TRUNCATE, which
+// also frees the log's disk space. Readers in other processes, such as a backup, keep the log from restarting.
 func (s *store) restartLog(mode string) error {
 	held := make([]*conn, 0, s.open)
 	for range s.open {
@@ -367,7 +369,7 @@ func (s *store) logPages(pragma string) (pages int64, err error) {
 
 var errStoreClosed = errors.New("the queue database is closed")
 
-// The write connection closes last so that it checkpoints the log.
+// close closes the write connection last, so that it checkpoints the log.
 func (s *store) close() error {
 	if s.closed {
 		return nil
@@ -387,11 +389,11 @@ func (s *store) close() error {
 // ErrInUse means that another process is using the data directory.
 var ErrInUse = errors.New("data directory is in use by another process")
 
-// ErrUnsafe means that another user may write to the data directory.
+// ErrUnsafe means that another user can write to the data directory.
 var ErrUnsafe = datadir.ErrUnsafe
 
-// The lock lasts until the file is closed or the process ends. Closing the database file would release SQLite's locks
-// on it, so it is a file of its own.
+// lockDir locks a data directory until the file is closed or the process ends. The lock is a separate file, because
+// closing the database file would release SQLite's locks on it.
 func lockDir(dir string) (*os.File, error) {
 	f, err := datadir.OpenFile(filepath.Join(dir, "lock"))
 	if err != nil {
@@ -419,7 +421,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// A child process may hold a copy of the descriptor, so closing alone would not unlock.
+// unlockDir unlocks explicitly, because a child process may hold a copy of the descriptor.
 func unlockDir(f *os.File) error {
 	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// On a standard queue a MessageGroupId names a tenant, and receives are fair as in SQS fair queues: messages of noisy
+// On a standard queue, a MessageGroupId names a tenant. Receives are fair as in SQS fair queues: messages of noisy
 // tenants come last. Messages without a group are never noisy.
 const (
-	// A tenant is noisy with at least noisyFlights messages in flight and more than noisyShare of all, or after more
-	// than noisyShare of the recent processing time.
+	// A tenant becomes noisy when it has at least noisyFlights messages in flight and more than noisyShare of all, or
+	// more than noisyShare of the recent processing time.
 	noisyFlights = 30
 	noisyShare   = 0.1
 	// leastBusy is the minimum processing time counted per message.
@@ -22,7 +22,7 @@ const (
 	quietAfter = 5 * time.Minute
 	// After quietShare messages of quiet tenants in a row, a noisy one gets a turn, so that it never starves.
 	quietShare = 9
-	// Up to fewTenants, inactive ones stay in memory.
+	// fewTenants is the number of tenants that stay in memory even if inactive.
 	fewTenants = 4096
 )
 
@@ -31,7 +31,7 @@ type tenant struct {
 	busy     recentTime
 	lastSent int64        // stamp
 	noisy    *noisyTenant // nil while quiet
-	mark     int          // last sweep that found messages of the tenant
+	mark     int          // last sweep that found messages of this tenant
 }
 
 type noisyTenant struct {
@@ -73,7 +73,8 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// all is the queue's total in flight. While it is incomplete, a resumed message does not make its tenant noisy.
+// flightStarted counts a message in flight; all is the queue's total. resumed messages do not make their tenant
+// noisy, because the total may be incomplete.
 func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.place(t)
@@ -100,7 +101,8 @@ func (s *standardOrder) flightEnded(m *message, after, now int64) {
 	}
 }
 
-// With complete memory, tenants without messages become quiet too.
+// quietIdleTenants makes tenants quiet that have sent nothing for a while and, if memory is complete, those without
+// messages.
 func (s *standardOrder) quietIdleTenants(complete bool) {
 	idle := complete && len(s.noisy) > s.turns.Len()
 	now := int64(0)

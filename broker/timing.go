@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// clock counts nanoseconds since the broker was opened. Setting the wall clock does not change a visibility timeout
-// or a delay. Stored times are Unix milliseconds, based on the wall clock at opening.
+// clock counts nanoseconds since the broker was opened, so setting the wall clock does not change a visibility
+// timeout or delay. Stored times are Unix milliseconds, based on the wall clock at opening.
 type clock struct {
 	start  time.Time
 	anchor int64
@@ -19,7 +19,7 @@ func newClock() clock {
 
 func (c clock) now() int64 { return int64(time.Since(c.start)) }
 
-// Rounding up keeps stored deadlines from being early.
+// milli rounds up, so that stored deadlines are not early.
 func (c clock) milli(at int64) int64 {
 	return c.anchor + (at+int64(time.Millisecond)-1)/int64(time.Millisecond)
 }
@@ -30,7 +30,7 @@ func (c clock) floor(at int64) int64 { return c.anchor + at/int64(time.Milliseco
 
 func (c clock) nowMilli() int64 { return c.floor(c.now()) }
 
-// stamp is the wall-clock time in Unix milliseconds, for retention and for times that users see.
+// stamp returns the wall-clock time in Unix milliseconds, for retention and for times shown to users.
 func stamp() int64 { return time.Now().UnixMilli() }
 
 func date(milli int64) time.Time {
@@ -40,14 +40,15 @@ func date(milli int64) time.Time {
 	return time.UnixMilli(milli)
 }
 
-// alarm rings at the earliest time it was set to. The queue's lock guards it.
+// alarm calls ring at the earliest time it was set to. The queue's lock guards it.
 type alarm struct {
 	ring  func()
 	timer *time.Timer
 	at    int64
 }
 
-// at is only compared with other times of the same alarm, so its unit does not matter.
+// set sets the alarm, unless an earlier time is set. at is only compared with other times of the same alarm, so its
+// unit does not matter.
 func (a *alarm) set(at int64, wait time.Duration) {
 	if a.at != 0 && a.at <= at {
 		return
@@ -103,13 +104,14 @@ func (h *indexed[T]) Pop() any {
 	return item
 }
 
-// Due times are rounded up to delayGrid milliseconds, which limits the different ones in memory.
+// delayGrid, in milliseconds, is the unit to which due times are rounded up. It limits the number of different due
+// times in memory.
 const delayGrid = 10
 
 func gridUp(milli int64) int64 { return (milli + delayGrid - 1) / delayGrid * delayGrid }
 
-// delays counts a queue's delayed messages by the Unix millisecond at which they become visible. Until then they stay
-// on disk.
+// delays counts a queue's delayed messages by the Unix millisecond at which they become visible. Until then the
+// messages stay on disk.
 type delays struct {
 	count   map[int64]int
 	order   []int64
@@ -144,5 +146,5 @@ func (d *delays) expire(milli int64) (n int) {
 	return n
 }
 
-// maxFlight limits how much longer a deadline becomes when the wall clock is set back.
+// maxFlight limits how much longer a visibility timeout becomes if the wall clock is set back.
 const maxFlight = 12 * time.Hour

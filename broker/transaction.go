@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// tx batches rows so that few statements are needed.
+// tx is a transaction of the writer. It batches rows so that few statements are needed.
 type tx struct {
 	c        *conn
 	inserts  []*record
@@ -24,7 +24,7 @@ func newTx(c *conn) *tx {
 	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}, reasons: map[reasonCount]int64{}}
 }
 
-// A failed commit restores the counters.
+// commit applies the requests and commits. If that fails, it rolls back and restores the counters.
 func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	defer func() {
 		if err != nil {
@@ -62,7 +62,7 @@ func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	return err
 }
 
-// If the commit fails, end restores the counters.
+// counters returns the counters to change. If the commit fails, end restores them.
 func (t *tx) counters(q *liveQueue) *counters {
 	if _, ok := t.touched[q]; !ok {
 		t.touched[q] = q.disk
@@ -70,7 +70,7 @@ func (t *tx) counters(q *liveQueue) *counters {
 	return &q.disk
 }
 
-// received means that the message may have rows in receipts and attempts.
+// remove deletes a message. received means that it may have rows in receipts and attempts.
 func (t *tx) remove(key int64, received bool) {
 	t.removed = append(t.removed, key)
 	if received {
@@ -79,13 +79,13 @@ func (t *tx) remove(key int64, received bool) {
 	}
 }
 
-// The attempts of a moved message already have the new key.
+// removeMoved deletes the original of a moved message, whose attempts already have the new key.
 func (t *tx) removeMoved(key int64) {
 	t.removed = append(t.removed, key)
 	t.received = append(t.received, key)
 }
 
-// The rows are needed before the commit and before a request that reads them.
+// flushRows writes the batched rows: before the commit, and before a request that reads them.
 func (t *tx) flushRows() error {
 	defer t.forgetRows()
 	if err := t.flushInserts(); err != nil {
@@ -131,8 +131,8 @@ func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	return t.c.head(key)
 }
 
-// insertPlain is for messages that have only a body and attributes. Both are indexed by the number of rows.
-// An error rolls back the whole transaction, so OR FAIL spares SQLite the journal for undoing a single statement.
+// insertPlain is for messages that have only a body and attributes. Both arrays are indexed by the number of rows. An
+// error rolls back the whole transaction, so OR FAIL spares SQLite the journal for undoing a single statement.
 var (
 	insertPlain = insertTexts(`id, sent, sum, size, attributes, body`, 6)
 	insertAny   = insertTexts(allColumns, 15)
@@ -147,7 +147,7 @@ func insertTexts(names string, columns int) (texts [queue.MaxBatch + 1]string) {
 
 func repeated(sql string, n int) string { return strings.Join(slices.Repeat([]string{sql}, n), `,`) }
 
-// Plain rows need fewer columns.
+// flushInserts inserts plain rows separately, because they need fewer columns.
 func (t *tx) flushInserts() error {
 	for rest := t.inserts; len(rest) > 0; {
 		plain, n := rest[0].plain(), 1
@@ -208,7 +208,7 @@ func (t *tx) deleteRows(table, text string, keys ...any) error {
 	return t.c.query(func(row row) { t.countReason(row.int(0), row.text(1), row.int(2), -1) }, text, keys...)
 }
 
-// Runs of consecutive keys are deleted as ranges, the others as lists.
+// flushDeletes deletes runs of consecutive keys as ranges and the other keys as lists.
 func (t *tx) flushDeletes(table string, keys []int64) error {
 	texts := deleteTexts[table]
 	slices.Sort(keys)

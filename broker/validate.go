@@ -22,7 +22,7 @@ const (
 	maxWait          = 20 * time.Second
 )
 
-// As in SQS, the whole call fails if a FIFO message has no group or deduplication ID.
+// checkCall checks a whole call. As in SQS, it fails if a FIFO message has no group or deduplication ID.
 func (s *settings) checkCall(msgs []queue.Outgoing) error {
 	if err := queue.CheckEntries(len(msgs), "SendMessageBatchRequestEntry"); err != nil {
 		return err
@@ -101,7 +101,7 @@ var errCharacters = queue.Errorf(queue.CodeInvalidMessageContents,
 		"#x10000 to #x10FFFF")
 
 func validText(s string) bool {
-	plain := true // only printable ASCII and white space
+	plain := true // only ASCII so far
 	for i := 0; i < len(s); i++ {
 		for i+8 <= len(s) && printable8(s[i:i+8]) {
 			i += 8
@@ -121,7 +121,7 @@ func validText(s string) bool {
 	return plain || utf8.ValidString(s) && !strings.ContainsAny(s, "\ufffe\uffff")
 }
 
-// printable8 checks eight bytes as one word.
+// printable8 reports whether eight bytes are printable ASCII. It checks them as one word.
 func printable8(s string) bool {
 	const high = 0x8080808080808080
 	word := binary.LittleEndian.Uint64([]byte(s))
@@ -192,7 +192,7 @@ func notInName(c rune) bool {
 	return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
 }
 
-// A custom label may follow the type after a dot.
+// baseType returns the type without the custom label that may follow it after a dot.
 func baseType(a queue.Attribute) string {
 	base, _, _ := strings.Cut(a.Type, ".")
 	return base
@@ -214,7 +214,7 @@ func checkAttributeType(a queue.Attribute) error {
 	return nil
 }
 
-// The type is valid.
+// checkAttributeValue requires a valid type.
 func checkAttributeValue(a queue.Attribute) error {
 	base := baseType(a)
 	switch {
@@ -233,16 +233,16 @@ func checkAttributeValue(a queue.Attribute) error {
 
 var numberForm = regexp.MustCompile(`^[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?$`)
 
-// Amazon SQS Developer Guide, "Message metadata": significant digits, and powers of ten.
+// These limits are from the Amazon SQS Developer Guide, "Message metadata": significant digits, and powers of ten.
 const (
 	maxDigits     = 38
 	smallestPower = -128
 	largestPower  = 126
 )
 
-// Leading and trailing zeros do not count as digits.
+// validNumber does not count leading and trailing zeros as digits.
 func validNumber(s string) bool {
-	if _, err := strconv.Atoi(s); err == nil { // most numbers are integers, which need no regular expression
+	if _, err := strconv.Atoi(s); err == nil { // most numbers are integers
 		return true
 	}
 	m := numberForm.FindStringSubmatch(s)

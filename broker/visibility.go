@@ -6,11 +6,11 @@ import (
 	"tendril/queue"
 )
 
-// ChangeVisibility changes visibility timeouts. It returns nil if all changes succeeded, else one error per change.
-// The total time since the receive must stay below 12 hours. A visible message stays visible: on a standard queue the
-// change has no effect, on a FIFO queue the receipt handle has expired. A standard queue accepts earlier receipt
-// handles too. With Unread the receive does not count, and its receipt handle stays valid while the message is
-// hidden.
+// ChangeVisibility changes visibility timeouts. It returns nil if all changes succeeded, otherwise one error per
+// change. The total time since the receive must stay below 12 hours. A visible message stays visible: on a standard
+// queue the change has no effect, on a FIFO queue the receipt handle has expired. A standard queue also accepts
+// earlier receipt handles. With Unread the receive does not count, and its receipt handle stays valid while the
+// message is hidden.
 //
 // Changes take effect at once and become durable shortly after.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
@@ -47,8 +47,8 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 
 const notAvailable = "Message does not exist or is not available for visibility timeout change."
 
-// If the message may exist but is not in memory, it is visible and the change has no effect; change returns its key.
-// The caller must hold the lock.
+// change returns a key if the message may be in the store but is not in memory. Such a message is visible (see
+// mayExist), so it has no timeout to change; the caller checks whether it exists. The caller must hold the lock.
 func (q *liveQueue) change(c queue.VisibilityChange, now int64) (unheld int64, err error) {
 	r, err := q.index.open(new(block), c.ReceiptHandle)
 	if err != nil {

@@ -10,18 +10,19 @@ import (
 	"tendril/queue"
 )
 
-// The writer applies a group of requests in one transaction and then calls each request's onCommit in order.
+// request is a change to the database. The writer applies a group of requests in one transaction and then calls each
+// request's onCommit in order.
 type request interface {
-	// apply may run again after a rollback. An error fails the whole transaction; to refuse the request alone, apply
-	// records the refusal and changes nothing.
+	// apply may run again after a rollback. An error fails the whole transaction. To refuse only its own request,
+	// apply records the refusal and changes nothing.
 	apply(t *tx) error
 	// onCommit publishes the change to memory and returns the caller's result: err or a refusal.
 	onCommit(err error) error
 }
 
 type needs struct {
-	durable bool // on disk before onCommit is called
-	space   bool // refused if the disk is full
+	durable bool // must be on disk before onCommit is called
+	space   bool // refused while the disk is full
 }
 
 type pendingRequest struct {
@@ -39,7 +40,7 @@ func finishAll(group []pendingRequest, err error) {
 	}
 }
 
-// change is the request of an administrative call; after, if not nil, publishes it.
+// change is the request of an administrative call. If after is not nil, it publishes the change.
 type change struct {
 	run   func(t *tx) error
 	after func()
@@ -68,7 +69,7 @@ type writer struct {
 	upkeep  *maintenance
 	mu      sync.Mutex
 	pending []pendingRequest
-	spare   []pendingRequest // the previous group's slice
+	spare   []pendingRequest // reused slice of the previous group
 	closed  bool
 	failure error // nil while requests are accepted
 }
@@ -80,8 +81,8 @@ func newWriter(b *Broker, restore func() error) *writer {
 		tx: newTx(b.store.Load().write), upkeep: newMaintenance(b)}
 }
 
-// The writer sends the result to done, unless that is nil. submit returns an error if the broker is closed or the
-// store has failed.
+// submit queues a request. The writer sends the result to done, if not nil. submit returns an error if the broker is
+// closed or the store has failed.
 func (w *writer) submit(r request, n needs, done chan error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +103,7 @@ func (w *writer) failed() error {
 	return w.failure
 }
 
-// If ctx is done first, the request continues in the background.
+// do submits a request and waits for its result. If ctx is done first, the request continues in the background.
 func (w *writer) do(ctx context.Context, r request, n needs) error {
 	if err := ctx.Err(); err != nil {
 		return r.onCommit(err)
@@ -160,11 +161,11 @@ func (w *writer) run() {
 	}
 }
 
-// Gathering stops after that many yields without a new request.
+// gatherYields is the number of yields without a new request after which the writer stops gathering.
 const gatherYields = 4
 
-// next first yields to callers that are about to submit: without an fsync to wait for, groups would otherwise be
-// small.
+// next returns the next group. It first yields to callers that are about to submit, because without an fsync to wait
+// for, groups would be small.
 func (w *writer) next() (group []pendingRequest, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,13 +184,13 @@ func (w *writer) next() (group []pendingRequest, closed bool) {
 	return w.spare, w.closed
 }
 
-// If the disk is full, commit refuses requests that need space and retries the others. After any other failure the
-// file must be reopened.
+// commit commits a group. If the disk is full, it refuses the requests that need space and retries the others. After
+// any other failure the file must be reopened.
 func (w *writer) commit(group []pendingRequest) {
 	if slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
 		refusal, justLow := w.b.disk.refusal()
 		if justLow {
-			// Later deletes need no more space than there is now.
+			// Restart the log, so that later deletes fit into the space it already has.
 			_ = w.b.store.Load().restartLog("RESTART")
 		}
 		if refusal != nil {
@@ -205,7 +206,7 @@ func (w *writer) commit(group []pendingRequest) {
 	if isFull(err) {
 		group = refuseGrowing(group, errFull)
 		w.b.disk.giveUpReserve()
-		// After the log restarts, deletes reuse its space. Without space even for the checkpoint, they fail.
+		// After the log restarts, deletes reuse its space. They fail if not even the checkpoint has space.
 		_ = w.b.store.Load().restartLog("RESTART")
 		err = nil
 		if len(group) > 0 {
@@ -240,9 +241,8 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 	return rest
 }
 
-// A failed commit's effect on the disk is unknown, and a second fsync may report success although data was lost.
-// Therefore the writer rejects all requests until the file has been reopened and verified to hold all acknowledged
-// data.
+// fail rejects all requests until the file has been reopened and verified to hold all acknowledged data. The effect
+// of a failed commit on the disk is unknown, and a second fsync may report success although data was lost.
 func (w *writer) fail(group []pendingRequest, cause error) {
 	err := storageError("A write to disk failed; the queues accept no changes until their file is reopened. Check "+
 		"the log and the disk.", cause)
