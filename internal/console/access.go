@@ -19,9 +19,9 @@ const (
 	scopeOwn = "own"
 )
 
-// Access configures access beyond the owner's token. The zero value grants none.
+// Access configures access beyond the owner's token. The zero value grants no additional access.
 type Access struct {
-	// Hosts are the host names that requests may use, besides localhost and loopback IP addresses. Ports are ignored.
+	// Hosts are the accepted host names, besides localhost and loopback IP addresses. Ports are ignored.
 	Hosts []string
 	// Anyone grants loopback requests all scopes, except for actions by GET.
 	Anyone bool
@@ -33,8 +33,8 @@ type Access struct {
 	ReadOnly bool
 	// HideBodies omits message bodies and attributes unless a request has ?body=1.
 	HideBodies bool
-	// TrustedProxies may send X-Forwarded-Proto and X-Forwarded-For. If set, plain-text requests from elsewhere are
-	// refused if they need a scope, unless ClearText is set.
+	// TrustedProxies may send X-Forwarded-Proto and X-Forwarded-For. If set, requests that need a scope must use HTTPS
+	// or come from this machine, unless ClearText is set.
 	TrustedProxies []netip.Prefix
 	ClearText      bool
 	// Audit is called for every action, including refused ones. It must not block; may be nil.
@@ -59,20 +59,20 @@ func (k kind) scope() string {
 
 func (k kind) acts() bool { return k != open && k != private && k != bodies }
 
-// Hooks accept requests without a body and actions by GET.
+// isHook reports whether the route accepts requests without a body and actions by GET.
 func (k kind) isHook() bool { return k == hook || k == deployHook }
 
 type caller struct {
 	// who is formatted as in [api.Caller].
 	who    string
 	scopes []string
-	// bearer callers were identified by a header that browsers do not send on their own.
+	// bearer means that the request carries credentials that browsers do not send on their own.
 	bearer bool
-	// A keyless request has a session's cookie but not its key; see [api.SessionKeyHeader].
+	// keyless means that the request has a session's cookie but not its key; see [api.SessionKeyHeader].
 	keyless bool
-	// peer is another instance of the environment.
+	// peer means that the caller is another instance of the environment.
 	peer bool
-	// Others on the network could have read an exposed request.
+	// exposed means that others on the network could have read the request.
 	exposed           bool
 	remote, requestID string
 }
@@ -89,7 +89,7 @@ func (s *Server) identify(r *http.Request) caller {
 	return c
 }
 
-// An Authorization header takes precedence over everything else.
+// authenticate gives an Authorization header precedence over all other credentials, even if its token is invalid.
 func (s *Server) authenticate(r *http.Request) caller {
 	if r.Header.Get("Authorization") != "" {
 		given := bearer(r)
@@ -128,8 +128,7 @@ func (s *Server) Anonymous(r *http.Request) bool {
 	return s.authenticate(r).who == "" && !proof.Knows(r, s.opts.Token) && s.peerSecret(r) == ""
 }
 
-// IsProbe reports whether a request must be answered even under load: a probe, or a login link. These answers are
-// short.
+// IsProbe reports whether a request must be answered even under load. Probes and login links have short responses.
 func IsProbe(r *http.Request) bool {
 	return slices.Contains([]string{"/livez", "/healthz", "/readyz", "/startupz", "/login"}, r.URL.Path)
 }
@@ -166,7 +165,7 @@ func (s *service) permit(c *call) *api.Error {
 		refusal.Code = api.CodeSessionKey
 		return refusal
 	case k.isHook() && c.method == http.MethodGet && !c.caller.bearer:
-		// A link on another site may have led the browser here.
+		// The browser may have followed a link on another site.
 		return api.NewError(http.StatusUnauthorized, "an action by GET needs the console's token", hint)
 	}
 
@@ -181,7 +180,7 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(given)
 }
 
-// Tokens are compared in constant time. An empty token matches nothing.
+// isToken compares in constant time. An empty token matches nothing.
 func isToken(given, token string) bool {
 	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(given))
 	return token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
@@ -189,7 +188,7 @@ func isToken(given, token string) bool {
 
 func (c *call) searchesBodies() bool { return c.query.Has("match") || c.query.Has("attribute") }
 
-// withoutBodies returns false if the answer has no message content.
+// withoutBodies returns answer without its message content, and false if it has none.
 func withoutBodies(answer any) (any, bool) {
 	switch a := answer.(type) {
 	case api.Message:
@@ -239,12 +238,12 @@ func (s *Server) isSecure(r *http.Request) bool {
 }
 
 func (s *Server) isExposed(r *http.Request) bool {
-	// Local programs do not send this header; a proxy on this machine does.
+	// Local programs do not send this header, but a proxy on this machine does.
 	isLocal := remoteOf(r).IsLoopback() && r.Header.Get("X-Forwarded-Proto") == ""
 	return len(s.opts.Access.TrustedProxies) > 0 && !s.opts.Access.ClearText && !isLocal && !s.isSecure(r)
 }
 
-// A trusted proxy reports the sender's address.
+// senderOf returns the address of the client, as reported by a trusted proxy if the request came through one.
 func (s *Server) senderOf(r *http.Request) string {
 	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 && s.byProxy(r) {
 		last := all[len(all)-1]

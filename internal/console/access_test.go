@@ -33,7 +33,7 @@ func TestReadOnlyRefusesEveryAct(t *testing.T) {
 	}
 }
 
-// The console serves HTTP behind a proxy that serves HTTPS.
+// The console serves HTTP behind a proxy that terminates HTTPS.
 func TestClearTextNeedsATrustedProxy(t *testing.T) {
 	t.Parallel()
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
@@ -108,7 +108,7 @@ func TestSenderBehindATrustedProxyIsNamed(t *testing.T) {
 	}
 }
 
-// The queue jobs has one message.
+// filled returns options with the queue jobs, which holds one message.
 func filled(t *testing.T, access Access) (opts *Options, id string) {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -127,7 +127,7 @@ func filled(t *testing.T, access Access) (opts *Options, id string) {
 	return &Options{Token: testToken, Broker: b, Access: access}, sent[0].ID
 }
 
-// Reading bodies is audited.
+// The test also checks that reads of bodies are audited.
 func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 	t.Parallel()
 	var acts []Act
@@ -171,7 +171,7 @@ func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 	}
 }
 
-// The drain token is part of a platform's manifest.
+// The drain token is stored in a platform's manifest, where others may read it.
 func TestDrainTokenCanOnlyDrain(t *testing.T) {
 	t.Parallel()
 	const drainToken = "9d8e7f604f1b0c2a"

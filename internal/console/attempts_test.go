@@ -50,7 +50,7 @@ func TestAttemptsAreShownWithTheirMessage(t *testing.T) {
 	}
 }
 
-// The app's answers may contain text of the message.
+// The app's answers may quote the message.
 func TestAnswersAreHiddenWithBodies(t *testing.T) {
 	t.Parallel()
 	opts, id := filled(t, Access{HideBodies: true})

@@ -14,18 +14,18 @@ import (
 // Act is an action that a caller attempted or completed.
 type Act struct {
 	At time.Time
-	// Who is as in [api.Caller], Remote an address.
+	// Who is formatted as in [api.Caller]. Remote is an IP address.
 	Who, Remote string
-	// Text describes the action, such as "queue paused", or is "".
+	// Text describes the action, such as "queue paused"; may be "".
 	Method, Path, Text string
 	// Subject is the affected queue, task or message; "" for the environment.
 	Subject   string
 	RequestID string
 	// Read means that message bodies were read and nothing was changed.
 	Read bool
-	// Count is the number of messages sent, moved or removed.
+	// Count is the number of messages sent, moved, removed or read.
 	Count int
-	// Refused is the reason of a failure or "".
+	// Refused is the reason for a failure; "" if the action succeeded.
 	Status  int
 	Refused string
 }
@@ -62,8 +62,8 @@ func touched(answer any) (n int) {
 	return n
 }
 
-// Anyone who reaches the listener can cause refused actions, and they must not displace the rest of the log; per
-// minute.
+// maxRefused limits the refused actions recorded per minute. Anyone who can reach the listener can cause them, and they
+// must not displace other entries.
 const maxRefused = 60
 
 const maxReads = 1000
@@ -83,7 +83,7 @@ func (a *auditor) admits(now time.Time) bool {
 	return a.refused <= maxRefused
 }
 
-// An open page repeats the same read, which is recorded once.
+// admitsRead returns true once a minute for each read, because an open page repeats the same one.
 func (a *auditor) admitsRead(now time.Time, what string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -105,7 +105,7 @@ func (a *auditor) turn(now time.Time) {
 	}
 }
 
-// refusal is nil if the action succeeded.
+// record logs an action and adds it to the audit log. refusal is nil if the action succeeded.
 func (s *service) record(c *call, refusal *api.Error, answer any) {
 	act := newAct(c, answer)
 	if refusal == nil {
@@ -121,7 +121,7 @@ func (s *service) record(c *call, refusal *api.Error, answer any) {
 	s.audit(act)
 }
 
-// A read is recorded once a minute per page.
+// recordRead records each read once a minute per caller and request.
 func (s *service) recordRead(c *call, answer any) {
 	act := newAct(c, answer)
 	act.Read = true

@@ -20,7 +20,7 @@ type Certificate struct {
 	seen    [2]string
 }
 
-// CertificateEvents are the callbacks of a [Certificate]; any may be nil. They are called during a handshake, one at
+// CertificateEvents are the callbacks of a [Certificate]; any may be nil. They are called during TLS handshakes, one at
 // a time.
 type CertificateEvents struct {
 	// Changed receives the fingerprint of a new certificate before any client sees it.
@@ -29,7 +29,7 @@ type CertificateEvents struct {
 	Rejected func(error)
 }
 
-// OpenCertificate reads a certificate with its chain and its private key, both in PEM.
+// OpenCertificate reads a certificate chain and its private key, both PEM-encoded.
 func OpenCertificate(certFile, keyFile string, events CertificateEvents) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, events: events}
 	var err error
@@ -51,14 +51,15 @@ func (c *Certificate) TLSConfig() *tls.Config {
 	}
 }
 
-// Fingerprint returns the SHA-256 of the certificate in hexadecimal.
+// Fingerprint returns the hexadecimal SHA-256 fingerprint of the certificate.
 func (c *Certificate) Fingerprint() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return api.CertificateFingerprint(c.current.Certificate[0])
 }
 
-// Between writing the two files, certificate and key do not match; refresh tries again after the next change.
+// refresh reloads the certificate if its files have changed. While one of the two files is outdated, they do not match;
+// refresh then keeps the current certificate until the next change.
 func (c *Certificate) refresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,14 +28,14 @@ import (
 
 func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// The listener is real, and the client finds it through a data directory, as commands do.
+// dial starts a listener, and returns a client that finds it through a data directory, as commands do.
 func dial(t *testing.T, opts *Options) *api.Client {
 	t.Helper()
 	c, _ := dialServer(t, opts, func(*http.Server) {})
 	return c
 }
 
-// Until the test ends, the data directory appears to be in use.
+// claim marks the data directory as in use until the test ends.
 func claim(t *testing.T, dir string) {
 	t.Helper()
 	release, err := api.Claim(dir)
@@ -45,7 +45,7 @@ func claim(t *testing.T, dir string) {
 	t.Cleanup(func() { _ = release() })
 }
 
-// The values are the data directories of the clients.
+// dialled maps clients to their data directories.
 var dialled sync.Map
 
 func dataDirOf(c *api.Client) string {
@@ -53,7 +53,7 @@ func dataDirOf(c *api.Client) string {
 	return dir.(string)
 }
 
-// The request is the owner's and has no body.
+// sendBare sends a request without a body, with the owner's token.
 func sendBare(t *testing.T, c *api.Client, method, path string) error {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(hookRequest(t, c, method, path))
@@ -68,7 +68,7 @@ func sendBare(t *testing.T, c *api.Client, method, path string) error {
 	return refusal
 }
 
-// edit changes the HTTP server.
+// dialServer is like dial. edit may change the HTTP server before it starts.
 func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*api.Client, *httptest.Server) {
 	t.Helper()
 	opts.Token = api.NewToken()
@@ -219,7 +219,7 @@ func TestOutcomeOfAMessage(t *testing.T) {
 	}
 }
 
-// The wait is longer than the test.
+// The server ends the wait long before its maximum.
 func TestCloseEndsWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -26,8 +26,8 @@ func checkChange(c *api.SettingsChange) error {
 	return nil
 }
 
-// SettingsScope returns the scope that a change needs. code means that it affects which programs run, access who has
-// access.
+// SettingsScope returns the scope that a change needs. code means that the change affects which programs run, access
+// that it affects who has access.
 func SettingsScope(code, access bool) string {
 	switch {
 	case access:
@@ -44,7 +44,7 @@ func (e *environmentRoutes) configuration(*call) (api.Configuration, error) {
 	return e.opts.Settings.Configuration(), nil
 }
 
-// Checking a value reads the files it names, so the scope is checked first.
+// previewChange checks the scope first, because validating a value reads the files that it names.
 func (e *environmentRoutes) previewChange(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
 	if err := e.mayChange(c, change); err != nil {
 		return api.SettingsPreview{}, err
@@ -62,7 +62,8 @@ func (e *environmentRoutes) mayChange(c *call, change api.SettingsChange) error 
 		"change it with 'tendril config set' as the user that runs tendril, or in the file")
 }
 
-// changeSettings continues if the caller disconnects, so that the file and the running settings stay consistent.
+// changeSettings continues if the caller disconnects, so that the settings file and the running settings stay
+// consistent.
 func (e *environmentRoutes) changeSettings(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
 	if change.Base == "" {
 		return api.SettingsPreview{}, api.BadRequest("the change does not name its base file",

@@ -78,7 +78,7 @@ func TestSettingsAreChangedOverTheConsole(t *testing.T) {
 	}
 }
 
-// A session with the scope act cannot change which programs run, and files named in its values are not read.
+// A session with the scope act cannot change which programs run, nor make tendril read files named in the values.
 func TestSettingsThatDecideMoreNeedMore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -12,21 +12,21 @@ import (
 )
 
 // Deliveries remembers recent deliveries. It is safe for concurrent use. The zero value remembers
-// [api.DefaultDeliveries] and allocates nothing until the first one.
+// [api.DefaultDeliveries] and allocates nothing until the first delivery.
 type Deliveries struct {
 	mu      sync.Mutex
 	size    int
 	ring    []remembered
-	next    int           // to overwrite once the ring is full
-	total   int           // ever recorded
+	next    int           // index to overwrite once the ring is full
+	total   int           // deliveries ever recorded
 	arrived chan struct{} // closed at the next delivery; nil if no caller waits
-	// The grouped failures of the ring, stale once a failure is added or removed.
+	// problems are the grouped failures in the ring. They are stale once a failure is added or removed.
 	problems  []api.Problem
 	stale     bool
 	exchanges exchanges
 }
 
-// There are thousands of remembered deliveries, most of them successful, so fields of failures are stored separately.
+// remembered is kept for thousands of deliveries, most of them successful, so fields of failures are stored separately.
 type remembered struct {
 	messageID, queue, outcome     string
 	at                            time.Time
@@ -45,7 +45,7 @@ func remember(d *api.Delivery) remembered {
 	r := remembered{messageID: d.MessageID, queue: d.Queue, outcome: d.Outcome, at: d.At, durationMS: d.DurationMS, waitMS: d.WaitMS,
 		status: int32(d.Status), attempt: int32(d.Attempt), receiveCount: int32(d.ReceiveCount)}
 	if f := (failure{d.Reason, d.Answer, d.RetryAt, d.DeadLetterQueue}); f != (failure{}) {
-		r.failure = new(failure) // &f would be allocated for successes, too
+		r.failure = new(failure) // assigning &f would allocate for successes, too
 		*r.failure = f
 	}
 	return r
@@ -63,10 +63,10 @@ func (r *remembered) delivery() api.Delivery {
 	return d
 }
 
-// NewDeliveries returns a Deliveries of that size, or [api.DefaultDeliveries] if it is less than 1.
+// NewDeliveries returns a Deliveries that remembers size deliveries, or [api.DefaultDeliveries] if size is less than 1.
 func NewDeliveries(size int) *Deliveries { return &Deliveries{size: size} }
 
-// Record adds a delivery, evicts the oldest if the memory is full, and wakes waiters. It never blocks.
+// Record adds a delivery, replaces the oldest one if the ring is full, and wakes waiters. It never blocks.
 func (ds *Deliveries) Record(d api.Delivery) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -92,8 +92,8 @@ func (ds *Deliveries) Record(d api.Delivery) {
 	}
 }
 
-// Wait returns the latest delivery of a message that counts as an attempt, waiting for one if needed. When ctx is
-// done, it returns any other delivery, or ctx's error.
+// Wait returns the message's latest delivery, and waits until it is one that counts as an attempt. When ctx is done,
+// Wait returns a delivery that does not count, if there was one, or otherwise ctx's error.
 func (ds *Deliveries) Wait(ctx context.Context, id string) (api.Delivery, error) {
 	var d api.Delivery
 	ok, looked := false, 0
@@ -145,7 +145,7 @@ func (ds *Deliveries) Recent(limit int) []api.Delivery {
 	return out
 }
 
-// Since returns the time from which all deliveries are remembered, or zero if none was forgotten yet.
+// Since returns the time since which all deliveries are remembered, or the zero time if none has been evicted.
 func (ds *Deliveries) Since() time.Time {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -165,7 +165,7 @@ func (ds *Deliveries) Problems() []api.Problem {
 	return slices.Clone(ds.problems)
 }
 
-// Deliveries wait while group holds the lock, so it does not copy the ring.
+// group does not copy the ring, because deliveries wait while it holds the lock.
 func (ds *Deliveries) group() []api.Problem {
 	type key struct{ queue, reason string }
 	groups := map[key]*api.Problem{}

@@ -1,6 +1,6 @@
 // Package console serves the JSON API that inspects and controls a running environment.
 //
-// [Server] handles HTTP using the routes and types of package api. The service behind it checks permissions, also for
+// [Server] handles HTTP using the routes and types of package api. The service behind it also checks the permissions of
 // the pages of package web, which call it in process.
 //
 //	tendril send, peek, queues, dead, tasks, deploy, status, health, drain, reload
@@ -18,8 +18,8 @@
 //   - Browsing messages does not change them or their receive counts.
 //   - Changing something, or reading message bodies, requires a scope. The owner's token has all scopes. Health and
 //     counts are public, but text from an app, hook or other server needs the scope read.
-//   - Other instances of the environment may read the routes about one instance, after both ends have proved that they
-//     have the fleet key, and nothing else. Requests with the ID of another instance are passed on to it.
+//   - Other instances of the environment may only read the routes that describe one instance, after both sides have
+//     proved that they have the fleet key. A request with the ID of another instance is forwarded to it.
 //   - Every action, even if refused, and every read of message bodies is audited.
 //   - Requests with a foreign Host, or sent by a browser for another site's page, are refused first, because listening
 //     on loopback does not prevent them.
@@ -28,6 +28,6 @@
 //   - Irreversible actions require confirmation: a purge the queue's name, deleting several messages their number.
 //   - Actions on all matching messages run as tasks of the queue. They and deployments continue without the caller.
 //
-// Without a broker (on Amazon SQS) the queue routes return 409. Without a token in [Options], protected routes are
-// closed.
+// Without a broker (on Amazon SQS), the queue routes return 409. Without a token in [Options], protected routes return
+// 401.
 package console

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	maxHookWait   = 15 * time.Minute // the longest shutdown time of any platform
+	maxHookWait   = 15 * time.Minute // the longest shutdown grace period of any platform
 	shownProblems = 20
 	describeWait  = 10 * time.Second
 	examineWait   = 20 * time.Second
@@ -31,10 +31,10 @@ const (
 
 type environmentRoutes struct {
 	opts   *Options
-	closed context.Context // ends all waits
+	closed context.Context // ends all waits when done
 }
 
-// After the queues have been closed, getStatus omits them.
+// getStatus omits the queues once they have been closed.
 func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	st := e.environment()
 	st.Environment = e.opts.Environment
@@ -82,7 +82,7 @@ func (e *environmentRoutes) health() health.Report {
 	return r
 }
 
-// Health is a report and not a probe, so the status is always 200.
+// getHealth always returns 200, because health is a report and not a probe.
 func (e *environmentRoutes) getHealth(*call) (health.Report, error) {
 	return e.health(), nil
 }
@@ -121,8 +121,8 @@ type probed struct {
 	failed bool
 }
 
-// probe answers 200 if all checks are OK, otherwise 503. It lists failed checks, or all with ?verbose. /livez does
-// not check the queue or the app, since a restart would not fix those.
+// probe returns 200 if all checks are OK, otherwise 503. It lists the failed checks, or all of them with ?verbose.
+// /livez does not check the queue or the app, because a restart would not fix those.
 func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) {
 	return func(c *call) (probed, error) {
 		checks, passed := all(ask)
@@ -140,7 +140,7 @@ func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) 
 	}
 }
 
-// A nil ask has no checks.
+// all runs the checks. It returns true for a nil ask.
 func all(ask func() []health.Check) (checks []health.Check, passed bool) {
 	if ask != nil {
 		checks = slices.Clone(ask())
@@ -157,8 +157,9 @@ func (e *environmentRoutes) getDeliveries(c *call) (api.DeliveryList, error) {
 		Since: cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)}, nil
 }
 
-// getOutcome returns the latest delivery of a message, or how the message left its queue since. With ?wait it waits for
-// a delivery to finish, else returns one in progress or 404.
+// getOutcome returns the latest delivery of a message. It waits up to ?wait for one that counts as an attempt, or else
+// returns a delivery in progress. Without ?wait, callers with the scope read may abbreviate the ID, and also see how
+// the message left its queue.
 func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	wait, err := waitTime(c.query.Get("wait"), api.MaxWait, 0)
 	if err != nil {
@@ -214,19 +215,20 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	return d, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is stored", hint)
 }
 
-// minIDStart is the minimum length of the start of an ID to search for.
+// minIDStart is the minimum length of an abbreviated ID.
 const minIDStart = 4
 
-// findWithin limits the search of the queues for the start of an ID.
+// findWithin limits the time spent searching the queues for an abbreviated ID.
 const findWithin = 3 * time.Second
 
 type foundID struct {
 	id    string
-	queue string // embedded queue with the message; "" if it is in none or the ID was complete
+	queue string // embedded queue with the message; "" if no queue has it or the ID was complete
 	hint  string // why no message was found
 }
 
-// fullID completes the start of an ID if exactly one message in the queues or the history has it.
+// fullID completes an abbreviated ID from the queues, the history and recent deliveries. It returns an error if the ID
+// is ambiguous.
 func (e *environmentRoutes) fullID(ctx context.Context, start string) (foundID, error) {
 	switch {
 	case len(start) >= len("00000000-0000-0000-0000-000000000000"):
@@ -273,7 +275,7 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string) (foundID, 
 		"type more of the ID, such as "+strings.Join(ids[:min(len(ids), most)], " or "))
 }
 
-// receivesElsewhere reports whether some messages are not in an embedded queue.
+// receivesElsewhere reports whether the environment also receives from queues that are not embedded.
 func (e *environmentRoutes) receivesElsewhere() bool {
 	return e.opts.Broker == nil || slices.ContainsFunc(e.environment().Workers, func(w api.Worker) bool {
 		_, err := e.opts.Broker.Newest(w.Queue)
@@ -289,7 +291,7 @@ func (e *environmentRoutes) sentTo(id string) (name string, known bool) {
 	return e.opts.Broker.SentTo(id)
 }
 
-// endingOf returns how a message left its queue, or a zero Delivery, and the start of the history.
+// endingOf returns how a message left its queue, or a zero Delivery if unknown, and the start of the history.
 func (e *environmentRoutes) endingOf(id string) (d api.Delivery, since time.Time, err error) {
 	sentTo, _ := e.sentTo(id)
 	ended, since, err := e.opts.History.Endings.Find(id, sentTo)
@@ -321,7 +323,7 @@ func (e *environmentRoutes) pause(c *call, why api.Reason) (api.Paused, error) {
 	return answer, conflict(err)
 }
 
-// hookQuiet pauses all queues until the process exits, for callers that are about to stop it.
+// hookQuiet pauses all queues until the process exits. It serves callers that are about to stop the process.
 func (e *environmentRoutes) hookQuiet(c *call, why api.Reason) (api.Paused, error) {
 	if e.opts.Receiving.Quiet == nil {
 		return e.pause(c, why)
@@ -334,7 +336,7 @@ func (e *environmentRoutes) resume(c *call, where api.Reason) (api.Paused, error
 	return answer, conflict(err)
 }
 
-// drain answers 200 when drained, 202 while the drain is still in progress.
+// drain returns 200 when drained, 202 while the drain is in progress.
 func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, error) {
 	wait, err := waitTime(body.Wait, api.MaxWait, 0)
 	if err != nil {
@@ -343,7 +345,7 @@ func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, 
 	return e.drainFor(c, wait)
 }
 
-// Platform hooks can only send a path, so ?wait limits the wait.
+// hookDrain takes the wait from the query, because platform hooks can only send a path.
 func (e *environmentRoutes) hookDrain(c *call) (any, error) {
 	wait, err := waitTime(c.query.Get("wait"), maxHookWait, api.MaxWait)
 	if err != nil {
@@ -362,8 +364,8 @@ func (e *environmentRoutes) drainFor(c *call, wait time.Duration) (api.Drained, 
 	return api.Drained{Drained: true}, err
 }
 
-// deploy answers 200 when the previous version has stopped, 422 if the deployment failed, 409 if it could not start.
-// The deployment continues if the caller disconnects.
+// deploy returns 200 once the previous version has stopped, 422 if the deployment failed, and 409 if it could not
+// start. The deployment continues if the caller disconnects.
 func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployResult, error) {
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
 		return api.DeployResult{}, api.BadRequest("the path "+strconv.Quote(body.Path)+" is not absolute",
@@ -401,7 +403,7 @@ func deployRefusal(err error) error {
 	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows the last deployment")
 }
 
-// Like a deployment, a reload continues if the caller disconnects.
+// reload continues if the caller disconnects.
 func (e *environmentRoutes) reload(c *call) (api.ReloadResult, error) {
 	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
 	defer cancel()

@@ -26,7 +26,7 @@ func asRefusal(err error) *api.Error {
 	return api.NewError(http.StatusInternalServerError, err.Error(), "")
 }
 
-// Other codes are 400.
+// statuses maps error codes to HTTP status codes; the default is 400.
 var statuses = map[string]int{
 	queue.CodeQueueDoesNotExist:    http.StatusNotFound,
 	queue.CodeResourceNotFound:     http.StatusNotFound,
@@ -48,7 +48,8 @@ var hints = map[string]string{
 	queue.CodePurgeQueueInProgress: "wait a minute after a purge before the next one",
 }
 
-// An error of the environment is not a fault of the console, so the status is 409.
+// conflict gives errors of the environment the status 409, because the console is not at fault. It returns API and
+// queue errors unchanged.
 func conflict(err error) error {
 	var own *api.Error
 	var refused *queue.Error

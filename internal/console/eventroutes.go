@@ -17,14 +17,14 @@ const (
 	maxMatch = 200
 )
 
-// History holds recorded events and log lines. The routes of a nil field answer 409.
+// History holds recorded events and log lines. If a field is nil, its routes return 409.
 type History struct {
 	Events  *eventlog.Log
 	Lines   *eventlog.Lines
 	Endings *eventlog.Endings
 }
 
-// The newest events come first, or with ?after the following ones, oldest first. A stream continues after
+// events returns the newest events first, or with ?after the following events, oldest first. A stream continues after
 // Last-Event-ID or ?after, or starts with the next event.
 func (h *History) events(c *call) (any, error) {
 	values := c.query
@@ -93,7 +93,7 @@ func (h *History) logs(c *call) (any, error) {
 	return api.LineList{Lines: append([]eventlog.Line{}, h.Lines.Read(q)...)}, nil
 }
 
-// A missing time is zero.
+// timeOf returns the zero time if the parameter is missing.
 func timeOf(c *call, name string) (at time.Time, err error) {
 	text := c.query.Get(name)
 	if text == "" {

@@ -19,7 +19,7 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-// The history has the events 1 to 5 and log lines.
+// newHistory returns a history with the events 1 to 5 and some log lines.
 func newHistory(t *testing.T) History {
 	t.Helper()
 	log := eventlog.Open(t.TempDir(), func(err error) { t.Error(err) })
@@ -115,7 +115,7 @@ func TestBadFiltersAreRefused(t *testing.T) {
 	}
 }
 
-// Streams start with new events or after an ID, and end when the server closes them.
+// A stream starts with new events or after an ID. It ends when the server closes.
 func TestFollowersGetWhatHappens(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -160,7 +160,7 @@ func TestFollowersGetWhatHappens(t *testing.T) {
 	}
 }
 
-// The channel is closed when an answer starts.
+// begins closes begun when a response starts.
 type begins struct {
 	http.Handler
 	begun chan struct{}
@@ -185,7 +185,7 @@ func (w *beginWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// The format of events, keep-alives, the limit and the end of a stream are checked.
+// The test checks the format of events, keep-alives, the limit, and the end of a stream.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// The body is discarded.
+// blind discards the body.
 type blind struct{ *httptest.ResponseRecorder }
 
 func (blind) Write(p []byte) (int, error) { return io.Discard.Write(p) }

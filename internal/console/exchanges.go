@@ -13,7 +13,7 @@ import (
 const (
 	keptExchanges = 256
 	keptBytes     = 8 << 20
-	// Stored part of a request body.
+	// maxExchangeBody is the number of bytes kept of each request body.
 	maxExchangeBody = 64 << 10
 )
 
@@ -24,8 +24,8 @@ type exchanges struct {
 	bytes int
 }
 
-// RecordExchanges records for at most five minutes and returns the end. A new recording discards previous exchanges;
-// extending one keeps them.
+// RecordExchanges starts recording, for at most five minutes, and returns the end time. A new recording discards
+// previous exchanges; extending a recording keeps them.
 func (ds *Deliveries) RecordExchanges(span time.Duration) time.Time {
 	x := &ds.exchanges
 	x.mu.Lock()
@@ -44,7 +44,7 @@ func (ds *Deliveries) RecordsExchanges() bool {
 	return until != 0 && time.Now().UnixNano() < until
 }
 
-// AddExchange adds an exchange and evicts the oldest ones beyond the limits.
+// AddExchange adds an exchange and evicts the oldest ones if the limits are exceeded.
 func (ds *Deliveries) AddExchange(one api.Exchange) {
 	one.BodySize = len(one.Body)
 	one.Body = one.Body[:min(len(one.Body), maxExchangeBody)]

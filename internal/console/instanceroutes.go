@@ -6,17 +6,18 @@ import (
 	"tendril/api"
 )
 
-// VersionOptions manage the versions of the app. If no app runs all are nil, and their routes answer 409.
+// VersionOptions manage the app's versions. If no app runs, all fields are nil and their routes return 409.
 type VersionOptions struct {
-	// Versions with latest reads the registry first, as Rollback does.
+	// Versions lists the versions. With latest, it reads the registry first, as Rollback does.
 	Versions func(ctx context.Context, latest bool) ([]api.AppVersion, error)
-	// Rollback redeploys an earlier version by its number; 0 means the previous one. Context and errors are as for
+	// Rollback redeploys the version with the given number; 0 means the previous one. Context and errors are as for
 	// [Options].Deploy, with status 404 for an unknown version.
 	Rollback func(ctx context.Context, number int) (api.DeployResult, error)
-	// AbortDeploy aborts a deployment whose new version is not serving yet, and returns it once it has ended.
+	// AbortDeploy aborts a deployment whose new version is not serving yet. It returns the deployment once it has
+	// ended.
 	AbortDeploy func(ctx context.Context) (api.Deployment, error)
-	// RestartProcess returns the name of the replacement. Errors are as for [Options].Deploy, with status 404 for an
-	// unknown process.
+	// RestartProcess returns the name of the replacement process. Errors are as for [Options].Deploy, with status 404
+	// for an unknown process.
 	RestartProcess func(ctx context.Context, name string) (now string, err error)
 }
 

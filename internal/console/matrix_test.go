@@ -11,7 +11,7 @@ import (
 	"tendril/api"
 )
 
-// Every kind of hostile request is sent to every route, to pages, and to unknown paths.
+// The test sends every kind of hostile request to every route, to pages, and to unknown paths.
 func TestRequestMatrix(t *testing.T) {
 	t.Parallel()
 	begun := 0 // actions performed
@@ -65,7 +65,7 @@ func TestRequestMatrix(t *testing.T) {
 	}
 }
 
-// The status is 401 if the caller is unknown or its credentials are wrong.
+// Unknown callers and callers with wrong credentials get 401.
 func TestCallersOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -105,7 +105,7 @@ func TestCallersOfEveryRoute(t *testing.T) {
 	}
 }
 
-// Other methods on a route's path, and actions by GET, are answered with 404.
+// Other methods on a route's path, and actions by GET, return 404.
 func TestOnlyTheTableAnswers(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
@@ -129,7 +129,7 @@ func TestOnlyTheTableAnswers(t *testing.T) {
 	}
 }
 
-// Each action calls act.
+// acting returns options in which each action calls act.
 func acting(act func()) *Options {
 	return &Options{Token: testToken, Receiving: Receiving{
 		Pause:  func(context.Context, string, api.Reason, string) (api.Paused, error) { act(); return api.Paused{}, nil },
@@ -148,7 +148,7 @@ func fetched(r *http.Request, site, mode, dest string) {
 	r.Header.Set("Sec-Fetch-Dest", dest)
 }
 
-// The test modifies the valid request.
+// hostile returns a valid request, which the test then modifies.
 func hostile(method, path string) *http.Request {
 	r := httptest.NewRequest(method, path, strings.NewReader("{}"))
 	r.Host = "127.0.0.1:9325"
@@ -156,7 +156,7 @@ func hostile(method, path string) *http.Request {
 	return r
 }
 
-// All answers have the security headers.
+// answered returns the status of the response, and checks its security headers.
 func answered(t *testing.T, s *Server, r *http.Request) int {
 	t.Helper()
 	rec := httptest.NewRecorder()

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// The parameters are match, attribute (NAME or NAME=VALUE), reason, dead_since, dead_until and through.
+// selectionOf reads the parameters match, attribute (NAME or NAME=VALUE), reason, dead_since, dead_until and through.
 func selectionOf(c *call) (sel api.Selection, err error) {
 	query := c.query
 	sel.Match = query.Get("match")
@@ -44,8 +44,8 @@ func selectionOf(c *call) (sel api.Selection, err error) {
 func asksBodies(sel *api.Selection) bool { return sel.Match != "" || sel.Attribute != "" }
 
 const (
-	defaultCountWait = 60 * time.Millisecond     // short, since pages wait for a count
-	longestCountWait = api.MaxWait - time.Second // leaves time for the answer
+	defaultCountWait = 60 * time.Millisecond     // short, because pages wait for the count
+	longestCountWait = api.MaxWait - time.Second // leaves time for the response
 )
 
 func (q *queueRoutes) count(c *call) (api.Total, error) {

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// The dead letters have the attribute tenant.
+// deadLetters adds dead letters with the attribute tenant.
 func deadLetters(t *testing.T, b *broker.Broker, tenant string, bodies ...string) (ids []string) {
 	t.Helper()
 	for _, body := range bodies {
@@ -123,7 +123,7 @@ func TestDeadLettersAreChosenByFilter(t *testing.T) {
 	if task := ended(t, c, "jobs-dead"); task.Moved != 2 || !task.Deletes {
 		t.Errorf("deleted: %+v", task)
 	}
-	if _, err := c.DeleteMatching(ctx, "jobs-dead", ofB, 0, 0); err != nil { // there is one such message
+	if _, err := c.DeleteMatching(ctx, "jobs-dead", ofB, 0, 0); err != nil { // only one message matches
 		t.Errorf("deleting one: %v", err)
 	}
 	if task := ended(t, c, "jobs-dead"); task.Moved != 1 {
@@ -152,7 +152,7 @@ func TestDeletingSeveralAsksForTheirNumber(t *testing.T) {
 	}
 }
 
-// Attributes cannot be discovered by searching for their values.
+// Hidden attributes cannot be guessed by searching for their values.
 func TestHiddenBodiesAreNotSearched(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
@@ -174,7 +174,7 @@ func TestHiddenBodiesAreNotSearched(t *testing.T) {
 	}
 }
 
-// The token's scope is act, without read.
+// The token has the scope act, but not read.
 func TestChoosingByBodyNeedsTheScopeRead(t *testing.T) {
 	t.Parallel()
 	b, dir := newBroker(t), t.TempDir()
@@ -201,7 +201,7 @@ func TestChoosingByBodyNeedsTheScopeRead(t *testing.T) {
 	}
 }
 
-// An action is limited to the newest message and the number of messages that the caller has seen.
+// The caller limits an action to the newest message and the number of messages that it has seen.
 func TestActsOnManyMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

@@ -77,7 +77,7 @@ func (s schemas) operation(rt *route) object {
 
 	switch scope := rt.kind.scope(); scope {
 	case "":
-		op["security"] = []object{{}} // public; with the scope read, answers contain more
+		op["security"] = []object{{}} // public; with the scope read, responses contain more
 	case scopeOwn:
 		op["security"] = []object{{"token": []string{scope}}}
 	default:
@@ -104,11 +104,11 @@ func content(schema object) object {
 
 type schemas struct {
 	named map[string]object
-	// All fields may be missing, as in a request.
+	// optional means that all fields may be missing, as in a request.
 	optional bool
 }
 
-// The schema follows encoding/json.
+// of returns the schema of t's JSON encoding.
 func (s schemas) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -142,7 +142,7 @@ func (s schemas) of(t reflect.Type) object {
 	return object{}
 }
 
-// Generated clients depend on these names, which differ from their types.
+// componentNames are component names that differ from their types' names. Generated clients depend on them.
 var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[api.Selection]():   "BrokerFilter",
 	reflect.TypeFor[api.Ledger]():      "BrokerLedger",
@@ -165,7 +165,7 @@ func (s schemas) ofStruct(t reflect.Type) object {
 	}
 
 	schema := object{"type": "object"}
-	s.named[name] = schema // before its fields, because types may be recursive
+	s.named[name] = schema // added before its fields, because types may be recursive
 	properties, required := object{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
 		field, rest, tagged := strings.Cut(f.Tag.Get("json"), ",")

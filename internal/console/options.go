@@ -13,18 +13,19 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// Options configure a [Server]. The zero value only serves health.
+// Options configure a [Server]. With the zero value, it only serves health.
 type Options struct {
 	Environment, Version string // of tendril
-	// Status returns state known only to the environment, such as workers and app; may be nil.
+	// Status returns state that only the environment knows, such as workers and app; may be nil.
 	Status   func() api.Status
 	Settings Settings
 	Probes   Probes
 	Views    Views
-	// Deploy replaces the running version of the app with the folder or archive at an absolute path, or "" for the
-	// current one, and returns after the previous version has stopped. Its ctx ends after [api.MaxDeploy] or when the
-	// server closes, not with the request. A failed deployment returns a [*api.DeployError]; an [*api.Error] is
-	// passed to the caller; any other error means that nothing was started. Nil means that the process runs no app.
+	// Deploy replaces the running version of the app with the folder or archive at an absolute path, or redeploys the
+	// current one if path is "". It returns once the previous version has stopped. Its ctx ends after [api.MaxDeploy]
+	// or when the server closes, not with the request. A failed deployment returns a [*api.DeployError]; an
+	// [*api.Error] is passed to the caller; any other error means that nothing was started. Nil means that the process
+	// runs no app.
 	Deploy func(ctx context.Context, path string) (api.DeployResult, error)
 	// Reload applies changed tasks and settings, or deploys a changed version. Context and errors are as for Deploy,
 	// and [*periodic.Error] for an invalid task file; may be nil.
@@ -32,87 +33,87 @@ type Options struct {
 	Versions  VersionOptions
 	Handlers  Handlers
 	Receiving Receiving
-	// Drain starts draining and stopping the environment, if it has not begun, and waits until all work is settled or
-	// ctx is done. It returns nil when drained and ctx.Err() if the drain is still in progress. An [api.Error] with
-	// Late set reports that work was cut off. Drain must return before the environment stops the console.
+	// Drain starts to drain and stop the environment unless already started, and waits until all work is settled or ctx
+	// is done. It returns nil when drained and ctx.Err() if the drain is still in progress. An [api.Error] with Late
+	// set reports that work was cut off. Drain must return before the environment stops the console.
 	Drain func(ctx context.Context) error
-	// The routes of a nil Broker or nil Tasks answer 409.
+	// If Broker or Tasks is nil, its routes return 409.
 	Broker     *broker.Broker
 	Tasks      *TaskOptions
 	Deliveries *Deliveries // may be nil
 	History    History
 	// Peers are the other instances of the environment; may be nil.
 	Peers Peers
-	// InWork returns the delivery of a message in progress; may be nil.
+	// InWork returns the message's delivery in progress; may be nil.
 	InWork func(id string) (api.Delivery, bool)
-	// Token is the owner's bearer token, see [api.NewToken]. If it is "", protected routes answer 401.
+	// Token is the owner's bearer token, see [api.NewToken]. If it is "", protected routes return 401.
 	Token  string
 	Access Access
 	Logger *slog.Logger // logs every action; may be nil
 }
 
-// Peers are the other instances of the environment. Requests with their ID are passed on to them, and they may read
+// Peers are the other instances of the environment. Requests with their ID are forwarded to them, and they may read
 // from this one.
 type Peers interface {
-	// ID is this instance's; "" if there are no others.
+	// ID returns the ID of this instance, or "" if there are no others.
 	ID() string
-	// Secrets are those with which others prove themselves to this instance.
+	// Secrets returns the secrets with which other instances authenticate to this one.
 	Secrets() []string
-	// Answer stores the answer of an instance in into. Follow calls each for every line of a stream.
+	// Answer stores an instance's response in into. Follow calls each for every line of a stream.
 	Answer(ctx context.Context, id string, r *api.Request, into any) error
 	Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error
 }
 
 // Receiving pauses and resumes queues. Its errors are passed to the caller.
 type Receiving struct {
-	// Pause stops receiving from a queue, or from all for "", even after a restart. Resume undoes it. Both change all
-	// instances if there is a fleet key, unless the caller asks for this one. by names the caller.
+	// Pause stops receiving from a queue, or from all queues for "". It stays in effect after a restart, until Resume
+	// undoes it. If there is a fleet key, both apply to all instances, unless this is true or why asks for one. by
+	// identifies the caller.
 	Pause  func(ctx context.Context, queue string, why api.Reason, by string) (api.Paused, error)
 	Resume func(ctx context.Context, queue string, this bool) (api.Paused, error)
-	// Quiet stops receiving from all queues until Resume is called or the process exits; nil means that Pause is
-	// used.
+	// Quiet stops receiving from all queues until Resume is called or the process exits. If nil, Pause is used instead.
 	Quiet func(reason string) error
 }
 
 // Handlers serve requests outside the route table; each may be nil.
 type Handlers struct {
 	Metrics http.Handler // GET /metrics
-	// Pages handles every other GET, HEAD and POST after the checks of host and origin. It sets its own
+	// Pages handles every other GET, HEAD and POST request once its host and origin have been checked. It sets its own
 	// Content-Security-Policy and limits the bodies it reads.
 	Pages http.Handler
 }
 
-// Views return state of the environment. The route of a nil field answers 409.
+// Views return state of the environment. If a field is nil, its route returns 409.
 type Views struct {
 	Health func() health.Report
 	Scale  func() autoscale.Scale
-	// Series returns the curves of a range, the shortest for ""; false if the range is unknown.
+	// Series returns the curves of a range, or of the shortest range for "". It returns false if the range is unknown.
 	Series         func(name string) (series.Curves, bool)
 	ScaleDecisions func() api.ScaleDecisions
 	Instances      func() api.Instances
 }
 
-// Settings describe and change the settings. If the environment only serves queues all are nil, and their routes
-// answer 409.
+// Settings describe and change the settings. If the environment only serves queues, all fields are nil and their routes
+// return 409.
 type Settings struct {
 	// Describe may call AWS until ctx is done.
 	Describe func(ctx context.Context) api.Description
 	// Examine diagnoses the environment, machine, queues and app until ctx is done.
 	Examine       func(ctx context.Context) doctor.Examination
 	Configuration func() api.Configuration
-	// PreviewChange returns the effect of a change, which ChangeSettings makes and applies if possible without a
-	// restart. After an error nothing has changed.
+	// PreviewChange returns the effect of a change. ChangeSettings makes the change and, if possible, applies it
+	// without a restart. If it returns an error, nothing has changed.
 	PreviewChange func(change api.SettingsChange) (api.SettingsPreview, error)
-	// ChangeScope returns the scope needed for a change, based on the names of its options alone.
+	// ChangeScope returns the scope needed for a change, based only on the names of its options.
 	ChangeScope    func(change api.SettingsChange) string
 	ChangeSettings func(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error)
 }
 
-// Probes return the checks of each probe; all must be OK. A nil field has no checks.
+// Probes return the checks of each probe; all must be OK. A probe without checks succeeds.
 type Probes struct {
 	Ready func() []health.Check
-	// Live checks, for /livez, are only those that a restart would fix.
+	// Live returns the checks of /livez, which are only those that a restart would fix.
 	Live func() []health.Check
-	// Started checks, for /startupz, stay OK once they have passed, such as whether the app has ever been ready.
+	// Started returns the checks of /startupz. They stay OK once passed, such as whether the app has ever been ready.
 	Started func() []health.Check
 }

@@ -14,10 +14,10 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// The query parameter with the ID of the instance to read from.
+// instanceQuery is the query parameter with the ID of the instance to read from.
 const instanceQuery = "instance"
 
-// Routes that describe one instance can be read from other instances, and by them.
+// perInstance marks routes that describe one instance. Instances can read them from each other.
 func perInstance(routes ...route) []route {
 	for i := range routes {
 		routes[i].perInstance = true
@@ -26,7 +26,7 @@ func perInstance(routes ...route) []route {
 	return routes
 }
 
-// The answer is the caller's as if this instance had answered.
+// readPeer returns the response of another instance, as if this one had answered.
 func (s *service) readPeer(c *call, id string) (any, error) {
 	switch {
 	case s.opts.Peers == nil:
@@ -60,7 +60,8 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 	return answer.Elem().Interface(), nil
 }
 
-// The flag of this key in a connection tells whether its client has proved that it is another instance.
+// peerConnection is the context key of a connection's flag, which is set once the client has proved that it is another
+// instance.
 type peerConnection struct{}
 
 func markable(ctx context.Context, _ net.Conn) context.Context {
@@ -80,7 +81,7 @@ func (s *Server) answerProof(w http.ResponseWriter, r *http.Request) bool {
 	return proof.Answer(w, r, secret)
 }
 
-// peerSecret is "" if the request is not a challenge of an instance.
+// peerSecret returns the secret of the instance that sent the challenge, or "" if the request is not such a challenge.
 func (s *Server) peerSecret(r *http.Request) string {
 	if s.opts.Peers == nil || r.TLS == nil && !remoteOf(r).IsLoopback() {
 		return ""

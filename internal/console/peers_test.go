@@ -26,7 +26,8 @@ import (
 
 const fleetKey = instances.FleetKey("fleet-key-0123456789")
 
-// The IDs of the two instances are "a" and "b". The client is the owner's, and the server's requests are recorded.
+// instance starts the console of the instance id ("a" or "b") and returns a client with the owner's token. other is the
+// other instance; nil if there is only one.
 func instance(t *testing.T, id string, other *instances.Record, encrypted bool, opts *Options) (*api.Client, *httptest.Server) {
 	t.Helper()
 	list := func(context.Context) (all []instances.Instance, err error) {
@@ -81,8 +82,8 @@ func inState(state string) func() api.Status {
 	return func() api.Status { return api.Status{State: state} }
 }
 
-// The answers are single ones and streams. Errors of the other instance are the caller's, and those without an ID are
-// about this instance.
+// Both single responses and streams are read. Errors of the other instance are passed to the caller. Requests without
+// an ID are answered by this instance.
 func TestConsoleReadsFromAnotherInstance(t *testing.T) {
 	t.Parallel()
 	for name, encrypted := range map[string]bool{"TLS": true, "loopback": false} {
@@ -127,7 +128,7 @@ func TestConsoleReadsFromAnotherInstance(t *testing.T) {
 	}
 }
 
-// Callers need the scope read, and get only the state of the other instance.
+// Callers need the scope read, and can only read the state of the other instance.
 func TestCallersWhoMayReadFromAnotherInstance(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -169,7 +170,7 @@ func sendTo(t *testing.T, c *api.Client, srv *httptest.Server, path string) erro
 	return fmt.Errorf("%d %s", resp.StatusCode, text)
 }
 
-// A peer gets no messages, settings, pages or actions, and cannot make this instance ask a third one.
+// A peer cannot read messages, settings or pages, cannot act, and cannot make this instance contact a third one.
 func TestPeersMayOnlyReadTheState(t *testing.T) {
 	t.Parallel()
 	opts := acting(func() { t.Error("a peer performed an action") })
@@ -205,7 +206,7 @@ func TestPeersMayOnlyReadTheState(t *testing.T) {
 	}
 }
 
-// Over TLS, a challenge and its proof are bound to their connection, and otherwise to one run of the instance.
+// Over TLS, a challenge and its proof are bound to their connection; otherwise, to one run of the instance.
 func TestRecordedProofsAreUseless(t *testing.T) {
 	t.Parallel()
 	_, b := instance(t, "b", nil, true, &Options{History: History{Lines: eventlog.NewLines()}})
@@ -215,7 +216,7 @@ func TestRecordedProofsAreUseless(t *testing.T) {
 	}}, fleetKey.PeerSecrets("shop", "b")[0])
 	defer first.CloseIdleConnections()
 
-	// What an eavesdropper on the plain text would have seen.
+	// recorded is what an eavesdropper on the plain text would see.
 	inner := b.Config.Handler
 	b.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := httputil.DumpRequest(r, false)
@@ -252,7 +253,7 @@ func TestRecordedProofsAreUseless(t *testing.T) {
 	}
 }
 
-// A message is found whichever instance handled it. Instances that cannot be asked are named.
+// A message is found on whichever instance handled it. The error names the instances that could not be asked.
 func TestOutcomeOfAMessageIsAskedFromEachInstance(t *testing.T) {
 	t.Parallel()
 	handled := NewDeliveries(0)

@@ -72,13 +72,13 @@ func readQueue(b *broker.Broker, name string, workers []api.Worker) (api.Queue, 
 	return q, nil
 }
 
-// A page ends early once its bodies exceed pageBytes, to bound memory. The first chunk is small in case the messages
+// A page ends early once its bodies exceed pageBytes, to limit memory. The first chunk is small in case the messages
 // are large.
 const (
 	pageBytes  = 4 << 20
 	firstChunk = 8
 	nextChunk  = 32
-	// A page ends early if few messages match.
+	// pageWait ends a page early if few messages match.
 	pageWait = 80 * time.Millisecond
 )
 
@@ -155,12 +155,12 @@ func (q *queueRoutes) reasons(c *call) (api.ReasonList, error) {
 func (q *queueRoutes) create(c *call, body api.Creation) (api.Created, error) {
 	err := q.broker.CreateQueue(c.ctx, body.Name, body.Attributes, nil)
 	if err == nil {
-		c.name = body.Name // for the audit
+		c.name = body.Name // for the audit log
 	}
 	return api.Created{Name: body.Name, ARN: q.broker.ARN(body.Name)}, err
 }
 
-// The environment's own queues stay.
+// deleteQueue refuses to delete the environment's own queues.
 func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	name := c.name
 	ledger, err := q.broker.Ledger(name)
@@ -191,7 +191,7 @@ func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
 	return api.Count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(c.ctx, name)
 }
 
-// The status is 200 if the queue accepted the call, even if it rejected some messages.
+// send returns 200 if the queue accepted the call, even if it rejected some messages.
 func (q *queueRoutes) send(c *call, body api.SendRequest) (api.SendAnswer, error) {
 	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
 		return api.SendAnswer{}, api.BadRequest("messages holds "+strconv.Itoa(n)+" messages",
@@ -239,7 +239,7 @@ func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 	return api.Count{"moved": n}, err
 }
 
-// For counting the messages that an action must confirm.
+// confirmWait limits the time for counting the messages that the caller must confirm.
 const confirmWait = 20 * time.Second
 
 func (q *queueRoutes) matching(c *call, filter *api.Selection) (int64, error) {
@@ -277,7 +277,7 @@ func (q *queueRoutes) delete(c *call, body api.Deletion) (api.Deleted, error) {
 	return api.Deleted{Task: &task}, err
 }
 
-// A selection by message content needs the scope to read messages.
+// mayAsk requires the scope read for a selection by message content.
 func mayAsk(c *call, sel *api.Selection) error {
 	if !asksBodies(sel) || c.caller.may(api.ScopeRead) {
 		return nil

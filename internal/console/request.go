@@ -19,7 +19,7 @@ import (
 const (
 	maxIDs    = 1000
 	maxReason = 200
-	// The largest send (ten messages with ten attributes each) has fewer than a thousand JSON values, the largest
+	// The largest send (ten messages with ten attributes each) has fewer than a thousand JSON values, and the largest
 	// selection has a thousand IDs.
 	maxValues = 10_000
 )
@@ -29,7 +29,7 @@ type httpBody struct {
 	r *http.Request
 }
 
-// accept refuses actions that a web form could have sent, and extends deadlines for slow routes.
+// accept refuses actions that a web form could have sent, and extends the deadlines of slow routes.
 func (b httpBody) accept(rt *route) error {
 	r := b.r
 	if rt.kind.isHook() && r.Method == http.MethodHead {
@@ -48,13 +48,13 @@ func (b httpBody) accept(rt *route) error {
 	if rt.limit > 0 { // exceeding the read deadline would cancel the handler
 		until := time.Now().Add(rt.limit + api.MaxWait)
 		rc := http.NewResponseController(b.w)
-		// Test writers have no deadlines.
+		// Response writers in tests have no deadlines.
 		_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
 	}
 	return nil
 }
 
-// An empty body means {}.
+// read treats an empty body as {}.
 func (b httpBody) read(into any) error { return readBody(b.r, into) }
 
 func check(body any) error {
@@ -96,7 +96,7 @@ func readBody(r *http.Request, into any) error {
 		return api.BadRequest("the request is incomplete", "send it again")
 	}
 
-	// A short text can take a hundred times its size in memory once decoded.
+	// Decoding can take a hundred times the memory of the text.
 	if countValues(body.Bytes()) > maxValues {
 		return api.BadRequest("the request holds more than "+strconv.Itoa(maxValues)+" JSON values",
 			"send less at once")
@@ -118,7 +118,7 @@ func readBody(r *http.Request, into any) error {
 	return nil
 }
 
-// countValues returns an upper bound.
+// countValues returns an upper bound for the number of JSON values.
 func countValues(text []byte) (n int) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

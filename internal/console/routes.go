@@ -11,7 +11,7 @@ import (
 	"tendril/api"
 )
 
-// kind determines the requirements of a route, see [kind.scope].
+// kind determines a route's requirements, see [kind.scope].
 type kind int
 
 const (
@@ -23,10 +23,10 @@ const (
 	bodies
 	// produce routes send messages and need the scope act and a JSON body.
 	produce
-	// act routes change something else. Like produce, they need the scope act and a JSON body; each call is logged.
+	// act routes make other changes. Like produce, they need the scope act and a JSON body; each call is logged.
 	act
-	// hook routes are actions for callers that cannot send a body. They need the token, which another site's page
-	// cannot send.
+	// hook routes are actions for callers that cannot send a body. They need a token, which another site's page cannot
+	// send.
 	hook
 	// deploys and deployHook are like act and hook, for routes that run new code.
 	deploys
@@ -38,7 +38,7 @@ const (
 type route struct {
 	pattern string
 	kind    kind
-	act     string        // as in [api.Route].Act
+	act     string        // see [api.Route].Act
 	limit   time.Duration // 0 means 25 s
 	// perInstance routes can be read from other instances.
 	perInstance bool
@@ -73,7 +73,7 @@ func bind[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*ca
 		query: row.Query, takes: reflect.TypeFor[Body](), gives: reflect.TypeFor[Answer]()}
 }
 
-// The handler gets the decoded body.
+// do returns a route whose handler receives the decoded body.
 func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call, Body) (Answer, error)) route {
 	return bind(k, row, func(c *call) (any, error) {
 		var body Body
@@ -87,7 +87,7 @@ func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call
 	})
 }
 
-// The body of a POST must be {}.
+// show returns a route without a request body. A POST request must send {}.
 func show[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*call) (Answer, error)) route {
 	if strings.HasPrefix(row.Pattern, http.MethodPost) {
 		return do(k, row, func(c *call, _ api.NoBody) (Answer, error) { return handle(c) })
@@ -95,7 +95,7 @@ func show[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*ca
 	return bind(k, row, func(c *call) (any, error) { return handle(c) })
 }
 
-// Routes answer 409 while the environment lacks a component that they need.
+// where returns the routes with a condition. They return 409 while has returns false.
 func where(has func() bool, message, hint string, routes ...route) []route {
 	for i := range routes {
 		routes[i].need = &need{has, message, hint}

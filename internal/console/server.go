@@ -27,11 +27,11 @@ type Server struct {
 	sessions    sessions
 	tokens      tokens.File
 
-	closed context.Context // ends all waits
+	closed context.Context // ends all waits when done
 	close  context.CancelFunc
 }
 
-// New returns a server; nil options mean the zero value.
+// New returns a server. Nil options mean the zero value.
 func New(opts *Options) *Server {
 	s := &Server{opts: &Options{}, mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection()}
 	s.closed, s.close = context.WithCancel(context.Background())
@@ -62,7 +62,7 @@ func (s *Server) routes() []route {
 	return append(routes(s.opts, s.closed), do(own, api.NewLogin, s.newLogin), show(open, api.GetDocument, s.document))
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.answerProof(w, r) {
 		return
@@ -80,7 +80,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	// The multiplexer would redirect an unclean path and answer 405 for another method; here both are 404.
+	// The multiplexer would redirect an unclean path and return 405 for another method; here both are 404.
 	if refusal == nil && (pattern == "" || unclean) {
 		refusal = api.NewError(http.StatusNotFound, r.Method+" "+r.URL.Path+" not found",
 			"GET /api/v1/status shows the environment")
@@ -99,7 +99,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Paths that look like API routes or probes are no pages, so that programs get JSON.
+// ofPages reports whether a request is for a page. Paths that look like API routes or probes are not, so that programs
+// get JSON errors.
 func ofPages(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost:
@@ -157,7 +158,7 @@ func statusOf(answer any) int {
 }
 
 // HTTPServer returns an HTTP server for h with limits against slow and large requests. Its write timeout allows
-// answers of 25 s.
+// responses to take 25 s.
 func HTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -170,7 +171,7 @@ func HTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// No Access-Control header is ever set.
+// secure sets the security headers. The console never sends Access-Control headers.
 func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -178,7 +179,7 @@ func secure(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 }
 
-// The host is checked first, because after DNS rebinding the cross-origin check passes.
+// admit checks the host first, because the cross-origin check passes after DNS rebinding.
 func (s *Server) admit(r *http.Request) *api.Error {
 	if !allowedHost(r.Host, s.opts.Access.Hosts) && !isOwnAddress(r) {
 		return api.NewError(http.StatusForbidden, "this listener does not serve the host named in the request",
@@ -191,7 +192,8 @@ func (s *Server) admit(r *http.Request) *api.Error {
 	return nil
 }
 
-// A followed link does not count as foreign, because the other site's page cannot see the answer.
+// isForeign reports whether a page of another site sent the request. A followed link is not foreign, because that page
+// cannot read the response.
 func isForeign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
@@ -204,7 +206,8 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// A cluster's probes use the IP address of the connection as Host. After DNS rebinding it is a name.
+// isOwnAddress reports whether the Host is the connection's own IP address, as in a cluster's probes. After DNS
+// rebinding, the Host is a name.
 func isOwnAddress(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
@@ -221,7 +224,7 @@ func hostOf(hostport string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
 }
 
-// Ports are ignored.
+// allowedHost ignores ports.
 func allowedHost(hostport string, allowed []string) bool {
 	host := hostOf(hostport)
 	if ip, err := netip.ParseAddr(host); err == nil {

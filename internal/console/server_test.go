@@ -16,7 +16,7 @@ const testToken = "the-token"
 
 func exchange(t *testing.T, h http.Handler, r *http.Request) (int, map[string]any) {
 	t.Helper()
-	if r.Host == "example.com" { // the default of package httptest
+	if r.Host == "example.com" { // the default of httptest.NewRequest
 		r.Host = "127.0.0.1:9325"
 	}
 	rec := httptest.NewRecorder()
@@ -52,13 +52,13 @@ func with(r *http.Request, name, value string) *http.Request {
 	return r
 }
 
-// The wildcards of the pattern are filled in.
+// example fills in the wildcards of a pattern.
 func example(pattern string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	return method, strings.NewReplacer("{name}", "jobs", "{id}", "m1").Replace(path)
 }
 
-// The route table includes new routes.
+// The route table contains every route, so new routes are tested as well.
 func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Receiving: Receiving{Pause: func(context.Context, string, api.Reason, string) (api.Paused, error) {
@@ -185,7 +185,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
-// After DNS rebinding, host and origin match, so that only the Host header reveals it.
+// rebound returns a request as sent after DNS rebinding: Host and Origin match, so only the name in Host reveals it.
 func rebound(path string) *http.Request {
 	r := with(post(path, "{}"), "Origin", "http://evil.test:9325")
 	r.Host = "evil.test:9325"
@@ -276,7 +276,7 @@ func TestActsAreLoggedWithoutReasons(t *testing.T) {
 	}
 }
 
-// Each empty object would take a hundred bytes, so such requests are rejected before decoding.
+// Each empty object would take a hundred bytes once decoded, so such requests are rejected before decoding.
 func TestRequestsOfManyValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Broker: newBroker(t)})

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// HTTP requests and pages both use service.answer, so the same permissions apply.
+// service answers both HTTP requests and pages, so that both have the same permissions.
 type service struct {
 	opts    *Options
 	log     *slog.Logger
@@ -31,7 +31,7 @@ type call struct {
 	method, path string
 	name, id     string // path parameters; may be ""
 	query        url.Values
-	// follows requests a stream, which starts after lastEventID if that is set.
+	// follows means that the caller wants a stream, which starts after lastEventID if that is set.
 	follows     bool
 	lastEventID string
 }
@@ -42,7 +42,7 @@ type body interface {
 	read(into any) error
 }
 
-// The answer is a value of the route's answer type or a [*stream].
+// answer returns a value of the route's answer type or a [*stream].
 func (s *service) answer(c *call) (any, *api.Error) {
 	answer, err := s.handle(c)
 	if _, ok := answer.(*stream); ok && err == nil {
@@ -61,7 +61,7 @@ func (s *service) answer(c *call) (any, *api.Error) {
 			s.recordRead(c, answer)
 		}
 	}
-	// Programs send too many messages for the log.
+	// Programs send too many messages to log them all.
 	if c.route.kind.acts() && (c.route.kind != produce || !c.caller.bearer) {
 		s.record(c, refusal, answer)
 	}
@@ -102,7 +102,7 @@ func (c *call) refusal(err error) *api.Error {
 
 func (c *call) wantsBodies() bool { return c.query.Get("body") == "1" }
 
-// NewInProcessClient returns a client for pages of this process. It has the permissions of the sender of from.
+// NewInProcessClient returns a client for pages of this process. It has the permissions of the request from.
 func NewInProcessClient(s *Server, from *http.Request) *api.Client {
 	return api.NewClient(api.Instance{PID: os.Getpid(), Console: from.Host}, inProcess{s, from})
 }
@@ -112,7 +112,7 @@ type inProcess struct {
 	from   *http.Request
 }
 
-// A session may end while its page is open, so Answer authenticates the sender every time.
+// Answer authenticates the request every time, because the session may end while its page is open.
 func (p inProcess) Answer(ctx context.Context, r *api.Request, into any) error {
 	if refusal := p.server.admit(p.from); refusal != nil {
 		return refusal

@@ -22,7 +22,7 @@ const (
 	maxSessions     = 64
 )
 
-// sessions holds login codes and browser sessions by the digest of their secret. The zero value is empty.
+// sessions holds login codes and browser sessions by the digest of their secret. The zero value is ready to use.
 type sessions struct {
 	mu          sync.Mutex
 	serial      int
@@ -35,12 +35,12 @@ type grant struct {
 	who    string
 	scopes []string
 	until  time.Time
-	key    digest // of the session key, which actions need
+	key    digest // of the session key, which actions require
 }
 
 type sessionKeyKey struct{}
 
-// NewSessionKey returns the key of the session opened by a request, or "".
+// NewSessionKey returns the key of the session that the request opened, or "" if it opened none.
 func NewSessionKey(r *http.Request) string {
 	key, _ := r.Context().Value(sessionKeyKey{}).(string)
 	return key
@@ -54,7 +54,7 @@ func (s *sessions) newCode(scopes []string) string {
 	return code
 }
 
-// exchange returns the secret for the session's cookie and the key for its actions.
+// exchange exchanges a login code for the session's cookie and the key for its actions.
 func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) 
 	return secret, key, g, true
 }
 
-// If the map is full, the grant that expires first is removed.
+// put replaces the grant that expires first if the map is full.
 func put(m map[digest]grant, most int, secret string, g grant) map[digest]grant {
 	if m == nil {
 		m = map[digest]grant{}
@@ -110,7 +110,8 @@ func (s *sessions) end(secret string) {
 	delete(s.open, sha256.Sum256([]byte(secret)))
 }
 
-// Ports share cookies, so the name includes the port. Over TLS, its prefix ties the cookie to this host.
+// cookieName includes the port, because browsers share cookies between ports. Over TLS, the prefix binds the cookie to
+// this host.
 func (s *Server) cookieName(r *http.Request) string {
 	name := "tendril"
 	if u := (url.URL{Host: r.Host}); u.Port() != "" {
@@ -127,11 +128,11 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, secret string
 		HttpOnly: true, Secure: s.isSecure(r), SameSite: http.SameSiteStrictMode})
 }
 
-// The page of a login link is no route of the API.
+// usedLink is not in the route table; it names logins in the audit log.
 var usedLink = &route{act: "login link used"}
 
-// If the code has been used, an existing session stays valid, because browsers repeat the request when they are
-// reopened.
+// login keeps an existing session if the code has already been used, because browsers repeat the request when they
+// restore pages.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	early := strings.HasPrefix(r.Header.Get("Sec-Purpose"), "prefetch") // the user has not followed the link
 	if r.Method == http.MethodHead || early {
@@ -151,7 +152,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		opened := s.newCall(r.Context(), r)
 		opened.caller.who, opened.route = g.who, usedLink
 		s.service.record(opened, nil, nil)
-		if s.opts.Handlers.Pages != nil { // this page stores the key and continues
+		if s.opts.Handlers.Pages != nil { // the page stores the key and continues
 			s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKeyKey{}, key)))
 			return
 		}
@@ -162,7 +163,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 			c.route = usedLink
 			s.service.record(c, refusal, nil)
 		}
-		if s.opts.Handlers.Pages != nil { // this page says how to sign in
+		if s.opts.Handlers.Pages != nil { // the page explains how to sign in
 			s.opts.Handlers.Pages.ServeHTTP(w, r)
 			return
 		}

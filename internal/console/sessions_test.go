@@ -15,7 +15,7 @@ import (
 	"tendril/api"
 )
 
-// A browser would open the link like this.
+// follow opens a link like a browser.
 func follow(s *Server, path string, edit func(*http.Request)) *http.Response {
 	r := get(path)
 	r.Host = "127.0.0.1:9325"
@@ -27,7 +27,7 @@ func follow(s *Server, path string, edit func(*http.Request)) *http.Response {
 	return rec.Result()
 }
 
-// A browser holds this part of a session.
+// session holds the credentials of a browser session.
 type session struct {
 	*http.Cookie
 	key string
@@ -129,7 +129,7 @@ func TestLinkIsNotUsedBeforeAPersonFollowsIt(t *testing.T) {
 	}
 }
 
-// Browsers send the cookie to every port of the host, and other ports can set cookies.
+// Browsers send the cookie to every port of the host, and programs on other ports can set cookies.
 func TestActsOfASessionNeedItsKey(t *testing.T) {
 	t.Parallel()
 	begun := 0

@@ -5,7 +5,7 @@ import (
 	"tendril/broker"
 )
 
-// The total ledger includes deleted queues.
+// account summarizes all queues. total includes deleted ones.
 func account(total broker.Ledger, queues []api.Queue) *api.Account {
 	target := api.DeadLetterQueues(queues)
 	var dead int64

@@ -32,12 +32,12 @@ type entry struct {
 
 var errStreamClosed = errors.New("the stream is closed")
 
-// stream is an endless answer: entries after an ID, as server-sent events.
+// stream is an endless response: the entries after an ID, as server-sent events.
 type stream struct {
 	after   int64
 	changed func() <-chan struct{}
 	read    func(eventlog.Range) ([]entry, error)
-	// relay passes on the lines of another instance's stream. The other fields are unused then.
+	// relay forwards the lines of another instance's stream. If set, the other fields are unused.
 	relay func(ctx context.Context, each func(line []byte) error) error
 }
 
@@ -50,7 +50,7 @@ func isStream(r *http.Request) bool {
 	return false
 }
 
-// The stream starts after the caller's last seen ID, or after newest.
+// newStream returns a stream that starts after the last ID that the caller has seen, or after newest.
 func newStream(c *call, newest int64, changed func() <-chan struct{}, read func(eventlog.Range) ([]entry, error)) (any,
 	error) {
 	s := &stream{after: newest, changed: changed, read: read}
@@ -80,7 +80,7 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 	}
 
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Time{}) // an expired deadline would end the request; test writers have no deadline
+	_ = rc.SetReadDeadline(time.Time{}) // an expired deadline would end the request; tests have no deadline
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	write := func(data []byte) bool {
@@ -99,7 +99,7 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 			case <-ctx.Done():
 			}
 		}()
-		_ = s.relay(ctx, func(line []byte) error { // the end of the stream tells the caller
+		_ = s.relay(ctx, func(line []byte) error { // the caller notices the end of the stream
 			if !write(append(slices.Clip(line), '\n')) {
 				return errStreamClosed
 			}
@@ -146,7 +146,7 @@ func (s *stream) next() (data []byte, err error) {
 }
 
 // AppendEvent appends a server-sent event. Because CR and LF end a line of the stream, each line of text becomes its
-// own data line; readers join them with line feeds.
+// own data line; clients join them with line feeds.
 func AppendEvent(to []byte, id int64, text []byte) []byte {
 	to = append(strconv.AppendInt(append(to, "id: "...), id, 10), '\n')
 	for rest := text; ; {

@@ -19,11 +19,11 @@ func (t *taskRoutes) present() bool { return t.tasks != nil && (t.tasks.Any == n
 
 func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
 	st := t.tasks.Status()
-	st.Tasks = append([]api.Task{}, st.Tasks...) // an empty list is []
+	st.Tasks = append([]api.Task{}, st.Tasks...) // encodes an empty list as []
 	return st, nil
 }
 
-// A task with runs may have been removed from the file.
+// history also returns the runs of tasks that have been removed from the file.
 func (t *taskRoutes) history(c *call) (api.RunList, error) {
 	limit, err := limitOf(c, 1000, 100)
 	if err != nil {
@@ -55,9 +55,9 @@ func (t *taskRoutes) resume(c *call) (api.TaskPaused, error) {
 	return api.TaskPaused{Task: name, Paused: false}, t.refusal(c, t.tasks.Resume(c.ctx, name))
 }
 
-// The status is 404 if the task does not exist, 503 if there was no answer in time and the action may have happened,
-// 409 if the environment cannot do it. Other missing things, such as the registry's table, are not the caller's
-// mistake.
+// refusal returns 404 if the task does not exist, 503 if there was no answer in time (the action may have happened),
+// and 409 if the environment cannot perform the action. If something else is missing, such as the registry's table,
+// refusal returns 503, because the caller is not at fault.
 func (t *taskRoutes) refusal(c *call, err error) error {
 	var refused *queue.Error
 	switch {

@@ -8,10 +8,10 @@ import (
 
 // TaskOptions provide access to periodic tasks. All functions except Any are required.
 type TaskOptions struct {
-	// Any reports whether there are periodic tasks, which depends on the app's version. If it returns false, their
-	// routes answer 409. A nil Any means true.
+	// Any reports whether there are periodic tasks, which depends on the app's version. While it returns false, their
+	// routes return 409. A nil Any means true.
 	Any func() bool
-	// Status returns the tasks in the order of the file.
+	// Status returns the tasks in file order.
 	Status func() api.TasksStatus
 	// Run enqueues one run of a task immediately. For an unknown task, Run, Pause and Resume return a [queue.Error]
 	// with CodeResourceNotFound.

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Two runs of tidy come newest first, and one of a removed task.
+// pastRuns returns runs, newest first: two of tidy and one of a removed task.
 func pastRuns() []api.TaskRun {
 	at := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 	return []api.TaskRun{
@@ -28,7 +28,7 @@ func pastRuns() []api.TaskRun {
 	}
 }
 
-// The tasks are tidy, /slashed and "..". Each action is appended to said.
+// crew returns options for the tasks tidy, /slashed and "..". Actions are appended to said.
 func crew(said *[]string) *TaskOptions {
 	known := func(name string) error {
 		if strings.Contains("tidy /a//b/../c .. a?b%2F", name) {

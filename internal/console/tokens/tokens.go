@@ -36,20 +36,20 @@ const (
 	usedEvery = time.Minute
 )
 
-// Token is a created token, without its secret.
+// Token is an access token without its secret.
 type Token struct {
 	// Name identifies the holder: 1 to 64 letters, digits, "_", "-" and ".".
 	Name string `json:"name"`
 	// Scopes holds at least one Scope constant.
 	Scopes []string `json:"scopes"`
-	// Expires and LastUsed are zero if the token does not expire or has not been used. LastUsed is accurate to one
-	// minute.
+	// Expires is zero if the token does not expire. LastUsed is zero if it has not been used, and otherwise accurate to
+	// one minute.
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires,omitzero"`
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
-// The secret is 256 random bits, so an unsalted SHA-256 digest is sufficient.
+// stored is a token as stored in the file. The secret has 256 random bits, so an unsalted SHA-256 digest is sufficient.
 type stored struct {
 	Token
 	SHA256 string `json:"sha256"`
@@ -58,7 +58,7 @@ type stored struct {
 var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // Create adds a token with the Name, Scopes and Expires of t to dataDir and returns its secret, which is not stored.
-// The name must be new.
+// The name must not exist yet.
 func Create(dataDir string, t Token, now time.Time) (secret string, err error) {
 	tokens, err := t.besides(dataDir)
 	if err == nil {
@@ -105,7 +105,7 @@ func (t *Token) besides(dataDir string) ([]stored, error) {
 	return tokens, err
 }
 
-// Revoke removes a token. An unknown name is an [api.Error] with status 404.
+// Revoke removes a token. If there is no such token, it returns an [api.Error] with status 404.
 func Revoke(dataDir, name string) error {
 	left, err := without(dataDir, name)
 	if err != nil {
@@ -143,7 +143,7 @@ func List(dataDir string) ([]Token, error) {
 	tokens := make([]Token, len(stored))
 	for i := range stored {
 		tokens[i] = stored[i].Token
-		if at := used[stored[i].Name]; !at.Before(tokens[i].Created) { // ignores an earlier token with the same name
+		if at := used[stored[i].Name]; !at.Before(tokens[i].Created) { // an earlier use was of another token with this name
 			tokens[i].LastUsed = at
 		}
 	}
@@ -184,7 +184,7 @@ func write(path string, tokens []stored) error {
 	return nil
 }
 
-// The times are informational, so errors are ignored.
+// readUsed ignores errors, because the times are only informational.
 func readUsed(path string) map[string]time.Time {
 	used := map[string]time.Time{}
 	text, err := os.ReadFile(path)
@@ -194,7 +194,7 @@ func readUsed(path string) map[string]time.Time {
 	return used
 }
 
-// File holds the valid tokens, and rereads the file when it changes.
+// File holds the valid tokens of a data directory. It rereads their file when it changes.
 type File struct {
 	Dir string
 	Log *slog.Logger
@@ -205,7 +205,7 @@ type File struct {
 	used   map[string]time.Time
 }
 
-// Find returns the token for a secret. It takes constant time.
+// Find returns the token with the given secret. It compares in constant time.
 func (f *File) Find(secret string) (Token, bool) {
 	if f.Dir == "" || !strings.HasPrefix(secret, prefix) {
 		return Token{}, false
@@ -231,7 +231,7 @@ func (f *File) Find(secret string) (Token, bool) {
 	return found.Token, true
 }
 
-// An unreadable file accepts no tokens.
+// reread accepts no tokens if the file is unreadable.
 func (f *File) reread() {
 	path := filepath.Join(f.Dir, Filename)
 	info, err := os.Lstat(path)
@@ -256,7 +256,7 @@ func (f *File) reread() {
 	})
 }
 
-// Each use is recorded at most once per usedEvery.
+// use records the last use of a token, at most once per usedEvery.
 func (f *File) use(name string, now time.Time) {
 	if now.Sub(f.used[name]) < usedEvery {
 		return

@@ -32,9 +32,9 @@ type appPage struct {
 	Names     []choice
 	Process   string
 	Lines     []eventlog.Line
-	// Target is set if the app is not managed by tendril.
+	// Target is where messages are sent; set only if tendril does not manage the app.
 	Target string
-	// A restart of the app restarts it on all instances.
+	// Everywhere means that restarting the app restarts it on all instances.
 	Everywhere bool
 }
 
@@ -64,7 +64,7 @@ func (v *visit) app() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	names = names[1:] // without tendril itself
+	names = names[1:] // omits tendril itself
 	if len(names) > 1 || page.Process != "" {
 		page.Names = v.choices("process", "All", names, strings.Clone)
 	}
@@ -73,13 +73,13 @@ func (v *visit) app() (any, error) {
 	}
 	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Line, error) { return lastLines(ctx, c, names) })
 	page.Lines = api.NewestLines(answers, shownLines)
-	slices.Reverse(page.Lines) // read from top to bottom
+	slices.Reverse(page.Lines) // oldest first
 	page.Everywhere = v.deploysEverywhere()
 	return page, err
 }
 
 func lastLines(ctx context.Context, c *api.Client, names []string) (all []eventlog.Line, err error) {
-	seen := map[int64]bool{} // a process's log lines include its replicas'
+	seen := map[int64]bool{} // the lines of a process include those of its replicas
 	for _, name := range names[:min(len(names), shownProcesses)] {
 		lines, err := c.Logs(ctx, api.LineFilter{Process: name, Limit: shownLines})
 		if err != nil {
@@ -96,7 +96,7 @@ func lastLines(ctx context.Context, c *api.Client, names []string) (all []eventl
 	return all, nil
 }
 
-// Running processes that are not ready have a word of their own.
+// processState returns the displayed state, such as "not ready" for a running process that is not ready.
 func processState(p api.Process) string {
 	switch {
 	case p.State == "running" && !p.Ready:

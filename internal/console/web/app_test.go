@@ -134,7 +134,7 @@ func TestTheHeaderShowsTheHealthOfTheEnvironment(t *testing.T) {
 	wantText(t, s.get("/events"), header)
 }
 
-// The page shows the progress.
+// The form returns to a page that shows the progress.
 func TestFormsDoNotWaitForADeployment(t *testing.T) {
 	s := newSite(t)
 	ended := make(chan error, 1)

@@ -15,7 +15,7 @@ import (
 
 var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// The form posts to action.
+// hiddenFields returns the hidden fields of the form that posts to action.
 func hiddenFields(t *testing.T, page, action string) url.Values {
 	t.Helper()
 	_, after, found := strings.Cut(page, `action="`+action+`"`)
@@ -30,7 +30,7 @@ func hiddenFields(t *testing.T, page, action string) url.Values {
 	return fields
 }
 
-// More messages have arrived, and the page's filter is lost.
+// An action on all matching messages must not affect messages that arrived later, or ignore the filter of the page.
 func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	const reason = "HTTP 422 missing customer_id"
 	address := "/dead?" + url.Values{"queue": {"jobs-dead"}, "reason": {reason}}.Encode()
@@ -54,7 +54,7 @@ func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 			s.dead("a", `{"error":"missing customer_id"}`, "1", "2", "3")
 			s.dead("b", "no such tenant", "4", "5", "6", "7", "8")
 			fields := hiddenFields(t, s.get(address), "/dead/redrive")
-			s.dead("a", `{"error":"missing customer_id"}`, "9", "10", "11", "12") // arrives after the page was rendered
+			s.dead("a", `{"error":"missing customer_id"}`, "9", "10", "11", "12") // after the page was rendered
 			fields.Set("which", "all")
 			if c.change != nil {
 				c.change(fields)
@@ -70,7 +70,7 @@ func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
 	}
 }
 
-// The link leads to the confirmation page, where one of the reasons is selected.
+// The link opens the confirmation page with one of the reasons selected.
 func TestRedriveFromTheOverviewAsksFirst(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", `{"error":"missing customer_id"}`, "1", "2", "3")
@@ -88,7 +88,7 @@ func TestRedriveFromTheOverviewAsksFirst(t *testing.T) {
 	page = s.get("/dead/jobs-dead/redrive?" + url.Values{"which": {"all"}, "queue": {"jobs-dead"},
 		"reason": {"HTTP 422 no such tenant"}}.Encode())
 	wantText(t, page, "redrives <b>2</b> dead letters", "HTTP 422 no such tenant")
-	s.dead("b", "no such tenant", "6") // remains in the queue
+	s.dead("b", "no such tenant", "6") // stays in the queue
 	fields := hiddenFields(t, page, "/dead/redrive")
 	fields.Set("rate", "100")
 	wantText(t, s.post("/dead/redrive", fields), "Redriving 2 messages.")
@@ -146,7 +146,7 @@ func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	wantText(t, page.String(), "About 76 dead letters are on Amazon SQS")
 }
 
-// These forms act on a single click, which is safe for the given reason.
+// actsAtOnce lists the forms that act on a single click, and why that is safe.
 var actsAtOnce = map[string]string{
 	"frame.html /logout": "undone by a new link",
 	"overview.html {{with .Name}}/queues/{{segment .}}{{end}}/resume": "undone by a pause",
@@ -165,7 +165,7 @@ var (
 	postForms = regexp.MustCompile(`<form[^>]*method="post" action="([^"]*)"[^>]*>`)
 )
 
-// Other forms that destroy something are in a menu or on a page of their own.
+// Other forms that destroy something must be in a menu or on a separate page.
 func TestNoActThatDestroysTakesOneClick(t *testing.T) {
 	pages := []string{"bulk.html", "key.html", "edit.html", "configuration.html"} // pages that consist of a form
 	names, err := templates.ReadDir("templates")

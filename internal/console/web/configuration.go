@@ -28,14 +28,15 @@ type configurationPage struct {
 	Match   string
 	Changed bool
 	Tabs    []choice
-	// The blocks of Elastic Beanstalk's configuration page, the topics of the other options, and the queues.
+	// Sections are the blocks of Elastic Beanstalk's configuration page, the topics of the other options, and the
+	// queues.
 	Sections []settingsSection
-	// Hash of the form's contents, to detect a form older than the settings.
+	// Version is a hash of the form's contents. It detects a form that is older than the settings.
 	Version string
-	// ReadOnly explains why nothing can be changed here. Note is the result of submitting the form.
+	// ReadOnly explains why settings cannot be changed here. Note is the result of submitting the form.
 	ReadOnly, Note string
-	Problems       []api.Detail // of no displayed field
-	// The effect of the change in Fields and Unset; nil for the form.
+	Problems       []api.Detail // without a displayed field
+	// Preview is the effect of the change in Fields and Unset; nil when the form is shown.
 	Preview *api.SettingsPreview
 	Fields  map[string]string
 	Unset   []string
@@ -46,7 +47,7 @@ type settingsSection struct {
 	Block   bool // on Elastic Beanstalk's configuration page; always open
 	Open    bool
 	Rows    []settingRow
-	Changed int    // with a non-default value
+	Changed int    // options with a non-default value
 	Locked  string // why none of the rows can be changed
 }
 
@@ -55,8 +56,8 @@ type settingRow struct {
 	Text     string
 	FieldFor string
 	Units    string
-	InForce  string // if the file has a different value, which applies at the next start
-	Removes  bool   // set in the file or for all instances, and can be removed there
+	InForce  string // current value, if the file has another one that applies at the next start
+	Removes  bool   // set in the file or for all instances, and removable there
 	Problems []api.Detail
 }
 
@@ -66,7 +67,7 @@ const (
 	layerRegistry = "registry"
 )
 
-// The order follows the specification.
+// specified lists options in the order of the specification.
 var specified = []string{"queue-url", "http-path", "mime-type", "http-connections", "visibility-timeout",
 	"error-visibility-timeout", "max-retries", "connect-timeout", "inactivity-timeout", "retention-period"}
 
@@ -186,7 +187,7 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 			row.Removes = change.Layer == edited
 		}
 	}
-	if o.Overridden != "" { // the form has the value for all instances
+	if o.Overridden != "" { // the form shows the value for all instances
 		for _, set := range o.SetBy {
 			if set.Layer == layerDefault || set.Layer == "bundle" || set.Layer == layerFile || set.Layer == layerRegistry {
 				row.Text, row.Removes = set.Value, set.Layer == edited
@@ -198,7 +199,7 @@ func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow 
 		row.Hidden, row.Text = true, ""
 	}
 
-	if o.Type == "duration" { // without a unit, a number is in seconds
+	if o.Type == "duration" { // a number without a unit is in seconds
 		if digits, found := strings.CutSuffix(row.Text, "s"); found && strings.Trim(digits, "0123456789") == "" {
 			row.Text = digits
 		} else {
@@ -230,7 +231,7 @@ func (r *settingRow) matches(text string) bool {
 		func(of string) bool { return strings.Contains(strings.ToLower(of), text) })
 }
 
-// A lock reason shared by all rows is displayed once, for the section. A single row keeps its own.
+// hoistLockReason displays a lock reason shared by all rows once, for the section. A single row keeps its own.
 func (s *settingsSection) hoistLockReason() {
 	if len(s.Rows) < 2 {
 		return
@@ -244,7 +245,7 @@ func (s *settingsSection) hoistLockReason() {
 	s.Locked = why
 }
 
-// The entered texts are copied to the rows.
+// change returns the change that the form requests. It copies the entered texts to the rows.
 func (p *configurationPage) change(form url.Values) api.SettingsChange {
 	p.Fields = map[string]string{}
 	set := map[string]*string{}

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// There are options of every kind.
+// settingsOf returns settings with options of every kind.
 func settingsOf() api.Configuration {
 	option := func(name, value, layer, where string, more api.ConfigOption) api.ConfigOption {
 		more.Name, more.OptionValue = name, api.OptionValue{Value: value, Layer: layer, Where: where}
@@ -50,7 +50,7 @@ func settingsOf() api.Configuration {
 		}}
 }
 
-// A browser would submit these fields, with the changes in typed.
+// form returns the fields that a browser would submit, with the changes in typed.
 func form(t *testing.T, page string, typed map[string]string) url.Values {
 	t.Helper()
 	_, page, found := strings.Cut(page, `<form class="settings"`)
@@ -99,7 +99,7 @@ func TestConfigurationShowsOriginRangeAndLocks(t *testing.T) {
 	wantText(t, s.get("/configuration?match=nothing"), "No option matches.")
 }
 
-// The form has the shared values, and says what overrides them on this instance.
+// The form shows the shared values, and what overrides them on this instance.
 func TestConfigurationOfAllInstances(t *testing.T) {
 	s := newSite(t)
 	s.settings = settingsOf()

@@ -38,7 +38,7 @@ type deadPage struct {
 	Filter   deadFilter
 	Messages []api.Message
 	Total    api.Total
-	Through  int64 // newest message when the page was rendered, which limits bulk actions
+	Through  int64 // newest message when the page was rendered; limits bulk actions
 	Hidden   bool
 	Show     string
 	First    string
@@ -53,13 +53,13 @@ type reasonGroup struct {
 	Bars   []hourBar
 }
 
-// The chart has one bar per hour and is 20 units high.
+// hourBar is one hour in a chart that is 20 units high.
 type hourBar struct{ X, Y, Height int }
 
-// Forms repeat the filter of the URL.
+// deadFilter is the filter in the URL. Forms repeat it.
 type deadFilter struct {
 	Match, Attribute, Since, Until string
-	// ByReason distinguishes the group without a reason from no group.
+	// ByReason distinguishes the group of messages without a reason from no group.
 	Reason   string
 	ByReason bool
 	Bodies   bool
@@ -73,7 +73,7 @@ func readDeadFilter(values url.Values) deadFilter {
 
 func (f deadFilter) Any() bool { return f.ByReason || f.Search() }
 
-// Search ignores the group.
+// Search reports whether anything but the group is filtered.
 func (f deadFilter) Search() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
 
 func (f deadFilter) selection() (sel api.Selection, err error) {
@@ -123,7 +123,7 @@ func loadDeadLetters(v *visit) (any, error) {
 		OnSQS: v.status.Backend == api.BackendSQS}
 	page.chooseQueue(v.status.Queues)
 	if page.Queue == "" || page.OnSQS {
-		return page, nil // on Amazon SQS, reading messages would be a receive
+		return page, nil // reading messages on Amazon SQS would be a receive
 	}
 
 	sel, err := page.Filter.selection()
@@ -167,7 +167,7 @@ func loadDeadLetters(v *visit) (any, error) {
 	return page, err
 }
 
-// Unless a queue is requested, the fullest is shown.
+// chooseQueue selects the fullest dead-letter queue unless a queue is requested.
 func (p *deadPage) chooseQueue(queues []api.Queue) {
 	dead, most := api.DeadLetterQueues(queues), int64(-1)
 	named := p.Queue != ""
@@ -187,7 +187,7 @@ func (p *deadPage) chooseQueue(queues []api.Queue) {
 	p.Through = queueNamed(queues, p.Queue).Newest
 }
 
-// The queue is the zero value if there is none.
+// queueNamed returns the zero value if no queue has the name.
 func queueNamed(queues []api.Queue, name string) api.Queue {
 	for _, q := range queues {
 		if q.Name == name {
@@ -218,7 +218,7 @@ func (p *deadPage) group(groups []api.ReasonGroup) {
 	}
 }
 
-// is means that the selection is exactly one group.
+// countGroup returns the size of the selected group. is reports whether the selection is exactly one group.
 func (p *deadPage) countGroup() (n int64, is bool) {
 	for _, g := range p.Groups {
 		if g.Chosen && !p.Filter.Search() {
@@ -228,7 +228,7 @@ func (p *deadPage) countGroup() (n int64, is bool) {
 	return 0, false
 }
 
-// A form selects message IDs, or all messages matching the filter.
+// chosen is a form's selection: message IDs, or all messages matching the filter.
 type chosen struct {
 	Queue  string
 	Filter deadFilter
@@ -255,8 +255,8 @@ func chosenOf(values url.Values) (c chosen, err error) {
 	return c, nil
 }
 
-// A form that acts on all matching messages must contain the newest message and the count shown, and its filter must
-// be the one of its page.
+// confirmed reads a form. A form that acts on all matching messages must contain the newest message and the count
+// shown, and its filter must match that of its page.
 func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	if c, err = chosenOf(v.r.PostForm); err != nil {
 		return c, 0, 0, err
@@ -281,7 +281,8 @@ func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	return c, most, rate, err
 }
 
-// A form from the page at address has the same filter. Browsers may omit the address.
+// isOf reports whether the page at address has the form's filter. It accepts other addresses, because browsers may omit
+// the address.
 func (c chosen) isOf(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || !strings.HasPrefix(u.Path, "/dead") {
@@ -292,7 +293,7 @@ func (c chosen) isOf(address string) bool {
 	return shown == c.Filter && (queue == "" || queue == c.Queue)
 }
 
-// A small number of dead letters is moved directly, a larger one with a task.
+// redrive moves a few dead letters directly, and many with a task.
 func redrive(v *visit) (string, error) {
 	c, most, rate, err := confirmed(v)
 	if err != nil {
@@ -320,7 +321,7 @@ type bulkPage struct {
 	Deletes bool
 	Total   api.Total
 	Through int64
-	Reasons []reasonGroup // with links to their own bulk page, if no filter is set
+	Reasons []reasonGroup // linked to a bulk page per reason if no filter is set
 	Targets []string
 	Back    string
 }

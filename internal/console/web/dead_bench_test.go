@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// The figures are the time and size of the page, and the rate of a redrive task.
+// The benchmark reports the time and size of the page, and the rate of a redrive task.
 func BenchmarkDeadLettersPage(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -64,10 +64,11 @@ func BenchmarkDeadLettersPage(b *testing.B) {
 	}
 }
 
-// These dead letters failed, each for one of four reasons. The others were sent to the dead-letter queue directly.
+// mostDying limits the dead letters that failed for one of four reasons. The others are sent to the dead-letter queue
+// directly.
 const mostDying = 100_000
 
-// The messages are in jobs-dead.
+// manyDeadLetters returns a console with n messages in jobs-dead.
 func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {
 	store, err := broker.Open(b.TempDir(), nil)
 	if err != nil {
@@ -108,7 +109,7 @@ func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {
 			store.RecordAttempt("jobs", sent[j].ID, broker.Attempt{At: time.Now(), Outcome: "failed", Status: 422,
 				Answer: "failure " + string(rune('A'+j%4))})
 		}
-		if i%5000 == 0 { // writes the recorded attempts
+		if i%5000 == 0 { // writes the attempts recorded so far
 			if _, err := store.DeadLetterReasons(b.Context(), "jobs-dead"); err != nil {
 				b.Fatal(err)
 			}

@@ -33,10 +33,10 @@ var deploymentActs = []act{
 	}},
 }
 
-// A form waits this long. The page afterwards displays the progress.
+// deployPatience limits the wait of a form. The page it returns to shows the progress.
 const deployPatience = 400 * time.Millisecond
 
-// A deployment may outlast the form's wait.
+// deployment starts a deployment and waits briefly for it to end.
 func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
 	return v.patiently("The deployment is in progress.", func(ctx context.Context) (string, error) {
 		done, err := begin(ctx)
@@ -47,7 +47,8 @@ func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)
 	})
 }
 
-// patiently returns underWay if the work continues in the background.
+// patiently runs begin. If it takes longer than deployPatience, it continues in the background, and patiently returns
+// underWay.
 func (v *visit) patiently(underWay string, begin func(context.Context) (string, error)) (string, error) {
 	type result struct {
 		done string
@@ -111,14 +112,14 @@ func (v *visit) deployments() (any, error) {
 	events, err := v.newestEvents(api.EventFilter{Kinds: []string{string(event.Deploy)}, Limit: shownDeployments})
 	page.Events = eventRows(events)
 
-	if isConflict(err) { // without a data directory, there are no events
+	if isConflict(err) { // there are no events without a data directory
 		err = nil
 	}
 
 	return page, err
 }
 
-// The environment lacks a component that the request needs.
+// isConflict reports whether the environment lacks a component that the request needs.
 func isConflict(err error) bool {
 	return api.HasStatus(err, http.StatusConflict)
 }

@@ -50,7 +50,7 @@ func (v *visit) events() (any, error) {
 	return page, err
 }
 
-// The events of the shown instances come newest first.
+// newestEvents returns the events of the shown instances, newest first.
 func (v *visit) newestEvents(filter api.EventFilter) ([]eventlog.Event, error) {
 	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Event, error) { return c.Events(ctx, filter) })
 	return api.NewestEvents(answers, filter.Limit), err
@@ -68,7 +68,7 @@ func capital(word string) string {
 	return strings.ToUpper(word[:1]) + strings.ReplaceAll(word[1:], "-", " ")
 }
 
-// The ID bounds a page of older rows; 0 on the first page.
+// before returns the ID before which a page of older rows ends; 0 on the first page.
 func (v *visit) before() (int64, error) {
 	text := v.query("after")
 	if text == "" {
@@ -82,7 +82,8 @@ func (v *visit) before() (int64, error) {
 	return id, nil
 }
 
-// first is "" on the first page. The next page exists if one more row was read than the page holds.
+// pages returns the URLs of the first and the next page. first is "" on the first page. rows includes one more row than
+// the page shows if there is a next page.
 func (v *visit) pages(rows int, position func(row int) string) (first, next string) {
 	if v.query("after") != "" {
 		first = v.with("after", "")

@@ -11,18 +11,18 @@ import (
 	"tendril/api"
 )
 
-// fleetView says which instances a page shows. It is nil unless the environment has several.
+// fleetView determines which instances a page shows. It is nil unless the environment has several.
 type fleetView struct {
 	All     []api.KnownInstance // to choose from, this one first
 	Chosen  *api.KnownInstance  // nil for all
 	Choices []choice
-	// The other parameters of the page's address, for a form that chooses an instance.
+	// Kept holds the other query parameters, for the form that chooses an instance.
 	Kept url.Values
-	// A line for each instance that is not shown, with the reason.
+	// Missing has a line for each instance that cannot be shown, with the reason.
 	Missing []string
 }
 
-// The IDs of shown instances that can be read are separated by spaces.
+// IDs returns the IDs of the shown instances that can be read, separated by spaces.
 func (f *fleetView) IDs() string {
 	shown := f.All
 	if f.Chosen != nil {
@@ -75,7 +75,7 @@ func (v *visit) findFleet() error {
 	return nil
 }
 
-// Without others, this instance is shown, without an ID.
+// shown returns the shown instances. If there is only this instance, its ID is "".
 func (v *visit) shown() []api.KnownInstance {
 	switch {
 	case v.fleet == nil:
@@ -86,7 +86,7 @@ func (v *visit) shown() []api.KnownInstance {
 	return v.fleet.All
 }
 
-// An instance of several that does not answer costs a line of the page.
+// fromEach queries the shown instances. If there are several, one that does not answer only adds a line to the page.
 func fromEach[T any](v *visit, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
 	return fromThose(v, v.shown(), ask)
 }
@@ -107,7 +107,7 @@ func fromThose[T any](v *visit, those []api.KnownInstance, ask func(context.Cont
 	}), nil
 }
 
-// one returns the zero value if the instance does not answer.
+// one queries one instance. It returns the zero value if the instance does not answer.
 func one[T any](v *visit, instance api.KnownInstance, ask func(context.Context, *api.Client) (T, error)) (answer T, err error) {
 	answers, err := fromThose(v, []api.KnownInstance{instance}, ask)
 	if len(answers) > 0 {
@@ -116,7 +116,7 @@ func one[T any](v *visit, instance api.KnownInstance, ask func(context.Context, 
 	return answer, err
 }
 
-// A page about one instance shows the chosen one, or this one.
+// subject returns the instance of a page about one instance: the chosen one, or this one.
 func (v *visit) subject() api.KnownInstance {
 	if shown := v.shown(); len(shown) > 0 {
 		return shown[0]
@@ -138,13 +138,13 @@ func (v *visit) statuses() ([]api.FromInstance[api.Status], error) {
 	return fromEach(v, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
 }
 
-// A page of rows starts before an ID, or before a time if the rows come from several instances.
+// position is where a page of rows starts: before an ID, or before a time if the rows come from several instances.
 type position struct {
 	before int64
 	until  time.Time
 }
 
-// The first page has the zero value.
+// position returns the zero value for the first page.
 func (v *visit) position() (at position, err error) {
 	if v.fleet == nil {
 		at.before, err = v.before()
@@ -164,10 +164,10 @@ func (v *visit) positionOf(id int64, at time.Time) string {
 	return at.UTC().Format(time.RFC3339Nano)
 }
 
-// The ID is unique among the rows of all instances.
+// rowID returns an ID that is unique among the rows of all instances.
 func rowID(prefix, instance string, id int64) string {
 	return prefix + strings.ReplaceAll(instance, " ", "") + "-" + strconv.FormatInt(id, 10)
 }
 
-// A deployment of this instance changes all instances.
+// deploysEverywhere reports whether a deployment on this instance changes all instances.
 func (v *visit) deploysEverywhere() bool { return v.fleet != nil && v.fleet.All[0].TakesVersions }

@@ -16,7 +16,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// The console of "a" reads from the instance "b".
+// otherInstance is the instance "b", which the console of "a" reads from.
 type otherInstance struct {
 	asked  int
 	answer func(r *api.Request) (any, error)
@@ -101,7 +101,7 @@ func TestPagesShowAllInstancesOrTheOneInTheAddress(t *testing.T) {
 	wantText(t, s.get("/deployments"), "Deploy to all instances", "All 2 instances switch to it")
 }
 
-// The instance does not answer, is not contacted or has stopped.
+// The instance does not answer, cannot be contacted, or has stopped.
 func TestUnreachableInstanceCostsALine(t *testing.T) {
 	s := newSite(t)
 	s.share()
@@ -120,7 +120,7 @@ func TestUnreachableInstanceCostsALine(t *testing.T) {
 	}
 }
 
-// Each line appears once.
+// Each line must appear exactly once.
 func TestPagesOfSeveralInstancesFollowEachOther(t *testing.T) {
 	s := newSite(t)
 	s.share()
@@ -159,7 +159,7 @@ func TestPagesOfSeveralInstancesFollowEachOther(t *testing.T) {
 	}
 }
 
-// Callers without the scope read see no filter either.
+// Callers without the scope read do not see the filter either.
 func TestSingleInstanceHasNoFilter(t *testing.T) {
 	s := newSite(t)
 	s.instances = api.Instances{Instances: []api.KnownInstance{{Name: "worker-1 (7)", This: true}}}

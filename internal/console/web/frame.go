@@ -17,10 +17,10 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// Templates are parsed on first use, because most environments run for weeks without a visitor.
+// views caches templates. They are parsed on first use, because most environments run for weeks without a visitor.
 var views sync.Map
 
-// view panics if the file is missing or invalid, which is a build error.
+// view panics if the template is missing or invalid, which tests would detect.
 func view(name string) *template.Template {
 	if parsed, ok := views.Load(name); ok {
 		return parsed.(*template.Template)
@@ -45,19 +45,19 @@ type frame struct {
 	Paused  int
 	Caller  *api.Caller
 	Fleet   *fleetView
-	Stream  bool // an update of a live page, which leaves out parts that the browser keeps
+	Stream  bool // an update of a live page; omits parts that the browser keeps
 	Form    url.Values
 	Action  string
 	Data    any
 }
 
-// A login link opened the page's session, which can end it.
+// SignedIn reports whether a login link opened the session. Such a session can be ended.
 func (f *frame) SignedIn() bool { return strings.HasPrefix(f.Caller.Who, "session ") }
 
-// A queue can still be paused.
+// Receiving reports whether at least one queue is not paused.
 func (f *frame) Receiving() bool { return f.Paused < len(f.Status.Workers) }
 
-// The screen Logs keeps the instance and the process of this page.
+// AllLines returns the URL of the Logs screen for the instance and process of this page.
 func (f *frame) AllLines() string {
 	query := url.Values{}
 	if f.Fleet != nil && f.Fleet.Chosen != nil {
@@ -69,7 +69,7 @@ func (f *frame) AllLines() string {
 	return strings.TrimSuffix("/logs?"+query.Encode(), "?")
 }
 
-// Attention highlights the number.
+// count is a number in the navigation. Attention highlights it.
 type count struct {
 	N         int64
 	Attention bool
@@ -127,7 +127,7 @@ func (v *visit) frame() *frame {
 	return f
 }
 
-// The entries' screens of all instances show only one.
+// keepInstance returns entries that keep the chosen instance, if their screens can show a single one.
 func keepInstance(id string) []entry {
 	kept := slices.Clone(entries)
 	for _, sc := range screens {

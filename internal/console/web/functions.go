@@ -26,7 +26,7 @@ var functions = template.FuncMap{
 	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "shortid": shortID, "rowid": rowID, "linked": linked, "persecond": perSecond,
 }
 
-// Numbers are full up to 9,999 and abbreviated beyond, as in 12.3 k.
+// number returns a number in full up to 9,999, and abbreviated beyond, such as "12.3 k".
 func number(n int64) string {
 	switch {
 	case n < 0:
@@ -43,7 +43,7 @@ func number(n int64) string {
 	return fmt.Sprintf("%.1f G", float64(n/100_000_000)/10)
 }
 
-// The exact value is shown on hover if it is abbreviated.
+// countText shows the exact value of an abbreviated number on hover.
 func countText(n any) template.HTML {
 	var value int64
 	switch n := n.(type) {
@@ -59,7 +59,7 @@ func countText(n any) template.HTML {
 	return template.HTML(text)
 }
 
-// Hours and days have two units, smaller ones one.
+// age uses two units for hours and days, and one for shorter durations.
 func age(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -74,7 +74,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// A number that is not positive is "–".
+// seconds returns "–" unless s is positive.
 func seconds(s float64) string {
 	if s <= 0 {
 		return "–"
@@ -82,7 +82,7 @@ func seconds(s float64) string {
 	return age(time.Duration(s * float64(time.Second)))
 }
 
-// For example, 12 ms, 1.25 s or 3 min.
+// milliseconds returns a duration such as "12 ms", "1.25 s" or "3 min".
 func milliseconds(ms int64) string {
 	switch {
 	case ms < 1000:
@@ -95,7 +95,7 @@ func milliseconds(ms int64) string {
 
 func exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// The exact time is shown on hover; "–" for the zero time.
+// since shows the exact time on hover. It returns "–" for the zero time.
 func since(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "–"
@@ -103,7 +103,7 @@ func since(t time.Time) template.HTML {
 	return moment(t, age(time.Since(t)))
 }
 
-// The exact time is shown on hover; "–" for the zero time.
+// ago shows the exact time on hover. It returns "–" for the zero time.
 func ago(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "–"
@@ -155,7 +155,7 @@ func plural(n any, noun string) string {
 	return text + " " + noun + "s"
 }
 
-// The class is ok, info, warning, failing or none.
+// tone returns the CSS class of a state: ok, info, warning, failing or none.
 func tone(state any) string {
 	switch word := strings.ToLower(fmt.Sprint(state)); word {
 	case "ok", "running", "done", "closed", "ready", "success", "live", "scheduled":
@@ -171,12 +171,12 @@ func tone(state any) string {
 	return "none"
 }
 
-// Some templates take several values.
+// list passes several values to a template.
 func list(items ...any) []any { return items }
 
 func pair(first, second any) [2]any { return [2]any{first, second} }
 
-// The text may be as long as a message.
+// head shortens a text to maxShownBody bytes.
 func head(text string) string {
 	if len(text) <= maxShownBody {
 		return text
@@ -199,18 +199,18 @@ func preview(text string) string {
 
 var messageID = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 
-// linked formats a text in which message IDs are links.
+// linked returns text as HTML in which message IDs are links.
 func linked(text string) template.HTML {
 	return template.HTML(messageID.ReplaceAllString(html.EscapeString(text), `<a href="/messages/$0">$0</a>`))
 }
 
-// Log lines contain escape sequences for colors and terminal titles in escaped form.
+// colours matches the sequences for colors and terminal titles in log lines, whose escape characters are escaped.
 var colours = regexp.MustCompile(`\\x1b\[([0-9;:]*)m|\\x1b\][^\\]*\\a`)
 
-// These are the colors 30 to 37 and 90 to 97. Black and white are the text's own color.
+// colourClasses are the classes of the colors 30 to 37 and 90 to 97. Black and white are shown in the text color.
 var colourClasses = [8]string{1: "red", 2: "green", 3: "yellow", 4: "blue", 5: "magenta", 6: "cyan"}
 
-// Only foreground colors are kept.
+// coloured keeps only foreground colors.
 func coloured(line string) template.HTML {
 	var out strings.Builder
 	class, at := "", 0
@@ -231,9 +231,9 @@ func coloured(line string) template.HTML {
 	return template.HTML(out.String())
 }
 
-// Codes that only change weight or background keep the class.
+// colourAfter returns the class after a sequence of codes. Codes for weight or background do not change it.
 func colourAfter(class, codes string) string {
-	if strings.HasPrefix(codes, "38") { // one of 256 or more colours
+	if strings.HasPrefix(codes, "38") { // one of 256 or more colors
 		return ""
 	}
 	for code := range strings.SplitSeq(codes, ";") {
@@ -248,7 +248,7 @@ func colourAfter(class, codes string) string {
 	return class
 }
 
-// The time is local to tendril; the exact one is shown on hover.
+// clock returns the time in tendril's time zone, and shows the exact time on hover.
 func clock(t time.Time) template.HTML { return moment(t, t.Local().Format(time.TimeOnly)) }
 
 func before(text, separator string) string {
@@ -272,7 +272,7 @@ func words(state string) string {
 	return strings.ReplaceAll(state, "_", " ")
 }
 
-// Thousands separators are for counts that people compare or type.
+// exactCount adds thousands separators to numbers that people compare or type.
 func exactCount(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -281,7 +281,7 @@ func exactCount(n any) string {
 	return digits
 }
 
-// The first group of an ID is enough to distinguish rows.
+// shortID returns the first group of an ID, which is enough to distinguish rows.
 func shortID(id string) string {
 	short, _, _ := strings.Cut(id, "-")
 	return short

@@ -13,8 +13,8 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// A carriage return must be a character reference, because browsers would change it. A line feed after a start tag is
-// dropped by browsers and is not part of the text.
+// Carriage returns must be character references, because browsers would replace them. A line feed after a start tag is
+// dropped by browsers, so it is not part of the text.
 func TestTextsReachTheBrowserByteForByte(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
@@ -39,7 +39,7 @@ func TestTextsReachTheBrowserByteForByte(t *testing.T) {
 	}
 }
 
-// A body is never interpreted as an option, a file name, or a command.
+// The copied commands must not interpret the body as an option, a file name, or a command.
 func TestCopiedCommandsSendTheBody(t *testing.T) {
 	for body, want := range map[string][2]string{
 		"@/etc/passwd":       {"--data-raw @/etc/passwd http://h/", "send --queue jobs -- @/etc/passwd"},
@@ -54,7 +54,7 @@ func TestCopiedCommandsSendTheBody(t *testing.T) {
 	}
 }
 
-// The text is a single shell word.
+// Each inserted text must be a single shell word.
 func TestCommandsInTemplatesQuoteTexts(t *testing.T) {
 	commands, actions := regexp.MustCompile(`<code>tendril [^\n]*?</code>`), regexp.MustCompile(`\{\{[^}]*\}\}`)
 	eachTemplate(t, func(name, text string) {
@@ -83,7 +83,7 @@ func eachTemplate(t *testing.T, each func(name, text string)) {
 	}
 }
 
-// Scripts use these properties of form elements. A control with the same name would hide them.
+// formProperties are properties of form elements that scripts use. A control with the same name would hide them.
 var formProperties = strings.Fields(`acceptCharset action attributes autocomplete childNodes children classList className
 	click closest content dataset elements enctype encoding firstChild focus getAttribute hasAttribute hidden id innerHTML
 	isConnected lang lastChild length localName matches method name nextSibling nodeName nodeType noValidate parentElement
@@ -101,7 +101,7 @@ func TestFormControlsTakeNoPropertyOfTheirForm(t *testing.T) {
 	})
 }
 
-// A login link starts the session.
+// signIn opens a session with a login link.
 func (s *site) signIn() (cookie *http.Cookie, key string) {
 	s.Helper()
 	r, _ := http.NewRequestWithContext(s.Context(), "POST", s.server.URL+"/api/v1/login", strings.NewReader("{}"))
@@ -147,8 +147,8 @@ func (s *site) as(method, path string, form url.Values, cookies ...*http.Cookie)
 	return resp.StatusCode, string(page)
 }
 
-// A program on another port of the host receives the cookie and can set others. With them it can read pages, but
-// neither act nor display anything in the console.
+// A program on another port of the host receives the cookie and can set others. It can then read pages, but neither act
+// nor display anything in the console.
 func TestTheCookieOfASessionDoesNotAct(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)

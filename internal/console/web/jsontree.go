@@ -10,13 +10,13 @@ const (
 	maxTreeDepth = 32
 	maxTreeNodes = 2_000
 	openDepth    = 3
-	openMembers  = 50 // of an initially open value
+	openMembers  = 50 // of a value that is initially open
 )
 
 type jsonNode struct {
-	Name string // as in JSON; "" for array items and the document
-	// Kind is "object", "array", "string", "number" or "word". Text is the value for the last three, with numbers as
-	// written.
+	Name string // "" for array items and the document
+	// Kind is "object", "array", "string", "number" or "word". For the last three, Text is the value, with numbers as
+	// written in the document.
 	Kind, Text string
 	Nodes      []*jsonNode
 	Open       bool
@@ -50,7 +50,8 @@ type treeReader struct {
 	cut     bool // something was omitted
 }
 
-// The tree has at most [maxTreeNodes] values on [maxTreeDepth] levels. It is nil if the text is not a JSON document.
+// treeOf returns at most [maxTreeNodes] values on [maxTreeDepth] levels, and whether they are the whole document. The
+// tree is nil if text is not a JSON document.
 func treeOf(text string) (tree *jsonNode, whole bool) {
 	if !json.Valid([]byte(text)) {
 		return nil, false
@@ -61,7 +62,7 @@ func treeOf(text string) (tree *jsonNode, whole bool) {
 	return tree, !r.cut
 }
 
-// The document is valid, so the decoder does not fail.
+// value ignores the decoder's errors, because the document has been validated.
 func (r *treeReader) value(depth int) *jsonNode {
 	r.left--
 	token, _ := r.decoder.Token()
@@ -115,7 +116,7 @@ func (r *treeReader) truncate(n *jsonNode) {
 	r.cut = true
 }
 
-// An array's items have no names.
+// memberName returns "" for an array item.
 func (r *treeReader) memberName(n *jsonNode) string {
 	if n.Kind != "object" {
 		return ""
@@ -125,7 +126,7 @@ func (r *treeReader) memberName(n *jsonNode) string {
 	return jsonText(name)
 }
 
-// skip includes the closing bracket.
+// skip skips the rest of a value, including its closing bracket.
 func (r *treeReader) skip() {
 	for open := 1; open > 0; {
 		token, err := r.decoder.Token()
@@ -141,7 +142,7 @@ func (r *treeReader) skip() {
 	}
 }
 
-// Letters are kept and unprintable characters escaped.
+// jsonText keeps letters and escapes unprintable characters.
 func jsonText(text string) string {
 	out := new(bytes.Buffer)
 	encoder := json.NewEncoder(out)

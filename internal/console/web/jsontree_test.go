@@ -9,7 +9,7 @@ import (
 	"tendril/internal/console"
 )
 
-// The members of each value are in brackets.
+// outline shows the members of each value in brackets.
 func (n *jsonNode) outline() string {
 	text := n.Text
 	if text == "" {

@@ -19,11 +19,11 @@ const (
 
 type found struct{ screen *screen }
 
-// The multiplexer has already set the path values.
+// ServeHTTP does nothing: the multiplexer has already set the path values.
 func (found) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// live streams one page: GET /live?at=/queues/jobs. Each event is the part of the page between header and footer,
-// sent when it changes.
+// live streams one page: GET /live?at=/queues/jobs. Each event is the part of the page between header and footer, sent
+// whenever it changes.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	at, sc := s.find(r, r.URL.Query().Get("at"))
 	if sc == nil || sc.still {
@@ -52,7 +52,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 			err = out.send(part.Bytes())
 			s.buffers.Put(part)
 		} else if problemOf(err).Status == http.StatusUnauthorized {
-			return // the session has ended; reloading the page shows that
+			return // the session has ended, which the page shows after a reload
 		} else {
 			err = out.alive()
 		}
@@ -67,7 +67,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The screen may be nil.
+// find returns the screen at path, or nil if there is none.
 func (s *Site) find(r *http.Request, path string) (*http.Request, *screen) {
 	u, err := url.Parse(ownPath(path))
 	if err != nil {
@@ -93,7 +93,7 @@ type stream struct {
 	sent time.Time
 }
 
-// An unchanged part is not sent.
+// send omits an unchanged part.
 func (s *stream) send(part []byte) error {
 	if bytes.Equal(part, s.last) {
 		return s.alive()
@@ -104,7 +104,7 @@ func (s *stream) send(part []byte) error {
 	return s.write(console.AppendEvent(event, int64(s.id), part))
 }
 
-// A comment is sent if the stream has been silent for a while.
+// alive sends a comment if the stream has been silent for a while.
 func (s *stream) alive() error {
 	if time.Since(s.sent) < aliveEvery {
 		return nil
@@ -114,7 +114,7 @@ func (s *stream) alive() error {
 
 func (s *stream) write(event []byte) error {
 	now := time.Now()
-	// Test connections have no deadlines.
+	// Connections in tests have no deadlines.
 	_ = s.rc.SetWriteDeadline(now.Add(writeWait))
 	if _, err := s.w.Write(event); err != nil {
 		return err

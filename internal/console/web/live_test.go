@@ -13,7 +13,7 @@ import (
 
 var liveAddress = regexp.MustCompile(`hx-sse:connect="([^"]*)"`)
 
-// The data belong to the first event.
+// stream returns the data of the first event.
 func (s *site) stream(address string) string {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
@@ -39,7 +39,7 @@ func (s *site) stream(address string) string {
 	return strings.Join(part, "\n")
 }
 
-// One of the two parameters contains an ampersand. The table of screens has every page.
+// One of the two parameters contains an ampersand. The table of screens contains every page.
 func TestLiveUpdatesAskForTheWholeAddressOfEveryPage(t *testing.T) {
 	s := newSite(t)
 	id := s.dead("a", "no", "one")[0]

@@ -48,11 +48,11 @@ func (v *visit) logs() (any, error) {
 	page.Lines = api.NewestLines(answers, filter.Limit)
 	page.First, page.Next = v.pages(len(page.Lines), func(i int) string { return v.positionOf(page.Lines[i].ID, page.Lines[i].At) })
 	page.Lines = page.Lines[:min(len(page.Lines), pageSize)]
-	slices.Reverse(page.Lines) // read from top to bottom
+	slices.Reverse(page.Lines) // oldest first
 	return page, err
 }
 
-// Only processes with lines on the shown instances count.
+// processes returns the processes of the shown instances, starting with tendril itself.
 func (v *visit) processes() ([]string, error) {
 	names := []string{eventlog.Own}
 	statuses, err := v.statuses()

@@ -64,7 +64,7 @@ type messagePage struct {
 	Targets  []string
 	Timeline []attempt
 	Show     string
-	// Commands that post the body to the app and send it to the queue again; "" if the body is too long.
+	// Curl posts the body to the app; Send sends it to the queue again. Both are "" if the body is too long.
 	Curl, Send string
 }
 
@@ -108,7 +108,7 @@ func (v *visit) message() (any, error) {
 	return page, nil
 }
 
-// The limit in bytes also suits a command: Linux allows arguments of less than 128 KiB.
+// maxShownBody also suits the commands: Linux limits an argument to 128 KiB.
 const maxShownBody = 64 << 10
 
 func (s *Site) download(w http.ResponseWriter, r *http.Request) {
@@ -135,7 +135,7 @@ func curlCommand(target, body string) string {
 }
 
 func sendCommand(queue, body string) string {
-	if body == "-" { // an argument "-" means standard input
+	if body == "-" { // "-" as an argument means standard input
 		return "printf %s - | tendril send --queue " + terminal.ShellWord(queue)
 	}
 	return "tendril send --queue " + terminal.ShellWord(queue) + " -- " + terminal.ShellWord(body)
@@ -182,7 +182,7 @@ func (p *messagePage) Raw() string {
 
 type attempt struct{ api.Attempt }
 
-// A failed function has status 200, so the outcome is shown instead.
+// Sign returns the outcome for the status 200, because failed functions have it, too.
 func (a attempt) Sign() string {
 	if a.Status != 0 && a.Status != http.StatusOK {
 		return "HTTP " + strconv.Itoa(a.Status)

@@ -25,7 +25,7 @@ var environmentActs = []act{
 }
 
 type overview struct {
-	// Attention has the worst causes of health, More the others.
+	// Attention has the worst health causes, More the others.
 	Attention, More []attention
 	// Environment is nil unless several instances share a registry.
 	Environment *health.Environment
@@ -35,11 +35,11 @@ type overview struct {
 	Queues      []queueRow
 	Tasks       []api.Task // failing ones first, then by next run
 	Problems    []api.Problem
-	// The instance whose queues and causes are shown.
+	// Subject is the instance whose queues and causes are shown.
 	Subject api.KnownInstance
 }
 
-// Most is the most frequent reason of dead letters; nil if unknown or hidden.
+// attention is a health cause. Most is the most frequent reason of dead letters; nil if unknown or hidden.
 type attention struct {
 	health.Cause
 	Most *api.ReasonGroup
@@ -47,7 +47,7 @@ type attention struct {
 
 type queueRow struct {
 	api.Queue
-	Dead         bool // used as dead-letter queue
+	Dead         bool // used as a dead-letter queue
 	Worker       *api.Worker
 	FailingShare float64 // of deliveries in the last five minutes, 0 to 1
 	DeadLetters  int64
@@ -87,7 +87,7 @@ func (v *visit) overview() (any, error) {
 	return o, nil
 }
 
-// The worst comes first.
+// attention returns the health causes, worst first.
 func (v *visit) attention(h *health.Report) (all []attention) {
 	if h == nil {
 		return nil
@@ -121,7 +121,7 @@ func (v *visit) ranges() (chosen string, links []choice) {
 	return chosen, links
 }
 
-// The newest comes first. Problems with the same queue and reason are one.
+// problems returns the problems of all shown instances, newest first. It combines those with the same queue and reason.
 func (v *visit) problems() (all []api.Problem, err error) {
 	if v.fleet == nil {
 		return v.status.Problems, nil
@@ -145,7 +145,7 @@ func (v *visit) problems() (all []api.Problem, err error) {
 	return all, err
 }
 
-// The counts are this instance's; queues with a worker come first.
+// queueRows returns the queues with the counts of this instance. Queues with a worker come first.
 func (v *visit) queueRows() []queueRow { return v.queueRowsOf(&v.status) }
 
 func (v *visit) queueRowsOf(st *api.Status) []queueRow {
@@ -177,7 +177,7 @@ func (v *visit) queueRowsOf(st *api.Status) []queueRow {
 	return rows
 }
 
-// Messages in dead-letter queues are counted in the rows of their sources.
+// withoutDead omits dead-letter queues, because the rows of their source queues include their counts.
 func withoutDead(rows []queueRow) []queueRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(q queueRow) bool { return q.Dead })
 }

@@ -73,7 +73,7 @@ func (v *visit) queue() (any, error) {
 		if page.Queue.Name == "" {
 			return nil, noQueue(name)
 		}
-		return page, nil // on Amazon SQS, reading messages would be a receive
+		return page, nil // reading messages on Amazon SQS would be a receive
 	}
 
 	full, err := v.api.Queue(v.ctx, name)
@@ -113,7 +113,7 @@ func noQueue(name string) error {
 }
 
 func (v *visit) outgoing() (api.Outgoing, error) {
-	// Browsers send line breaks in forms as CR LF.
+	// Browsers send line breaks in forms as CRLF.
 	body := strings.ReplaceAll(v.r.PostFormValue("body"), "\r\n", "\n")
 	out := api.Outgoing{Body: body, GroupID: v.field("group"), DedupID: v.field("dedup")}
 	if text := v.field("message-attributes"); text != "" {

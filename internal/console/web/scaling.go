@@ -12,7 +12,7 @@ import (
 
 var scalingScreens = []screen{{path: "/scaling", entry: "Scaling", view: "scaling", load: (*visit).scaling, fleet: true}}
 
-// If Scaling is nil the size is fixed, and the decisions are advice.
+// scalingPage has no Scaling if the size is fixed. The decisions are then only advice.
 type scalingPage struct {
 	Scaling *api.Scaling
 	api.ScaleDecisions

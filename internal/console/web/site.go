@@ -18,9 +18,9 @@ import (
 
 // Options configure a [Site].
 type Options struct {
-	// Client has the permissions of the request's sender.
+	// Client returns a client with the permissions of the request's sender.
 	Client func(*http.Request) *api.Client
-	Logger *slog.Logger // rendering failures; may be nil
+	Logger *slog.Logger // logs rendering failures; may be nil
 }
 
 // Site serves the pages. It is an [http.Handler].
@@ -39,13 +39,13 @@ type screen struct {
 	path  string // without the method
 	entry string
 	view  string
-	// load returns the .Data of the template, read from the API.
+	// load returns the data of the template, read from the API.
 	load func(*visit) (any, error)
-	// The page shows all instances, or the one in its address.
+	// fleet screens show all instances, or the one in the URL.
 	fleet bool
-	// The page answers a form, whose field back names the previous page.
+	// form screens answer a form, whose field back contains the previous page.
 	form bool
-	// The page is a form to fill in and therefore not live.
+	// still screens are forms to fill in, and therefore not live.
 	still bool
 }
 
@@ -71,7 +71,7 @@ func Actions() (paths []string) {
 	return paths
 }
 
-// The numbers displayed with the entries are [frame.Counts].
+// entries are the entries of the navigation. [frame.Counts] has the numbers displayed with them.
 var entries = []entry{
 	{"Overview", "/", "o"},
 	{"Queues", "/queues", "q"},
@@ -86,7 +86,7 @@ var entries = []entry{
 	{"Logs", "/logs", "l"},
 }
 
-// Typing g and then Key opens the entry.
+// entry is opened by typing g and then Key.
 type entry struct{ Label, Path, Key string }
 
 // New returns a site.
@@ -142,13 +142,13 @@ func New(opts Options) *Site {
 	return s
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP implements [http.Handler].
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
 		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	// With no-referrer, browsers send "Origin: null" with forms, just like other sites' pages can.
+	// With no-referrer, browsers would send "Origin: null" with forms, as pages of other sites can.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	s.mux.ServeHTTP(w, r)
@@ -173,7 +173,7 @@ func (s *Site) show(w http.ResponseWriter, v *visit) {
 	s.buffers.Put(page)
 }
 
-// The part "page" is everything, "live" is replaced by the stream.
+// render executes a part of the page: "page" for all of it, "live" for the part that the stream replaces.
 func (s *Site) render(v *visit, part string) (*bytes.Buffer, error) {
 	if err := v.load(); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 	if bytes.IndexByte(page.Bytes(), '\r') < 0 {
 		return page, nil
 	}
-	// Browsers turn carriage returns, which come from external text, into line feeds unless they are references.
+	// Browsers turn carriage returns (from external text) into line feeds unless they are character references.
 	escaped := bytes.ReplaceAll(page.Bytes(), []byte("\r"), []byte("&#13;"))
 	page.Reset()
 	page.Write(escaped)
@@ -210,7 +210,7 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 
 	shown := problemOf(err)
 	if shown.NoKey {
-		name = "key" // the page "key" submits the form again, with the key that the user enters
+		name = "key" // resubmits the form with the key that the user enters
 	}
 
 	shown.Request = w.Header().Get(api.RequestIDHeader)
@@ -219,7 +219,7 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 		v.Data = false
 	}
 	if name != "signin" && v.status.Environment == "" {
-		v.status, _ = v.api.Status(v.ctx) // only needed for the frame
+		v.status, _ = v.api.Status(v.ctx) // needed only for the frame
 		v.caller, _ = v.api.Caller(v.ctx)
 	}
 

@@ -27,7 +27,7 @@ import (
 	"tendril/queue"
 )
 
-// Requests are the owner's.
+// site is a site under test. Its requests have the owner's token.
 type site struct {
 	*testing.T
 	broker *broker.Broker
@@ -45,19 +45,19 @@ type site struct {
 	decisions api.ScaleDecisions
 	instances api.Instances
 	health    health.Report
-	// answer to pausing and resuming
+	// pauseAnswer is the response to pausing and resuming.
 	pauseAnswer api.Paused
 	deployed    []string
 	deploy      func(ctx context.Context) (api.DeployResult, error)
 	series      func(name string) (series.Curves, bool)
 	peers       otherInstance
-	// Forms have this Referer header.
+	// referer is the Referer header of forms.
 	referer string
 }
 
 const ownersToken = "a-token-for-tests"
 
-// The text combines markup, template syntax, a script and a URL.
+// hostile combines markup, template syntax, a script and a URL.
 const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(2)>{{.}}javascript:alert(3)`
 
 func newSite(t *testing.T) *site { return newSiteWith(t, console.Access{}) }
@@ -206,7 +206,7 @@ func (s *site) get(path string) string {
 	return page
 }
 
-// The result is the page after the redirect.
+// post submits a form and returns the page after the redirect.
 func (s *site) post(path string, form url.Values) string {
 	s.Helper()
 	status, page, resp := s.do("POST", path, form)
@@ -246,7 +246,7 @@ func TestEveryScreenRendersForAnEnvironmentWithoutAnything(t *testing.T) {
 	s := newSite(t)
 	for _, sc := range screens {
 		if sc.form || strings.Contains(strings.ReplaceAll(sc.path, "{$}", ""), "{") {
-			continue // pages about an item that does not exist here
+			continue // an item that does not exist here
 		}
 		page := s.get(strings.TrimSuffix(sc.path, "{$}"))
 		wantText(t, page, "<h1>", "shop", `aria-current="page"`)
@@ -466,7 +466,7 @@ func TestAssetsMayBeKeptForEver(t *testing.T) {
 	}
 }
 
-// Each file has a checksum.
+// The test compares each file with its checksum.
 func TestThirdPartyFilesAreThoseOfTheList(t *testing.T) {
 	list, err := os.ReadFile("third_party/SHA256SUMS")
 	if err != nil {
@@ -502,7 +502,7 @@ func TestThirdPartyFilesAreThoseOfTheList(t *testing.T) {
 	}
 }
 
-// External text is inserted in every place that displays it.
+// The fuzz test inserts external text in every place that displays it.
 func FuzzMessageIsNeverMarkup(f *testing.F) {
 	f.Add(hostile, hostile)
 	f.Add(`{"a": "</pre><script>"}`, "x\x00y")
@@ -545,7 +545,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 	})
 }
 
-// The body is external text, or a JSON document that consists of it.
+// hostileTreePage shows body, or a JSON document that contains it if body is not JSON.
 func hostileTreePage(t *testing.T, body, reason string) *messagePage {
 	page := &messagePage{Message: api.Message{ID: "1", Queue: "jobs", Body: body}}
 	if page.Tree, page.Whole = treeOf(body); page.Tree != nil {
@@ -562,7 +562,7 @@ func hostileTreePage(t *testing.T, body, reason string) *messagePage {
 	return page
 }
 
-// Every field has external text.
+// hostileDeadPage has external text in every field.
 func hostileDeadPage(body, reason string) *deadPage {
 	page := &deadPage{Queue: reason, Queues: []choice{{Label: reason, Path: "/dead?" + deadFilter{Match: body}.query(reason)},
 		{Label: body, Path: "/dead"}}, Targets: []string{reason}, Filter: deadFilter{Match: body, Attribute: reason,
@@ -574,8 +574,7 @@ func hostileDeadPage(body, reason string) *deadPage {
 	return page
 }
 
-// Elements and attributes that are not in the templates make the test fail. A browser would parse the page in the
-// same way.
+// checkMarkup fails if the page has elements or attributes that are not in the templates, as a browser would parse it.
 func checkMarkup(t *testing.T, view, page string) {
 	t.Helper()
 	if strings.Count(page, "<script") != 1 || strings.Contains(page, "<img src=x") {

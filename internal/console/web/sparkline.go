@@ -13,10 +13,10 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// New points appear every five seconds.
+// curvesFor is how long curves are reused. New points appear every five seconds.
 const curvesFor = 2 * time.Second
 
-// All live pages share the curves of the last 15 minutes, which are public.
+// recentCurves caches the curves of the last 15 minutes. All live pages can share them, because they are public.
 type recentCurves struct {
 	mu     sync.Mutex
 	readAt time.Time
@@ -26,7 +26,7 @@ type recentCurves struct {
 // of returns nil if the curves are unavailable.
 func (c *recentCurves) of(v *visit) map[string]series.Traffic {
 	if subject := v.subject(); !subject.This {
-		read, _ := one(v, subject, readCurves) // an error is a line of the page
+		read, _ := one(v, subject, readCurves) // the page shows the error
 		return traffic(&read)
 	}
 	c.mu.Lock()
@@ -64,7 +64,7 @@ func started(v series.Values) int {
 
 func from(v series.Values, start int) series.Values { return v[min(start, len(v)):] }
 
-// 'tendril top' shows the same; "–" means unknown.
+// perSecond formats a rate as 'tendril top' does; "–" means unknown.
 func perSecond(v series.Values) string {
 	rate, known := v.Newest()
 	switch {
@@ -88,7 +88,7 @@ type sparkline struct {
 	Words   string
 }
 
-// Only completed periods are drawn; nil if all are unknown.
+// sparklineOf draws completed periods only. It returns nil if all values are unknown.
 func sparklineOf(t series.Traffic) *sparkline {
 	in, out := means(t.In), means(t.Out)
 	peakIn, knownIn := peak(in)
@@ -102,7 +102,7 @@ func sparklineOf(t series.Traffic) *sparkline {
 			perSecond(series.Values{peakOut, 0}) + " out per second"}
 }
 
-// Each column is the average of the known neighbouring points.
+// means averages the known points of each column.
 func means(v series.Values) series.Values {
 	if len(v) < 2 {
 		return nil
@@ -112,7 +112,7 @@ func means(v series.Values) series.Values {
 	for i := range columns {
 		var sum, n float32
 		for _, value := range v[i*len(v)/len(columns) : (i+1)*len(v)/len(columns)] {
-			if value == value { // NaN means unknown
+			if value == value { // not NaN, which means unknown
 				sum, n = sum+value, n+1
 			}
 		}
@@ -130,7 +130,7 @@ func peak(v series.Values) (most float32, known bool) {
 	return most, known
 }
 
-// Unknown values leave gaps.
+// sparkPath leaves gaps for unknown values.
 func sparkPath(v series.Values, most float32) string {
 	var path strings.Builder
 	step, pen := float64(sparkWidth)/float64(max(len(v)-1, 1)), "M"

@@ -25,12 +25,12 @@ type visit struct {
 
 	status api.Status
 	caller api.Caller
-	fleet  *fleetView // nil for screens of one instance, and unless there are several
+	fleet  *fleetView // nil unless the screen can show several instances and there are several
 	result *result
-	title  string // defaults to the entry
-	entry  string // of the navigation; defaults to the screen's
+	title  string // defaults to the name of the entry
+	entry  string // navigation entry; defaults to the screen's
 	Data   any
-	// An update of a live page.
+	// streamed means that the visit is an update of a live page.
 	streamed bool
 }
 
@@ -58,7 +58,7 @@ func (v *visit) load() (err error) {
 	return err
 }
 
-// The page is a form to fill in.
+// mayNotAct explains why the caller cannot fill in the form.
 func (v *visit) mayNotAct() error {
 	switch {
 	case v.caller.ReadOnly:
@@ -70,7 +70,7 @@ func (v *visit) mayNotAct() error {
 		"an action needs the scope act: 'tendril open --scope act'")
 }
 
-// A form has the path to return to.
+// path returns the page's path, or for a form the path to return to.
 func (v *visit) path() string {
 	if v.r.Method == http.MethodPost {
 		return ownPath(v.r.PostFormValue("back"))
@@ -109,22 +109,22 @@ func (v *visit) with(name, value string) string {
 	return v.r.URL.EscapedPath() + "?" + query.Encode()
 }
 
-// The result is shown once on the following page.
+// result is the result of an action, shown once on the following page.
 type result struct {
 	Done, Failed, Hint string
 	Request            string
-	// The refused form, so that its page can show the input again.
+	// Form is the rejected form, whose input the page shows again.
 	Form  *refusedForm
 	until time.Time
 }
 
 type refusedForm struct {
 	Action string
-	Field  string // of the field that is wrong, or ""
+	Field  string // the invalid field; may be ""
 	Values url.Values
 }
 
-// The limit of a refused form in bytes.
+// maxKept limits the size of a rejected form, in bytes.
 const maxKept = 1 << 20
 
 // refusedForm returns nil if the input is too large to keep.
@@ -156,7 +156,7 @@ func invalid(field, message string) error {
 	return &fieldError{field, api.BadRequest(message, "")}
 }
 
-// Any port of the host could set a cookie, so pending results are kept here, by caller.
+// results holds pending results by caller. They are not in cookies, because any port of the host could set those.
 type results struct {
 	mu    sync.Mutex
 	byWho map[string]*result
@@ -176,7 +176,7 @@ func (s *results) put(who string, r *result) {
 	s.byWho[who] = r
 }
 
-// take may return nil.
+// take returns and removes the result of a caller; nil if absent or expired.
 func (s *results) take(who string) *result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,10 +188,10 @@ func (s *results) take(who string) *result {
 	return r
 }
 
-// The script adds the session key to forms.
+// keyField is the field in which the script sends the session key.
 const keyField = "session-key"
 
-// The session key is set for the API.
+// parseForm moves the session key from the form to the header that the API expects.
 func parseForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBodyOfForm)
 	if err := r.ParseForm(); err != nil {
@@ -204,10 +204,11 @@ func parseForm(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// A message of the maximum size, escaped, has this many bytes.
+// maxBodyOfForm is enough for a message of the maximum size with every byte escaped.
 const maxBodyOfForm = 4 << 20
 
-// The browser is redirected to the page the form names.
+// perform runs an action and redirects the browser to the page that the form names, or after an error to the form's
+// page.
 func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	err := parseForm(w, r)
 	v := newVisit(s, nil, r)
@@ -240,7 +241,7 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// formPage returns "" if the page is unknown.
+// formPage returns the path of the page with the form, or "" if unknown.
 func (s *Site) formPage(r *http.Request) string {
 	u, err := url.Parse(r.Referer())
 	if err != nil || u.Host != r.Host {
@@ -261,7 +262,7 @@ func (v *visit) who() string {
 	return c.Who
 }
 
-// Anything but a path on this site becomes "/".
+// ownPath returns back if it is a path on this site, otherwise "/".
 func ownPath(back string) string {
 	u, err := url.Parse(back)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, "/") ||
