@@ -176,7 +176,7 @@ func TestMetricReplacesTheMeasureOfTheInstances(t *testing.T) {
 		"missing":         {true, Datapoint{}, nil, "missing 3 to 3 false "},
 		"refused": {true, Datapoint{}, errors.New("denied"),
 			"reading CPUUtilization: denied (1)\nmissing 3 to 3 false "},
-		"of a follower": {false, Datapoint{95, from, 3}, nil, "steady 3 to 3 false "},
+		"of a follower": {false, Datapoint{95, from, 3}, nil, "missing 3 to 3 false "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

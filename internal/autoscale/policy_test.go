@@ -388,7 +388,7 @@ func TestPeriodsOfAMetric(t *testing.T) {
 		"low three times":                 {3, -1, []Reading{of(5), of(5), of(5)}, 2, ruleIn},
 		"low three times, with a gap":     {3, -1, []Reading{of(5), of(5), {}, of(5)}, 3, ruleSteady},
 		"low, then missing":               {3, -1, []Reading{of(5), of(5), {}, {}}, 3, ruleMissing},
-		"low before the change":           {1, 0, []Reading{of(5)}, 3, ruleSteady},
+		"low before the change":           {1, 0, []Reading{of(5)}, 3, ruleMissing},
 		"low before and after the change": {1, 0, []Reading{of(5), of(5)}, 2, ruleIn},
 	} {
 		t.Run(name, func(t *testing.T) {
