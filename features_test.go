@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each row of docs/features.md describes the use of a feature.
+// Each row of docs/features.md describes a feature, how to use it, and its tests.
 func TestFeaturesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tests := goTests(t)

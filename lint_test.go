@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// room is a package with its allowed imports from this module. The rooms are in the order in which messages pass
-// through them. Keeping the imports to a minimum decouples the steps.
+// room is a package and the packages of this module that it may import. The rooms are in the order in which messages
+// pass through them. Few imports keep the packages independent.
 type room struct {
 	name, sentence string
 	may            []string
@@ -175,7 +175,7 @@ var rooms = []room{
 		[]string{"internal/cli", "internal/cli/base", "internal/cli/run"}},
 }
 
-// Only some packages may import these libraries.
+// restricted lists libraries that only some packages may import.
 var restricted = []struct {
 	prefix, rooms, why string
 }{
@@ -235,7 +235,7 @@ func sources(t *testing.T) []sourceFile {
 	return files
 }
 
-// Examples and benchmarks are separate programs, and deploy only contains tests of files.
+// inHouse excludes examples and benchmarks, which are separate programs, and tests of whole programs and files.
 func (s sourceFile) inHouse() bool {
 	return s.room != "." && !strings.HasPrefix(s.room, "bench") && s.room != "acceptance" && s.room != "deploy" &&
 		!strings.HasPrefix(s.room, "examples")
@@ -313,7 +313,7 @@ func importsSynctest(f *ast.File) bool {
 	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
 }
 
-// Otherwise the package passes without a test.
+// Without m.Run, a package would pass without running its tests.
 func TestEachTestMainRunsTheTests(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, d := range s.file.Decls {
@@ -334,7 +334,7 @@ func TestEachTestMainRunsTheTests(t *testing.T) {
 	}
 }
 
-// The helper is testpeer.Contained.
+// Packages whose tests can start processes must run them with testpeer.Contained.
 func TestTestsThatStartProcessesAreContained(t *testing.T) {
 	starts, contained := map[string]string{}, map[string]bool{}
 	for _, s := range sources(t) {

@@ -13,13 +13,13 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// The forms are `package.TestName`, optionally with /subtest, and `script.txtar` in backquotes.
+// namedTest matches `package.TestName`, optionally with /subtest, and `script.txtar`, in backquotes.
 var namedTest = regexp.MustCompile("`([a-z/]+)\\.(Test\\w+)(?:/[\\w/-]+)?`|`(\\w+\\.txtar)`")
 
-// The cells are ID, statement and tests.
+// specificationRow matches a row with the cells ID, statement and tests.
 var specificationRow = regexp.MustCompile(`^\| ([A-E]\d+) \| (.+) \| (.+) \|$`)
 
-// tools/mutation also uses docs/specification.yaml.
+// changedSentence is an entry of docs/specification.yaml, which tools/mutation also uses.
 type changedSentence struct{ Row, Change, In, Find, Put, Test string }
 
 func changedSentences(t *testing.T) (all []changedSentence) {
@@ -68,10 +68,11 @@ func TestSpecificationNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// The documentation of Elastic Beanstalk and Workerless has this many testable statements.
+// sentences is the number of testable statements in the documentation of Elastic Beanstalk and Workerless.
 const sentences = 176
 
-// A row without changes gives the reason, and others name the tests that detect the changes.
+// checkCaught requires a row without changes to give the reason, and other rows to name the tests that detect the
+// changes.
 func checkCaught(t *testing.T, row, shown string, changes []changedSentence) {
 	t.Helper()
 	if len(changes) == 0 && !strings.HasPrefix(shown, "Not here: ") && !strings.HasPrefix(shown, "Not yet: ") {
@@ -151,7 +152,7 @@ func receiverPrefix(f *ast.FuncDecl) string {
 	return fmt.Sprint(typ) + "."
 }
 
-// The last cell of a row names the tests.
+// checkNamedTests checks that the last cell of a row names existing tests.
 func checkNamedTests(t *testing.T, tests map[string]bool, row, cell string) {
 	t.Helper()
 	names := namedTest.FindAllStringSubmatch(cell, -1)
@@ -169,8 +170,8 @@ func checkNamedTests(t *testing.T, tests map[string]bool, row, cell string) {
 	}
 }
 
-// The end of a folder's path suffices: "web.TestX", "console/web.TestX" and "internal/console/web.TestX" are the same
-// test.
+// goTests returns the names of all tests. The end of a folder's path suffices: "web.TestX", "console/web.TestX" and
+// "internal/console/web.TestX" name the same test.
 func goTests(t *testing.T) map[string]bool {
 	t.Helper()
 	tests := map[string]bool{}

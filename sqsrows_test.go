@@ -13,7 +13,7 @@ import (
 
 var sqsRules = map[string]int{"A": 8, "B": 12, "C": 10, "D": 7, "E": 11, "F": 6, "G": 14}
 
-// A test's name contains the rule's number. Numbers of checks are rules.
+// Each rule of docs/sqs.md must have a test whose name contains its number, and each such number must be a rule.
 func TestSQSPageNamesTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tested := map[string]bool{}
@@ -50,8 +50,8 @@ func TestSQSPageNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// The rules are at the start of the name of a Go test, such as sqsapi.TestA1A5A8Envelope, or a check, such as "C1 C3
-// dead letters: ...".
+// rulesIn returns the rules at the start of the name of a Go test, such as sqsapi.TestA1A5A8Envelope, or of a check,
+// such as "C1 C3 dead letters: ...".
 func rulesIn(name string) []string {
 	numbers := regexp.MustCompile(`^(?:(?:sqsapi|sqswire|broker)\.Test)?((?:[A-G]\d+ ?)+)`).FindStringSubmatch(name)
 	if numbers == nil {
@@ -60,7 +60,7 @@ func rulesIn(name string) []string {
 	return regexp.MustCompile(`[A-G]\d+`).FindAllString(numbers[1], -1)
 }
 
-// The checks are those of the conformance suite.
+// sqsTests returns the names of all Go tests and of the checks in the conformance suite.
 func sqsTests(t *testing.T) map[string]bool {
 	tests := goTests(t)
 	for _, s := range sources(t) {

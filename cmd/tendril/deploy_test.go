@@ -18,7 +18,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// A rehearsal proceeds to the next state each time its status is read.
+// rehearsal is a fake deployment. It moves to the next state each time its status is read.
 type rehearsal struct {
 	states []api.Deployment
 	paths  chan string
@@ -38,7 +38,7 @@ func (r *rehearsal) deploy(ctx context.Context, path string) (api.DeployResult, 
 	return api.DeployResult{From: "version 1", To: "version 2", DurationMS: 3200}, nil
 }
 
-// Until the new deployment has started, the status describes an earlier one.
+// status describes an earlier deployment until the new one has started.
 func (r *rehearsal) status() api.Status {
 	st := api.Status{Deployment: &api.Deployment{State: api.DeployDone, To: "version 1",
 		Since: time.Unix(1, 0)}}
@@ -170,7 +170,7 @@ func TestAnInterruptedDeployGoesOn(t *testing.T) {
 	s := newStage(t, func(o *console.Options, _ *api.Instance) {
 		o.Deploy = func(ctx context.Context, _ string) (api.DeployResult, error) {
 			interrupt()
-			<-ctx.Done() // ends with the test's console
+			<-ctx.Done() // until the test's console is closed
 			return api.DeployResult{}, ctx.Err()
 		}
 	})
@@ -235,7 +235,7 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 
 func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	t.Parallel()
-	// Use ages of hours, so that the output does not depend on the duration of the test.
+	// Ages of hours keep the output independent of the duration of the test.
 	ago := time.Now().Add(-2*time.Hour - time.Minute)
 	st := api.Status{
 		Deployment: &api.Deployment{

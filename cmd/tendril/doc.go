@@ -11,6 +11,6 @@
 //
 // # Signals
 //
-// TERM and INT drain and stop; a second one stops immediately. HUP applies changes of the settings and the app's
-// folder. USR1 and TSTP pause all queues, or resume them. USR2 writes the state and all goroutines to the log.
+// TERM and INT drain and stop; a second one stops immediately. HUP applies changes to the settings and the app's
+// folder. USR1 and TSTP pause all queues, or resume them. USR2 logs the state and all goroutines.
 package main

@@ -38,7 +38,7 @@ func docs(t *testing.T) map[string]string {
 	return pages
 }
 
-// The words after "tendril" end at a comment or a pipe.
+// typed matches command lines. The words after "tendril" end at a comment or a pipe.
 var typed = regexp.MustCompile("(?m)(?:^    |^|`|[|] )(?:go run \\./cmd/)?tendril ((?:[a-z]|--)[^`\n]*)")
 
 func TestDocumentedCommandsExist(t *testing.T) {
@@ -110,7 +110,7 @@ func TestListOfPagesIsComplete(t *testing.T) {
 	}
 }
 
-// Code is indented, fenced or in backquotes.
+// code returns the code of a page: lines that are indented, fenced or in backquotes.
 func code(page string) string {
 	var kept []string
 	fenced := false
@@ -125,7 +125,7 @@ func code(page string) string {
 	return strings.Join(kept, "")
 }
 
-// words supports single quotes, comments, pipes and redirections.
+// words splits a command line. It supports single quotes, comments, pipes and redirections.
 func words(line string) []string {
 	var out []string
 	for _, w := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1) {
@@ -137,7 +137,7 @@ func words(line string) []string {
 	return out
 }
 
-// args are the words after "tendril". The result is "" if command and flags exist.
+// tryCommand returns a problem with the words after "tendril", or "" if the command and its flags exist.
 func tryCommand(args []string) string {
 	c := &base.CLI{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: new(bytes.Buffer)}
 	root := cli.NewRoot(c)

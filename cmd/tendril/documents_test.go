@@ -25,8 +25,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// These commands cannot run on a test machine, for the given reason; "..." stands for any text.
-// TestDocumentedCommandsExist still checks their flags. A line that is on no page fails the test.
+// notRun lists commands that cannot run on a test machine, with the reason; "..." stands for any text.
+// TestDocumentedCommandsExist still checks their flags. Entries that no page uses fail the test.
 var notRun = map[string]string{
 	"go install ./cmd/tendril":  "this binary is tendril",
 	"go test ...":               "it would run this test",
@@ -43,7 +43,7 @@ var notRun = map[string]string{
 	"sudoedit ...": "it would change a file of this machine",
 }
 
-// The numbers keep commands from being skipped silently.
+// leastRun and countNotRun keep commands from being skipped unnoticed.
 const leastRun, countNotRun = 237, 22
 
 func isNotRun(entry, command string) bool {
@@ -55,7 +55,7 @@ func isNotRun(entry, command string) bool {
 	return command == entry
 }
 
-// Text that differs between runs is replaced both on the page and in the output.
+// varying matches text that differs between runs. It is replaced both on the page and in the output.
 var varying = []struct {
 	pattern *regexp.Regexp
 	as      string
@@ -84,7 +84,7 @@ func unvarying(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// A pageStep is a command to type, or a directive for the test in a comment:
+// pageStep is a command to type, or a directive for the test in a comment:
 //
 //	<!-- test: folder NAME -->            the commands run in this folder, below the reader's
 type pageStep struct {
@@ -94,15 +94,15 @@ type pageStep struct {
 	text      string
 	want      []string
 	python    string
-	// first and last command of the block; heading starts a section.
+	// first and last are set for a block's first and last command, heading if it starts a section.
 	first, last, heading bool
 }
 
-// Lines of code that start with one of these programs are commands.
+// programs matches lines of code that are commands.
 var programs = regexp.MustCompile(`^(tendril|curl|go|python3|export|cd|echo|docker|systemctl|ssh|aws|sudo|ls|cat|cp|kill) `)
 
-// pageSteps parses a page. Indented lines are commands, a block "console" has commands after "$ " with their output,
-// a block "python" is a sample, and an unnamed block after indented commands is the output of the last one.
+// pageSteps parses a page. Indented lines are commands. A block "console" has commands after "$ ", with their output. A
+// block "python" is a sample. An unnamed block after indented commands is the output of the last one.
 func pageSteps(page string) []pageStep {
 	var out []pageStep
 	var fence string
@@ -137,7 +137,7 @@ func pageSteps(page string) []pageStep {
 		case isFence && fence != "":
 			if fence == "python" {
 				if n := len(out); n > 0 && strings.HasPrefix(out[n-1].directive, "file ") {
-					out[n-1].text = sample.String() // written, and run below like every sample
+					out[n-1].text = sample.String() // written to a file, and run below like every sample
 				}
 				out = append(out, pageStep{line: number, python: sample.String(), first: true, last: true})
 			}
@@ -239,20 +239,20 @@ type reader struct {
 	folder string
 	env    []string
 	status int  // expected status of the next block's last command
-	keep   bool // environments run concurrently
-	// unready means not to wait for the app.
+	keep   bool // keep running environments when another one starts
+	// unready means that the test does not wait for the app.
 	unready bool
-	// skipping is a section with a missing program.
+	// skipping is set in a section that needs a missing program.
 	skipping bool
 	running  []*environmentProcess
 	// as maps names on the page to names in this run.
 	as     map[string]string
 	lastID string
-	// cloud are variables for commands that call AWS.
+	// cloud holds environment variables for commands that call AWS.
 	cloud []string
 }
 
-// An environmentProcess is a long-running command: an environment, or a list being followed.
+// environmentProcess is a long-running command: an environment, or one that follows a list.
 type environmentProcess struct {
 	cmd    *exec.Cmd
 	typed  string
@@ -273,7 +273,7 @@ func (p *environmentProcess) begin() error {
 	return nil
 }
 
-// over returns nil once the process has ended.
+// over returns nil if the process has ended.
 func (p *environmentProcess) over() error {
 	select {
 	case <-p.ended:
@@ -284,7 +284,7 @@ func (p *environmentProcess) over() error {
 }
 
 func newReader(t *testing.T) *reader {
-	root, err := os.MkdirTemp("", "page") // shorter than t.TempDir, because socket paths are limited
+	root, err := os.MkdirTemp("", "page") // shorter than t.TempDir, because the length of socket paths is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,8 +324,8 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// Commands get the variables of Go and the shell, without settings of tendril or AWS. If coverage is measured, it
-// includes the commands.
+// goEnvironment returns the variables of Go and the shell, without settings of tendril or AWS. If coverage is measured,
+// it includes that of the commands.
 func goEnvironment(t *testing.T) []string {
 	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOROOT").Output()
 	values := map[string]string{}
@@ -436,7 +436,7 @@ func (r *reader) direct(s *pageStep) {
 	}
 }
 
-// export, and cd on its own line, affect later lines.
+// changesShell handles export, and cd on its own line, which affect later lines.
 func (r *reader) changesShell(command string) bool {
 	if values, ok := strings.CutPrefix(command, "export "); ok {
 		r.env = append(r.env, strings.Fields(values)...)
@@ -449,10 +449,10 @@ func (r *reader) changesShell(command string) bool {
 	return false
 }
 
-// These are the addresses of queues and consoles on the pages.
+// ownPort matches the addresses of queues and consoles on the pages.
 var ownPort = regexp.MustCompile(`--(listen|console) 127\.0\.0\.1:\d+`)
 
-// The page's addresses and IDs are replaced with the ones of this run.
+// here replaces the page's addresses and IDs with those of this run.
 func (r *reader) here(text string) string {
 	text = ownPort.ReplaceAllString(text, "--$1 127.0.0.1:0")
 	pairs := []string{"go run ./cmd/tendril", "tendril"}
@@ -493,7 +493,7 @@ func (r *reader) output(typed string) (out string, status int) {
 	return both.String(), status
 }
 
-// Commands that change nothing are repeated until their output matches the page.
+// reads matches commands that change nothing. They are repeated until their output matches the page.
 var reads = regexp.MustCompile(`^tendril (status|health|ps|peek|top|describe|explain|check|versions|message show|` +
 	`config show|dead (list|show|reasons)|queues (list|show)|tasks( history| list)?($| [^rp])|events|logs)|^curl [^-]*$|^ls|^cat`)
 
@@ -528,18 +528,18 @@ func (r *reader) run(s *pageStep, status int) {
 
 func (r *reader) until(s *pageStep, try func() error) {
 	r.t.Helper()
-	if err := pollFor(4*patience, try); err != nil { // an example may have to be compiled
+	if err := pollFor(4*patience, try); err != nil { // the command may have to compile an example
 		r.fatalf(s, "%v", err)
 	}
 }
 
-// On the page, "..." stands for omitted lines.
+// compare checks that got has the wanted lines. "..." in want stands for omitted lines.
 func (r *reader) compare(want []string, got string) error {
 	if want == nil {
 		return nil
 	}
 	lines := nonEmpty(strings.Split(strings.ReplaceAll(got, r.root, "/home/ada"), "\n"))
-	lines = slices.DeleteFunc(lines, func(l string) bool { // caused by the test's variables
+	lines = slices.DeleteFunc(lines, func(l string) bool { // the test's variables cause this warning
 		return strings.HasPrefix(l, "warning: TENDRIL_LISTEN: ")
 	})
 	rest, gap := lines, false
@@ -603,7 +603,7 @@ func (r *reader) start(s *pageStep) {
 				return err
 			}
 		case len(text) == 0:
-			_, _ = r.output("tendril queues pause && tendril queues resume") // so that there is something to print
+			_, _ = r.output("tendril queues pause && tendril queues resume") // gives the command something to print
 			return errors.New("it has printed nothing")
 		}
 		if s.want == nil {
@@ -617,7 +617,7 @@ func (r *reader) start(s *pageStep) {
 	}
 }
 
-// A listed environment is an entry of 'tendril ps -o json'.
+// listed is an entry of 'tendril ps -o json'.
 type listed struct {
 	Name, Endpoint, Console string
 	PID                     int
@@ -634,7 +634,7 @@ func (r *reader) environments() (all []listed) {
 	return all
 }
 
-// The environment's addresses are recorded.
+// ready returns nil once the environment is ready, and records its addresses.
 func (r *reader) ready(p *environmentProcess) error {
 	text, err := os.ReadFile(p.output)
 	if err != nil {
@@ -643,7 +643,8 @@ func (r *reader) ready(p *environmentProcess) error {
 	all := r.environments()
 	at := slices.IndexFunc(all, func(e listed) bool { return e.PID == p.cmd.Process.Pid })
 	if at < 0 {
-		// With its own data directory, or without a console, it is not listed. Then the end of startup is sufficient.
+		// An environment with its own data directory, or without a console, is not listed. Waiting for its startup is
+		// enough.
 		if !regexp.MustCompile(`--data-dir|--console off`).MatchString(p.typed) {
 			return fmt.Errorf("it is not in the list of environments: %v", all)
 		}
@@ -674,7 +675,7 @@ func (r *reader) ready(p *environmentProcess) error {
 	return nil
 }
 
-// The newest is stopped first.
+// stop stops the newest environment first.
 func (r *reader) stop() {
 	r.t.Helper()
 	for _, p := range slices.Backward(r.running) {
@@ -683,10 +684,10 @@ func (r *reader) stop() {
 	r.running = nil
 }
 
-// The exit status is checked.
+// end also checks the exit status.
 func (r *reader) end(p *environmentProcess, signal syscall.Signal, status int) {
 	r.t.Helper()
-	_ = p.cmd.Process.Signal(signal) // it may have exited: a page drains it
+	_ = p.cmd.Process.Signal(signal) // the page may already have drained it
 	if err := poll(p.over); err != nil {
 		r.t.Errorf("%s: %v", p.typed, err)
 	} else if got := p.cmd.ProcessState.ExitCode(); got != status {
@@ -704,13 +705,13 @@ func (r *reader) kill() {
 	}
 }
 
-// The command would call AWS.
+// meansAmazon reports whether the command would call AWS.
 func (r *reader) meansAmazon(command string) bool {
 	return regexp.MustCompile(`amazonaws\.com|--backend sqs|--region|--?function[ =]my-function|tendril generate alarms`).
 		MatchString(command)
 }
 
-// moto, or tendril serve if it is not installed, stands in for SQS and Lambda.
+// amazon starts stand-ins for SQS and Lambda. SQS is moto, or tendril serve if moto is not installed.
 func (r *reader) amazon() {
 	if r.cloud != nil {
 		return
@@ -731,13 +732,13 @@ func (r *reader) amazon() {
 		moto := testpeer.Moto(r.t, "sqs", "cloudwatch", "dynamodb", "autoscaling", "s3")
 		r.cloud = append(r.cloud, "AWS_ENDPOINT_URL="+moto)
 	} else {
-		// Other services are unreachable, and no request leaves this machine.
+		// Other services are unreachable, so no request leaves this machine.
 		r.cloud = append(r.cloud, "AWS_ENDPOINT_URL_SQS="+r.serve(), "AWS_ENDPOINT_URL=http://127.0.0.1:1")
 	}
 	r.cloud = append(r.cloud, "AWS_ENDPOINT_URL_LAMBDA="+functions.URL)
 }
 
-// The queue is separate from the page's environments.
+// serve starts a queue that is separate from the page's environments.
 func (r *reader) serve() (endpoint string) {
 	port := testpeer.FreePort(r.t)
 	typed := "exec tendril serve --listen localhost:" + port + " --console off --data-dir " + r.t.TempDir() + "/amazon"

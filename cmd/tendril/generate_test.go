@@ -15,7 +15,7 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// The flag rewrites the golden files.
+// update rewrites the golden files.
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func generated(t *testing.T, args ...string) string {
@@ -47,7 +47,7 @@ func generated(t *testing.T, args ...string) string {
 	return strings.ReplaceAll(out.String(), app, "/srv/orders")
 }
 
-// The folder deploy's own tests check its files with the tools that read them.
+// The tests in the folder deploy check these files with the tools that read them.
 func TestDeployFilesAreGenerated(t *testing.T) {
 	const queues = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
 	for file, args := range map[string][]string{
@@ -83,7 +83,7 @@ func TestDeployFilesAreGenerated(t *testing.T) {
 	}
 }
 
-// A command is followed by its fenced output.
+// shownOutput matches a command that is followed by its fenced output.
 var shownOutput = regexp.MustCompile("(?s)\n    tendril (generate [^\n]*)\n\n```[a-z]*\n(.*?)```\n")
 
 func TestPageShowsWhatIsGenerated(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// The text contains control characters of both sets, direction marks and invalid bytes.
+// hostile contains control characters of both sets, direction marks and invalid bytes.
 const hostile = "x\x1b[2J\u009b2J\u202e\x07\rx"
 
 func assertHarmless(t *testing.T, what, text string) {
@@ -71,7 +71,7 @@ func TestTextOfOthersIsHarmless(t *testing.T) {
 	}
 }
 
-// Escaping for terminals and for lines meant for people happens in one place.
+// All text for terminals and people is escaped in one place.
 func TestWhateverIsPrintedIsHarmless(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// An impostor listens at an environment's address, answers everything, and records requests.
+// impostor listens at an environment's address, answers every request, and records it.
 type impostor struct {
 	net.Listener
 	mu  sync.Mutex
@@ -65,8 +65,8 @@ func (i *impostor) received() string {
 	return i.got.String()
 }
 
-// The impostor answers like an older version while the environment runs, or after it was killed and its process ID
-// was reused.
+// The impostor answers like an older version while the environment runs, or after the environment was killed and its
+// process ID was reused.
 func TestVerbsSendNothingToAnImpostor(t *testing.T) {
 	t.Parallel()
 	const token, body = "a-token-that-nobody-else-may-get", "card-4111"
@@ -115,7 +115,7 @@ func TestVerbsSendNothingToAnImpostor(t *testing.T) {
 					t.Errorf("%v: the impostor got %q", args, said)
 				}
 				if slices.Contains([]string{"ps", "doctor", "tokens"}, args[0]) {
-					continue // they print more
+					continue // these commands print more
 				}
 				if code != c.code || !strings.Contains(talk, c.want) {
 					t.Errorf("%v: exit %d, want %d, said %s", args, code, c.code, talk)

@@ -10,12 +10,12 @@ import (
 	"tendril/internal/cli/run"
 )
 
-// The linker sets version in release builds.
+// version is set by the linker in release builds.
 var version = "0.1.0-dev"
 
 func main() {
-	// By default Go exits with status 2 after a panic or the signal of systemd's watchdog. That is the status of
-	// invalid settings, after which we would not be restarted. So abort with a signal.
+	// By default, Go exits with status 2 after a panic or the signal of systemd's watchdog. Status 2 also means invalid
+	// settings, after which service managers do not restart tendril. So abort with a signal instead.
 	debug.SetTraceback("crash")
 	run.HideMemory()
 	os.Exit(cli.Execute(base.New(version), os.Args[1:]))

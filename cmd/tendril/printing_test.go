@@ -29,22 +29,22 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The kind of a command determines its required flags.
+// The kind of a command determines which flags it must support.
 const (
-	reading  = "reading"  // requires -o
-	changing = "changing" // requires --dry-run
-	neither  = "neither"  // for the given reason
+	reading  = "reading"  // supports -o
+	changing = "changing" // supports --dry-run
+	neither  = "neither"  // supports neither, for the given reason
 )
 
-// A command that needs neither flag has a reason.
+// commandRow is how to run a command. If it supports neither flag, why has the reason.
 type commandRow struct {
 	kind string
-	args string // DEAD, DELAYED, DIR and CREDENTIALS stand for things created by the suite.
+	args string // DEAD, DELAYED, DIR and CREDENTIALS stand for things that the suite creates
 	code int    // exit status of a reading command
 	why  string
 }
 
-// Add new commands here, with -o if they print something, with --dry-run if they change something.
+// commandTable has every command. New commands need -o if they print something, and --dry-run if they change something.
 var commandTable = map[string]commandRow{
 	"check":                     {kind: reading, args: "DIR/app --name other"},
 	"completion bash":           {kind: neither, why: "a script for the shell"},
@@ -132,7 +132,7 @@ var commandTable = map[string]commandRow{
 	"versions":                  {kind: reading},
 }
 
-// With -o name, these commands may print nothing here.
+// nameFree lists the commands that may print nothing here with -o name.
 var nameFree = map[string]bool{"events": true}
 
 func commandsOf(cmd *cobra.Command, into map[string]*cobra.Command) {
@@ -196,7 +196,7 @@ func (s *printingSuite) must(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// Reading commands print all four formats. Changing commands print their steps and leave the state unchanged.
+// Reading commands must support all four formats. In a dry run, changing commands print their steps and change nothing.
 func TestPrintingOfEveryVerb(t *testing.T) {
 	s := startPrintingSuite(t)
 	for _, path := range slices.Sorted(maps.Keys(commandTable)) {
@@ -261,7 +261,7 @@ func (s *printingSuite) changesNothing(t *testing.T, args []string) {
 	}
 }
 
-// Errors have the same exit status in a dry run.
+// refusesAlike checks that errors have the same exit status in a dry run.
 func (s *printingSuite) refusesAlike(t *testing.T) {
 	for _, args := range []string{
 		"send body -q nothing", "queues purge nothing --yes", "queues delete nothing --yes",
@@ -288,7 +288,7 @@ func (s *printingSuite) refusesAlike(t *testing.T) {
 	}
 }
 
-// The text contains everything a command could change.
+// state returns everything that a command could change, as text.
 func (s *printingSuite) state() string {
 	s.Helper()
 	client, err := api.Dial(filepath.Join(s.dir, "data"))
@@ -315,7 +315,7 @@ func (s *printingSuite) state() string {
 	for i := range queues {
 		messages, _, err := client.Messages(s.Context(), queues[i].Name, api.Filter{})
 		for i := range messages {
-			messages[i].VisibleAt = messages[i].VisibleAt.Round(time.Second) // computed from a remaining duration
+			messages[i].VisibleAt = messages[i].VisibleAt.Round(time.Second) // computed from the remaining duration
 		}
 		add(messages, err)
 	}
@@ -329,7 +329,7 @@ func (s *printingSuite) state() string {
 	}
 	events, err := client.Events(s.Context(), api.EventFilter{Limit: 1000, Kinds: []string{string(event.Act)}})
 	for _, e := range events {
-		if e.Fields["method"] != http.MethodGet { // reading bodies is audited too
+		if e.Fields["method"] != http.MethodGet { // reads of bodies are audited, too
 			add(e, err)
 		}
 	}
@@ -406,7 +406,7 @@ func (s *printingSuite) wait(until func() error) {
 	}
 }
 
-// fill creates something of every kind.
+// fill creates an item of every kind.
 func (s *printingSuite) fill() {
 	s.must("queues", "create", "scratch", "--no-dead-letter-queue")
 	s.must("deploy", filepath.Join(s.dir, "two.zip")) // for a rollback
@@ -427,7 +427,7 @@ func (s *printingSuite) fill() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.Setenv("AWS_ENDPOINT_URL_SQS", running.Endpoint) // stands for Amazon SQS too
+	s.Setenv("AWS_ENDPOINT_URL_SQS", running.Endpoint) // also stands in for Amazon SQS
 	delayed := s.must("send", "--delay", "15m", "later")
 	credentials := filepath.Join(s.dir, "credentials.json")
 	s.must("credentials", "create", "ops", "--credentials", credentials)
@@ -442,7 +442,7 @@ func (s *printingSuite) fill() {
 		s.Fatal(err)
 	}
 	s.words = strings.NewReplacer("DEAD", dead, "DELAYED", delayed, "CREDENTIALS", credentials, "DIR", s.dir)
-	// Everything started above has ended once the events stop changing.
+	// Everything started above has ended once no new events appear.
 	last := ""
 	s.wait(func() error {
 		now := s.state()

@@ -22,7 +22,7 @@ import (
 	"tendril/queue"
 )
 
-// Each queue has a dead-letter queue.
+// newStageOfQueues creates each queue with a dead-letter queue.
 func newStageOfQueues(t *testing.T, names ...string) *stage {
 	t.Helper()
 	s := newStage(t, func(_ *console.Options, i *api.Instance) {
@@ -46,7 +46,7 @@ func newStageOfQueues(t *testing.T, names ...string) *stage {
 	return s
 }
 
-// With die, the messages become dead letters.
+// send sends messages. With die, they become dead letters.
 func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	s.t.Helper()
 	for _, body := range bodies {
@@ -67,18 +67,19 @@ func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	return ids
 }
 
-// Defaults of commands with a queue argument, if the environment has several queues.
+// These are the defaults of a queue argument if the environment has several queues.
 const (
 	meansAll     = "all"
 	meansOnlyOne = "refused with the names"
 	meansNone    = "a queue is an argument"
 )
 
-// Each command with a queue argument has a default, and a command line for two queues with a message and a dead
-// letter each. DEAD and OTHER are IDs of dead letters in the first and second queue.
+// queueVerbs has the default of each command with a queue argument. If the default is all queues, it also has a command
+// line for two queues with one message and one dead letter each. DEAD and OTHER are IDs of dead letters in the first
+// and second queue.
 var queueVerbs = []struct {
 	verb, means, args string
-	want              string // This is the output if all queues are meant.
+	want              string // output if all queues are meant
 }{
 	{"send", meansOnlyOne, "body", ""},
 	{"receive", meansOnlyOne, "", ""},
@@ -105,11 +106,11 @@ var queueVerbs = []struct {
 	{"message retry", meansAll, "LIVE --dry-run", "mails"},
 	{"message delay", meansAll, "LIVE --for 1m --dry-run", "mails"},
 	{"message delete", meansAll, "LIVE --dry-run", "mails"},
-	{"replay", meansNone, "", ""}, // searches all: see testdata/script/several_queues.txtar
+	{"replay", meansNone, "", ""}, // searches all queues: see testdata/script/several_queues.txtar
 	{"migrate", meansNone, "", ""},
 	{"config set", meansNone, "", ""}, // OPTION of QUEUE
 	{"config unset", meansNone, "", ""},
-	{"credentials create", meansNone, "", ""}, // queues the key pair may use
+	{"credentials create", meansNone, "", ""}, // queues that the key pair may use
 }
 
 func TestQueueDefaultsOfEveryVerb(t *testing.T) {
@@ -212,7 +213,7 @@ func TestDeadLettersOfAllQueuesAreMoved(t *testing.T) {
 	}
 }
 
-// The queue of a message determines its settings and target.
+// A message's settings and target depend on its queue.
 func TestReplayedFileNamesItsQueue(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -27,13 +27,13 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test binary runs as the programs used by scripts: tendril, and testapp, an app that answers according to its
-// messages.
+// The test binary also runs as the programs that scripts use: tendril, and testapp, an app whose responses depend on
+// the messages.
 func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){"tendril": main, "get-config": main, "testapp": testapp})
 }
 
-// Tests that leave goroutines running fail.
+// leakChecked fails if tests leave goroutines running.
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
@@ -46,10 +46,10 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// testapp listens on PORT and prints a line per message. A message with "status N" is answered with N and the text
-// after "because", "slow" after a moment, "stuck" never, and others with 200. The text after "outcome" is the header
-// Tendril-Outcome, with "first" only at the first receive. For "extended" it requests more time and answers after six
-// seconds. With APP_SIGNING_SECRET it refuses requests not signed with that key.
+// testapp listens on PORT and prints a line per message. It answers "status N" with N and the text after "because",
+// "slow" after a moment, "stuck" never, and other messages with 200. It sends the text after "outcome" as the header
+// Tendril-Outcome; with "first", only at the first receive. For "extended", it requests more time and answers after six
+// seconds. If APP_SIGNING_SECRET is set, it refuses requests that are not signed with that key.
 func testapp() {
 	port := os.Getenv("PORT")
 	mux := http.NewServeMux()
@@ -110,13 +110,13 @@ func testapp() {
 	os.Exit(1)
 }
 
-// The verifier is the Standard Webhooks library.
+// signedBy verifies a signature with the Standard Webhooks library.
 func signedBy(key string, header http.Header, body []byte) bool {
 	receiver, err := standardwebhooks.NewWebhook(key)
 	return err == nil && receiver.Verify(body, header) == nil
 }
 
-// Messages containing "fail" fail.
+// answerBatch reports messages containing "fail" as failed.
 func answerBatch(w io.Writer, size string, body []byte) {
 	var batch struct {
 		Records []struct {
@@ -137,7 +137,7 @@ func answerBatch(w io.Writer, size string, body []byte) {
 	_ = json.NewEncoder(w).Encode(reply) // the client may have disconnected
 }
 
-// Each script in testdata/script has its own data directory and ports, and the additional commands in scriptCommands.
+// Each script in testdata/script has its own data directory and ports, and can use the commands in scriptCommands.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -168,7 +168,7 @@ func TestScripts(t *testing.T) {
 			switch name {
 			case "root":
 				return os.Geteuid() == 0, nil
-			case "mounts": // requires private mounts
+			case "mounts": // the script can make private mounts
 				return exec.Command("unshare", "--mount", "mount", "--make-rprivate", "/").Run() == nil, nil
 			}
 			return false, fmt.Errorf("there is no condition %s", name)
@@ -197,8 +197,8 @@ func pollFor(patience time.Duration, ask func() error) error {
 	}
 }
 
-// scriptRunning waits until an environment on TENDRIL_DATA_DIR is ready, and sets PID, ENDPOINT, CONSOLE, QUEUE_URL
-// and TOKEN.
+// scriptRunning waits until an environment in TENDRIL_DATA_DIR is ready, and sets PID, ENDPOINT, CONSOLE, QUEUE_URL and
+// TOKEN.
 func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: running")
@@ -221,7 +221,7 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	i, err := api.ReadInstance(dir)
 	ts.Check(err)
-	token, _ := api.ReadToken(dir) // missing without a console
+	token, _ := api.ReadToken(dir) // absent without a console
 	for name, value := range map[string]string{
 		"PID": strconv.Itoa(i.PID), "ENDPOINT": i.Endpoint, "CONSOLE": i.Console, "QUEUE_URL": i.Queue("").URL,
 		"TOKEN": token,
@@ -230,7 +230,7 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptExits runs a program that must exit with a status: exits 6 tendril peek x
+// scriptExits runs a program that must exit with the given status: exits 6 tendril peek x
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS PROGRAM [ARGS...]")
@@ -248,11 +248,11 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// A misuse prints the problem in one line, and hints.
+// misused matches the report of a misuse: the problem in one line, and hints.
 var misused = regexp.MustCompile(`^tendril: [^\n]+\n(hint: [^\n]+\n)+$`)
 
-// scriptMisuse runs a program that must exit with a status and print exactly one problem with at least one hint:
-// misuse 2 tendril upp
+// scriptMisuse runs a program that must exit with the given status and print exactly one problem with at least one
+// hint: misuse 2 tendril upp
 func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
 	scriptExits(ts, neg, args)
 	if said := ts.ReadFile("stderr"); !misused.MatchString(said) {
@@ -263,8 +263,8 @@ func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptAgree runs tendril check and tendril up with the same arguments. Both must fail with a status and the same
-// text, except that check continues after the first port in use: agree 2 app --pid-file none/pid
+// scriptAgree runs tendril check and tendril up with the same arguments. Both must fail with the same status and text,
+// except that check continues after the first port in use: agree 2 app --pid-file none/pid
 func scriptAgree(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: agree STATUS [ARGS...]")
@@ -355,8 +355,8 @@ func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%d %s", resp.StatusCode, body)
 }
 
-// scriptFunctions serves Lambda functions that succeed, and sets AWS_ENDPOINT_URL_LAMBDA. The configuration of one
-// named denied is not readable: functions resize denied
+// scriptFunctions serves Lambda functions that succeed, and sets AWS_ENDPOINT_URL_LAMBDA. The configuration of a
+// function named denied cannot be read: functions resize denied
 func scriptFunctions(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: functions NAME...")

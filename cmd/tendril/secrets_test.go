@@ -17,9 +17,9 @@ import (
 	"tendril/api"
 )
 
-// scriptNowhere reads everything the console serves: each GET route of its API, probes, metrics, and all linked
-// pages. The first pattern must not match for callers without a token, the second not for the owner. Routes or pages
-// that are not found are errors, so that new ones are included: nowhere 'canary' 'canary-token'
+// scriptNowhere reads everything the console serves: each GET route of its API, probes, metrics, and all linked pages.
+// The first pattern must not match responses to callers without a token, the second not responses to the owner. Routes
+// and pages that are not found are errors, so that new ones are included: nowhere 'canary' 'canary-token'
 func scriptNowhere(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: nowhere PATTERN PATTERN-FOR-THE-OWNER")
@@ -48,7 +48,7 @@ type secretsReader struct {
 	base string
 }
 
-// The answer includes headers.
+// get returns the status and the response with its headers.
 func (r *secretsReader) get(path, token string) (int, string) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, r.base+path, http.NoBody)
 	r.ts.Check(err)
@@ -63,7 +63,7 @@ func (r *secretsReader) get(path, token string) (int, string) {
 	return resp.StatusCode, fmt.Sprint(resp.Header) + "\n" + string(body)
 }
 
-// Wildcards are replaced by every queue, message and task.
+// routes replaces wildcards with every queue, message and task.
 func (r *secretsReader) routes() []string {
 	client, err := api.Dial(r.ts.Getenv("TENDRIL_DATA_DIR"))
 	r.ts.Check(err)
@@ -121,7 +121,7 @@ func (r *secretsReader) routes() []string {
 	return paths
 }
 
-// The tables are in package web.
+// screens returns the paths in the tables of package web.
 func (r *secretsReader) screens() (patterns []string) {
 	files, err := filepath.Glob("../../internal/console/web/*.go")
 	r.ts.Check(err)
@@ -146,12 +146,12 @@ func (r *secretsReader) screens() (patterns []string) {
 	return patterns
 }
 
-// Lists and filters multiply, so the pages to follow are limited.
+// maxPages limits the pages to follow, because lists and filters multiply.
 const maxPages = 400
 
-// The links and forms of the overview must lead to every page of the console.
+// pages requires that the links and forms of the overview lead to every page of the console.
 func (r *secretsReader) pages() (paths []string) {
-	link := regexp.MustCompile(`(?:href|action)="(/[^"]*)"`) // forms may lead to pages too
+	link := regexp.MustCompile(`(?:href|action)="(/[^"]*)"`) // forms can lead to pages, too
 	pages, reached := http.NewServeMux(), map[string]bool{}
 	screens := r.screens()
 	for _, path := range screens {

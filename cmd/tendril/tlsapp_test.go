@@ -18,7 +18,8 @@ import (
 	"time"
 )
 
-// The app requires a client certificate. The files ca.crt, client.crt and client.key are valid for ten days.
+// serveTLS serves an app that requires a client certificate. It writes ca.crt, client.crt and client.key, valid for ten
+// days.
 func serveTLS(dir, address string, app http.Handler) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -27,7 +28,7 @@ func serveTLS(dir, address string, app http.Handler) error {
 	own := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(10 * 24 * time.Hour), DNSNames: []string{"localhost"}, IsCA: true,
 		BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, own, own, &key.PublicKey, key) // for the app and its client
+	der, err := x509.CreateCertificate(rand.Reader, own, own, &key.PublicKey, key) // for the app and its clients
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 	"tendril/queue"
 )
 
-// A stage has a console in front of a real broker, with a data directory.
+// stage is a console with a real broker and a data directory.
 type stage struct {
 	t   *testing.T
 	dir string
@@ -32,7 +32,7 @@ type stage struct {
 	ds  *console.Deliveries
 }
 
-// The queues are jobs and jobs-dead; edit changes the console's options and instance.json.
+// newStage creates the queues jobs and jobs-dead. edit may change the console's options and instance.json.
 func newStage(t *testing.T, edit func(*console.Options, *api.Instance)) *stage {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -71,7 +71,7 @@ func newStage(t *testing.T, edit func(*console.Options, *api.Instance)) *stage {
 	return s
 }
 
-// Until the end of the test, the data directory looks in use.
+// claim marks the data directory as in use until the test ends.
 func claim(t *testing.T, dir string) {
 	t.Helper()
 	release, err := api.Claim(dir)
@@ -289,7 +289,7 @@ func TestPeekShowsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// The pause ends once every reachable instance has applied it, and names the others.
+// The command returns once every reachable instance has applied the pause, and names the others.
 func TestPauseWaitsForTheOtherInstances(t *testing.T) {
 	t.Parallel()
 	var this []bool
