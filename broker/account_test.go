@@ -9,8 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// References to the dead-letter queue, a dead letter's source and a move's destination survive a start with another
-// account or region.
+// The test reopens the broker with another account and region. Redrive policies, the sources of dead letters and the
+// destinations of moves must still work.
 func TestReferencesSurviveAChangeOfAccountAndRegion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

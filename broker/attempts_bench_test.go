@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The dead letters have 20 reasons.
+// BenchmarkReasons uses dead letters with 20 reasons.
 func BenchmarkReasons(b *testing.B) {
 	br := openBench(b)
 	q := withDeadLetters(b, br)

@@ -39,7 +39,7 @@ func answersOf(s Stored) (answers []string) {
 	return answers
 }
 
-// The maximum receive count is 1.
+// withDeadLetters creates a queue with a maximum receive count of 1 and a dead-letter queue.
 func withDeadLetters(t testing.TB, b *Broker) *Queue {
 	t.Helper()
 	create(t, b, "dead", nil)
@@ -47,8 +47,8 @@ func withDeadLetters(t testing.TB, b *Broker) *Queue {
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`})
 }
 
-// No row outlives its message, a message with attempts that never moved has a row in receipts, and the counts of
-// reasons add up without purged messages.
+// checkAttempts checks that no row outlives its message, that messages with attempts that never moved have a row in
+// receipts, and that the counts of reasons are correct without purged messages.
 func checkAttempts(t interface{ Errorf(string, ...any) }, b *Broker) {
 	b.attempts.sync(context.Background(), b)
 	err := b.read(func(c *conn) error {
@@ -180,7 +180,7 @@ func TestLastAttemptsAreKept(t *testing.T) {
 	checkAttempts(t, b)
 }
 
-// The attempts are similar and different, in another hour, beyond the limit and after a restart.
+// Covers similar and different attempts, another hour, the limit, and a restart.
 func TestAttemptsAreAppended(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -238,7 +238,7 @@ func historyBytes(t *testing.T, b *Broker) (n int64) {
 	return n
 }
 
-// The messages were deleted, never received, or are from another store.
+// Covers messages that were deleted, were never received or are from another store.
 func TestAttemptsWithoutAMessageAreNotKept(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
@@ -257,7 +257,7 @@ func TestAttemptsWithoutAMessageAreNotKept(t *testing.T) {
 	}
 }
 
-// The last attempt may be recorded after the next receive has dead-lettered the message.
+// The next receive may dead-letter the message before its last attempt is recorded.
 func TestAttemptFollowsAMovedMessage(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())
@@ -487,7 +487,7 @@ func TestKillKeepsAttempts(t *testing.T) {
 		send(t, q, body("x", "y")...)
 		list := take(t, q, 2)
 		b.RecordAttempt("work", list[0].ID, failing(500, "old"))
-		// The receive is so recent that only the attempt causes it to be stored.
+		// The receive is so recent that only its attempt causes it to be stored.
 		time.Sleep(2 * attemptLinger)
 		synctest.Wait()
 		b.RecordAttempt("work", list[1].ID, failing(500, "new"))
@@ -559,7 +559,7 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Recording does not wait for the disk.
+// RecordAttempt must not wait for the disk.
 func TestAttemptsBeyondTheLimitAreLost(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, quiet())

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// The backup contains every message acknowledged before it started.
+// The backup must contain every message acknowledged before it started.
 func TestBackupWhileSendersGoOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func TestBackupWhileSendersGoOn(t *testing.T) {
 	<-stopped
 }
 
-// While another process reads, as a backup does, the log cannot restart.
+// A reader in another process, such as a backup, keeps the log from restarting.
 func TestReaderInAnotherProcessDoesNotBlockTheWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -82,7 +82,8 @@ func TestReaderInAnotherProcessDoesNotBlockTheWriter(t *testing.T) {
 	send(t, q, body("second")...)
 }
 
-// The previous database is kept, and message IDs and receipt handles issued after the backup are never reused.
+// Restore must keep the previous database. Message IDs and receipt handles issued after the backup must not be
+// reused.
 func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 	t.Parallel()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
@@ -144,7 +145,7 @@ func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 	}
 }
 
-// The data directory is not written to.
+// A refused restore must not write to the data directory.
 func TestRestoreRefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	good := filepath.Join(t.TempDir(), "good.db")

@@ -25,8 +25,8 @@ import (
 	"tendril/queue"
 )
 
-// The benchmarks report ratios to two limits of the machine, measured in the same run. F is the number of 4 KiB
-// appends with fdatasync per second; P is the number of POSTs per second over 50 loopback connections.
+// The benchmarks report ratios to two limits of the machine, measured in the same run: F, the number of 4 KiB appends
+// with fdatasync per second, and P, the number of POSTs per second over 50 loopback connections.
 
 func syncsPerSecond(b *testing.B, dir string) float64 {
 	b.Helper()
@@ -119,7 +119,7 @@ func openBench(b *testing.B) *Broker {
 	return br
 }
 
-// TENDRIL_BENCH_DIR selects the disk to measure.
+// benchDir returns a new directory, in TENDRIL_BENCH_DIR if set, which selects the disk to measure.
 func benchDir(b *testing.B) string {
 	b.Helper()
 	dir, err := os.MkdirTemp(os.Getenv("TENDRIL_BENCH_DIR"), "broker")
@@ -136,7 +136,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// A nil tenantsOf means no tenants.
+// tenantsOf returns the tenant of the i-th message. A nil tenantsOf means no tenants.
 type tenantsOf func(i int) string
 
 func oneLarge(i int) string {
@@ -240,7 +240,7 @@ func consume(b *testing.B, q *Queue, n, callers int, each func(queue.Message) er
 	group.Wait()
 }
 
-// TENDRIL_BENCH_DEPTH defaults to a million messages.
+// depth returns TENDRIL_BENCH_DEPTH, which defaults to a million messages.
 func depth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_DEPTH")); err == nil {
 		return n
@@ -279,7 +279,7 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// The memory of the process is reported, too.
+// BenchmarkReceiveLatency also reports the memory of the process.
 func BenchmarkReceiveLatency(b *testing.B) {
 	spread := func(groups int) tenantsOf { return func(i int) string { return fmt.Sprint("tenant", i%groups) } }
 	for _, c := range []struct {
@@ -309,7 +309,7 @@ func receiveLatency(b *testing.B, n int, tenant tenantsOf) (median time.Duration
 	return medianReceives(b, 900, func(int) *Queue { return q })[0], residentMB()
 }
 
-// Every second batch is deleted.
+// medianReceives returns the median duration of a receive from each queue. It deletes every second batch.
 func medianReceives(b *testing.B, calls int, queues ...func(i int) *Queue) (medians []time.Duration) {
 	b.Helper()
 	times := make([][]time.Duration, len(queues))
@@ -339,10 +339,10 @@ func median(times []time.Duration) time.Duration {
 	return times[len(times)/2]
 }
 
-// More than the number of messages processed during the measurement.
+// wholePathBacklog exceeds the number of messages processed during the measurement.
 const wholePathBacklog = 300_000
 
-// 50 workers process a backlog, and then messages of concurrent durable producers.
+// In BenchmarkWholePath, 50 workers process a backlog and messages that concurrent producers send durably.
 func BenchmarkWholePath(b *testing.B) {
 	for _, producers := range []int{0, 64, 16} {
 		b.Run(fmt.Sprint("producers=", producers), func(b *testing.B) {
@@ -368,7 +368,7 @@ func BenchmarkWholePath(b *testing.B) {
 
 const deleters = 4
 
-// The rates are per second.
+// wholePath returns rates per second.
 func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Duration) (rate, sentRate float64) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), limit)
@@ -430,7 +430,7 @@ func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Dura
 	return float64(n.Load()) / seconds, float64(sent.Load()) / seconds
 }
 
-// The file system is in memory, so that only the store's own cost is measured.
+// BenchmarkMixedCPU uses a file system in memory, to measure only the store's own cost.
 func BenchmarkMixedCPU(b *testing.B) {
 	if _, err := os.Stat("/dev/shm"); err != nil {
 		b.Skip("no file system in memory: ", err)
@@ -465,7 +465,7 @@ func reopenAfterKill(b *testing.B, br *Broker) time.Duration {
 	b.Helper()
 	dir := filepath.Join(benchDir(b), "copy")
 	copyDir(b, br.dir, dir)
-	_ = exec.Command("sync", "-f", dir).Run() // do not measure writing the copy
+	_ = exec.Command("sync", "-f", dir).Run() // do not measure the writing of the copy
 	start := time.Now()
 	again, err := Open(dir, quiet())
 	if err != nil {

@@ -42,7 +42,7 @@ func TestG10ValuesAreStoredAndReturnedInCanonicalForm(t *testing.T) {
 	}
 }
 
-// SQS accepts 38 digits, magnitudes from 10^-128 to 10^126, and no spaces.
+// SQS accepts up to 38 digits, magnitudes from 10^-128 to 10^126, and no spaces.
 func TestG12NumberAttributesHaveTheBoundsOfSQS(t *testing.T) {
 	t.Parallel()
 	digits := strings.Repeat("12345678901234567890", 2)
@@ -116,7 +116,7 @@ func TestTagKeysHaveTheCharactersOfAmazon(t *testing.T) {
 	}
 }
 
-// Without this, values that differ from their canonical form would be stored and returned.
+// Otherwise, values that differ from their canonical form would be stored and returned.
 func TestG10OtherMembersAndValuesOfPoliciesAreRefused(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -161,7 +161,7 @@ func TestG10OtherMembersAndValuesOfPoliciesAreRefused(t *testing.T) {
 	}
 }
 
-// The data directory is from before such members were refused.
+// The data directory is from a version that accepted such members.
 func TestStoredPoliciesLoseOtherMembers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// Constant reads must not prevent that.
+// The log must stay bounded even with constant reads.
 func TestLogStaysBounded(t *testing.T) {
 	t.Parallel()
 	dir := testpeer.MemoryFolder(t)
@@ -59,7 +59,7 @@ func TestOpenDoesNotWaitForACheckpoint(t *testing.T) {
 	b := openDir(t, dir, quiet())
 	q := create(t, b, "work", nil)
 	batch := slices.Repeat([]queue.Outgoing{{Body: strings.Repeat("x", 40_000)}}, queue.MaxBatch)
-	for range checkpointEvery { // more than the 1,000 pages at which SQLite would run a checkpoint
+	for range checkpointEvery { // more than the 1,000 pages after which SQLite would run a checkpoint
 		send(t, q, batch...)
 	}
 	killed := filepath.Join(t.TempDir(), "killed")

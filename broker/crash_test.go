@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		crashChild(dir)
 		return
 	}
-	// Most of the time is spent on the model's random histories; -rapid.checks sets their number.
+	// The model's random histories take most of the time; -rapid.checks sets their number.
 	checks := "40"
 	if underRace {
 		checks = "8"
@@ -135,7 +135,7 @@ func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 				t.Fatal(err)
 			}
 		}
-		// Lines printed before the kill still arrive.
+		// Read on: lines printed before the kill still arrive.
 		line, err := r.ReadString('\n')
 		if err == io.EOF {
 			break
@@ -157,7 +157,7 @@ func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 			t.Errorf("the child said: %s", line)
 		}
 	}
-	_ = child.Wait() // the error says that the child was killed
+	_ = child.Wait() // always an error, because the child was killed
 }
 
 func checkAfterCrash(t *testing.T, log *losscheck.Log, dir string) {

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// A disk error would corrupt the body in the same way.
+// spoil corrupts a message's body, as a disk error would.
 func spoil(t *testing.T, dir, body string) {
 	t.Helper()
 	c, err := openOther(filepath.Join(dir, databaseName))
@@ -27,8 +27,8 @@ func spoil(t *testing.T, dir, body string) {
 	}
 }
 
-// A damaged message is not delivered, moved or retried, but can be deleted. Other messages are unaffected, even those
-// behind it on a FIFO queue.
+// A damaged message must not be delivered, moved or retried, but can be deleted. It must not affect other messages,
+// even those behind it on a FIFO queue.
 func TestDamagedMessageIsWithheldAndSaysSo(t *testing.T) {
 	t.Parallel()
 	for name, attributes := range map[string]map[string]string{
@@ -125,7 +125,7 @@ func meetDamaged(t *testing.T, dir, name, found string, attributes map[string]st
 	}
 }
 
-// No message blames the disk or claims that the file was verified.
+// No error or log line may blame the disk, or report that the file was verified.
 func TestDamagedFileIsNotSaidToBeInOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,7 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// The redrive policy does not matter. The message is then a regular dead letter: counted, durable and redrivable.
+// The queue's maximum receive count must not matter. The message must become a regular dead letter: counted, durable
+// and redrivable.
 func TestDeadLetterByReceipt(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -94,7 +95,7 @@ func TestDeadLetterRequiresTheNewestReceipt(t *testing.T) {
 	}
 }
 
-// The visibility timeouts end together.
+// All visibility timeouts end at the same time.
 func TestDeadLettersKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// The timers of a deadlineWorld never ring, so that only the deadline counts.
+// deadlineWorld is a broker whose timers never fire, so that only deadlines count.
 type deadlineWorld struct {
 	t       *testing.T
 	b       *Broker
@@ -82,7 +82,7 @@ func (w *deadlineWorld) receives() string {
 	return fmt.Sprintf("%q", texts(take(w.t, w.q, 1)))
 }
 
-// The deadline is exact to the millisecond.
+// Deadlines must be exact to the millisecond.
 func TestG13DeadlinesDecideAndNotTheirTimers(t *testing.T) {
 	t.Parallel()
 	const expired = "InvalidParameterValueException: Value H for parameter ReceiptHandle is invalid. " +
@@ -111,7 +111,7 @@ func TestG13DeadlinesDecideAndNotTheirTimers(t *testing.T) {
 		}, "ok", expired},
 		{"FIFO receive", "work.fifo", false, (*deadlineWorld).receives, `""`, `"a"`},
 		{"FIFO reschedule", "work.fifo", false, func(w *deadlineWorld) string {
-			// Rescheduling extends the visibility timeout of a message in flight. A visible message is hidden by a
+			// Rescheduling extends the visibility timeout of an in-flight message. It hides a visible message with a
 			// receive that does not count.
 			err := w.q.Reschedule(w.t.Context(), w.id, queue.MaxVisibility-time.Second)
 			return fmt.Sprint(err != nil)

@@ -26,7 +26,7 @@ func sendMany(t testing.TB, q *Queue, n, groups int) {
 	}
 }
 
-// The backlog is far larger than the window. On a standard queue, there are also many concurrent receivers.
+// The backlog is much larger than the window, and is received by many concurrent receivers.
 func TestDeepStandard(t *testing.T) {
 	t.Parallel()
 	const n = 12_000
@@ -113,7 +113,7 @@ func TestDeepFIFO(t *testing.T) {
 	}
 }
 
-// Beyond the window, later messages are found once a group is unlocked.
+// Once a group is unlocked, later messages beyond the window must be found.
 func TestReceiveLooksPastLockedGroups(t *testing.T) {
 	t.Parallel()
 	opts := quiet()
@@ -163,7 +163,7 @@ func TestLargeBodies(t *testing.T) {
 	}
 }
 
-// The test is for the race detector and the ledger.
+// This test is for the race detector and the ledger.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -216,7 +216,7 @@ func TestConcurrentUse(t *testing.T) {
 	checkLedgers(t, b)
 }
 
-// A receive fails on a standard queue and is empty on a FIFO queue.
+// At the limit, a receive must fail on a standard queue and return no messages on a FIFO queue.
 func TestE11InFlightLimit(t *testing.T) {
 	t.Parallel()
 	opts := quiet()

@@ -23,7 +23,7 @@ import (
 
 const walName = databaseName + "-wal"
 
-// A test that only kills the process could not detect a missing sync.
+// The test counts syncs: merely killing the process would not reveal a missing one.
 func TestASingleSendIsSynced(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -40,7 +40,7 @@ func TestASingleSendIsSynced(t *testing.T) {
 		if n := fs.Syncs(walName) - before; n < 1 {
 			t.Fatalf("send %d: acknowledged after %d syncs of the log", i, n)
 		}
-		// Deletes without a sync switch the synchronous mode back and forth.
+		// Deletes need no sync, so they switch the synchronous mode back and forth.
 		if m := take(t, q, 1); len(m) == 1 {
 			remove(t, q, m[0].ReceiptHandle)
 		}
@@ -101,7 +101,7 @@ func (p *producer) consume(q *Queue, n int) {
 	}
 }
 
-// Any of the unsynced writes may reach the disk.
+// The power failure may keep any part of the unsynced writes.
 func TestPowerFailure(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []float64{0, 0.5, 1} {
@@ -176,7 +176,7 @@ func checkIntegrity(t testing.TB, b *Broker) {
 	}
 }
 
-// No acknowledged change is lost, the ledger balances, and the broker recovers by itself.
+// No acknowledged change may be lost, the ledger must balance, and the broker must recover by itself.
 func TestEveryCallFails(t *testing.T) {
 	t.Parallel()
 	codes := []struct {
@@ -248,7 +248,7 @@ func TestReceivesAreStoredAfterAFailedWrite(t *testing.T) {
 	}
 }
 
-// Closing must release the directory, although the file cannot be reopened.
+// Close must release the directory even if the file cannot be reopened.
 func TestCloseWhileTheDiskFails(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -276,7 +276,8 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 	})
 }
 
-// All file operations from the n-th on fail. sweepOnce reports whether the history had that many.
+// sweepOnce runs a history in which the file operations n to n+times-1 fail. It reports whether the history had that
+// many operations.
 func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times int) (reached bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,7 +290,7 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 		})
 		var b *Broker
 		for b == nil {
-			// Opening may fail, but must succeed eventually.
+			// Open may fail at first, but must succeed eventually.
 			b, _ = Open(dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
 		}
 		p := &producer{}
@@ -313,7 +314,7 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 	return reached
 }
 
-// Failures are ignored.
+// history makes many calls and ignores failures.
 func history(b *Broker, p *producer) {
 	ctx := context.Background()
 	dead := `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`
@@ -354,7 +355,7 @@ func history(b *Broker, p *producer) {
 	p.consume(b.Queue("dead"), 1)
 }
 
-// Sends are refused, either before or when a write fails. They resume once there is space.
+// Sends must be refused, before or when a write fails, and must succeed again once there is space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
@@ -363,7 +364,7 @@ func TestFullDisk(t *testing.T) {
 	for i := range 30 {
 		send(t, q, body(fmt.Sprint(i))...)
 	}
-	// On this disk the existing part of the log can be overwritten, but no file can be extended.
+	// On this disk, the existing part of the log can be overwritten, but no file can grow.
 	full := func(op, _ string, _ int) int32 {
 		if op == "write" {
 			return sqlite3.SQLITE_FULL
@@ -393,7 +394,7 @@ func TestFullDisk(t *testing.T) {
 	send(t, q, body("y")...)
 }
 
-// Damage is either detected or harmless: no message is delivered that was not sent, or under another ID.
+// Damage must be detected or harmless: no message may be delivered that was not sent, or under another ID.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -431,7 +432,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// receiveDamaged receives as much as possible.
+// receiveDamaged opens a damaged file and receives as many messages as possible.
 func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -458,7 +459,7 @@ func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int
 	}
 }
 
-// The backup lacks later sends and still has messages deleted later.
+// The restored files lack later sends, and contain messages that were deleted later.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")

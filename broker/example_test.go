@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// A program opens its queues in a directory.
+// Open a directory, create a queue, and process its messages.
 func Example() {
 	dir, err := os.MkdirTemp("", "queues")
 	if err != nil {
@@ -56,7 +56,7 @@ func Example() {
 	// sent 2 done 2 live 0
 }
 
-// Messages that fail too often move to a dead-letter queue. They are moved back once the cause is fixed.
+// Messages that fail too often move to a dead-letter queue. Once the cause is fixed, move them back.
 func ExampleBroker_Move() {
 	dir, err := os.MkdirTemp("", "queues")
 	if err != nil {
@@ -81,7 +81,7 @@ func ExampleBroker_Move() {
 	if _, err := jobs.Send(ctx, []queue.Outgoing{{Body: "poison"}}); err != nil {
 		log.Fatal(err)
 	}
-	for range 2 { // the second receive dead-letters the message
+	for range 2 { // the second receive moves the message to the dead-letter queue
 		if _, err := jobs.Receive(ctx, queue.ReceiveRequest{Max: 1}); err != nil {
 			log.Fatal(err)
 		}

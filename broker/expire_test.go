@@ -2,7 +2,7 @@ package broker
 
 import "testing"
 
-// The receipt handle may be from before a restart.
+// The receipt handles may be from before a restart.
 func TestExpiredMessagesAreNotBookedAsDone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -4,5 +4,5 @@ package broker
 
 import "os"
 
-// This platform has no fdatasync.
+// dataSync is the equivalent on platforms without fdatasync.
 func dataSync(f *os.File) error { return f.Sync() }

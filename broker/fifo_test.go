@@ -94,13 +94,13 @@ func TestLockedGroups(t *testing.T) {
 	}
 }
 
-// The earlier messages may be settled in any order.
+// Earlier messages may be settled in any order.
 func TestGroupWaitsForItsFirstMessages(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
 	f.put("g", 1, 2, 3, 4)
 	f.expect(t, 3, 1, 2, 3)
-	f.expect(t, 10) // 4 must wait for the messages in flight
+	f.expect(t, 10) // 4 must wait for the in-flight messages
 	f.settle(2)
 	f.giveBack(3)
 	f.expect(t, 10) // 3 waits for 1, although 2 is settled
@@ -154,7 +154,7 @@ func TestDelayedGroupsBecomeReadyInOrder(t *testing.T) {
 	}
 }
 
-// A receive takes messages from a group only up to the first delayed one.
+// A receive must take messages of a group only up to the first delayed one.
 func TestDelayWithinAGroup(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
@@ -198,7 +198,7 @@ func TestDecisionsWithinAGroup(t *testing.T) {
 	f.expect(t, 10, 5)
 }
 
-// The turns are in the order of deliveries.
+// Turns must follow the order of deliveries.
 func TestGroupsTakeTurns(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()
@@ -228,7 +228,7 @@ func TestNewMessagesKeepTheTurnOfTheirGroup(t *testing.T) {
 	f.expect(t, 10, 3, 2, 4)
 }
 
-// Empty groups keep their turn after a reset.
+// Empty groups must keep their turn after a reset.
 func TestTurnsAreKeptWhileMessagesAreReread(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()

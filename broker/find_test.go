@@ -51,7 +51,7 @@ func TestMessagesOfAllStatesAreFoundByTheStartOfTheirID(t *testing.T) {
 	}
 }
 
-// The messages are read in several steps.
+// The queue has more messages than one read covers.
 func TestTheNewestOfManyMessagesIsFoundByTheStartOfItsID(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// The copy is in the state that kill -9 would leave.
+// killed opens a copy of the store in the state in which kill -9 would leave it.
 func killed(t *testing.T, b *Broker) *Broker {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "killed")
@@ -25,7 +25,7 @@ func receiveToPost(t *testing.T, q *Queue) queue.Message {
 	return msgs[0]
 }
 
-// Waiting messages, and messages that a worker fetched but did not post, have no additional receive.
+// The receives of messages that were only waiting, or were fetched but not posted, must not count.
 func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -91,7 +91,7 @@ func TestReceiveJustBeforeAKillCounts(t *testing.T) {
 	}
 }
 
-// The process is killed soon after each receive.
+// The test kills the process soon after each receive.
 func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"", ".fifo"} {
@@ -121,7 +121,7 @@ func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
 				b.Queue("work" + suffix).Posting(m.ReceiptHandle)
 				b = killed(t, b)
 			}
-			for range 5 { // messages that are only fetched are never dead-lettered
+			for range 5 { // a message that is only fetched must not be dead-lettered
 				if got := take(t, b.Queue("work"+suffix), 1); len(got) != 0 {
 					t.Fatalf("received a fourth time: %+v", got)
 				}
@@ -165,7 +165,7 @@ func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 	}
 }
 
-// The receives are stored, or their messages deleted or purged.
+// Marks must be dropped when the receives are stored, or their messages deleted or purged.
 func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -209,7 +209,7 @@ func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 	}
 }
 
-// Only complete marks of the current epoch count.
+// Only complete marks of the current epoch must count.
 func TestOutdatedAndPartialMarksDoNotCount(t *testing.T) {
 	t.Parallel()
 	m := mark{key: makeKey(3, 7), first: 5, serial: 2, received: 1}

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// All requests wait with the writer.
+// blockWriter blocks the writer until release is called. Requests wait meanwhile.
 func blockWriter(t *testing.T, b *Broker) (release func()) {
 	t.Helper()
 	entered, gate := make(chan struct{}), make(chan struct{})
@@ -40,7 +40,7 @@ func TestConcurrentRemovalsCountOnce(t *testing.T) {
 		"purge":  func(t *testing.T, s stage) { s.b.PurgeQueue(t.Context(), s.q.Name()) },
 		"drop":   func(t *testing.T, s stage) { s.b.DeleteQueue(t.Context(), s.q.Name()) },
 		"expire": nil, // messages expire only as time passes
-		"show": func(t *testing.T, s stage) { // the message is visible again and has reached its maximum receive count
+		"show": func(t *testing.T, s stage) { // makes the message visible again with its maximum receive count reached
 			s.b.SetAttributes(t.Context(), s.q.Name(),
 				map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + s.b.ARN("other"+suffixOf(s.q)) +
 					`","maxReceiveCount":1}`})
@@ -102,8 +102,8 @@ func suffixOf(q *Queue) string {
 	return ""
 }
 
-// The requests are committed in one transaction, in order. seen is called after the commit, before any request is
-// notified.
+// holdPublication runs acts whose requests are committed in one transaction, in order. It calls seen after the
+// commit, before any request is notified.
 func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	t.Helper()
 	release := blockWriter(t, b)
@@ -124,7 +124,7 @@ func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	synctest.Wait()
 }
 
-// A message may be committed but not yet acknowledged.
+// A message that is committed but not acknowledged must be invisible.
 func TestUnpublishedRowsAreInvisible(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -23,15 +23,15 @@ type linearMessage struct {
 	inFlight bool
 }
 
-// The remaining messages are in order of sequence number (FIFO) or ID (standard). Equal states have the same form,
-// which keeps the search short.
+// linearState is the state of a queue. The messages left are in order of sequence number (FIFO) or ID (standard), so
+// that equal states compare equal, which keeps the search short.
 type linearState struct {
 	messages []linearMessage
 	last     string
 }
 
-// step returns false if the call cannot have its result in this state. On a FIFO queue, messages in flight block
-// later ones, and sends take effect in order of sequence numbers.
+// step returns the state after a call, or false if the call cannot have its result in state s. On a FIFO queue,
+// in-flight messages block later ones, and sends take effect in order of sequence numbers.
 func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	id, sequence, _ := strings.Cut(call.id, " ")
 	call.id = id
@@ -73,7 +73,7 @@ func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	return true, linearState{next, s.last}
 }
 
-// Some sequential order must explain the results.
+// The results must be explained by some sequential order of the calls.
 func TestConcurrentCallsAreLinearizable(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
@@ -106,7 +106,7 @@ func TestConcurrentCallsAreLinearizable(t *testing.T) {
 	}
 }
 
-// The calls are made by four clients.
+// recordHistory records the calls of concurrent clients.
 func recordHistory(t *testing.T, fifo bool, seed uint64) (history []porcupine.Operation) {
 	name, attrs, group := "q", map[string]string(nil), ""
 	if fifo {
@@ -121,7 +121,7 @@ func recordHistory(t *testing.T, fifo bool, seed uint64) (history []porcupine.Op
 		clients.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(client)))
 			hour := time.Hour
-			held := map[string]string{} // keyed by message
+			held := map[string]string{} // receipt handles by message ID
 			note := func(call linearCall, do func() string) {
 				called := time.Since(began)
 				output := do()

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// The log can be read while it is written.
+// logText is a log that can be read while it is written.
 type logText struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -30,7 +30,7 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-// The next send checks the directory.
+// lookAgain makes the next send check the directory.
 func lookAgain(b *Broker) {
 	b.disk.mu.Lock()
 	defer b.disk.mu.Unlock()
@@ -44,8 +44,8 @@ func rename(t *testing.T, from, to string) {
 	}
 }
 
-// The open files are not the ones at their paths. Receives and deletes still work, and all calls do once the files
-// are back.
+// After the files at the paths are removed or replaced, receives and deletes must still work. Once the files are
+// back, all calls must.
 func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -154,7 +154,7 @@ func TestLostDataDirectoryRefusesSends(t *testing.T) {
 	}
 }
 
-// The messages are kept if the directory was only moved, or only the log was removed.
+// Messages must be kept if the directory was only moved, or only the log was removed.
 func TestLostDataDirectoryIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	t.Run("moved", func(t *testing.T) {

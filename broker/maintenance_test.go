@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// Idle time also ends all timers.
+// While the broker is idle, cleanup must finish and all timers must stop.
 func TestTidy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestTidy(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		// Only the allowed number of free pages remains.
+		// The file may contain at most the allowed number of free pages.
 		if after := size(); after > slackPages*4096+1<<20 || after > before/2 {
 			t.Errorf("%d bytes before, %d after", before, after)
 		}
@@ -78,7 +78,7 @@ func TestTidy(t *testing.T) {
 	})
 }
 
-// A busy writer also returns a backlog's disk space.
+// A busy writer must also return the disk space of a backlog.
 func TestTidyWhileBusy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -121,14 +121,14 @@ func TestTidyWhileBusy(t *testing.T) {
 		if pages := integer(`PRAGMA page_count`); pages > slackPagesBusy+512 || pages > backlog/2 {
 			t.Errorf("the file has %d pages, and had %d with the backlog", pages, backlog)
 		}
-		// Two IDs a second are sent for five minutes, and until the next cleanup step.
+		// Two IDs per second are sent for five minutes, plus those until the next cleanup step.
 		if ids := integer(`SELECT count(*) FROM dedup`); ids < 600 || ids > 610 {
 			t.Errorf("%d deduplication ids are remembered, of %d", ids, n)
 		}
 	})
 }
 
-// The reserve file is cut, too.
+// The log and the reserve file must be truncated.
 func TestLongLogIsCut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

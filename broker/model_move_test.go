@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// The test first observes which messages moved, then checks them against this state.
+// modelTask is the state of a move task. The test observes which messages have moved and checks them against it.
 type modelTask struct {
 	handle        string
 	to            string // "" means that each message moves to its source
@@ -22,7 +22,7 @@ type modelTask struct {
 	moved, toMove int64
 	began, acted  time.Time // acted is when the task last made progress or restarted
 	unknown       bool
-	// touched holds FIFO groups with a message that was not always visible.
+	// touched contains FIFO groups with a message that was not visible all the time.
 	touched map[string]bool
 }
 
@@ -78,7 +78,8 @@ func (m *model) cancelMove(t *rapid.T) {
 	synctest.Wait()
 }
 
-// killed means that a kill may have lost the latest visibility deadlines.
+// lookAtMove compares the task with the model. killed means that a kill may have lost the latest visibility
+// deadlines.
 func (m *model) lookAtMove(t *rapid.T, killed bool) {
 	k := m.task
 	if !k.running() {
@@ -105,7 +106,7 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	if to == "" {
 		to = modelWork
 	}
-	stay := map[string]bool{} // groups that have a remaining message
+	stay := map[string]bool{} // groups with a message that has not moved
 	for _, x := range m.in(modelDead) {
 		s, err := m.b.Message(context.Background(), to+m.suffix, x.id)
 		if err != nil {
@@ -133,9 +134,9 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 	}
 }
 
-// A finished task must have moved every message it should have.
+// checkEnd checks that an ended task moved every message it had to.
 func (m *model) checkEnd(t *rapid.T, k *modelTask) {
-	behind := map[string]bool{} // groups with a message that may stay (FIFO)
+	behind := map[string]bool{} // FIFO groups with a message that may stay
 	left := false
 	for _, x := range m.in(modelDead) {
 		switch free := x.until.IsZero() && x.since.Before(k.began) && !x.due.After(k.began); {

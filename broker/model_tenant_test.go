@@ -12,7 +12,7 @@ import (
 
 var modelGroups = []string{"", "a", "b", "c"}
 
-// modelTenants models fair receives: which tenants are noisy, and why.
+// modelTenants models the fair receives of a queue: which tenants are noisy, and why.
 type modelTenants struct {
 	// known is false if the set of noisy tenants depends on the order of simultaneous events, or on the broker's
 	// memory.
@@ -23,7 +23,7 @@ type modelTenants struct {
 	row   int // number of consecutive messages of quiet tenants while a noisy one waited
 }
 
-// A modelFlight has ended.
+// modelFlight is a receive whose visibility timeout has ended.
 type modelFlight struct {
 	tenant string
 	at     time.Time
@@ -36,7 +36,7 @@ func (f *modelTenants) arrive(out []queue.Outgoing) {
 	f.seen = f.seen || slices.ContainsFunc(out, func(o queue.Outgoing) bool { return o.GroupID != "" })
 }
 
-// The processing time decays.
+// busy returns the processing time of the selected flights, which decays.
 func (f *modelTenants) busy(now time.Time, which func(modelFlight) bool) (sum float64) {
 	for _, d := range f.done {
 		if which(d) {
@@ -63,15 +63,15 @@ func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 		const sure = 1 + 1e-9
 		switch {
 		case x.group == "":
-		case own > 0.1*all*sure: // the result must hold for every order of ending
+		case own > 0.1*all*sure: // certain for every order in which the flights ended
 			f.noisy[x.group] = true
-		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // the result depends on the order of ending
+		case own*sure > 0.1*(earlier+now) && !f.noisy[x.group]: // depends on the order in which the flights ended
 			f.known = false
 		}
 	}
 }
 
-// Flights end in order.
+// endFlights ends visibility timeouts in order.
 func (m *model) endFlights(now time.Time) {
 	end := func(x *modelled) time.Time {
 		if expires := x.sentAt.Add(modelRetention); expires.Before(x.until) {
@@ -100,7 +100,7 @@ func (m *model) endFlightsOf(list ...*modelled) {
 	}
 }
 
-// own is of the tenant, all of the whole queue.
+// inFlight returns the number of messages in flight of the tenant, and of the whole queue.
 func (m *model) inFlight(place, tenant string) (own, all int) {
 	for _, x := range m.in(place) {
 		if !x.until.IsZero() {
@@ -113,7 +113,7 @@ func (m *model) inFlight(place, tenant string) (own, all int) {
 	return own, all
 }
 
-// The message was received and is hidden.
+// beganFlight records that a message was received and hidden.
 func (m *model) beganFlight(x *modelled) {
 	f := m.tenants[x.place]
 	if own, all := m.inFlight(x.place, x.group); x.group != "" {
@@ -122,7 +122,7 @@ func (m *model) beganFlight(x *modelled) {
 	}
 }
 
-// Noisy tenants without messages become quiet.
+// beginFair makes noisy tenants without visible messages quiet.
 func (m *model) beginFair(place string) (visible []*modelled) {
 	f := m.tenants[place]
 	for _, x := range m.in(place) {
@@ -138,8 +138,8 @@ func (m *model) beginFair(place string) (visible []*modelled) {
 	return visible
 }
 
-// Noisy tenants come last, except in every tenth message, and the noisy tenant with the fewest messages in flight
-// comes first. waiting are the messages that could be delivered.
+// expectFair checks the order of tenants: noisy ones come last, except for every tenth message, and the noisy tenant
+// with the fewest messages in flight comes first. waiting are the messages that could be delivered.
 func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs []queue.Message) {
 	f := m.tenants[place]
 	if m.tiny || !f.known {
@@ -149,7 +149,7 @@ func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs [
 	noisy := func(x *modelled) bool { return f.noisy[x.group] }
 	waiting = slices.DeleteFunc(waiting, func(x *modelled) bool {
 		moved := x.place != place
-		f.known = f.known && !(moved && noisy(x)) // the model does not know when the check ran
+		f.known = f.known && !(moved && noisy(x)) // the model does not know when the broker checked
 		return moved
 	})
 	given := map[string]int{}
@@ -181,7 +181,7 @@ func (m *model) expectFair(t *rapid.T, place string, waiting []*modelled, msgs [
 	}
 }
 
-// No other noisy tenant with messages may have fewer in flight.
+// expectFewest checks that no other noisy tenant with messages has fewer in flight.
 func (m *model) expectFewest(t *rapid.T, x *modelled, waiting []*modelled, given map[string]int) {
 	own, _ := m.inFlight(x.place, x.group)
 	for _, other := range waiting {
@@ -193,7 +193,7 @@ func (m *model) expectFewest(t *rapid.T, x *modelled, waiting []*modelled, given
 	}
 }
 
-// Many messages in flight make a tenant noisy.
+// flood makes a tenant noisy by many messages in flight.
 func (m *model) flood(t *rapid.T) {
 	if m.fifo || rapid.IntRange(0, 3).Draw(t, "not now") > 0 {
 		t.Skip("no flood")

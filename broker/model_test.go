@@ -16,7 +16,8 @@ import (
 	"tendril/queue"
 )
 
-// The histories include restarts and kills. The model has a queue, its dead-letter queue and a third queue.
+// TestModel compares the broker with a model, over random histories that include restarts and kills. The model has a
+// queue, its dead-letter queue and a third queue.
 func TestModel(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -75,7 +76,7 @@ type model struct {
 	tenants  map[string]*modelTenants
 }
 
-// The next turn of a FIFO group comes after the groups whose first message arrived no later than behind.
+// modelTurn is a FIFO group's turn, which comes after the groups whose first message arrived no later than behind.
 type modelTurn struct {
 	behind, given int
 	lastGiven     int // value of given at the last delivery, until behind is known
@@ -88,13 +89,13 @@ type modelled struct {
 	sentAt          time.Time
 	due             time.Time // end of the delay
 	until           time.Time // visibility deadline; zero if not in flight
-	since           time.Time // of the latest receive or visibility change
+	since           time.Time // time of the latest receive or visibility change
 	received        time.Time
 	count, base     int
 	handle          string
 	deadAt          time.Time
-	dead            bool // the message was dead-lettered, so it has a source
-	flightForgotten bool // a kill lost the message's visibility deadline
+	dead            bool // was dead-lettered, so it has a source
+	flightForgotten bool // a kill lost the visibility deadline
 	attempts        []string
 	attemptedAt     time.Time // time of the latest attempt
 }
@@ -103,10 +104,10 @@ type modelReceipt struct {
 	handle  string
 	m       *modelled
 	place   string
-	arrival int // arrival of the message at that time; moves change it
+	arrival int // arrival of the message at that time; a move changes it
 }
 
-// The message has not left the queue in which the receipt was issued.
+// there reports whether the message is still in the queue that issued the receipt.
 func (r *modelReceipt) there() bool { return r.m.place == r.place && r.m.arrival == r.arrival }
 
 func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
@@ -147,7 +148,7 @@ func (m *model) must(err error) {
 	}
 }
 
-// Visibility timeouts end and messages expire.
+// settle ends visibility timeouts and expires messages.
 func (m *model) settle() {
 	now := time.Now()
 	m.endFlights(now)
@@ -270,7 +271,7 @@ func (m *model) gaveOut(place, group string) {
 
 func (x *modelled) over() bool { return x.place == modelWork && x.count-x.base >= modelMax }
 
-// A receive must return all messages it can.
+// expectStandard checks that a receive returned all messages it could.
 func (m *model) expectStandard(t *rapid.T, place string, limit int, msgs []queue.Message) {
 	good, over := 0, 0
 	for _, x := range m.in(place) {
@@ -333,7 +334,7 @@ func (m *model) dead(x *modelled) {
 	m.ledgers[modelDead].MovedIn++
 }
 
-// The result of a receive from a FIFO queue is exact.
+// expectFIFO checks the exact result of a receive from a FIFO queue.
 func (m *model) expectFIFO(t *rapid.T, place string, limit int, msgs []queue.Message) {
 	var want []string
 	for {
@@ -350,8 +351,8 @@ func (m *model) expectFIFO(t *rapid.T, place string, limit int, msgs []queue.Mes
 	}
 }
 
-// Every receive has these properties: a group's messages come in order from its first one, and none come while one is
-// in flight.
+// acceptFIFO checks the properties of every receive: a group's messages come in order from its first one, and none
+// come while one is in flight.
 func (m *model) acceptFIFO(t *rapid.T, place string, msgs []queue.Message) {
 	if place == modelWork {
 		for _, x := range m.newlyDead() {
@@ -380,7 +381,7 @@ func (m *model) acceptFIFO(t *rapid.T, place string, msgs []queue.Message) {
 	}
 }
 
-// Messages before the first one in flight are deliverable.
+// deliverable returns the messages of a group before the first one in flight.
 func (m *model) deliverable(place, group string) (list []*modelled) {
 	for _, x := range m.in(place) {
 		switch {
@@ -414,7 +415,7 @@ func (m *model) groups(place string) (groups []string) {
 	return groups
 }
 
-// Empty groups are dropped.
+// takeTurns updates the turns, and drops those of empty groups.
 func (m *model) takeTurns() {
 	for _, place := range modelPlaces {
 		for _, group := range []string{"a", "b", "c"} {
@@ -431,7 +432,7 @@ func (m *model) takeTurns() {
 	}
 }
 
-// Each group with deliverable messages is visited once.
+// passFIFO visits each group with deliverable messages once.
 func (m *model) passFIFO(place string, limit int, want *[]string) (diverted []*modelled) {
 	for _, group := range m.groups(place) {
 		for _, x := range m.deliverable(place, group) {
@@ -527,7 +528,7 @@ func (m *model) tick(t *rapid.T) {
 	m.sleep(t, time.Duration(rapid.SampledFrom([]int{10, 100, 250, 1000, 5000, 20000}).Draw(t, "ms"))*time.Millisecond)
 }
 
-// While a task moves messages, sleep checks the task before any other event can happen.
+// sleep advances the time. While a task moves messages, it checks the task before any other event can happen.
 func (m *model) sleep(t *rapid.T, d time.Duration) {
 	for d > 0 {
 		step := d
@@ -557,7 +558,7 @@ func (m *model) forgetOrder() {
 	}
 }
 
-// No receive is lost, but recently received messages may be visible at once.
+// kill simulates kill -9. No receive may be lost, but recently received messages may be visible at once.
 func (m *model) kill(t *rapid.T) {
 	synctest.Wait()
 	m.copies++
@@ -595,7 +596,7 @@ func (m *model) forget(t *rapid.T, x *modelled) {
 	}
 }
 
-// The message may have moved to another queue.
+// attempt records an attempt for a message, which may have moved to another queue.
 func (m *model) attempt(t *rapid.T) {
 	r := m.receipt(t)
 	m.copies++
@@ -607,7 +608,7 @@ func (m *model) attempt(t *rapid.T) {
 	}
 }
 
-// Purged messages must be cleaned up first.
+// checkNoOrphans waits until purged messages are cleaned up, and then checks the attempts.
 func (m *model) checkNoOrphans() {
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
@@ -631,7 +632,7 @@ func (m *model) purge(t *rapid.T) {
 	}
 }
 
-// some draws from the messages of a queue.
+// some draws messages of a queue.
 func (m *model) some(t *rapid.T, place string) (list []*modelled, ids []string) {
 	for _, x := range m.in(place) {
 		if rapid.Bool().Draw(t, "take "+x.body) {
@@ -681,7 +682,7 @@ func (m *model) remove(t *rapid.T) {
 	}
 }
 
-// All visible state must match the model.
+// check compares all visible state with the model.
 func (m *model) check(t *rapid.T) {
 	m.takeTurns()
 	m.checkMove(t)

@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// No file is changed.
+// Opening must fail without changing a file.
 func TestMissingDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	const restore = "tendril restore BACKUP --"
@@ -80,7 +80,7 @@ func TestMissingDatabaseIsRefused(t *testing.T) {
 	}
 }
 
-// The first messages may be only in the write-ahead log.
+// The first messages may be only in the write-ahead log, so a missing log must be refused.
 func TestLostLogIsRefused(t *testing.T) {
 	t.Parallel()
 	dir, copied := t.TempDir(), t.TempDir()

@@ -2,5 +2,5 @@
 
 package broker
 
-// Under the race detector SQLite, translated to Go, is ten times slower, so tests repeat less often.
+// Under the race detector, SQLite translated to Go is ten times slower, so tests repeat less often.
 const underRace = true

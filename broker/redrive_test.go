@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// The message keeps its receive count, but counts attempts from one.
+// The message keeps its receive count, but its attempts count from one again.
 func TestRedrivenMessageStartsAfresh(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// The time is virtual.
+// onEachType runs do for a standard and a FIFO queue, in virtual time.
 func onEachType(t *testing.T, do func(t *testing.T, dir, name string, attributes map[string]string)) {
 	t.Run("standard", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { do(t, t.TempDir(), "work", nil) })
@@ -131,7 +131,7 @@ func TestRescheduleHidesAMessageReceivedBefore(t *testing.T) {
 		time.Sleep(time.Second)
 		b = reopen(t, b, dir)
 		q = b.Queue(name)
-		want := 1 // receives the other message, unless that waits behind the hidden one of its FIFO group
+		want := 1 // the other message, unless it waits behind the hidden one of its FIFO group
 		if attributes != nil {
 			want = 0
 		}
@@ -218,7 +218,7 @@ func TestReplaceMessage(t *testing.T) {
 	})
 }
 
-// The FIFO queue drops the replacement as a duplicate.
+// The FIFO queue rejects the replacement as a duplicate.
 func TestReplaceByADuplicateKeepsTheMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)

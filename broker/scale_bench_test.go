@@ -13,7 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// The figures are memory, receives compared with a shallow queue, reopening after kill -9, draining, and disk space.
+// BenchmarkDepth reports the memory, receives compared with a shallow queue, reopening after kill -9, draining, and
+// disk space.
 func BenchmarkDepth(b *testing.B) {
 	const shallow, calls = 100_000, 1000
 	ctx := context.Background()
@@ -59,7 +60,7 @@ func BenchmarkDepth(b *testing.B) {
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// TENDRIL_BENCH_BREADTH is the number of queues or groups.
+// breadth returns TENDRIL_BENCH_BREADTH, the number of queues or groups.
 func breadth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_BREADTH")); err == nil {
 		return n
@@ -67,7 +68,7 @@ func breadth() int {
 	return 10_000
 }
 
-// 16 goroutines call f with the numbers 0 to n-1.
+// inParallel calls f with the numbers 0 to n-1 in 16 goroutines.
 func inParallel(b *testing.B, n int, f func(i int) error) {
 	b.Helper()
 	const callers = 16
@@ -88,7 +89,7 @@ func inParallel(b *testing.B, n int, f func(i int) error) {
 	}
 }
 
-// Many queues of 20 messages are compared with a hundredth as many.
+// BenchmarkQueues compares many queues of 20 messages with a hundredth as many.
 func BenchmarkQueues(b *testing.B) {
 	for b.Loop() {
 		few := manyQueues(b, max(breadth()/100, 1))
@@ -136,8 +137,8 @@ func manyQueues(b *testing.B, n int) map[string]float64 {
 	return figures
 }
 
-// A FIFO queue with many groups is compared with one with ten: receives with no locked groups, receives with nine of
-// ten groups locked, and draining.
+// BenchmarkGroups compares a FIFO queue with many groups and one with ten: receives without locked groups, receives
+// with nine of ten groups locked, and draining.
 func BenchmarkGroups(b *testing.B) {
 	for _, groups := range []int{10, breadth()} {
 		b.Run(fmt.Sprint("groups=", groups), func(b *testing.B) {
@@ -148,7 +149,7 @@ func BenchmarkGroups(b *testing.B) {
 	}
 }
 
-// The number of messages is the same for any number of groups.
+// manyGroups uses the same number of messages for any number of groups.
 func manyGroups(b *testing.B, groups int) {
 	ctx := context.Background()
 	br := openBench(b)

@@ -72,7 +72,7 @@ func TestAttributeSchedulesAMessage(t *testing.T) {
 			{at("String", in.Format(time.RFC3339)), 3 * time.Hour},
 			{at("Number", fmt.Sprint(in.Unix())), 3 * time.Hour},
 			{at("Number.int", fmt.Sprint(in.Unix())), 3 * time.Hour},
-			{at("String", "1999-12-31T23:59:59+01:00"), 30 * time.Second}, // past, so the queue's delay applies
+			{at("String", "1999-12-31T23:59:59+01:00"), 30 * time.Second}, // in the past, so the queue's delay applies
 			{at("Number", fmt.Sprint(time.Now().Unix()+10)), 30 * time.Second},
 			{at("Number", fmt.Sprint(time.Now().Unix()+40)), 40 * time.Second},
 		} {
@@ -105,7 +105,7 @@ func TestAttributeSchedulesAMessage(t *testing.T) {
 func TestMessageNotBeforeNowIsSentNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := create(t, openDir(t, t.TempDir(), nil), "work", nil)
-		time.Sleep(303 * time.Millisecond) // between two steps of the delay grid
+		time.Sleep(303 * time.Millisecond) // between two points of the delay grid
 		now := time.Now()
 		send(t, q, queue.Outgoing{Body: "a", NotBefore: now})
 		if got := one(t, q); !got.SentAt.Equal(now) {
@@ -167,7 +167,7 @@ func TestOldestAgePassesOverScheduledMessages(t *testing.T) {
 		}
 		want(0)
 		time.Sleep(time.Hour)
-		want(11 * time.Minute) // age of the scheduled message, counted since it became visible
+		want(11 * time.Minute) // age of the scheduled message since it became visible
 	})
 }
 

@@ -20,19 +20,19 @@ import (
 
 var runTime = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 
-// The task is due n hours after runTime.
+// runOf returns a run of a task that is due n hours after runTime.
 func runOf(name, task string, n int) registry.Run {
 	at := runTime.Add(time.Duration(n) * time.Hour)
 	return registry.Run{Queue: name, ID: task + "@" + at.Format(time.RFC3339), Task: task, ScheduledAt: at,
 		Message: queue.Outgoing{Body: "x"}}
 }
 
-// Term 0 means without a lease.
+// enqueueRun enqueues a run. Term 0 means without a lease.
 func enqueueRun(ctx context.Context, b *Broker, term int64, run registry.Run) (registry.EnqueueResult, error) {
 	return registry.NewRuns(b.Registry(), registry.Scope{Lease: "tasks"}).Enqueue(ctx, term, run)
 }
 
-// The task's runs are enqueued or skipped up to this time.
+// lastRun returns the time up to which the task's runs are enqueued or skipped.
 func lastRun(t testing.TB, b *Broker, task string) time.Time {
 	t.Helper()
 	rows, err := b.Registry().Read(t.Context(), registry.KindTask, task)
@@ -93,7 +93,7 @@ func TestEnqueue(t *testing.T) {
 				t.Errorf("received %+v", got)
 			}
 			remove(t, q, got.ReceiptHandle)
-			// The run is not enqueued again, although its message is gone.
+			// The run must not be enqueued again, although its message is gone.
 			again, err := enqueueRun(t.Context(), b, 0, run)
 			if !again.Already || err != nil || again.Sent != first {
 				t.Errorf("enqueued again %+v, %v; want %+v", again, err, first)
@@ -105,7 +105,7 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
-// The run is recorded with the original message.
+// The run must be recorded with the original message.
 func TestEnqueueOfAFIFODuplicate(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -285,7 +285,7 @@ func TestRegistryIsSynced(t *testing.T) {
 			"swap":  func() error { holdLease(t, b, fmt.Sprint("v", i), 1, false); return nil },
 			"pause": func() error { return runs.SetPaused(t.Context(), "report", "", i%2 == 0) },
 		} {
-			for _, m := range take(t, q, 10) { // commit once without a sync in between
+			for _, m := range take(t, q, 10) { // so that the last commit was without a sync
 				remove(t, q, m.ReceiptHandle)
 			}
 			before := fs.Syncs(walName)
@@ -296,8 +296,8 @@ func TestRegistryIsSynced(t *testing.T) {
 	}
 }
 
-// Whichever file operation fails, a run is recorded if and only if its message is stored, and after a retry there is
-// one of each.
+// Whichever file operation fails, a run must be recorded if and only if its message is stored. After a retry there
+// must be one of each.
 func TestEnqueueIsAtomic(t *testing.T) {
 	t.Parallel()
 	for _, code := range []map[string]int32{
@@ -322,8 +322,8 @@ func TestEnqueueIsAtomic(t *testing.T) {
 	}
 }
 
-// The n-th file operation after opening fails. enqueueOnce reports whether there were that many operations, and
-// whether a run failed.
+// enqueueOnce enqueues a run while the n-th file operation after opening fails. It reports whether there were that
+// many operations, and whether a run failed.
 func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (reached, refused bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -365,7 +365,7 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 	return reached, refused
 }
 
-// The messages' bodies are the IDs of their runs.
+// compareRuns compares the recorded runs with the messages, whose bodies are the IDs of their runs.
 func compareRuns(t *testing.T, b *Broker) {
 	t.Helper()
 	page, _, err := b.Browse(context.Background(), "work", BrowseRequest{Limit: 1000})
@@ -384,7 +384,7 @@ func compareRuns(t *testing.T, b *Broker) {
 	checkLedgers(t, b)
 }
 
-// Each new run also deletes a few expired ones.
+// Each new run must also delete a few expired ones.
 func TestExpiredRunsAreDeleted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -421,7 +421,7 @@ func TestExpiredRunsAreDeleted(t *testing.T) {
 	})
 }
 
-// The run may still be enqueued.
+// The enqueue may still succeed in the background.
 func TestEnqueueEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)

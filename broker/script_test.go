@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
 // The scripts document the behavior of a queue. A section starts with "== title" and has its own broker in virtual
-// time. Lines starting with ">" are commands (methods of script); the lines below each are its output.
+// time. Lines that start with ">" are commands (methods of script), followed by their output.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/scripts/*.txt")
 	if err != nil || len(files) == 0 {
@@ -98,8 +98,8 @@ type script struct {
 	dir     string
 	opts    Options
 	b       *Broker
-	handles map[string]string // receipt handles by label: h1, h2, in the order received
-	ids     map[string]string // message IDs by body
+	handles map[string]string // by label: h1, h2, in the order of receives
+	ids     map[string]string // by body
 	pending chan func() []string
 	copies  int
 }
@@ -226,7 +226,7 @@ func (s *script) close() {
 	}
 }
 
-// The files are in the state that kill -9 would leave.
+// kill continues with a copy of the files in the state in which kill -9 would leave them.
 func (s *script) kill() {
 	synctest.Wait()
 	s.copies++
@@ -275,7 +275,7 @@ func (s *script) bodyOf(id string) (string, bool) {
 	return "", false
 }
 
-// The returned function formats the result.
+// receive returns a function that formats the result.
 func (s *script) receive(name string, opts map[string]string) func() []string {
 	n, err := strconv.Atoi(cmp.Or(opts["n"], "10"))
 	if err != nil {
@@ -376,7 +376,7 @@ func (s *script) attributes(name string, wanted []string) []string {
 	return out
 }
 
-// Zeros are left out.
+// ledger omits zeros.
 func (s *script) ledger(name string) []string {
 	l := s.b.TotalLedger()
 	if name != "" {

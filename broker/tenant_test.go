@@ -63,7 +63,7 @@ func TestFairQueueFewOfATenantDoNotWaitForManyOfAnother(t *testing.T) {
 	}
 }
 
-// The noisy tenant has more messages than fit in memory. Later messages of other tenants are received at once.
+// The noisy tenant has more messages than fit in memory. Later messages of other tenants must be received at once.
 func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	t.Parallel()
 	limits := defaultLimits()
@@ -95,7 +95,7 @@ func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	})
 }
 
-// Whichever read finds a message, it is delivered once.
+// A message must be delivered once, no matter which read finds it.
 func TestFairQueueLosesNothing(t *testing.T) {
 	t.Parallel()
 	limits := defaultLimits()

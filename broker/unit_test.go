@@ -243,7 +243,7 @@ func TestDelays(t *testing.T) {
 
 func TestClockIgnoresWallSteps(t *testing.T) {
 	t.Parallel()
-	// If the wall clock is set after opening, stored times stay relative to the clock at opening.
+	// Setting the wall clock after opening must not change the conversion of stored times.
 	start := time.Now()
 	c := clock{start: start, anchor: start.Add(-24 * time.Hour).UnixMilli()}
 	if now := c.now(); now < 0 || now > int64(time.Hour) {
@@ -272,7 +272,7 @@ func TestWaiters(t *testing.T) {
 	if !woken(a) || woken(b) {
 		t.Error("the first comes first")
 	}
-	l.leave(a) // the woken receive leaves without looking, so the next one must look
+	l.leave(a) // the woken receive leaves without looking, so the next one must be woken
 	if !woken(b) || woken(c) {
 		t.Error("a wake-up was lost")
 	}

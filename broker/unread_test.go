@@ -15,7 +15,7 @@ func unread(t testing.TB, q *Queue, m queue.Message) {
 	}
 }
 
-// A later receipt handle stays valid, although its serial number exceeds the receive count.
+// Later receipt handles must stay valid, although their serial numbers exceed the receive count.
 func TestUnreadSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -2,36 +2,36 @@ package queue
 
 import "time"
 
-// Ledger accounts for every message of a queue. It always balances:
+// Ledger counts what happened to the messages of a queue. It always balances:
 //
 //	Sent + MovedIn = Done + DeadLettered + MovedOut + Expired + Purged + Live
 //
-// Over all queues, MovedIn = DeadLettered + MovedOut.
+// Summed over all queues, MovedIn = DeadLettered + MovedOut.
 type Ledger struct {
-	// Sent counts accepted sends; FIFO duplicates count once.
+	// Sent counts accepted messages. A FIFO duplicate does not count.
 	Sent int64 `json:"sent"`
 	// Done counts deletes by receipt handle.
 	Done int64 `json:"done"`
-	// DeadLettered counts moves by the redrive policy.
+	// DeadLettered counts messages dead-lettered by the redrive policy or a worker.
 	DeadLettered int64 `json:"dead_lettered"`
-	// MovedIn counts arrivals by dead-lettering or redrive; MovedOut counts departures by redrive.
+	// MovedIn counts messages that arrived by dead-lettering or redrive, MovedOut those that left by redrive.
 	MovedIn  int64 `json:"moved_in"`
 	MovedOut int64 `json:"moved_out"`
 	// Expired counts messages that exceeded their retention period.
 	Expired int64 `json:"expired"`
 	// Purged counts messages removed by an operator.
 	Purged int64 `json:"purged"`
-	// Live = Visible + Delayed + InFlight + Damaged
+	// Live = Visible + Delayed + InFlight + Damaged.
 	Live     int64 `json:"live"`
 	Visible  int64 `json:"visible"`
 	Delayed  int64 `json:"delayed"`
 	InFlight int64 `json:"in_flight"`
-	// Damaged messages fail their checksum and are not delivered; this is detected when they are received, listed or
-	// moved.
+	// Damaged counts messages that fail their checksum and are not delivered. A damaged message is detected when it
+	// is received, listed or moved.
 	Damaged int64 `json:"damaged,omitempty"`
 }
 
-// Selection selects messages of a queue that meet all its conditions. The zero value selects all.
+// Selection selects the messages of a queue that meet all its conditions. The zero value selects all messages.
 type Selection struct {
 	// IDs are message IDs; nil matches all.
 	IDs []string `json:"ids,omitempty"`
@@ -45,11 +45,11 @@ type Selection struct {
 	DeadUntil time.Time `json:"dead_until,omitzero"`
 	// Reason is as in [ReasonGroup]; nil matches any.
 	Reason *string `json:"reason,omitempty"`
-	// Through is the position of a queue's newest message; newer messages do not match. 0 means no limit.
+	// Through is a position in the queue; messages after it do not match. 0 means no limit.
 	Through int64 `json:"through,omitempty"`
 }
 
-// IsZero reports whether the selection covers all messages.
+// IsZero reports whether s selects all messages.
 func (s *Selection) IsZero() bool {
 	return s.IDs == nil && s.Match == "" && s.Attribute == "" && s.DeadSince.IsZero() && s.DeadUntil.IsZero() &&
 		s.Reason == nil && s.Through == 0
@@ -58,13 +58,13 @@ func (s *Selection) IsZero() bool {
 // ReasonGroup is a group of messages in a queue that last failed for the same reason.
 type ReasonGroup struct {
 	// Reason is the status and the first line of the response, with # for numbers and * for IDs, as in "HTTP 422 no
-	// customer #"; "" without attempts.
+	// customer #". It is "" for messages without attempts.
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
-	// First and Last are times of dead-lettering or, in other queues, of the last failure of the oldest and newest
-	// message; zero without attempts.
+	// First and Last are when the oldest and newest message were dead-lettered or, in other queues, last failed. They
+	// are zero for messages without attempts.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
-	// Hours counts messages by the hour of their failure. The last element is the current hour.
+	// Hours counts the messages by the hour of that time. The last element is the current hour.
 	Hours [24]int `json:"hours"`
 }

@@ -9,30 +9,30 @@ import (
 	"unicode/utf8"
 )
 
-// AttributeReason is the message attribute that holds why a message was dead-lettered: a [Failure] in JSON. It is
-// never sent to apps.
+// AttributeReason is the message attribute that records why a message was dead-lettered, as a [Failure] in JSON. It
+// is never sent to apps.
 const AttributeReason = "tendril.reason"
 
 const (
-	// SQS allows this many attributes.
+	// maxAttributes is the maximum number of attributes in SQS.
 	maxAttributes = 10
-	// In bytes, of the texts in a Failure.
+	// maxAnswer and maxReason limit the texts in a Failure, in bytes.
 	maxAnswer = 1 << 10
 	maxReason = 256
 )
 
 // Failure describes how the last attempt at a message failed.
 type Failure struct {
-	Reason string `json:"reason"`           // see [Result]; without parts of the message or response
-	Status int    `json:"status,omitempty"` // of HTTP; 0 without a response
+	Reason string `json:"reason"`           // see [Result]; contains no parts of the message or response
+	Status int    `json:"status,omitempty"` // HTTP status; 0 without a response
 	Answer string `json:"answer,omitempty"` // start of the response, at most 1 KiB
-	// Attempts counts deliveries, Receives also receives without a delivery.
+	// Attempts counts deliveries; Receives also counts receives without a delivery.
 	Attempts   int       `json:"attempts,omitempty"`
 	Receives   int       `json:"receives,omitempty"`
 	DurationMS int64     `json:"duration_ms"`
 	FailedAt   time.Time `json:"failed_at"`
-	Instance   string    `json:"instance,omitempty"` // that made the attempt
-	// These describe the message before it was dead-lettered; Source is the queue's ARN.
+	Instance   string    `json:"instance,omitempty"` // instance that made the attempt
+	// The fields below describe the message before it was dead-lettered. Source is the queue's ARN.
 	MessageID string    `json:"message_id"`
 	SentAt    time.Time `json:"sent_at,omitzero"`
 	Source    string    `json:"source"`
@@ -46,8 +46,8 @@ type DeadLetter struct {
 
 // Outgoing returns the message to send to the dead-letter queue: the original with the attribute [AttributeReason].
 // On a FIFO queue its deduplication ID is the message ID, as when SQS dead-letters a message. If the message would
-// become too large, the answer and then the reason are truncated; the original is never truncated. Outgoing returns
-// false if even the shortest attribute does not fit.
+// become too large, Outgoing truncates the answer and then the reason, but never the original. If even the shortest
+// attribute does not fit, it returns false.
 func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	m := d.Message
 	out = Outgoing{Body: m.Body, GroupID: m.GroupID, TraceHeader: m.TraceHeader}
@@ -71,14 +71,14 @@ func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	return out, true
 }
 
-// The JSON has at most room bytes.
+// text returns f as JSON of at most room bytes.
 func (f Failure) text(room int) (text string, fits bool) {
 	f.Reason, f.Answer = sanitize(f.Reason, maxReason), sanitize(f.Answer, maxAnswer)
 	for _, shorten := range []*string{&f.Answer, &f.Reason, nil} {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		if e.Encode(f) != nil { // the failure has a time that JSON cannot represent
+		if e.Encode(f) != nil { // the time has no JSON form
 			return "", false
 		}
 
@@ -88,14 +88,14 @@ func (f Failure) text(room int) (text string, fits bool) {
 			return text, true
 		}
 
-		if shorten != nil { // by the excess: each byte takes at least one byte in JSON
+		if shorten != nil { // each byte takes at least one byte in JSON
 			*shorten = sanitize(*shorten, max(len(*shorten)-extra, 0))
 		}
 	}
 	return "", false
 }
 
-// SQS rejects some characters that JSON does not escape.
+// sanitize truncates text to n bytes. It replaces characters that SQS rejects and JSON does not escape.
 func sanitize(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\ufffe' || r == '\uffff' {
@@ -109,8 +109,8 @@ func sanitize(text string, n int) string {
 	return text
 }
 
-// CutReason returns the attributes without [AttributeReason], and the failure that attribute holds, or nil if it is
-// absent or unreadable. The content is not trustworthy: any sender can write the attribute.
+// CutReason returns the attributes without [AttributeReason], and the failure in that attribute, or nil if the
+// attribute is missing or invalid. Any sender can write the attribute, so do not trust its content.
 func CutReason(attributes []Attribute) (others []Attribute, f *Failure) {
 	i := slices.IndexFunc(attributes, func(a Attribute) bool { return a.Name == AttributeReason })
 	if i < 0 {
@@ -124,7 +124,7 @@ func CutReason(attributes []Attribute) (others []Attribute, f *Failure) {
 	return others, found
 }
 
-// Size returns the size of the message that counts towards [MaxMessageSize].
+// Size returns the size in bytes that counts toward [MaxMessageSize].
 func (m *Outgoing) Size() int {
 	n := len(m.Body)
 	for _, a := range m.Attributes {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The attributes are sorted by name.
+// attributesOf returns n attributes, sorted by name.
 func attributesOf(n int) (all []Attribute) {
 	for i := range n {
 		all = append(all, Attribute{Name: fmt.Sprint("a", i), Type: "Number", Value: fmt.Sprint(i)})
@@ -31,7 +31,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 		message Message
 		failure func(*Failure)
 		fifo    bool
-		want    func(*Failure) // expected content of the attribute, if it differs from the failure
+		want    func(*Failure) // expected content of the attribute, if different from the failure
 		refused bool
 	}{
 		{name: "body, attributes, group of a tenant and trace header stay",
@@ -83,7 +83,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 		if tt.want != nil {
 			tt.want(&want)
 		}
-		if want.Answer == "?" { // as much of it as fits
+		if want.Answer == "?" { // as much of the answer as fits
 			if len(got.Answer) < 200 || MaxMessageSize-out.Size() > 8 {
 				t.Errorf("%s: %d bytes of the answer, %d are left", tt.name, len(got.Answer), MaxMessageSize-out.Size())
 			}
@@ -107,7 +107,7 @@ func TestOutgoingOfADeadLetter(t *testing.T) {
 	}
 }
 
-// Another sender wrote the content, which is ignored. Other attributes are kept.
+// The content was written by another sender and must be ignored. Other attributes are kept.
 func TestCutReasonOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, a := range []Attribute{
@@ -124,7 +124,7 @@ func TestCutReasonOfOthers(t *testing.T) {
 	}
 }
 
-// For any response the attribute is valid JSON, consists of permitted characters and fits.
+// For any response, the attribute is valid JSON, contains only permitted characters and fits.
 func FuzzReasonIsTextThatSQSTakes(f *testing.F) {
 	f.Add("HTTP 500", "no such order", 3)
 	f.Add("\xff\xfe", "\ufffe\U0001ffff\x7f\x00", MaxMessageSize)

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// Error is the error of a queue that rejected a request. Code is an error name of the SQS JSON protocol, or one of
+// Error is returned by a queue that rejects a request. Code is an error name of the SQS JSON protocol, or one of
 // tendril's own codes below.
 type Error struct {
 	Code    string
-	Message string // for people; may be ""
+	Message string // text for people; may be ""
 	Err     error  // may be nil
 }
 
@@ -27,16 +27,16 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause, or nil.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports whether target has the same code, so that errors.Is(err, queue.ErrNoQueue) works.
+// Is reports whether target has the same code, so errors.Is(err, queue.ErrNoQueue) works.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
 }
 
-// Error codes of the SQS JSON protocol. The last two are not in Amazon's model; in the Query protocol they are
+// Error codes of the SQS JSON protocol. The last two are not in the SQS model; in the Query protocol they are
 // InvalidParameterValue and MissingParameter.
 const (
 	CodeQueueDoesNotExist            = "QueueDoesNotExist"
@@ -66,23 +66,24 @@ const (
 
 // Error codes specific to tendril.
 const (
-	// CodeAccessDenied: credentials are missing or insufficient.
+	// CodeAccessDenied means that credentials are missing or do not permit the request.
 	CodeAccessDenied = "AccessDenied"
-	// CodeSignatureDoesNotMatch: the request is not signed with valid credentials.
+	// CodeSignatureDoesNotMatch means that the request is not signed with valid credentials.
 	CodeSignatureDoesNotMatch = "SignatureDoesNotMatch"
-	// CodeUnreachable: the queue did not respond.
+	// CodeUnreachable means that the queue did not respond.
 	CodeUnreachable = "Unreachable"
-	// CodeStorageFull: the disk of the embedded queue is too full for sends; receives and deletes still work.
+	// CodeStorageFull means that the disk of the embedded queue is too full for sends. Receives and deletes still
+	// work.
 	CodeStorageFull = "StorageFull"
-	// CodeStorageFailed: a disk write failed; requests fail until the store has been reopened.
+	// CodeStorageFailed means that a disk write failed. Requests fail until the store has been reopened.
 	CodeStorageFailed = "StorageFailed"
-	// CodeClosed: the queue was closed by this process.
+	// CodeClosed means that this process has closed the queue.
 	CodeClosed = "Closed"
-	// CodeStaleTerm: the instance that made the write is no longer the leader.
+	// CodeStaleTerm means that the instance that made the write is no longer the leader.
 	CodeStaleTerm = "StaleTerm"
 )
 
-// Sentinel errors for errors.Is.
+// Errors for use with [errors.Is].
 var (
 	ErrNoQueue     = &Error{Code: CodeQueueDoesNotExist}
 	ErrThrottled   = &Error{Code: CodeRequestThrottled}
@@ -95,11 +96,11 @@ var (
 // MaxBatch is the maximum number of entries in one request (SQS: 10).
 const MaxBatch = 10
 
-// MaxMessageSize is the maximum size in bytes of a message, and of a batch (SQS: 1 MiB). It includes bodies and the
-// names, types and values of attributes.
+// MaxMessageSize is the maximum size in bytes of a message or a batch (SQS: 1 MiB). It includes bodies and the names,
+// types and values of attributes.
 const MaxMessageSize = 1 << 20
 
-// CheckEntries returns an error for an empty batch or one with too many entries. kind is an entry's name in the SQS
+// CheckEntries returns an error if a batch is empty or has too many entries. kind is an entry's name in the SQS
 // model.
 func CheckEntries(n int, kind string) error {
 	if n == 0 {
@@ -112,7 +113,7 @@ func CheckEntries(n int, kind string) error {
 	return nil
 }
 
-// CheckBatchSize returns an error for a batch whose total size is too large.
+// CheckBatchSize returns an error if the total size of a batch is too large.
 func CheckBatchSize(bytes int) error {
 	if bytes > MaxMessageSize {
 		return Errorf(CodeBatchRequestTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.",

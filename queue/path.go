@@ -12,13 +12,13 @@ const MaxPath = 2048
 
 var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxPath)
 
-// A path is decoded at most maxDecoding times while it is checked.
+// maxDecoding is how often a path is decoded while it is checked.
 const maxDecoding = 5
 
 // ParsePath validates an untrusted path with an optional query, such as a periodic task's url, and returns it as a
-// request target. A valid path cannot leave the configured host: it begins with one slash and has no double slash,
+// request target. A valid path cannot leave the configured host: it starts with one slash and has no double slash,
 // backslash, dot-dot segment or control byte, even after repeated percent-decoding. It has no fragment and at most
-// [MaxPath] bytes. The error names the violated rule without repeating the path.
+// [MaxPath] bytes. The error states the violated rule without repeating the path.
 func ParsePath(raw string) (string, error) {
 	switch {
 	case len(raw) > MaxPath:
@@ -46,8 +46,8 @@ func ParsePath(raw string) (string, error) {
 	return target, nil
 }
 
-// decodePath decodes the path once, as servers do. It also decodes it repeatedly, as careless servers do, and checks
-// each result.
+// decodePath decodes the path once, as servers do. It checks the result, and also those of decoding it again, as
+// careless servers do.
 func decodePath(path string) (string, error) {
 	if err := checkPath(path); err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// Only the app can interpret its query, so only bytes that are invalid in a request line are escaped.
+// escapeQuery escapes only bytes that are invalid in a request line, because only the app can interpret its query.
 func escapeQuery(query string) string {
 	var b []byte
 	for _, c := range []byte(query) {

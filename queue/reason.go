@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-const maxFailureGroup = 200 // bytes
+const maxFailureGroup = 200 // in bytes
 
-// FailureGroup groups failed attempts by the status, or without one the [Result]'s reason, and the first line of the
-// response. Numbers and IDs are left out, so that similar failures get the same text.
+// FailureGroup returns a text that is the same for similar failures: the status, or without one the [Result]'s
+// reason, and the first line of the response, without numbers and IDs.
 func FailureGroup(status int, reason, answer string) string {
 	message := withoutIDs(headline(answer))
 	text := withoutIDs(reason) + " " + message
@@ -80,7 +80,7 @@ var (
 	aNumber = regexp.MustCompile(`\d+`)
 )
 
-// A mix of letters and digits counts as an ID from this length, as in "order_8f3a21".
+// mixedID is the length from which a mix of letters and digits counts as an ID, as in "order_8f3a21".
 const mixedID = 6
 
 func wordWithoutIDs(word string) string {

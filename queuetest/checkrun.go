@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// Queue contains the queue methods that the suite calls.
+// Queue is the set of queue methods that the suite calls.
 type Queue interface {
 	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
@@ -29,20 +29,20 @@ type Queue interface {
 
 // Server creates queues.
 type Server interface {
-	// The default attributes of SQS apply if attrs is nil.
+	// Create creates a queue. If attrs is nil, it has the default attributes of SQS.
 	Create(ctx context.Context, name string, attrs map[string]string) (Queue, error)
-	// The queue may not exist.
+	// Handle returns a queue that may not exist.
 	Handle(name string) Queue
 }
 
 type check struct {
 	name string
-	// long checks take minutes and need virtual time.
+	// long checks take minutes, so they run only in virtual time.
 	long bool
 	run  func(e *checkRun)
 }
 
-// The methods of a checkRun end the check when they fail.
+// checkRun runs one check. Its methods end the check when they fail.
 type checkRun struct {
 	ctx            context.Context
 	server         Server
@@ -54,17 +54,17 @@ type checkRun struct {
 
 	mu       sync.Mutex
 	failures []string
-	// The observed state ends by itself then; zero means never.
+	// validUntil is when the observed state ends by itself; zero means never.
 	validUntil time.Time
 }
 
-// The panic value that ends a failed check.
+// fatalFailure is the panic value that ends a failed check.
 type fatalFailure struct{}
 
-// The panic value of a check that was too slow to observe a state.
+// tooLate is the panic value of a check that was too slow to observe a state.
 type tooLate struct{}
 
-// inTime is false if the check must run again because the machine was too slow.
+// execute runs a check. inTime is false if the machine was too slow, so that the check must run again.
 func (e *checkRun) execute(c check) (inTime bool) {
 	defer func() {
 		switch r := recover().(type) {
@@ -80,7 +80,8 @@ func (e *checkRun) execute(c check) (inTime bool) {
 	return true
 }
 
-// The observed state, such as invisibility, lasts only for d. The check runs again if it fails after that.
+// validFor announces that the observed state, such as invisibility, lasts only for d. If the check fails after that,
+// it runs again.
 func (e *checkRun) validFor(d time.Duration) { e.validUntil = time.Now().Add(d) }
 
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
@@ -94,7 +95,7 @@ func (e *checkRun) errorf(format string, args ...any) {
 	e.failures = append(e.failures, fmt.Sprintf(format, args...))
 }
 
-// Only the check's goroutine may call fatalf.
+// fatalf must be called by the check's goroutine.
 func (e *checkRun) fatalf(format string, args ...any) {
 	e.errorf(format, args...)
 	panic(fatalFailure{})
@@ -108,7 +109,7 @@ func (e *checkRun) must(what string, err error) {
 
 type attrs = map[string]string
 
-// FIFO queues have the suffix .fifo.
+// name returns a new queue name. Names of FIFO queues end in .fifo.
 func (e *checkRun) name(a attrs) string {
 	e.queues++
 	name := e.prefix + "-" + strconv.Itoa(e.queues)
@@ -135,7 +136,7 @@ func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	return e.create(a, msgs...)
 }
 
-// most is the maxReceiveCount; msgs are in the queue that uses the dead-letter queue.
+// withDeadLetterQueue creates a queue that contains msgs, and its dead-letter queue. most is the maxReceiveCount.
 func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
@@ -143,7 +144,7 @@ func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Ou
 	return e.create(a, msgs...), dead
 }
 
-// most is inserted unchanged, so it can be invalid.
+// policy returns a redrive policy. It inserts most unchanged, so most can be invalid.
 func (e *checkRun) policy(dead Queue, most string) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), most)
 }
@@ -164,7 +165,7 @@ func grouped(group, dedup, body string) queue.Outgoing {
 	return queue.Outgoing{Body: body, GroupID: group, DedupID: dedup}
 }
 
-// The deduplication ID of each message is its body.
+// inGroup returns messages of one group. The deduplication ID of each message is its body.
 func inGroup(bodies ...string) (msgs []queue.Outgoing) {
 	for _, body := range bodies {
 		msgs = append(msgs, grouped("g", body, body))
@@ -184,8 +185,8 @@ func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	return sent
 }
 
-// All messages must be rejected, individually or as a call, with one of the codes. Without codes, any code is
-// accepted.
+// wantRefused requires that all messages are rejected, individually or as a call, with one of the codes. Without
+// codes, any code is accepted.
 func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
@@ -213,10 +214,11 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 	}
 }
 
-// The shortest visibility timeout of SQS that is not 0.
+// short is the shortest visibility timeout of SQS other than 0.
 const short = time.Second
 
-// A busy server may be slow, so soon is the SQS maximum. If the server is known to fail the check, it is less.
+// soon returns the long-poll time for expected messages: the SQS maximum, because a busy server may be slow, or less
+// if the server is known to fail the check.
 func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
 		return 5 * time.Second
@@ -239,7 +241,7 @@ func (e *checkRun) take(q Queue, n int, visibility time.Duration) []queue.Messag
 	for len(got) < n {
 		part := e.receive(q, min(n-len(got), queue.MaxBatch), e.soon(), &visibility)
 		if len(part) == 0 {
-			e.endValidity() // the message never arrived, which has nothing to do with being too late
+			e.endValidity() // the failure is a missing message, not a slow machine
 			e.fatalf("received %d messages (%s), want %d", len(got), bodies(got), n)
 		}
 		got = append(got, part...)

@@ -98,7 +98,7 @@ func pollChecks() []check {
 	}
 }
 
-// The limit serves only to detect endless waiting.
+// within runs do with a time limit, which only detects endless waiting.
 func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
@@ -108,12 +108,12 @@ func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	}
 }
 
-// The goroutine must finish before the check does.
+// later runs do in another goroutine after d. The goroutine must finish before the check ends.
 func (e *checkRun) later(d time.Duration, do func()) {
 	time.AfterFunc(d, do)
 }
 
-// The goroutine is another than the check's.
+// sendLater sends a message. It can be called outside the check's goroutine.
 func (e *checkRun) sendLater(q Queue, body string) {
 	if sent, err := q.Send(e.ctx, []queue.Outgoing{text(body)}); err != nil || sent[0].Err != nil {
 		e.errorf("sending %q: %v, %v", body, sent, err)

@@ -30,7 +30,7 @@ type Fake struct {
 	opts FakeOptions
 
 	mu       sync.Mutex
-	messages []*fakeMessage // in the order in which they were sent; settled messages are removed from time to time
+	messages []*fakeMessage // in sending order; settled messages are removed from time to time
 	settled  int            // number of settled messages
 	byID     map[string]*fakeMessage
 	script   map[FakeAction][]FakeFault
@@ -39,8 +39,8 @@ type Fake struct {
 	open     int // number of receives in progress
 	stale    int // number of visibility changes
 
-	// waiting contains a channel for each long poll, longest first. Closing a channel wakes its poll. alarm wakes all
-	// polls at alarmAt, when a message becomes visible. If alarm is not set, alarmAt is zero.
+	// waiting contains a channel for each long poll, the longest first. Closing a channel wakes its poll. alarm wakes
+	// all polls at alarmAt, when a message becomes visible; alarmAt is zero while alarm is not set.
 	waiting []chan struct{}
 	alarm   *time.Timer
 	alarmAt time.Time
@@ -50,7 +50,7 @@ type fakeMessage struct {
 	queue.Message
 	visibleAt time.Time
 	received  time.Time // time of the latest receive
-	serial    int       // time of the receive that issued the latest receipt handle
+	serial    int       // number of the receive that issued the latest receipt handle
 	uncounted bool      // the latest receive does not count
 	deleted   bool
 	dead      bool
@@ -70,14 +70,14 @@ func NewFake(opts *FakeOptions) *Fake {
 	return f
 }
 
-// Fail sets the faults of the next calls of an action, one fault per call.
+// Fail appends faults for the next calls of an action, one per call.
 func (f *Fake) Fail(action FakeAction, faults ...FakeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.script[action] = append(f.script[action], faults...)
 }
 
-// SetFault replaces [FakeOptions].Fault. nil means no faults.
+// SetFault replaces [FakeOptions].Fault; nil means no faults.
 func (f *Fake) SetFault(fault func(FakeCall) FakeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,16 +108,15 @@ func (f *Fake) opened(n int) int {
 // OpenReceives returns the number of receives in progress.
 func (f *Fake) OpenReceives() int { return f.opened(0) }
 
-// StaleChanges returns the number of visibility changes that used an outdated receipt handle, or came after the
-// visibility timeout. They have no effect here, but on a standard queue of SQS they may affect another consumer's
-// receive.
+// StaleChanges returns the number of visibility changes with an outdated receipt handle or after the visibility
+// timeout. They have no effect here, but on a standard SQS queue they can affect another consumer's receive.
 func (f *Fake) StaleChanges() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.stale
 }
 
-// Message returns a snapshot of a message, or false if the message was never sent.
+// Message returns a snapshot of a message. It returns false if no such message was sent.
 func (f *Fake) Message(id string) (FakeMessage, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +157,7 @@ func (m *fakeMessage) place(now time.Time) FakePlace {
 	return FakeInFlight
 }
 
-// Redeliver makes a message in flight visible, although its receipt handle stays valid. A standard queue may do that
+// Redeliver makes an in-flight message visible, although its receipt handle stays valid. A standard queue can do that
 // at any time.
 func (f *Fake) Redeliver(id string) {
 	f.mu.Lock()
@@ -177,7 +176,7 @@ func (f *Fake) wake(n int) {
 	f.waiting = slices.Delete(f.waiting, 0, n)
 }
 
-// A zero at means never.
+// wakeAt sets the alarm, unless an earlier time is set. A zero time means never.
 func (f *Fake) wakeAt(at, now time.Time) {
 	if at.IsZero() || !at.After(now) || !f.alarmAt.IsZero() && !f.alarmAt.After(at) {
 		return
@@ -190,13 +189,13 @@ func (f *Fake) wakeAt(at, now time.Time) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.alarmAt.Equal(at) {
-			f.alarmAt = time.Time{} // polls that continue to wait set it again
+			f.alarmAt = time.Time{} // polls that keep waiting set it again
 			f.wake(len(f.waiting))
 		}
 	})
 }
 
-// The call waits for half of its latency first. If ctx is done before then, it has no effect.
+// beginCall records the call and waits for half of its latency. If ctx is done first, the call has no effect.
 func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) {
 	call.At = time.Now()
 	f.mu.Lock()
@@ -225,12 +224,12 @@ func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) 
 	return fault, waitFor(ctx, nil, latency+fault.Latency)
 }
 
-// If ctx is done before the second half of the latency, the result of the call is lost.
+// endCall waits for the second half of the latency. If ctx is done first, the result of the call is lost.
 func (f *Fake) endCall(ctx context.Context) error {
 	return waitFor(ctx, nil, f.opts.Latency-f.opts.Latency/2)
 }
 
-// The error is ctx's.
+// waitFor waits for d or wake. It returns the error of ctx if ctx is done first.
 func waitFor(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -292,8 +291,8 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 	return queue.Sent{ID: m.ID, SequenceNumber: m.SequenceNumber}
 }
 
-// Receive returns visible messages, oldest first. If its fault has Apply set, the messages become invisible, but only
-// the error is returned. If ctx is done while waiting, no message is received.
+// Receive returns visible messages, oldest first. If its fault has Apply set, it hides the messages but returns only
+// the error. If ctx is done while Receive waits, it receives no message.
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	others := f.opened(1)
 	defer f.opened(-1)
@@ -331,7 +330,7 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 		f.mu.Lock()
 		if i := slices.Index(f.waiting, wake); i >= 0 { // the poll was not woken
 			f.waiting = slices.Delete(f.waiting, i, i+1)
-		} else if err != nil { // the poll was woken but takes no message, so it wakes another one
+		} else if err != nil { // the poll was woken but takes no message, so wake another one
 			f.wake(1)
 		}
 		if err != nil {
@@ -340,7 +339,7 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 	}
 }
 
-// Without messages, next is the time at which one becomes visible.
+// take receives messages. If none is visible, next is when one becomes visible.
 func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Message, next time.Time) {
 	f.compact()
 	locked := map[string]bool{}
@@ -446,7 +445,7 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 		}
 	}
 
-	if call.Action != FakeDelete || f.opts.FIFO { // only on a FIFO queue can a delete make messages visible
+	if call.Action != FakeDelete || f.opts.FIFO { // a delete makes messages visible only on a FIFO queue
 		f.wake(len(f.waiting))
 	}
 

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// The helper methods make frequent calls.
+// fakeHarness adds methods for frequent calls.
 type fakeHarness struct {
 	*Fake
 	t *testing.T
@@ -34,7 +34,7 @@ func (f fakeHarness) send(groups ...string) {
 	}
 }
 
-// Receives do not wait.
+// wantReceived receives without waiting.
 func (f fakeHarness) wantReceived(n int, visibility time.Duration, want ...string) []queue.Message {
 	f.t.Helper()
 	msgs, err := f.Receive(f.t.Context(), queue.ReceiveRequest{Max: n, Visibility: &visibility})

@@ -17,17 +17,17 @@ const (
 	FakeChangeVisibility FakeAction = "ChangeVisibility"
 )
 
-// FakeOptions configure a [Fake]. The zero value and nil configure a standard queue without latency and without a
-// dead-letter queue.
+// FakeOptions configure a [Fake]. The zero value and nil mean a standard queue without latency or a dead-letter
+// queue.
 type FakeOptions struct {
 	// FIFO delivers each message group in order. Every message then needs a GroupID.
 	FIFO bool
-	// Visibility is the default visibility timeout; 0 means 30 s.
+	// Visibility is the default visibility timeout; 0 means 30 seconds.
 	Visibility time.Duration
 	// MaxReceives is the receive count after which a message is dead-lettered; 0 means no limit.
 	MaxReceives int
-	// UncountsUnread means that a visibility change with Unread undoes the count of its receive, as in the embedded
-	// queue; in SQS it does not.
+	// UncountsUnread means that a visibility change with Unread uncounts the receive, as in the embedded queue. SQS
+	// still counts it.
 	UncountsUnread bool
 	// Latency is the round-trip time of every call: half passes before the call takes effect, half after.
 	Latency time.Duration
@@ -40,7 +40,7 @@ type FakeOptions struct {
 
 // FakeFault is a fault of a call. The zero value means no fault.
 type FakeFault struct {
-	// Err is returned for the whole call, or for each of Entries. nil means that the call succeeds after Latency.
+	// Err is returned for the whole call, or for each of Entries. If nil, the call succeeds after Latency.
 	Err error
 	// Apply means that the call takes effect nevertheless, as if only its response had been lost.
 	Apply bool
@@ -56,7 +56,7 @@ type FakeCall struct {
 	At     time.Time
 	// Entries is the number of entries of a batch, or the maximum number of messages of a receive.
 	Entries int
-	// Receipts are the arguments of a delete, Changes of a visibility change.
+	// Receipts are the arguments of a delete, and Changes those of a visibility change.
 	Receipts []string
 	Changes  []queue.VisibilityChange
 	// OpenReceives is the number of other receives in progress when the call arrived.
@@ -81,7 +81,7 @@ type FakeMessage struct {
 	Place             FakePlace
 	// Receives is the receive count.
 	Receives int
-	// VisibleAt is when the message became or will become visible.
+	// VisibleAt is when the message became or becomes visible.
 	VisibleAt time.Time
 	SentAt    time.Time
 }

@@ -7,7 +7,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Many tests at once, because checks in real time spend most of their time waiting.
+// TestMain allows many tests at once, because checks in real time spend most of their time waiting.
 func TestMain(m *testing.M) {
 	testpeer.Parallel(64)
 	os.Exit(testpeer.Contained(m, "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=not a secret",

@@ -8,7 +8,7 @@ import (
 	"tendril/queuetest"
 )
 
-// The adapter is the one for Amazon SQS.
+// sqsServer calls a server through the adapter for Amazon SQS.
 type sqsServer struct {
 	t         testing.TB
 	sqs       *aws.SQS

@@ -18,16 +18,16 @@ type Suite struct {
 	// queue names.
 	Start func(t testing.TB) Server
 	// Virtual runs each check in a testing/synctest bubble. Start is then called in the bubble, and the server must
-	// run in this process. If Virtual is false, checks that take minutes are skipped.
+	// run in this process. Without Virtual, checks that take minutes are skipped.
 	Virtual bool
-	// Differs maps the checks that the server is known to fail to a description of its behavior. These checks still
-	// run, are reported as skipped, and fail the suite if they pass.
+	// Differs maps the names of checks that the server is known to fail to a description of its behavior. These
+	// checks still run, are reported as skipped, and fail the suite if they pass.
 	Differs map[string]string
 	// Repeats allows concurrent receives of a standard queue to return the same message twice, as SQS may
 	// ("at-least-once delivery"). Every message must still be received.
 	Repeats bool
 	// UncountsUnread means that a receive must not count if its message is returned with
-	// [queue.VisibilityChange].Unread. If it is false, the receive must count.
+	// [queue.VisibilityChange].Unread. Otherwise, the receive must count.
 	UncountsUnread bool
 }
 
@@ -96,7 +96,7 @@ func outcome(failures []string, known bool, reason string) (errs []string, skip 
 	return nil, "known difference: " + reason + "\nobserved: " + strings.Join(failures, "\n")
 }
 
-// prefix returns a prefix for queue names that is unique to the check and this run, because a server may outlive the
+// prefix returns a prefix for queue names that is unique to the check and the run, because a server may outlive the
 // process.
 func prefix(name string) string {
 	clean := strings.Map(func(r rune) rune {

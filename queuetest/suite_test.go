@@ -69,7 +69,8 @@ func TestExecuteRepeatsACheckThatWasTooLate(t *testing.T) {
 	})
 }
 
-// Every check must detect this queue, which accepts every call and reports no errors, but stores nothing and is slow.
+// brokenQueue accepts every call and reports no errors, but stores nothing and is slow. Every check must fail with
+// it.
 type brokenQueue struct{}
 
 func (brokenQueue) Create(context.Context, string, map[string]string) (Queue, error) {
