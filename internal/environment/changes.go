@@ -30,7 +30,7 @@ type changes struct {
 	desired  *desired
 	changing chan struct{}
 	rollouts *rollouts
-	registry atomic.Pointer[config.File] // of all instances, in force; nil without any
+	registry atomic.Pointer[config.File] // settings for all instances in force; nil without any
 }
 
 func (c *changes) sources(b *bundle.Bundle) config.Sources {
@@ -118,7 +118,7 @@ func (c *changes) begin(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// awaitStart also waits for the after-start hooks if the app has become ready.
+// awaitStart waits for the end of startup and, if the app has become ready, of the after-start hooks.
 func (c *changes) awaitStart(ctx context.Context) error {
 	if err := c.await(ctx, c.life.started); err != nil || c.programs.app == nil || !c.programs.app.WasReady() {
 		return err
@@ -149,7 +149,7 @@ func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 }
 
 func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err error) {
-	end, err := c.begin(ctx) // the change before may have read the files before they changed
+	end, err := c.begin(ctx) // wait, because a change in progress may have read the files before they changed
 	if err != nil {
 		return done, err
 	}
@@ -215,13 +215,14 @@ func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
 	return change, err
 }
 
-// cfg is nil after an error, or if settings cannot be reread.
+// compare loads the settings and compares them with those in force. cfg is nil after an error, or if settings cannot be
+// reread.
 func (c *changes) compare(src config.Sources) (cfg *config.Config, change config.Change, err error) {
 	if c.opts.Load == nil {
 		return nil, change, nil
 	}
 	if b := src.Bundle; b != nil && c.opts.Bundle != nil {
-		same := *b // whichever folder the version is in
+		same := *b // with its name at startup, whichever folder the version is in
 		same.Called = cmp.Or(c.opts.Bundle.Called, filepath.Base(c.opts.Bundle.Dir))
 		src.Bundle = &same
 	}
@@ -251,7 +252,7 @@ func (c *changes) pending() (change config.Change, err error) {
 	return change, err
 }
 
-// Unsupported parts of a bundle that were present at startup have been logged.
+// logNotApplied logs unsupported parts of a bundle, except those present at startup, which are already logged.
 func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 	now := *c.opts
 	now.Config, now.Bundle = cfg, b
@@ -265,8 +266,8 @@ func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 
 const connections = "http-connections"
 
-// keepConnections postpones a changed number of connections if it determined a size at startup: of a pool shared by
-// several queues, of a function's processes or of a limiter.
+// keepConnections postpones a changed number of connections if it determined a size at startup: that of a pool shared
+// by several queues, of a function's processes or of a limiter.
 func (c *changes) keepConnections(change *config.Change) {
 	inForce, i := c.settings.now(), slices.Index(change.Live, connections)
 	if i < 0 || !c.sharesConnections() {
@@ -304,7 +305,7 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 	return err
 }
 
-// A request that was started logs its failure itself, so refusal returns "" for it.
+// refusal returns the text of an error, or "" for a deployment that started, because that logs its own failure.
 func refusal(err error) string {
 	if deployError := (*api.DeployError)(nil); err == nil || errors.As(err, &deployError) {
 		return ""

@@ -36,7 +36,7 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// The path is absolute, since the reader may be in another folder.
+// place returns an absolute path, since the reader may be in another folder.
 func (s *settingsFile) place() string {
 	if abs, err := filepath.Abs(s.file.Path); err == nil && !s.file.Shared {
 		return abs
@@ -44,7 +44,8 @@ func (s *settingsFile) place() string {
 	return s.file.Path
 }
 
-// Without a settings file, the first path that tendril searches is returned. now is nil if the file is invalid.
+// settingsFile returns the settings file in force or, without one, the first path that tendril searches. now is nil if
+// the file is invalid.
 func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error) {
 	now, _, err = c.compare(c.sources(c.currentBundle()))
 	f.file.Path = c.settings.now().ConfigFile
@@ -111,7 +112,8 @@ func sharedLock(o *config.Option, _ config.Origin) string {
 	return why
 }
 
-// The settings of a queue can be changed if the file has a map for it. Those for all instances need none.
+// configQueue locks the settings of a queue for which the settings file has no map. Settings for all instances need
+// none.
 func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locked string) api.ConfigQueue {
 	lock := func(*config.Option) string { return cmp.Or(locked, lockOfFile(f, "max of "+q.Name)) }
 	if f.file.Shared {
@@ -214,7 +216,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 		plan.Changes[i].RestartsApp = slices.Contains(restarting, plan.Changes[i].Name)
 	}
 	plan.Warnings = append(plan.Warnings, c.desired.warnings(change, loaded)...)
-	if _, before, err := c.compare(c.sources(c.currentBundle())); err == nil { // not changes that were already pending
+	if _, before, err := c.compare(c.sources(c.currentBundle())); err == nil { // omit changes that were already pending
 		waits := pendingChanges(&before)
 		plan.Changes = slices.DeleteFunc(plan.Changes, func(o api.OptionChange) bool {
 			same := func(w api.OptionChange) bool { return w.Name == o.Name && w.Value == o.Value }
@@ -224,7 +226,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	return plan, nil
 }
 
-// The most sensitive option decides which token scope a change requires.
+// scopeOf returns the token scope that a change requires: that of its most sensitive option.
 func scopeOf(set map[string]*string) string {
 	code, access := false, false
 	for name := range set {
@@ -348,7 +350,7 @@ func refusedChange(set map[string]*string, err error) error {
 	return refusal
 }
 
-// changeSettings restores the file if anything fails.
+// changeSettings writes and applies a change. It restores the file if anything fails.
 func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error) {
 	var none api.SettingsPreview
 	end, err := c.begin(ctx)
@@ -389,7 +391,7 @@ func errChangedMeanwhile(file string) error {
 		Hint: "review the difference again, and repeat the change"}
 }
 
-// All settings are reread, as the next start will do.
+// replaceSettings writes the file and rereads all settings, as the next start will do.
 func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change config.Change, err error) {
 	path, mode := plan.old.file.Path, fs.FileMode(0o600)
 	if plan.old.info != nil {

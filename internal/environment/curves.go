@@ -11,7 +11,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// Only read is safe for concurrent use.
+// curves records the charts of the console. Only read is safe for concurrent use.
 type curves struct {
 	life     *lifecycle
 	settings *settings
@@ -44,7 +44,7 @@ func (c *curves) start(context.Context) error {
 
 func (c *curves) read(name string) (series.Curves, bool) { return c.recorder.Curves(name, time.Now()) }
 
-// For a queue on Amazon SQS, count uses this instance's own counters.
+// count uses this instance's own counters for queues on Amazon SQS.
 func (c *curves) count(now time.Time) series.Reading {
 	r := series.Reading{Queues: map[string]series.Counts{}, Latencies: c.monitor.Latencies()}
 	limits := map[string]int{} // by target
@@ -75,7 +75,7 @@ func (c *curves) count(now time.Time) series.Reading {
 	return r
 }
 
-// Queues with a worker and their dead-letter queues come first.
+// countEmbedded starts with the queues that have a worker and their dead-letter queues.
 func (c *curves) countEmbedded(r *series.Reading) {
 	var names []string
 	for _, l := range c.work.all {
@@ -93,7 +93,7 @@ func (c *curves) countEmbedded(r *series.Reading) {
 	}
 }
 
-// Each count from Amazon SQS is used once.
+// countOldest uses each count from Amazon SQS once.
 func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
 	found, known := c.work.depths.read(l.queue.name, now)
 	if !known || !found.hasAge || found.taken.Equal(c.counted[l.queue.name]) {
@@ -129,7 +129,7 @@ func (c *curves) mark(now time.Time) {
 	}
 	st := m.Election().Status()
 
-	leader := cmp.Or(st.Holder, c.leader) // the last one, until a new one is elected
+	leader := cmp.Or(st.Holder, c.leader) // keep the last one until a new one is elected
 	if st.Leading {
 		leader = "this instance"
 	}
@@ -139,7 +139,7 @@ func (c *curves) mark(now time.Time) {
 	c.leader = leader
 }
 
-// The label omits the error, which may contain a secret.
+// deploymentMark omits the error, which may contain a secret.
 func deploymentMark(d *api.Deployment) string {
 	if d.State == api.DeployDone {
 		return d.To

@@ -88,7 +88,7 @@ func storedQueues(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, b.Close())
 }
 
-// A file named ".NAME.123" is left from an interrupted write of NAME.
+// isOwn reports whether tendril created a file. A file named ".NAME.123" is left from an interrupted write of NAME.
 func isOwn(entry fs.DirEntry) bool {
 	return slices.ContainsFunc(dataFiles, func(own string) bool {
 		return entry.Name() == own || strings.HasPrefix(entry.Name(), "."+own+".")

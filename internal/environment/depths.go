@@ -25,10 +25,11 @@ type depth struct {
 	// oldest is the age of the oldest waiting message, valid with hasAge.
 	oldest time.Duration
 	hasAge bool
-	// deadLettered counts the messages moved to the dead-letter queue so far. Both are valid with hasDeadLetters.
+	// deadLettered counts the messages moved to the dead-letter queue so far; on Amazon SQS, it equals deadLetters.
+	// Both are valid with hasDeadLetters.
 	deadLetters, deadLettered int64
 	hasDeadLetters            bool
-	// These come from the redrive policy, of queues on Amazon SQS only.
+	// The following four come from the redrive policy of a queue on Amazon SQS.
 	maxReceives                    int
 	deadLetterQueue, deadLetterURL string
 	deadLetterQueueMissing         bool
@@ -55,7 +56,7 @@ type depthCounter struct {
 	readings map[string]depth // on Amazon SQS
 }
 
-// b may be nil if no queue is embedded.
+// newDepthCounter returns a counter of the queues. b may be nil if no queue is embedded.
 func newDepthCounter(queues []countedQueue, b *broker.Broker) *depthCounter {
 	c := &depthCounter{
 		queues: map[string]countedQueue{}, broker: b, asked: make(chan struct{}), readings: map[string]depth{},
@@ -114,7 +115,7 @@ func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	return r, ok && now.Sub(r.taken) < maxCountAge
 }
 
-// deadLetterQueue returns "" if the queue has none or it is unknown.
+// deadLetterQueue returns the name of a queue's dead-letter queue; "" if it has none or it is unknown.
 func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	c.mu.Lock()
 	r, read := c.readings[name]
@@ -128,10 +129,10 @@ func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	return r.deadLetterQueue
 }
 
-// The channel is closed once every queue on Amazon SQS has been queried.
+// askedOnce returns a channel that is closed once every queue on Amazon SQS has been queried.
 func (c *depthCounter) askedOnce() <-chan struct{} { return c.asked }
 
-// run must be called only once.
+// run counts the queues on Amazon SQS until ctx is done. It must be called only once.
 func (c *depthCounter) run(ctx context.Context) {
 	asked := sync.OnceFunc(func() { close(c.asked) })
 	ticker := time.Tick(countInterval)
@@ -150,7 +151,7 @@ func (c *depthCounter) run(ctx context.Context) {
 	}
 }
 
-// After an error, the last reading is kept.
+// ask keeps the last reading after an error.
 func (c *depthCounter) ask(ctx context.Context, q countedQueue) {
 	r, err := askDepth(ctx, q.remote)
 	q.setMaxReceives(r.maxReceives) // 0 after an error: the policy may have changed

@@ -18,7 +18,7 @@ import (
 // UseBundle is the Use of the app's folder in a description.
 const UseBundle = "bundle"
 
-// Package cloud does not know these kinds.
+// Kinds of resources that package cloud does not list.
 const (
 	kindGroup    = "Auto Scaling group"
 	kindFunction = "Lambda function"
@@ -28,7 +28,7 @@ const (
 )
 
 // Describe describes the environment these options would create and its AWS resources, without creating anything. ctx
-// bounds queries to AWS; missing answers are noted.
+// bounds queries to AWS; failed queries are noted.
 func (o *Options) Describe(ctx context.Context) api.Description {
 	d := o.describeOffline()
 	o.addResources(ctx, &d)
@@ -206,7 +206,7 @@ func describeQueueSettings(queues []api.DescribedQueue, all []config.Explanation
 	}
 }
 
-// The query of a path is removed, because it may contain a secret.
+// optionValue hides the query of a path, because it may contain a secret.
 func optionValue(name, value string, from config.Origin) api.OptionValue {
 	name, _, _ = strings.Cut(strings.ReplaceAll(name, "_", "-"), " of ")
 	if o, found := config.Lookup(name); found {
@@ -343,7 +343,7 @@ func plannedScaling(cfg *config.Config) *api.Scaling {
 	return planned
 }
 
-// The group's own limits apply unless the settings have others.
+// groupBounds returns bounds that leave the group's own limits in force unless the settings have others.
 func groupBounds(cfg *config.Config) (least, most int) {
 	least, most = cfg.ScaleMinSize, cfg.ScaleMaxSize
 	if !cfg.IsSet("scale-min-size") {

@@ -14,10 +14,10 @@ import (
 	"tendril/queue"
 )
 
-// Describe describes the running environment. ctx bounds queries to AWS; missing answers are noted.
+// Describe describes the running environment. ctx bounds queries to AWS; failed queries are noted.
 func (e *Environment) Describe(ctx context.Context) api.Description {
 	s := e.settings.now()
-	now := *e.opts // the version that is serving
+	now := *e.opts // with the bundle that is serving
 	if e.life.running() {
 		now.Bundle = e.changes.currentBundle()
 	}
@@ -88,7 +88,7 @@ func (e *Environment) openPorts() (all []api.Place) {
 	return append(all, e.opts.appPort()...)
 }
 
-// Without workers, every embedded queue is described.
+// describeQueues describes every queue with a worker or, without workers, every embedded queue.
 func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueue, notes []string) {
 	if len(p.all) == 0 && p.queues.broker != nil {
 		for _, name := range p.queues.broker.ListQueues("") {
@@ -137,7 +137,7 @@ func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found api.Desc
 		return found, err
 	}
 	found.DeadLetterQueue = &api.DescribedQueue{Name: dead, Backend: config.BackendSQS, FIFO: l.queue.fifo}
-	return found, nil // listed with the AWS resources
+	return found, nil // addResources completes it
 }
 
 func (q *queues) describeEmbedded(name string) (api.DescribedQueue, error) {

@@ -44,7 +44,8 @@ func (d *desired) applies(set *config.Settings) bool {
 	return set.FleetKey != "" && set.AnyOnSQS() && set.Leader != config.LeaderLocal
 }
 
-// The leader's lease passes the revision to the other instances.
+// revision returns the revision of the latest desired state known here. The leader's lease passes it to the other
+// instances.
 func (d *desired) revision() int64 {
 	if d.state == nil {
 		return 0
@@ -53,8 +54,8 @@ func (d *desired) revision() int64 {
 	return now.Revision
 }
 
-// adopt applies the state before anything is received: the one kept in the data directory, then the registry's. If
-// the registry does not answer in time, the kept state applies until it does.
+// adopt applies the desired state before anything is received: the one kept in the data directory, then the registry's.
+// If the registry does not answer in time, the kept state applies until it does.
 func (d *desired) adopt(ctx context.Context) error {
 	set := d.settings.now()
 	if !d.applies(set) {
@@ -132,8 +133,8 @@ func (d *desired) apply() {
 	d.rollouts.apply()
 }
 
-// pause pauses a queue, or all queues if name is "": on all instances, or on this one if there is no desired state or
-// the change says so.
+// pause pauses a queue, or all queues if name is "". It applies to this instance only if why.This is set or there is no
+// desired state, and to all instances otherwise.
 func (d *desired) pause(ctx context.Context, name string, why api.Reason, by string) (api.Paused, error) {
 	pause := newPause(why.Reason, by)
 	return d.change(ctx, name, why.This, true, func() error { return d.work.pause(name, pause) },
@@ -145,7 +146,7 @@ func (d *desired) pause(ctx context.Context, name string, why api.Reason, by str
 		})
 }
 
-// resume undoes pause. For all instances it also ends a pause of this one.
+// resume undoes pause. For all instances, it also ends a pause on this instance only.
 func (d *desired) resume(ctx context.Context, name string, this bool) (api.Paused, error) {
 	here := func() error { return d.work.resume(name) }
 	answer, err := d.change(ctx, name, this, false, here,
@@ -158,7 +159,7 @@ func (d *desired) resume(ctx context.Context, name string, this bool) (api.Pause
 
 func (d *desired) change(ctx context.Context, name string, this, pause bool, here func() error,
 	alter func(now *instances.Desired, queue string)) (api.Paused, error) {
-	lines, err := d.work.chosen(name) // fails until startup has set the state, because the console serves before
+	lines, err := d.work.chosen(name) // fails until startup has set the state: the console serves earlier
 	if err != nil {
 		return api.Paused{}, err
 	}
@@ -174,7 +175,7 @@ func (d *desired) change(ctx context.Context, name string, this, pause bool, her
 	return api.Paused{Paused: pause, Revision: revision}, err
 }
 
-// The desired state changes if all reachable instances follow the change.
+// changeAll changes the desired state if all reachable instances follow the change.
 func (d *desired) changeAll(ctx context.Context, follows func(*instances.Instance) bool,
 	alter func(*instances.Desired) error) (revision int64, err error) {
 	leases, err := d.cron.leases(ctx)

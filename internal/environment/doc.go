@@ -1,6 +1,6 @@
 // Package environment builds every part of a worker environment, starts them in order and stops them in reverse.
 //
-// It is the only package that knows all others. [New] takes validated settings. [Environment.Run] starts the
+// It is the only package that imports all others. [New] takes validated settings. [Environment.Run] starts the
 // environment, waits for a stop or a failure, and stops it:
 //
 //	New ── Start: queues ── console ── workers ── app ── periodic tasks ── scaling
@@ -23,6 +23,10 @@
 //	cron      runs the periodic tasks
 //	scale     follows the load, and protects this instance while it works
 //	observe   provides health, metrics, charts and events
+//	members   shares the record of this instance and reads the others'
+//	desired   applies the state set for all instances
+//	rollouts  deploys versions to all instances
+//	systemd   notifies systemd
 //	instance  makes the environment discoverable for other commands, and opens its console
 //
 // All components share the options, the lifecycle and the current settings, an immutable revision (settings.go) that

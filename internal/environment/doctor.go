@@ -79,7 +79,8 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	return x.examine(ctx)
 }
 
-// Health includes problems with stored messages. An environment that only serves queues has none.
+// addHealth adds the causes of the health status, which include problems with stored messages. An environment that only
+// serves queues has no status, so it adds those problems directly.
 func (e *examiner) addHealth(of *Environment) {
 	if of.opts.QueuesOnly {
 		of.observe.problems.look()
@@ -234,7 +235,7 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	return t
 }
 
-// The addresses are not checked if a running environment with this data directory holds them.
+// addPorts checks no addresses if a running environment with this data directory holds them.
 func (e *examiner) addPorts() {
 	if _, err := api.ReadInstance(e.settings.DataDir); err == nil {
 		return
@@ -314,7 +315,8 @@ func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 	return client.TLSConfig()
 }
 
-// These nginx files may set timeouts: the bundle's and, if nginx runs locally, the machine's.
+// proxyFiles returns patterns of nginx files that may set timeouts: the bundle's and, if nginx runs locally, the
+// machine's.
 func (e *examiner) proxyFiles(local bool) (patterns []string) {
 	if e.opts.Bundle != nil {
 		dir := filepath.Join(e.opts.Bundle.Dir, ".platform", "nginx")
@@ -419,7 +421,7 @@ func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 	}
 }
 
-// inspectSQS also compares the local clock with Amazon's.
+// inspectSQS returns the SQS endpoint, or "" if unknown, and compares the local clock with Amazon's.
 func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""
@@ -506,10 +508,11 @@ func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller
 
 type resourceNames struct {
 	account, region string
-	dead            []string // alternately placeholders and names
+	dead            []string // alternating placeholders and names
 }
 
-// The IAM policy simulator accepts wildcards only in the resource name.
+// concrete replaces the wildcards for region and account, because the IAM policy simulator accepts wildcards only in
+// the resource name.
 func (r *resourceNames) concrete(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {

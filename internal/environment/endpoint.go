@@ -21,7 +21,7 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// The app gets its own endpoint if it cannot use the configured one.
+// anyLoopback is the address of the app's own endpoint if it cannot use the configured one.
 const anyLoopback = "127.0.0.1:0"
 
 func (q *queues) serveBroker(context.Context) error {
@@ -59,8 +59,8 @@ func (q *queues) serveBroker(context.Context) error {
 	return nil
 }
 
-// ownToken returns the configured token for callers of the registry, or a stored one shared, if possible, by all
-// environments of this user.
+// ownToken returns the token for callers of the registry, configured or stored in the data directory. If possible, it
+// shares the token with this user's other environments.
 func (q *queues) ownToken() (token string, err error) {
 	s := q.settings.now()
 	token = s.RegistryToken
@@ -79,7 +79,7 @@ func (q *queues) ownToken() (token string, err error) {
 	return token, nil
 }
 
-// openKeys does nothing if no credentials file is configured.
+// openKeys returns nil if no credentials file is configured.
 func (q *queues) openKeys() (*access.Keyring, error) {
 	s := q.settings.now()
 	if s.Credentials == "" {
@@ -95,8 +95,8 @@ func (q *queues) openKeys() (*access.Keyring, error) {
 	return keys, nil
 }
 
-// If the app cannot use the addresses in --listen because of TLS, a socket or a non-local address, it gets a loopback
-// address of its own.
+// listenEndpoint gives the app a loopback address of its own if it cannot use the addresses in --listen because of TLS,
+// a socket or a non-local address.
 func (q *queues) listenEndpoint() (l net.Listener, err error) {
 	s := q.settings.now()
 	var all []net.Listener

@@ -130,8 +130,8 @@ func (e *Environment) Run(stop, now context.Context) error {
 	return errors.Join(err, e.Stop(ctx))
 }
 
-// From beginShutdown on, nothing reports the service as up. The cause of the returned context is [ErrLate] or, if
-// hurry is done first, [ErrCutShort].
+// beginShutdown starts the shutdown; from here on nothing reports the service as up. The cause of the returned context
+// is [ErrLate] or, if hurry is done first, [ErrCutShort].
 func (e *Environment) beginShutdown(hurry context.Context) (shutdown context.Context, over func()) {
 	s := e.settings.now()
 	e.life.beginDrain()
@@ -155,7 +155,7 @@ func (e *Environment) Start(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown undoes the steps in reverse order.
+// startOrder returns the start steps. Shutdown undoes them in reverse order.
 func (e *Environment) startOrder() []func(context.Context) error {
 	if e.opts.QueuesOnly {
 		return []func(context.Context) error{
@@ -286,7 +286,7 @@ func (e *Environment) openTargets(ctx context.Context) error {
 	return t.openBuckets(ctx)
 }
 
-// The files let other commands find the environment.
+// announce writes the files by which other commands find the environment.
 func (e *Environment) announce(context.Context) error {
 	if err := e.instance.writeFiles(); err != nil {
 		return err

@@ -23,10 +23,10 @@ type facts struct {
 	getconfig.Folder
 }
 
-// This is the number at startup; app versions have higher ones.
+// startFacts is the version of the facts at startup; app versions have higher numbers.
 const startFacts = 0
 
-// The folder is inside the data directory if this environment owns that.
+// open publishes the facts for get-config, in the data directory if this environment owns it.
 func (f *facts) open(context.Context) error {
 	s := f.settings.now()
 	program, err := os.Executable()
@@ -121,7 +121,7 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 	}
 }
 
-// Elastic Beanstalk has this value for an environment without a proxy server.
+// noProxy is Elastic Beanstalk's value for an environment without a proxy server.
 const noProxy = "none"
 
 // properties omits inherited variables, which may contain secrets that must not be stored.

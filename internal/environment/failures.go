@@ -11,8 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// Embedded queues store their failed deliveries themselves. failures keeps the latest ones of Amazon SQS queues
-// across restarts.
+// failures keeps the latest failed deliveries of Amazon SQS queues across restarts. Embedded queues store their own.
 type failures struct {
 	shown *console.Deliveries
 	log   atomic.Pointer[eventlog.Log] // nil until a data directory is claimed
@@ -27,7 +26,7 @@ func (f *failures) restore(log *eventlog.Log) error {
 	return err
 }
 
-// Failures are stored on disk, and successes that follow a failure.
+// record also stores failures on disk, and successes that follow a failure.
 func (f *failures) record(w *workQueue, d *api.Delivery) {
 	f.shown.Record(*d)
 	log := f.log.Load()

@@ -115,7 +115,7 @@ func taskStates(all []api.Task) (states []health.TaskState) {
 	return states
 }
 
-// deliveryClass returns false if health does not count the delivery.
+// deliveryClass returns the class of a delivery, and false if health does not count it.
 func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, counts bool) {
 	switch {
 	case s.Outcome == queue.Done:

@@ -64,7 +64,7 @@ func (h *history) acted(a console.Act) {
 	h.Happened(event.Event{Kind: kind, Text: text, Fields: fields})
 }
 
-// Shutdown closes the log after all parts started later.
+// open opens the event log. Shutdown closes it after all parts started later.
 func (h *history) open(context.Context) error {
 	s := h.settings.now()
 	if !h.queues.ownsDataDir() {
@@ -114,7 +114,7 @@ func (h *history) open(context.Context) error {
 	return nil
 }
 
-// A log without this last event belongs to a killed process.
+// stopText is the last event of a run. A log without it belongs to a killed process.
 const stopText = "environment stopped"
 
 func (h *history) Happened(e event.Event) {
@@ -135,7 +135,7 @@ func (h *history) messageEnded(e eventlog.Ending) {
 	}
 }
 
-// removed is called by the embedded queues.
+// removed records how messages left the embedded queues.
 func (h *history) removed(ctx context.Context, removed []broker.Removal) {
 	endings := h.endings.Load()
 	if endings == nil {

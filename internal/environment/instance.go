@@ -35,9 +35,9 @@ type instance struct {
 	address string      // local; "" if off
 	public  string      // for other machines, or the local address
 	token   string      // "" if the console is off
-	// login returns the path of a login link, and is nil if the console is off.
+	// login returns the path of a login link; nil if the console is off.
 	login func(scopes ...string) string
-	// The data directory and its lock file.
+	// files identifies the data directory and its lock file.
 	files atomic.Pointer[datadir.Identity]
 
 	mu          sync.Mutex
@@ -45,7 +45,8 @@ type instance struct {
 	certificate string // fingerprint; "" for plain HTTP
 }
 
-// Embedded queues lock their database, but without any, others must not replace the files either.
+// claim locks the data directory. Embedded queues also lock their database, but without any, the files need protection
+// too.
 func (i *instance) claim(context.Context) error {
 	s := i.settings.now()
 	i.program = api.ThisProgram()
@@ -126,7 +127,7 @@ func (i *instance) reachable() (address, certificate string) {
 
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
-// Shutdown removes the files after everything started later has stopped.
+// claimFiles makes the shutdown remove the instance file and the token after everything started later has stopped.
 func (i *instance) claimFiles(context.Context) error {
 	if i.visible() {
 		i.life.steps.push("the instance file", func(context.Context) error {
@@ -174,7 +175,7 @@ func (i *instance) certificateChanged(fingerprint string) {
 	i.opts.Logger.Info("certificate replaced", "component", "console")
 }
 
-// The caller holds the lock.
+// describe returns the content of the instance file. The caller must hold the lock.
 func (i *instance) describe() *api.Instance {
 	s := i.settings.now()
 	file := &api.Instance{
@@ -256,7 +257,7 @@ func (i *instance) greet() {
 	i.opts.Logger.Info("started", attrs...)
 }
 
-// Startup ends once every queue receives or is paused.
+// reportReady logs the end of startup once the app is ready and every queue receives or is paused.
 func (i *instance) reportReady(running context.Context) {
 	if len(i.work.all) == 0 {
 		i.greetReady()
@@ -276,7 +277,7 @@ func (i *instance) reportReady(running context.Context) {
 				return
 			}
 		}
-		i.work.observe.monitor.Report() // before the last line, logs the change of health
+		i.work.observe.monitor.Report() // logs a change of health before the line "ready"
 		i.greetReady()
 	}()
 }
@@ -289,7 +290,7 @@ func (i *instance) greetReady() {
 	}
 }
 
-// The command shows a new user the most.
+// nextCommand returns the command that shows a new user the most.
 func (i *instance) nextCommand() string {
 	queue, flags := "", ""
 	if len(i.work.all) > 1 {

@@ -49,7 +49,7 @@ func (s *steps) push(name string, stop func(ctx context.Context) error) {
 	*s = append(*s, step{name, stop})
 }
 
-// Shutdown waits until run returns.
+// background starts run. Shutdown cancels its context and waits until it returns.
 func (s *steps) background(name string, run func(context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
 	var part sync.WaitGroup
@@ -74,7 +74,7 @@ func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	return errors.Join(errs...)
 }
 
-// Announced, started, draining and drained follow in this order.
+// lifecycle records how far startup and shutdown have progressed: each channel is closed when a state is reached.
 type lifecycle struct {
 	steps steps
 	// announced: the workers exist. started: startup has completed. ready: the app was ready once. receiving: every
@@ -121,7 +121,7 @@ func (l *lifecycle) state() string {
 
 func (l *lifecycle) beginDrain() { l.drainOnce.Do(func() { close(l.draining) }) }
 
-// No message is in flight anymore.
+// finishDrain records that no message is in flight anymore.
 func (l *lifecycle) finishDrain(err error) {
 	if !isClosed(l.drained) {
 		l.drainErr = err
@@ -129,7 +129,7 @@ func (l *lifecycle) finishDrain(err error) {
 	}
 }
 
-// Drain ends Run and waits until all deliveries are settled or ctx is done.
+// Drain makes Run stop, and waits until all deliveries are settled or ctx is done.
 func (l *lifecycle) Drain(ctx context.Context) error {
 	l.beginDrain()
 	select {
@@ -147,7 +147,8 @@ func (l *lifecycle) fail(err error) {
 	}
 }
 
-// A requested stop cancels start with errStartAbandoned: a build can take an hour, and an endpoint may never respond.
+// unlessStopped runs start, and cancels it with errStartAbandoned if a stop is requested. A build can take an hour, and
+// an endpoint may never respond.
 func (l *lifecycle) unlessStopped(stop, now context.Context, start func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(now)
 	defer cancel()

@@ -21,15 +21,17 @@ import (
 )
 
 const (
-	// Limits each wait for the shared registry at startup.
+	// registryStart limits each wait for the shared registry at startup. registrySeek is the interval between attempts
+	// to find it.
 	registryStart = 5 * time.Second
 	registrySeek  = 15 * time.Second
-	// If the final write takes longer, the others drop the record a little later because of its age.
+	// leaveTimeout limits the final write of this instance's record. If it fails, the others drop the record a little
+	// later because of its age.
 	leaveTimeout = 3 * time.Second
 )
 
-// Without a shared registry, members does nothing. Otherwise it keeps this instance's record in it, and reads the
-// others'.
+// members keeps this instance's record in the shared registry and reads the others'. Without a shared registry, it does
+// nothing.
 type members struct {
 	opts     *Options
 	life     *lifecycle
@@ -45,7 +47,7 @@ type members struct {
 
 	gauge  *autoscale.Gauge           // each consumer of CPU usage needs its own
 	joined atomic.Pointer[membership] // nil until the registry is found
-	// missing is why the shared registry was not found; nil if it was, or if none is used.
+	// missing is why the shared registry was not found; nil if it was found, or if none is used.
 	missing atomic.Pointer[string]
 	lost    registryLoss
 
@@ -93,7 +95,7 @@ func (m *members) run(ctx context.Context) error {
 	return nil
 }
 
-// After the registry is found, join updates this instance's record and watches the others'.
+// join finds the registry, and then updates this instance's record and watches the others'.
 func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 	select {
 	case <-m.life.announced:
@@ -153,7 +155,7 @@ func completesBatch(one *instances.Record) bool {
 
 func (m *members) shared() bool { return m.joined.Load() != nil }
 
-// mayShare includes a registry that is expected.
+// mayShare reports whether a registry is shared, or is expected to be.
 func (m *members) mayShare() bool { return m.shared() || m.missing.Load() != nil }
 
 func (m *members) leads() bool {
@@ -161,7 +163,7 @@ func (m *members) leads() bool {
 	return leads
 }
 
-// announcement tells the other instances where the leader's record is.
+// announcement returns the location of this instance's record, which the leader announces to the other instances.
 func (m *members) announcement() string {
 	if joined := m.joined.Load(); joined != nil {
 		return joined.self.Announcement()
@@ -185,7 +187,7 @@ func (m *members) environment() *health.Environment {
 	return report.Environment
 }
 
-// The leader's record has the health of the environment.
+// leaderRecord returns the leader's record, which contains the health of the environment.
 func (m *members) leaderRecord(joined *membership) (r instances.Record, err error) {
 	if own := m.record(); own.Environment != nil {
 		return own, nil
@@ -203,8 +205,8 @@ func (m *members) leaderRecord(joined *membership) (r instances.Record, err erro
 	return r, err
 }
 
-// unreachable returns the IDs of instances that the leader cannot see. It has watched the records for longer than an
-// instance that reads them for the first time.
+// unreachable returns the IDs of instances that the leader cannot see. The leader has watched the records for longer
+// than an instance that reads them for the first time.
 func (m *members) unreachable() []string {
 	if joined := m.joined.Load(); joined != nil {
 		report, _ := m.leaderRecord(joined) // the reason is part of the health
@@ -291,7 +293,7 @@ func (m *members) record() instances.Record {
 	return r
 }
 
-// load is that since the gauge's last reading.
+// load returns the load since the gauge's last reading.
 func (m *members) load(gauge *autoscale.Gauge) (l instances.Load) {
 	_, l.Sample = gauge.Measure()
 	for _, line := range m.work.all {
@@ -300,8 +302,8 @@ func (m *members) load(gauge *autoscale.Gauge) (l instances.Load) {
 	return l
 }
 
-// A new leader first watches the records for a while without changing the size, because it cannot yet tell which are
-// current.
+// combined returns the load of all instances. A new leader first watches the records for a while without changing the
+// size, because it cannot yet tell which are current.
 func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) autoscale.Inputs {
 	own, sample := gauge.Measure()
 	joined := m.joined.Load()
@@ -314,7 +316,7 @@ func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) auto
 		return own
 	}
 
-	all, _ := joined.others.Recent() // after an error the last records grow old
+	all, _ := joined.others.Recent() // after an error, the last records count until they are too old
 	samples := []autoscale.Sample{sample}
 	for i := range all {
 		if one := &all[i]; one.Counts() && one.ID != joined.self.ID() {

@@ -69,7 +69,7 @@ func (o *Options) MissingPrograms() []bundle.Problem {
 	return o.Bundle.MissingPrograms(o.searchPath(), o.AppliesMachine() && os.Geteuid() == 0)
 }
 
-// searchPath is the PATH of the bundle's programs.
+// searchPath returns the PATH of the bundle's programs.
 func (o *Options) searchPath() string {
 	for _, entry := range app.Environ(o.AppEnv, o.Bundle, func(bundle.Link) string { return "" }, 0, app.Queue{}) {
 		if value, found := strings.CutPrefix(entry, "PATH="); found {
@@ -128,7 +128,7 @@ func (o *Options) Withheld(p bundle.Setting) string {
 	return p.Option + " has no effect: the app gets another value from tendril, or none"
 }
 
-// The queue's own variables have placeholders here.
+// passes reports whether the app gets a variable. The queue's own variables have placeholders here.
 func (o *Options) passes(variable string) bool {
 	q := app.Queue{Name: "-", URL: "-"}
 	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
@@ -137,7 +137,7 @@ func (o *Options) passes(variable string) bool {
 	return slices.Contains(app.Environ([]string{variable}, nil, nil, 0, q), variable)
 }
 
-// brokenLink returns "" for a link of env.yaml that works.
+// brokenLink returns why a link of env.yaml does not work, or "".
 func (o *Options) brokenLink(link bundle.Link) string {
 	if app.HasVariable(o.AppEnv, link.Variable) {
 		return ""

@@ -88,7 +88,7 @@ func (o *observer) report() health.Report {
 	return r
 }
 
-// The CPU utilization is measured since the host's previous reading.
+// publicHealth measures CPU utilization since the host's previous reading.
 func (o *observer) publicHealth(host *health.Host) telemetry.Health {
 	r, cpu := o.monitor.Report(), host.Read().CPU
 	h := telemetry.Health{Green: r.Color == health.Green, Code: r.Status.Code(), HasCode: true,
@@ -139,7 +139,7 @@ func (o *observer) watchProblems(context.Context) error {
 	return nil
 }
 
-// The health monitor runs until late in the shutdown, because the console shows its report.
+// startHealth runs the monitor until late in the shutdown, because the console shows its report.
 func (o *observer) startHealth(context.Context) error {
 	o.life.steps.background("the health", o.monitor.Run)
 	return nil

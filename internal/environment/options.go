@@ -25,7 +25,7 @@ type Options struct {
 	Shared app.SharedVersion
 	// Folder is the absolute path of the app's folder, or of the working folder at startup.
 	Folder string
-	// Again means that this start continues a previous one, which ended with a [DesiredVersion] or [NewSettings].
+	// Again means that this start follows one that ended with a [DesiredVersion] or [NewSettings].
 	Again bool
 	// Registry holds the settings for all instances in Config; nil if none are known yet.
 	Registry *config.File
@@ -70,7 +70,7 @@ func (o *Options) CronFile() string {
 	return o.Config.Cron
 }
 
-// Without a region in the settings, the SDK determines it.
+// aws returns the options of an AWS client. Without a region in the settings, the SDK determines it.
 func (o *Options) aws() *aws.Options {
 	opts := &aws.Options{}
 	if o.Logger != nil {
@@ -82,7 +82,7 @@ func (o *Options) aws() *aws.Options {
 	return opts
 }
 
-// Without a configured region, the region in the queue's URL is used.
+// openS3 uses the region in the queue's URL if no region is configured and the SDK finds none.
 func (o *Options) openS3(ctx context.Context, s *config.Settings) (*aws.S3, error) {
 	opts := o.aws()
 	s3, err := aws.OpenS3(ctx, opts)
@@ -93,7 +93,7 @@ func (o *Options) openS3(ctx context.Context, s *config.Settings) (*aws.S3, erro
 	return s3, err
 }
 
-// stateFolder is where this user's environments find each other; "" if AppEnv is empty.
+// stateFolder returns the folder where this user's environments find each other; "" if AppEnv is empty.
 func (o *Options) stateFolder() string {
 	if len(o.AppEnv) == 0 {
 		return ""

@@ -27,7 +27,7 @@ type storedPauses struct {
 	Tasks  map[string]string          `json:"tasks,omitempty"`
 }
 
-// A pause takes effect only once it is written.
+// pauseFile stores paused queues and tasks. A pause takes effect only once it is written.
 type pauseFile struct {
 	path string
 
@@ -63,7 +63,7 @@ func (p *pipelines) restorePauses(context.Context) error {
 	return nil
 }
 
-// If the file is unreadable, everything is paused, so that no paused delivery resumes by itself.
+// openPauses pauses everything if the file is unreadable, so that no paused delivery resumes by itself.
 func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFile {
 	f := &pauseFile{path: path}
 	err := f.read()
@@ -94,7 +94,7 @@ func (p *pauseFile) read() error {
 	return err
 }
 
-// A nil pauseFile stores nothing.
+// change does nothing if p is nil.
 func (p *pauseFile) change(alter func(*storedPauses)) error {
 	if p == nil {
 		return nil
@@ -127,7 +127,7 @@ func setPause[P any](pauses *map[string]P, name string, pause P, paused bool) {
 	(*pauses)[name] = pause
 }
 
-// The zero pause ends it.
+// setQueues stores the pause of the queues; the zero pause ends it.
 func (p *pauseFile) setQueues(lines []*pipeline, pause instances.Pause) error {
 	return p.change(func(s *storedPauses) {
 		for _, l := range lines {

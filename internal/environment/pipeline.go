@@ -20,13 +20,13 @@ type pipeline struct {
 	target  *target
 	worker  *worker.Worker
 	limiter *limit.Limiter // shared by pipelines with the same target; may be nil
-	settled atomic.Bool    // it has received, or would without a pause
+	settled atomic.Bool    // has received, or would have without a pause
 
 	pausing sync.Mutex
 	pauses  [pauseSources]instances.Pause // zero unless that source pauses the queue
 }
 
-// A queue receives while no source pauses it.
+// pauseSource is the origin of a pause. A queue receives while no source pauses it.
 type pauseSource int
 
 const (
@@ -38,7 +38,7 @@ const (
 	pauseSources
 )
 
-// The zero pause ends it.
+// setPause sets the pause of one source; the zero pause ends it.
 func (p *pipeline) setPause(by pauseSource, pause instances.Pause) (changed bool) {
 	p.pausing.Lock()
 	defer p.pausing.Unlock()
@@ -58,7 +58,7 @@ func (p *pipeline) pause() instances.Pause {
 	return cmp.Or(p.pauses[:]...)
 }
 
-// No command resumes a queue that only a rollout has paused.
+// held reports whether only a rollout has paused the queue. No command resumes it then.
 func (p *pipeline) held() bool {
 	p.pausing.Lock()
 	defer p.pausing.Unlock()
@@ -71,7 +71,7 @@ func newPause(reason, by string) instances.Pause {
 	return instances.Pause{Reason: reason, By: by, At: time.Now().UTC().Truncate(time.Second)}
 }
 
-// Without a deadline, it is the maximum time without progress.
+// deliveryLimit returns the maximum duration of a delivery or, without a deadline, the maximum time without progress.
 func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Duration {
 	if set.ToFunction() {
 		return ofFunctions

@@ -24,7 +24,7 @@ import (
 	"tendril/queue"
 )
 
-// The pipelines are in the order of the settings.
+// pipelines holds the pipelines of all queues.
 type pipelines struct {
 	opts     *Options
 	life     *lifecycle
@@ -33,7 +33,7 @@ type pipelines struct {
 	observe  *observer
 	targets  *targetOpener
 
-	all    []*pipeline  // empty without workers
+	all    []*pipeline  // in the order of the settings; empty without workers
 	pool   *worker.Pool // nil for a single queue
 	depths *depthCounter
 	pauses *pauseFile // nil unless this environment owns its data directory
@@ -55,13 +55,13 @@ func (p *pipelines) inOrder() (lines []*pipeline) {
 	return lines
 }
 
-// Queues that only periodic tasks use come first, because their few messages are already due.
+// joiningOrder lists queues that only periodic tasks use first, because their few messages are already due.
 func (q *queues) joiningOrder() []*workQueue {
 	others := slices.DeleteFunc(slices.Clone(q.all), func(w *workQueue) bool { return w.forTask })
 	return append(slices.Clone(q.all[len(others):]), others...) // openAll opens the tasks' queues last
 }
 
-// These settings can change without a restart.
+// tuningOf returns the settings that can change without a restart.
 func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	return worker.Tuning{
 		Concurrency: set.Concurrency, VisibilityTimeout: negativeIfZero(set.VisibilityTimeout),
@@ -72,7 +72,7 @@ func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	}
 }
 
-// With newReplicas, the current replicas keep their settings.
+// tune applies changed settings. With newReplicas, the current replicas keep theirs.
 func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	log := p.opts.Logger.With("component", "config")
 	p.settings.change(&c)
@@ -118,7 +118,7 @@ func (p *pipelines) gate(open bool, reason string) {
 	}
 }
 
-// Once every queue's target was ready, startup has succeeded.
+// settle records that a queue receives, or would without a pause. Once all queues do, startup has succeeded.
 func (p *pipelines) settle(l *pipeline, g worker.GateChanged) {
 	isPause := func(r worker.Reason) bool { return r.Block == worker.Paused }
 	if len(slices.DeleteFunc(slices.Clone(g.Reasons), isPause)) > 0 || l.settled.Swap(true) {
@@ -129,7 +129,7 @@ func (p *pipelines) settle(l *pipeline, g worker.GateChanged) {
 	}
 }
 
-// Pauses of this instance survive restarts. name "" means all queues.
+// pause pauses a queue, or all queues if name is "". The pause survives restarts.
 func (p *pipelines) pause(name string, pause instances.Pause) error {
 	lines, err := p.chosen(name)
 	if err == nil {
@@ -222,7 +222,7 @@ func (p *pipelines) states(rates map[string]series.Rate) (workers []api.Worker, 
 	return workers, limits
 }
 
-// drainSeconds is 0 if waiting messages do not become fewer. The rate of arrivals is known for embedded queues only.
+// drainSeconds returns 0 if the backlog is not shrinking. The rate of arrivals is known for embedded queues only.
 func drainSeconds(waiting int64, rate series.Rate, embedded bool) float64 {
 	perSecond := rate.Out
 	if embedded {
@@ -257,8 +257,8 @@ func (p *pipelines) buildDepths(context.Context) error {
 	return nil
 }
 
-// queuesOnSQS includes the dead-letter queues. The counts are the last ones read. workers has an element for each
-// queue.
+// queuesOnSQS returns the queues on Amazon SQS and their dead-letter queues, with the counts read last. workers has an
+// element for each pipeline.
 func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.Queue) {
 	var dead []api.Queue
 	for i, l := range p.all {
@@ -279,7 +279,7 @@ func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.
 		}
 	}
 
-	for _, q := range dead { // may be shared, and received from too
+	for _, q := range dead { // may be shared, or have a worker
 		if !slices.ContainsFunc(all, func(other api.Queue) bool { return other.Name == q.Name }) {
 			all = append(all, q)
 		}
@@ -287,7 +287,7 @@ func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.
 	return all
 }
 
-// The redrive policy decides what happens to a failed message next.
+// afterFailure returns whether a message will be redelivered or dead-lettered, according to the redrive policy.
 func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.Redelivery) {
 	now := s.DeadLettering && s.Instruction.DeadLetters()
 	switch {

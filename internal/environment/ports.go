@@ -20,7 +20,7 @@ import (
 
 const portTries = 100
 
-// Another environment holds the lock from choosing its ports until it listens.
+// An environment holds the lock from choosing its ports until it listens.
 const (
 	portsLock        = "ports.lock"
 	portsLockTimeout = 10 * time.Second
@@ -35,7 +35,7 @@ func (o *Options) FreePorts() (free map[string]string, release func()) {
 }
 
 func (o *Options) choosePorts(state string) map[string]string {
-	chosen := map[int]bool{} // for other options, or by apps of other environments
+	chosen := map[int]bool{} // for other options, or used by apps of other environments
 	for _, found := range api.Running(api.DataDirectories(state)) {
 		chosen[found.AppPort] = true
 	}
@@ -78,8 +78,8 @@ func (o *Options) plannedPorts() (all []plannedPort) {
 	return all
 }
 
-// nextFree returns the first free port from first on that is not taken; without one, address is "". Without a host,
-// address is only the port.
+// nextFree returns the first free port, starting at first, that is not taken. address is "" if there is none, and only
+// the port if host is "".
 func nextFree(host string, first int, taken map[int]bool) (port int, address string) {
 	for port := first; port < first+portTries; port++ {
 		switch {
@@ -104,7 +104,8 @@ func isFree(host string, port int) bool {
 	return !errors.Is(err, listen.ErrInUse)
 }
 
-// Without the lock two environments may choose the same port, and one of them cannot listen.
+// lockPorts continues without the lock after an error or a timeout. Two environments may then choose the same port, and
+// one of them cannot listen.
 func lockPorts(state string) (release func()) {
 	none := func() {}
 	if state == "" || datadir.Make(state) != nil {

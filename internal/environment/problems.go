@@ -16,7 +16,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// Intervals of checks, in this environment's database and in others.
+// Intervals at which this environment's database and others are checked.
 const (
 	problemInterval   = 10 * time.Second
 	leftBehindRefresh = time.Minute
@@ -24,7 +24,7 @@ const (
 
 type problem struct{ queue, text, hint string }
 
-// The log and health report messages that are stored but not processed.
+// problems finds messages that are stored but not processed, for the log and the health report.
 type problems struct {
 	opts     *Options
 	settings *settings
@@ -129,8 +129,8 @@ func (p *problems) isLeft(name string) bool {
 	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == deadName(name) && !p.queues.broker.Received(name)
 }
 
-// Messages may be left in embedded queues from before a move to Amazon SQS, and in the data directory that older
-// versions shared.
+// leftElsewhere finds messages in embedded queues from before a move to Amazon SQS, and in the data directory that
+// older versions shared.
 func (p *problems) leftElsewhere() []problem {
 	s := p.settings.now()
 	if time.Since(p.elsewhereAt) < leftBehindRefresh {

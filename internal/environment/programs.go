@@ -155,7 +155,7 @@ func (p *programs) linkedURL(link bundle.Link) string {
 	return ""
 }
 
-// This environment's own name means the first queue.
+// linkedQueue returns the queue with the environment's name or, for this environment's own name, the first queue.
 func linkedQueue(s *config.Settings, queues []string, environment string) string {
 	switch {
 	case slices.Contains(queues, environment):
@@ -166,7 +166,7 @@ func linkedQueue(s *config.Settings, queues []string, environment string) string
 	return ""
 }
 
-// A function gets the user, limits and variables of an app.
+// startFunction gives a function the user, limits and variables of an app.
 func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	s := p.settings.now()
 	if err := refuseRoot(s, p.opts.Bundle, "the function", isMachineRoot()); err != nil {

@@ -21,7 +21,7 @@ import (
 	"tendril/queue"
 )
 
-// The maximum of Amazon SQS, so that no message expires in a long outage.
+// queueRetention is the maximum of Amazon SQS, so that no message expires in a long outage.
 const queueRetention = 14 * 24 * time.Hour
 
 const fifoSuffix = ".fifo"
@@ -31,7 +31,7 @@ type queues struct {
 	life     *lifecycle
 	settings *settings
 
-	all      []*workQueue   // with a worker, in the order of opening
+	all      []*workQueue   // with a worker, in the order in which they were opened
 	broker   *broker.Broker // nil without embedded queues
 	sqs      *aws.SQS       // nil without queues on Amazon SQS
 	endpoint string         // of the embedded queues; "" on Amazon SQS
@@ -85,7 +85,8 @@ func (q *queues) openSQS(ctx context.Context) error {
 	return nil
 }
 
-// Queues that only the task file names are embedded. The file may be nil.
+// openAll opens the configured queues and, if the first is embedded, those that only the task file names. file may be
+// nil.
 func (q *queues) openAll(ctx context.Context, file *periodic.File) error {
 	if err := q.openSQS(ctx); err != nil {
 		return err
@@ -122,7 +123,7 @@ func (q *queues) add(ctx context.Context, index int, forTask bool) error {
 	return nil
 }
 
-// The periodic tasks and the app use home by default. It is nil without workers.
+// home returns the first queue, which the periodic tasks and the app use by default; nil without workers.
 func (q *queues) home() *workQueue {
 	if len(q.all) == 0 {
 		return nil
@@ -144,7 +145,7 @@ func (q *queues) names() (list []string) {
 	return list
 }
 
-// open creates embedded queues, and queues on Amazon SQS whose name is not set.
+// open finds a queue on Amazon SQS, and creates it if it is embedded or managed.
 func (q *queues) open(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	switch {
 	case set.Backend == config.BackendEmbedded:
@@ -192,7 +193,7 @@ func isQueueAttribute(name string) bool {
 	return slices.Contains([]string{"visibility-timeout", "max-retries", "retention-period"}, option)
 }
 
-// Queues on Amazon SQS that tendril did not create keep their attributes.
+// updateAttributes applies changed settings, except to queues on Amazon SQS that tendril did not create.
 func (q *queues) updateAttributes() {
 	ctx, cancel := context.WithTimeout(context.Background(), createTimeout)
 	defer cancel()
@@ -223,7 +224,7 @@ func deadName(name string) string {
 	return base + "-dead"
 }
 
-// created applies to a queue and its dead-letter queue, own to the queue only.
+// ownAttributes returns the attributes of an embedded queue. created also applies to its dead-letter queue.
 func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own map[string]string) {
 	created = map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
 	if set.FIFO() {
@@ -259,7 +260,7 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: found.FIFO(), dead: dead, attributes: attrs, denied: err}, nil
 }
 
-// The workers also run without permission to read the attributes.
+// warnOfConflicts only warns, because workers also run without permission to read the attributes.
 func (q *queues) warnOfConflicts(context.Context) error {
 	for _, w := range q.all {
 		if !w.embedded {
@@ -289,8 +290,7 @@ func (w *workQueue) warnOfConflicts(log *slog.Logger) {
 	}
 }
 
-// Without permission to read the attributes, the ARN is derived from the URL, which ends in the account ID and the
-// name.
+// queueARN derives the ARN from the URL, which ends in the account ID and the name, if the attributes are not readable.
 func queueARN(attrs map[string]string, url string, set *config.QueueSettings) string {
 	if arn := attrs["QueueArn"]; arn != "" {
 		return arn

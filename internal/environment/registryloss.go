@@ -16,8 +16,8 @@ const registryLossTick = time.Second
 
 type registryLoss struct {
 	mu      sync.Mutex
-	seeking time.Time // zero once the registry was found
-	reason  string    // "" while receiving
+	seeking time.Time // start of the search; zero once the registry is found
+	reason  string    // why receiving is stopped; "" while receiving
 }
 
 func (r *registryLoss) seek(missing bool) {
@@ -53,8 +53,8 @@ func (r *registryLoss) watch(ctx context.Context, m *members) {
 	}
 }
 
-// failing is how long a registry that was found has not answered. Receiving does not resume before reread has read
-// the desired state.
+// update reports whether the reason has changed. failing is how long a previously found registry has not answered.
+// Receiving resumes only after reread has read the desired state.
 func (r *registryLoss) update(failing, limit time.Duration, reread func() error) (changed bool) {
 	before := r.text()
 	r.mu.Lock()
@@ -68,7 +68,7 @@ func (r *registryLoss) update(failing, limit time.Duration, reread func() error)
 	case limit == 0:
 	case failing >= limit:
 		reason = fmt.Sprintf("the shared registry has not answered for %s (registry-lost-after)", limit)
-	case before != "" && failing > 0: // again
+	case before != "" && failing > 0: // still failing
 		reason = before
 	case before != "":
 		if err := reread(); err != nil {
@@ -81,7 +81,7 @@ func (r *registryLoss) update(failing, limit time.Duration, reread func() error)
 	return reason != before
 }
 
-// reason "" resumes.
+// stopWhileLost stops receiving, or resumes it if reason is "".
 func (m *members) stopWhileLost(reason string) {
 	pause := instances.Pause{}
 	if reason != "" {
@@ -98,7 +98,7 @@ func (m *members) stopWhileLost(reason string) {
 	}
 }
 
-// A state that is refused is no error: the last known one still applies.
+// reread tolerates a rejected state, because the last known one still applies.
 func (d *desired) reread(ctx context.Context) error {
 	if d.state == nil {
 		return nil

@@ -52,7 +52,7 @@ func (s *sizing) leaveSize(why string) {
 		"hint", "add --scale-target asg:GROUP, ecs:CLUSTER/SERVICE or processes to scale anyway, or none")
 }
 
-// A bundle's group sizes let the environment determine the scaling target.
+// isAuto reports whether the environment determines the scaling target itself.
 func (s *sizing) isAuto() bool { return s.settings.now().ScaleTarget == config.ScaleAuto }
 
 // isFleet reports whether scaling concerns instances rather than local processes.
@@ -60,12 +60,13 @@ func (s *sizing) isFleet() bool {
 	return s.target != config.ScaleProcesses && s.target != config.ScaleNone
 }
 
-// isFleet includes settings whose target is not determined yet.
+// isFleet reports whether the settings scale instances, or may do so once the target is determined.
 func isFleet(s *config.Settings) bool {
 	return s.ScalesInstances() || s.ScaleTarget == config.ScaleAuto && s.AnyOnSQS()
 }
 
-// A bundle's group sizes apply only later, so that an app that can run only once per machine still starts.
+// startReplicas returns 1 if a bundle's group sizes apply only later, so that an app that can run only once per machine
+// still starts.
 func (s *sizing) startReplicas() int {
 	if s.isAuto() {
 		return 1

@@ -75,8 +75,9 @@ func (s *schedule) build(ctx context.Context) error {
 	return s.tasks.Open(ctx, set.PeriodicTrust == config.TrustRegistry)
 }
 
-// watch is how often this instance reads another leader's lease. Where reads cost money, it reads less often if a new
-// leader is not urgent: without tasks, a group, a desired state and a reason to notice a lost registry.
+// watch returns how often this instance reads another leader's lease; 0 means the default. Where reads cost money, it
+// reads less often if a new leader is not urgent: without tasks, a group, a desired state and a reason to notice a lost
+// registry.
 func (s *schedule) watch() time.Duration {
 	set := s.settings.now()
 	if set.RegistryTable == "" || set.FleetKey != "" || isFleet(set) || s.tasks.Any() || set.RegistryLostAfter > 0 {
@@ -117,7 +118,7 @@ func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 	}
 }
 
-// An instance without a shared registry always gets the claim.
+// claimCommands claims a version's leader_only commands. An instance without a shared registry always gets the claim.
 func (s *schedule) claimCommands(ctx context.Context, version string) (app.CommandClaim, error) {
 	claim, alone, err := tasks.AcquireVersion(ctx, s.tasks, version)
 	switch {

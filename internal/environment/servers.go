@@ -26,16 +26,17 @@ const (
 	// Default limits on the request bodies in memory, in bytes.
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
 	connectionBytes               = 16 << 10
-	// Open in every environment: database files, locks, listeners, epoll.
+	// ownDescriptors are open in every environment, for database files, locks, listeners and epoll.
 	ownDescriptors = 48
-	// A process needs descriptors for output, supervision and connection.
+	// processDescriptors are open for each process, for output, supervision and its connection.
 	processDescriptors = 8
-	// Minimum for each listener, however few descriptors there are.
+	// leastConnections is the minimum for each listener, however few descriptors there are.
 	leastConnections = 8
 	fullLogInterval  = time.Minute
 )
 
-// connectionShares reserves descriptors for deliveries first, so that clients cannot exhaust them.
+// connectionShares returns each listener's maximum number of connections. It reserves descriptors for deliveries first,
+// so that clients cannot exhaust them.
 func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 	rest := descriptors - ownDescriptors - deliveries
 	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)
@@ -106,7 +107,7 @@ func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Serv
 	})
 }
 
-// opened adds the option that set the address to an error.
+// opened adds the option that set the address to errors.
 func opened(option string) func(net.Listener, error) (net.Listener, error) {
 	return func(l net.Listener, err error) (net.Listener, error) {
 		switch {
@@ -129,7 +130,7 @@ func listenConsole(s *config.Settings) (net.Listener, error) {
 
 type errorLog struct{ log *slog.Logger }
 
-// TLS handshake errors are logged at debug level, because any client can cause thousands of them.
+// Write logs TLS handshake errors at debug level, because any client can cause thousands of them.
 func (e errorLog) Write(line []byte) (int, error) {
 	level, text := slog.LevelWarn, strings.TrimSpace(string(line))
 	if strings.HasPrefix(text, "http: TLS handshake error") {

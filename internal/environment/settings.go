@@ -7,7 +7,8 @@ import (
 	"tendril/internal/config"
 )
 
-// A change replaces the whole revision, so readers never see a mix of old and new settings.
+// settings holds the settings in force. A change replaces the whole revision, so readers never see a mix of old and new
+// settings.
 type settings struct{ current atomic.Pointer[revision] }
 
 type revision struct {
@@ -26,10 +27,10 @@ func newSettings(cfg *config.Config) *settings {
 	return s
 }
 
-// The current settings must not be modified.
+// now returns the current settings, which must not be modified.
 func (s *settings) now() *config.Settings { return s.current.Load().all }
 
-// The settings must not be modified.
+// queue returns the current settings of a queue, which must not be modified.
 func (s *settings) queue(index int) *config.QueueSettings { return &s.current.Load().queues[index] }
 
 func (s *settings) addTaskQueue(name string) (index int) {
@@ -52,7 +53,7 @@ func (s *settings) explanations() []config.Explanation {
 	return r.loaded.ExplainAll()
 }
 
-// The caller holds the changing token.
+// change applies a change. The caller must hold the changing token.
 func (s *settings) change(c *config.Change) {
 	before := s.current.Load()
 	after := &revision{number: before.number, all: before.all, queues: before.queues}

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// NewSettings is the error of a start that found settings for all instances which only another start can apply.
+// NewSettings is returned by [Environment.Run] if settings for all instances take effect only after another start.
 type NewSettings struct {
 	Config   *config.Config
 	Registry *config.File
@@ -53,7 +53,7 @@ func (d *desired) shared() *api.SharedSettings {
 	return &api.SharedSettings{Revision: s.Revision, By: s.By, At: s.At, RolledBack: s.RolledBack, InBatches: s.Rollout != nil}
 }
 
-// warnings says where a change applies, unless that is obvious. loaded are the settings after the change.
+// warnings describes the scope of a change unless it is obvious. loaded are the settings after the change.
 func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (all []api.Detail) {
 	switch {
 	case change.This:
@@ -109,8 +109,8 @@ func supportBatches(all []instances.Instance) bool {
 	})
 }
 
-// adoptSettings applies the settings for all instances before anything is received. If an option needs another start
-// of tendril, the error is a [NewSettings].
+// adoptSettings applies the settings for all instances before anything is received. If an option needs another start,
+// the error is a [*NewSettings].
 func (d *desired) adoptSettings() error {
 	now, _ := d.state.Current()
 	settings := now.Settings.For("")
@@ -127,7 +127,7 @@ func (d *desired) adoptSettings() error {
 	if err != nil {
 		return fmt.Errorf("%w: settings for all instances: %w", ErrSettings, err)
 	}
-	change.RestartApp() // it starts later
+	change.RestartApp() // the app starts later
 	if len(change.Later) > 0 {
 		return &NewSettings{cfg, file}
 	}
@@ -152,7 +152,7 @@ func (d *desired) applySettings(ctx context.Context, s *instances.Settings) erro
 	return nil
 }
 
-// oneLine returns an error without line breaks and hints.
+// oneLine formats an error without line breaks and hints.
 func oneLine(err error) string {
 	var wrong *config.Error
 	if !errors.As(err, &wrong) {
@@ -165,8 +165,8 @@ func oneLine(err error) string {
 	return strings.Join(texts, "; ")
 }
 
-// Changes apply at once, or by restarting the app's processes one after the other. After an error the previous
-// settings are in force, unless it is ErrNotApplied or ctx is done.
+// applyRegistry applies changed settings at once, or by restarting the app's processes one after the other. After an
+// error, the previous settings are in force, unless it is ErrNotApplied or ctx is done.
 func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	end, err := c.begin(ctx)
 	if err != nil {
@@ -193,7 +193,7 @@ func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	return err
 }
 
-// restart is true if an option needs a restart of the app.
+// useRegistry applies the settings in file. restart is true if an option needs a restart of the app.
 func (c *changes) useRegistry(file *config.File) (restart bool, err error) {
 	b := c.currentBundle()
 	cfg, change, err := c.compare(config.Sources{Bundle: b, Registry: file})

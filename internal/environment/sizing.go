@@ -17,7 +17,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// A group's metrics change only once a minute.
+// Intervals at which the load is read. A group's metrics change only once a minute.
 const (
 	loadInterval  = 10 * time.Second
 	groupInterval = 30 * time.Second
@@ -44,7 +44,7 @@ type sizing struct {
 
 func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 
-// Shutdown closes the fleet late, because the group may terminate this instance from then on.
+// closeFleet makes the shutdown close the fleet late, because the group may terminate this instance from then on.
 func (s *sizing) closeFleet(context.Context) error {
 	if isFleet(s.settings.now()) {
 		s.life.steps.push("the instance group", func(ctx context.Context) error {
@@ -57,7 +57,8 @@ func (s *sizing) closeFleet(context.Context) error {
 	return nil
 }
 
-// With a registry, the leader of the periodic tasks also leads the fleet.
+// openFleet opens the group or service to scale. With a registry, the leader of the periodic tasks also leads the
+// fleet.
 func (s *sizing) openFleet(ctx context.Context) (err error) {
 	if !s.isFleet() {
 		return nil
@@ -97,7 +98,7 @@ func (s *sizing) openFleet(ctx context.Context) (err error) {
 	return nil
 }
 
-// The trigger's measure may come from CloudWatch.
+// readsMetric reports whether the trigger's measure comes from CloudWatch.
 func (s *sizing) readsMetric() bool {
 	set := s.settings.now()
 	return set.ScaleCPUSource == config.CPUFromCloudWatch && set.ScaleMeasureName == string(autoscale.CPUUtilization)
@@ -107,7 +108,7 @@ func (s *sizing) inTask() bool {
 	return s.settings.now().ScaleInProtection != config.ProtectionOff && fleet.InTask()
 }
 
-// An Amazon ECS task is protected from scale-in and deployments during long deliveries, until the drain ends.
+// protectTask protects an Amazon ECS task from scale-in and deployments during long deliveries, until the drain ends.
 func (s *sizing) protectTask(context.Context) error {
 	if !s.inTask() {
 		return nil
@@ -121,7 +122,7 @@ func (s *sizing) protectTask(context.Context) error {
 	return nil
 }
 
-// Shutdown stops scaling first, so that nothing scales during a drain.
+// runScaling starts scaling. Shutdown stops it first, so that nothing scales during a drain.
 func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
 	loop := s.newLoop(run)
@@ -143,7 +144,7 @@ func (s *sizing) runScaling(context.Context) error {
 	return nil
 }
 
-// Without a scaling target, the loop computes a recommendation for an external scaler.
+// newLoop returns the scaling loop. Without a scaling target, it computes a recommendation for an external scaler.
 func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
 	set := s.settings.now()
 	log := s.opts.Logger.With("component", "scale")
@@ -193,12 +194,12 @@ func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
 	return autoscale.New(load, target, opts)
 }
 
-// More replicas could not all have a delivery at once.
+// maxReplicas excludes replicas that could not have a delivery because of the limit on connections.
 func maxReplicas(s *config.Settings) int {
 	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
 }
 
-// In a policy, a negative value means an explicit 0.
+// scalePolicy converts the settings. In a policy, a negative value means an explicit 0.
 func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	p := autoscale.Policy{
 		MinSize: least, MaxSize: most, Cooldown: negativeIfZero(s.ScaleCooldown),
@@ -220,7 +221,7 @@ func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	return p
 }
 
-// A period of the policy has at least two readings.
+// loadIntervalOf returns an interval with at least two readings per period of the policy.
 func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	if p.Measure == "" {
 		return usual
@@ -228,7 +229,7 @@ func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	return min(usual, p.Period/2)
 }
 
-// replicaGauge measures up to most replicas on this machine.
+// replicaGauge measures the load of up to most replicas on this machine.
 func (s *sizing) replicaGauge(most int) *autoscale.Gauge {
 	g := s.gauge(true)
 	g.Slots, g.Ready = max(g.Slots/most, 1), s.programs.app.ReadyReplicas
@@ -273,7 +274,7 @@ func (s *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 	return all
 }
 
-// scale answers an external scaler.
+// scale returns the backlog and the desired size for an external scaler.
 func (s *sizing) scale() autoscale.Scale {
 	if !s.life.running() {
 		return autoscale.NewScale(nil, 1)
@@ -309,7 +310,7 @@ func (s *sizing) scalingStatus() *api.Scaling {
 	return out
 }
 
-// heldScaleIn is why the group does not shrink although this leader wants it to.
+// heldScaleIn returns why the group does not shrink although this leader wants it to, or "".
 func (s *sizing) heldScaleIn() string {
 	if s.loop == nil || !s.fleet.IsLeader() {
 		return ""
@@ -365,7 +366,7 @@ func (p *protection) set(on bool) {
 	}
 }
 
-// The text is a value of [api.Scaling].Protection.
+// text returns a value of [api.Scaling].Protection.
 func (p *protection) text() string {
 	return [...]string{"", "off", "on"}[p.state.Load()]
 }

@@ -39,7 +39,8 @@ func (s *serviceManager) extendForApp() {
 	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, extensionStep) + systemMargin)
 }
 
-// While waiting, await requests more time from systemd once per interval, unless that is 0.
+// await waits for what, and returns false if the environment stops first. It requests more time from systemd once per
+// interval, unless that is 0.
 func (s *serviceManager) await(running context.Context, what <-chan struct{}, interval time.Duration) bool {
 	var again <-chan time.Time
 	if interval > 0 {
@@ -59,8 +60,8 @@ func (s *serviceManager) await(running context.Context, what <-chan struct{}, in
 	}
 }
 
-// Hooks and builds of the first start get more time from systemd. Earlier steps get only the unit's TimeoutStartSec,
-// so that an unresponsive endpoint cannot delay startup forever.
+// extendStart requests more time from systemd for hooks and builds of the first start. Earlier steps get only the
+// unit's TimeoutStartSec, so that an unresponsive endpoint cannot delay startup forever.
 func (s *serviceManager) extendStart(running context.Context) {
 	if !s.opts.HasApp() || !s.await(running, s.life.announced, 0) {
 		return
@@ -72,7 +73,7 @@ func (s *serviceManager) extendStart(running context.Context) {
 	}
 }
 
-// The service is up once the app is ready. run then reports status and watchdog signals.
+// run reports the service as up once the app is ready, and then sends status and watchdog signals.
 func (s *serviceManager) run(running context.Context) {
 	if s.opts.HasApp() {
 		s.systemd.Status("starting the app")
@@ -92,7 +93,7 @@ func (s *serviceManager) run(running context.Context) {
 	})
 }
 
-// The shutdown takes at most limit.
+// stopping announces a shutdown that takes at most limit.
 func (s *serviceManager) stopping(limit time.Duration) {
 	s.systemd.Stopping()
 	s.systemd.Extend(limit)

@@ -15,8 +15,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// Older versions shared one data directory between all environments of a user. If it holds one of this environment's
-// queues, takeOver moves it to the environment's own directory.
+// takeOver moves the data directory that older versions shared between all environments of a user to this environment's
+// own directory, if it holds one of this environment's queues.
 func (q *queues) takeOver(context.Context) error {
 	s := q.settings.now()
 	state := q.opts.stateFolder()
@@ -51,7 +51,7 @@ func (q *queues) takeOver(context.Context) error {
 	return nil
 }
 
-// The database moves last, so that the next start repeats an interrupted move.
+// moveData moves the database last, so that the next start repeats an interrupted move.
 func moveData(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err == nil {

@@ -27,10 +27,10 @@ import (
 type target struct {
 	queue     *workQueue
 	deliverer worker.Deliverer
-	// name, used in metrics, is that at startup. For an app over HTTP, base is its address without the path.
+	// name is used in metrics and does not change. For an app over HTTP, base is its address without the path.
 	name, base string
 	isOwnApp   bool   // an app whose replicas run here
-	renew      func() // with the current settings; nil if none affect it
+	renew      func() // applies the current settings; nil if none affect it
 	probe      func(context.Context) error
 	checked    bool // a probe sends a health check instead of only connecting
 	close      func()
@@ -47,7 +47,7 @@ func (t *target) current() string {
 	return t.base + path
 }
 
-// await logs each distinct reason once, and returns false if ctx is done first.
+// await waits until the target answers, logging each new reason why it does not. It returns false if ctx is done first.
 func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 	logged := ""
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -128,7 +128,7 @@ func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) 
 	return opened, nil
 }
 
-// An app that runs here is reached through its balancer.
+// openApp opens an app over HTTP. One that runs here is reached through its balancer.
 func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 	q, s := to.queue, t.settings.now()
 	address := cmp.Or(q.settings().Target, ownAddress(s))
@@ -182,7 +182,7 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
-// All clients of a queue share onOutcomeIgnored, so that each problem is logged once.
+// openHTTP creates a client. All clients of a queue share onOutcomeIgnored, so that each problem is logged once.
 func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored func(problem string)) (*deliver.Client, error) {
 	s := t.settings.now()
 	q := to.queue
@@ -206,7 +206,7 @@ func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored fun
 	return deliver.NewClient(opts)
 }
 
-// Requests are recorded while a console user has turned that on.
+// recorder records requests while a console user has turned that on.
 func (t *targetOpener) recorder(q *workQueue, address string) func(*queue.Message) func(*deliver.Exchange) {
 	return func(m *queue.Message) func(*deliver.Exchange) {
 		if !t.observe.shown.RecordsExchanges() {
@@ -310,7 +310,7 @@ func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *deliv
 	return t.invokeBy(to, opts, function)
 }
 
-// Queues with the same command share its processes.
+// openLocalFunction shares a function's processes between queues with the same command.
 func (t *targetOpener) openLocalFunction(to *target, opts *delivery.Options) error {
 	command := to.queue.settings().Lambda
 	f, err := t.functions.Open(command, func() (*runtimeapi.Pool, error) { return t.programs.startFunction(command) })

@@ -9,7 +9,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// The last event and the last log line of a run report its totals.
+// totals counts messages for the last event and the last log line of a run.
 type totals struct {
 	opts   *Options
 	life   *lifecycle
@@ -40,8 +40,8 @@ func (t *totals) begin(context.Context) error {
 	return nil
 }
 
-// The workers' counters give received, done, failed and returned messages; the embedded queues' give dead-lettered
-// and queued ones. Without a worker, the queues also give done messages.
+// count gets received, done, failed and returned messages from the workers, and dead-lettered and queued ones from the
+// embedded queues. Without workers, it gets sent and done messages from the queues, too.
 func (t *totals) count() (all []total) {
 	var sum worker.Counts
 	if len(t.queues.all) > len(t.work.all) {
@@ -74,7 +74,8 @@ func (t *totals) count() (all []total) {
 	return all
 }
 
-// Without workers, queued returns live. The count is unknown if a queue is on Amazon SQS.
+// queued counts the messages in this environment's queues; without workers, it returns live. The count is unknown if a
+// queue is on Amazon SQS.
 func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
 	if t.opts.QueuesOnly {
 		return live, true
@@ -97,7 +98,7 @@ func (t *totals) stopFields() map[string]string {
 	return fields
 }
 
-// Nothing is logged if startup failed.
+// reportStopped logs nothing if startup failed.
 func (t *totals) reportStopped() {
 	if t.began.IsZero() || len(t.final) == 0 || t.again {
 		return

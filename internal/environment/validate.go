@@ -23,8 +23,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Validate returns every problem that would prevent startup, as far as they can be found without creating or querying
-// anything.
+// Validate returns every problem that would prevent startup and can be detected without creating or querying anything.
 func (o *Options) Validate() error {
 	if o.QueuesOnly {
 		return nil
@@ -196,7 +195,8 @@ func checkCreatable(option, dir string) error {
 	return nil
 }
 
-// nearestExisting returns the path itself or its nearest existing parent. After an error, path could not be examined.
+// nearestExisting returns dir or its nearest existing parent. After an error, path is the path that could not be
+// examined.
 func nearestExisting(dir string) (path string, info fs.FileInfo, err error) {
 	path = dir
 	info, err = os.Stat(path)

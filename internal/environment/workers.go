@@ -16,7 +16,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// In some packages 0 means the default.
+// negativeIfZero returns -1 for 0, which means the default in some packages.
 func negativeIfZero(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -71,7 +71,8 @@ func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
 }
 
 func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {
-	// Lambda limits a batch's event to 6 MiB. A body byte is assumed to take at most two bytes of JSON.
+	// maxBatchBytes keeps a batch's event below Lambda's limit of 6 MiB, assuming at most two bytes of JSON per body
+	// byte.
 	const maxBatchBytes = 5 << 19
 	s, w := p.settings.now(), l.queue
 	set := w.settings()
@@ -108,7 +109,7 @@ func limitOptions(s *config.Settings, events *limit.Events) *limit.Options {
 	return opts
 }
 
-// The workers stop before the app, which their deliveries need.
+// runWorkers starts the workers. They stop before the app, which their deliveries need.
 func (p *pipelines) runWorkers(context.Context) error {
 	receive, stop := context.WithCancel(context.Background())
 	deliveries, abort := context.WithCancel(context.Background())
@@ -140,8 +141,8 @@ func (p *pipelines) runWorkers(context.Context) error {
 	return nil
 }
 
-// The gates of all pipelines to one external target open at once. Otherwise a queue of low weight could briefly take
-// all capacity.
+// openTogether opens the gates of all pipelines with the same external target at once. Otherwise a queue of low weight
+// could briefly take all capacity.
 func (p *pipelines) openTogether(ctx context.Context) {
 	waiting := map[string][]*pipeline{}
 	for _, l := range p.inOrder() {

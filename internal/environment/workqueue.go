@@ -25,7 +25,7 @@ type workQueue struct {
 	index   int // of the queue's settings
 }
 
-// The settings must not be modified.
+// settings returns the queue's settings, which must not be modified.
 func (w *workQueue) settings() *config.QueueSettings { return w.inForce.queue(w.index) }
 
 func (w *workQueue) targetKey() string {
@@ -33,14 +33,14 @@ func (w *workQueue) targetKey() string {
 	return set.Target + "\n" + set.Function + "\n" + set.Lambda
 }
 
-// Bare connections are probed less often, because some servers log each of them.
+// Idle times before a target is probed, longer for bare connections, because some servers log each of them.
 const (
 	checkIdle   = 5 * time.Second
 	connectIdle = 10 * time.Second
 )
 
-// probeIdle is 0 to disable probes. The supervisor checks an app that runs here, and probing an AWS Lambda function
-// would cost an invocation.
+// probeIdle returns the idle time before a target is probed, or 0 to disable probes. The supervisor checks an app that
+// runs here, and probing an AWS Lambda function would cost an invocation.
 func (w *workQueue) probeIdle(checked bool) time.Duration {
 	switch {
 	case w.settings().ToOwnApp() || w.settings().Function != "":
@@ -76,7 +76,7 @@ func (w *workQueue) filter() func(*queue.Message) bool {
 	}
 }
 
-// A path's query may contain a secret.
+// pathWithoutQuery removes the query, which may contain a secret.
 func pathWithoutQuery(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path
