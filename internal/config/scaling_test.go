@@ -117,6 +117,8 @@ func TestScaling(t *testing.T) {
 			check: func(*Settings) bool {
 				return true
 			}, warning: "scale-period 60s has no effect without scale-measure-name"},
+		"a breach of less than a second": {flags: map[string]string{"processes-max": "2", "scale-measure-name": "BusyShare",
+			"scale-breach-duration": "10ms"}, check: func(s *Settings) bool { return s.ScalePeriod == time.Second }},
 		"an idle target for backlog": {flags: map[string]string{"processes-max": "2", "scale-measure-name": "busyshare",
 			"scale-target-busy": "50"}, check: func(s *Settings) bool {
 			return s.ScaleMeasureName == "BusyShare"

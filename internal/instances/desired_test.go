@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -259,6 +260,29 @@ func TestFleetKeyIsReplacedInTwoSteps(t *testing.T) {
 	if _, err := newDesired(t, fleetKey).Refresh(t.Context(), store); !errors.Is(err, ErrForged) {
 		t.Errorf("with the previous key: %v", err)
 	}
+}
+
+// A command that shows the state reads it as well.
+func TestFollowAppliesWhatAnotherCallerHasRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, d := newFleet().store, newDesired(t, fleetKey)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var applied atomic.Int32
+		go d.Follow(ctx, Following{Store: store, Failed: func(err error) { t.Error(err) }, Leads: func() bool { return false },
+			Revision: func() int64 { now, _ := d.Current(); return now.Revision }, Apply: func() { applied.Add(1) }})
+		time.Sleep(time.Minute)
+
+		pauseQueue(t, newDesired(t, fleetKey), store, "jobs")
+		if _, err := d.Refresh(ctx, store); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := applied.Load(); n != 1 {
+			t.Errorf("the state was applied %d times, want once", n)
+		}
+	})
 }
 
 func TestConcurrentChangesAllTakeEffect(t *testing.T) {
