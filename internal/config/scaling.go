@@ -240,7 +240,7 @@ func deriveThresholds(l *loader) {
 func derivePeriod(l *loader) {
 	s := l.s
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {
-		s.ScalePeriod = s.ScaleBreachDuration
+		s.ScalePeriod = max(s.ScaleBreachDuration, time.Second)
 		l.settle("scale-period", "scale-breach-duration is shorter than the default")
 	}
 }

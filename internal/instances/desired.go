@@ -382,7 +382,7 @@ type Following struct {
 // Follow keeps the state up to date until ctx ends.
 func (d *DesiredState) Follow(ctx context.Context, f Following) {
 	tick := time.Tick(followInterval)
-	lastRead := time.Now()
+	lastRead, applied := time.Now(), int64(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -390,16 +390,17 @@ func (d *DesiredState) Follow(ctx context.Context, f Following) {
 		case <-tick:
 		}
 
-		applied, lastErr := d.Current()
-		if !f.due(time.Since(lastRead), applied.Revision, lastErr) {
-			continue
+		known, lastErr := d.Current()
+		if f.due(time.Since(lastRead), known.Revision, lastErr) {
+			lastRead = time.Now()
+			var err error
+			known, err = d.Refresh(ctx, f.Store)
+			if err != nil && lastErr == nil && ctx.Err() == nil {
+				f.Failed(err)
+			}
 		}
-		lastRead = time.Now()
-		next, err := d.Refresh(ctx, f.Store)
-		if err != nil && lastErr == nil && ctx.Err() == nil {
-			f.Failed(err)
-		}
-		if next.Revision != applied.Revision {
+		if known.Revision != applied { // also of a revision that another caller of Refresh read
+			applied = known.Revision
 			f.Apply()
 		}
 	}
