@@ -15,7 +15,7 @@ import (
 )
 
 // serveApp runs an app that records completed messages in one file and its crashes in another. A message's body
-// determines how long it takes, or whether and how it fails.
+// determines how long its work takes, and whether and how it fails.
 func serveApp() error {
 	journal, err := os.OpenFile(os.Getenv("ACCEPTANCE_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -67,7 +67,7 @@ func serveApp() error {
 	case err := <-ended:
 		return err
 	case <-term:
-		return nil // tendril stops a replica only after its work has finished
+		return nil // tendril stops a replica only once its work is done
 	}
 }
 

@@ -109,7 +109,7 @@ func awaitHooks(t *testing.T, trace, want string) {
 	t.Helper()
 	got := ""
 	for range 600 {
-		text, _ := os.ReadFile(trace) // missing until the first hook runs
+		text, _ := os.ReadFile(trace) // absent until the first hook runs
 		if got = strings.Join(strings.Fields(string(text)), " "); got == want {
 			return
 		}
@@ -118,7 +118,7 @@ func awaitHooks(t *testing.T, trace, want string) {
 	t.Fatalf("the hooks that ran are %q, want %q", got, want)
 }
 
-// SIGHUP does no more than the changes require.
+// SIGHUP applies changes, and does nothing that they do not require.
 func TestAppPageHangup(t *testing.T) {
 	t.Parallel()
 	trace := filepath.Join(t.TempDir(), "trace")
@@ -147,7 +147,7 @@ func TestAppPageHangup(t *testing.T) {
 	}
 }
 
-// A change made while the hooks of a version run takes effect at the next SIGHUP.
+// A change made while a version's hooks run takes effect at the next SIGHUP.
 func TestAppPageReloadWaits(t *testing.T) {
 	t.Parallel()
 	journal, goOn := filepath.Join(t.TempDir(), "journal"), filepath.Join(t.TempDir(), "goOn")
@@ -192,7 +192,7 @@ func TestAppPageRollBack(t *testing.T) {
 		"Procfile": appLine(journal, "2"),
 		".platform/hooks/predeploy/20-migrate.sh": "#!/bin/sh\necho 'no such table: orders'\nexit 7\n",
 	}))
-	// Progress messages are ignored because they depend on timing.
+	// Progress messages are ignored, because they depend on timing.
 	_, want, _ := strings.Cut(fenced(t, page(t, "docs/app.md"), "preparing version 2"), "migrate.sh\n")
 	if code != 1 || !strings.HasSuffix(shape(out), shape(want)) {
 		t.Errorf("exit status %d\n%s\nwant 1 and\n%s", code, out, want)
@@ -203,7 +203,7 @@ func TestAppPageRollBack(t *testing.T) {
 	}
 }
 
-// Times and numbers are ignored.
+// awaitLines waits for the log lines in block. It ignores times and numbers.
 func awaitLines(t *testing.T, p *process, block string) {
 	t.Helper()
 	for line := range strings.Lines(block) {
@@ -219,7 +219,7 @@ func (e *event) isDeploymentOf(version string) bool {
 
 var attributeText = regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`)
 
-// Numbers are ignored.
+// hasAttributes ignores numbers.
 func (e *event) hasAttributes(text string) bool {
 	for _, a := range attributeText.FindAllStringSubmatch(text, -1) {
 		if shape(e.attribute(a[1])) != shape(strings.Trim(a[2], `"`)) {
@@ -262,7 +262,7 @@ func TestAppPageCrashLoop(t *testing.T) {
 	}
 	for line := range strings.Lines(fenced(t, page(t, "docs/health.md"), "Severe (Red)")) {
 		if severity, text, cause := strings.Cut(line, ": "); cause && strings.Contains(severity, " for ") {
-			line = text // how long it lasts, and so the app's severity, differs
+			line = text // the duration, and so the app's severity, varies
 		}
 		if want := shape(strings.TrimSpace(line)); !strings.Contains(shape(out), want) {
 			t.Errorf("health does not say %q:\n%s", line, out)

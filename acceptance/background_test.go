@@ -11,7 +11,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// A variable in the environment of the processes marks them.
+// backgroundBundle returns a bundle that starts background processes. property marks them with an environment variable.
 func backgroundBundle(property, buildLine string) map[string]string {
 	const term = "#!/bin/sh\nsetsid sh -c 'trap \"echo TERM >got-term; exit\" TERM; touch up; while :; do sleep 0.05; done' " +
 		">/dev/null 2>&1 &\n"
@@ -25,7 +25,7 @@ func backgroundBundle(property, buildLine string) map[string]string {
 	}
 }
 
-// Even processes in other sessions exit, also after SIGKILL or an aborted start of tendril.
+// Even processes in other sessions exit, and even after SIGKILL or an aborted start of tendril.
 func TestBackgroundProcessesOfHooksEndWithTendril(t *testing.T) {
 	t.Parallel()
 	const buildLine = "setsid sleep 1000 >/dev/null 2>&1 &"

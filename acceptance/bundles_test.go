@@ -21,19 +21,20 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/bundles/*.check")
 
-// railsSecret is a secret_key_base, and djangoSecret a SECRET_KEY.
+// railsSecret is a Rails secret_key_base, djangoSecret a Django SECRET_KEY.
 const railsSecret, djangoSecret = "s3krit", "not a secret"
 
-// A frameworkBundle in testdata/bundles has the form of a framework's worker on Elastic Beanstalk.
+// frameworkBundle is a bundle in testdata/bundles in the form of a framework's worker on Elastic Beanstalk.
 type frameworkBundle struct {
 	name string
-	// Stand-ins from testdata/bundles/standins replace missing programs.
+	// programs returns a PATH with the required programs. Stand-ins from testdata/bundles/standins replace missing
+	// ones.
 	programs func(t *testing.T) (path string)
 	// body is a message that the app accepts, with its attributes.
 	body       string
 	attributes map[string]string
 	path       string
-	// refused is a message that the app answers with refusedStatus.
+	// refused is a message that the app rejects with refusedStatus.
 	refused       string
 	refusedStatus int
 	// task is the name of a task in cron.yaml.
@@ -81,7 +82,7 @@ func TestFrameworkBundlesAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := t.TempDir() // a stand-in for every program, so that the output is the same on every machine
+	programs := t.TempDir() // a stand-in for every program, so that the output does not depend on the machine
 	for _, name := range []string{"npm", "python", "gunicorn", "bundle", "php", "java", "mvn"} {
 		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
 			t.Fatal(err)
@@ -106,7 +107,7 @@ func TestFrameworkBundlesAreChecked(t *testing.T) {
 	}
 }
 
-// The apps get the headers that their frameworks require.
+// The test checks that the apps receive the headers that their frameworks require.
 func TestFrameworkBundlesRun(t *testing.T) {
 	t.Parallel()
 	for _, b := range frameworkBundles() {
@@ -196,7 +197,7 @@ func (b *frameworkBundle) deliver(t *testing.T, p *process, started event) {
 	p.await(t, "the message is deleted", func(e event) bool { return e.MessageID == id && e.Status == 200.0 })
 }
 
-// Without a refused message, a response of 200 would prove nothing.
+// refuse sends a message that the app must reject. Without it, a response of 200 would prove nothing.
 func (b *frameworkBundle) refuse(t *testing.T, p *process, started event) {
 	t.Helper()
 	if b.refusedStatus == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Each page contains its text when it is complete.
+// consoleScreens lists pages with a text that they contain once complete.
 var consoleScreens = []struct{ name, path, text string }{
 	{"overview", "/", "Messages in and out per second"},
 	{"queues", "/queues", "15 minutes"},
@@ -183,7 +183,7 @@ func (b *browser) axe(script string) []string {
 	return found
 }
 
-// Otherwise, the other tests would prove nothing.
+// The other tests prove something only if the browser reports policy violations.
 func TestPolicyIsSeenToWork(t *testing.T) {
 	t.Parallel()
 	b := startConsole(t).signIn(t)

@@ -18,21 +18,21 @@ import (
 )
 
 type pageAction struct {
-	path    string // as in [web.Actions]
+	path    string // see [web.Actions]
 	prepare func()
 	page    string
 	before  string // JavaScript condition before the action
 	lead    func()
 	form    string
 	fields  map[string]string
-	result  string            // regular expression
-	back    string            // address afterwards; defaults to page
+	result  string            // a regular expression
+	back    string            // address after the action; defaults to page
 	after   string            // like before, after the action and an update
 	changes map[string]string // facts that change; nil if they vary
 }
 
-// The address has two parameters. Address, filter and result survive an update of the page, and nothing else changes
-// in the environment.
+// Each action starts at an address with two parameters. Address, filter and result must survive an update of the page,
+// and nothing else may change in the environment.
 func TestEachActionKeepsTwoParameters(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)
@@ -43,7 +43,7 @@ func TestEachActionKeepsTwoParameters(t *testing.T) {
 	edited := e.run(t, "send", "--queue", "mail-dead", "to edit")
 	e.run(t, "send", "--queue", "jobs-dead", "refuse 13, sent here") // has no reason
 	e.run(t, "queues", "create", "scratch", "--no-dead-letter-queue")
-	e.run(t, "tasks", "pause", "report") // its runs would be messages too
+	e.run(t, "tasks", "pause", "report") // its runs would be messages, too
 	b := e.signIn(t)
 	_, err := chromedp.Call(b.ctx, documents.AddScriptToEvaluateOnNewDocument, documents.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `window.updates = 0; document.addEventListener('htmx:sse:after:message', () => { window.updates++; })`})
@@ -253,7 +253,7 @@ func nonEmpty(condition string) string {
 	return condition
 }
 
-// The field for a search must have the text of the address.
+// keepsAddress also checks that the search field has the text of the address.
 func (b *browser) keepsAddress(want string) {
 	b.t.Helper()
 	b.await("the parameters "+want, fmt.Sprintf(`((now, want) => now.pathname === want.pathname &&

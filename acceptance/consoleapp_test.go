@@ -35,7 +35,7 @@ func zipBundle(t *testing.T, name string, files map[string]string) string {
 	return archive
 }
 
-// The first version prints in colors.
+// deployVersions deploys two versions that print in colors, and one that does not start.
 func (e *consoleEnvironment) deployVersions(t *testing.T) {
 	t.Helper()
 	journal := filepath.Join(t.TempDir(), "journal")

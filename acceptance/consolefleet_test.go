@@ -9,7 +9,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// An instance that does not answer costs a line of the page.
+// An instance that does not answer only adds a line to the page.
 func TestConsoleShowsAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()

@@ -24,7 +24,7 @@ import (
 type posted struct {
 	body     string
 	header   http.Header
-	count    int // value of X-Aws-Sqsd-Receive-Count
+	count    int // the value of X-Aws-Sqsd-Receive-Count
 	at       time.Time
 	location string
 	method   string
@@ -157,7 +157,7 @@ func TestContractRequest(t *testing.T) {
 	}
 }
 
-// The second attempt, if there is one, succeeds.
+// If a message is retried, the second attempt succeeds.
 func TestContractOutcomes(t *testing.T) {
 	t.Parallel()
 	answer := func(status int) func(http.ResponseWriter) {
@@ -294,7 +294,7 @@ func TestContractVisibilityIsExtendedWhileTheAppWorks(t *testing.T) {
 
 func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	t.Parallel()
-	address := "127.0.0.1:" + testpeer.FreePort(t) // nothing listens here, so connections are refused
+	address := "127.0.0.1:" + testpeer.FreePort(t) // no program listens here, so connections are refused
 	c, url := endpoint(t, "orders", nil)
 	p, _ := start(t, "up", "--queue-url", url, "--target", "http://"+address, "--console", "off")
 	for i := range 100 {
@@ -319,8 +319,8 @@ func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	}
 }
 
-// On the embedded queue, the receives of the messages behind a failing one do not count. On other queues, counting
-// continues after the last failure.
+// On the embedded queue, receives of the messages behind a failing one do not count. On other queues, they count again
+// after the last failure.
 func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 	t.Parallel()
 	for name, elsewhere := range map[string]bool{"embedded": false, "elsewhere": true} {
@@ -356,7 +356,7 @@ func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 				dir := t.TempDir()
 				args := append(flags, "--queue", "jobs.fifo", "--max-retries", "3", "--data-dir", dir, "--listen", "127.0.0.1:0",
 					"--console", "off")
-				// The first tendril creates the queue. The second one receives the messages sent in between.
+				// The first tendril creates the queue. The second one receives the messages that are sent in between.
 				p, _ := start(t, args...)
 				p.terminate(t)
 				p, started := start(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")

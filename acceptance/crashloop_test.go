@@ -40,7 +40,7 @@ func newCrashingApp(t *testing.T) *crashingApp {
 		k.posts = append(k.posts, post)
 		k.mu.Unlock()
 		p := <-k.victims
-		time.Sleep(20 * time.Millisecond) // as if the app had exhausted the machine's memory
+		time.Sleep(20 * time.Millisecond) // like an app that exhausts the machine's memory
 		p.kill()
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
@@ -48,7 +48,8 @@ func newCrashingApp(t *testing.T) *crashingApp {
 	return k
 }
 
-// The receive counts and attempt numbers increase. Receives of a message fetched together with it do not count.
+// The receive counts and attempt numbers must increase. Receives of a message fetched with the poison message do not
+// count.
 func TestMessageThatKillsTendrilAtOnceIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	worker := []string{"--max-retries", "3", "--visibility-timeout", "5", "--error-visibility-timeout", "0", "--console",

@@ -26,7 +26,7 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	b.awaitText("Redriving 1 message.")
 	awaitLedger(t, e, func(live map[string]int64) bool { return live["mail-dead"] == 0 && live["mail"] == 1 })
 
-	// The progress survives leaving the page.
+	// The progress must still be shown after leaving the page.
 	var bodies strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&bodies, "{\"body\": \"refuse %d\"}\n", i)
@@ -50,7 +50,7 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	}
 }
 
-// A browser without scripts does not store the session's key.
+// goOnWithKey enters the session's key, which a browser without scripts does not store.
 func (b *browser) goOnWithKey(key, element string) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible("#main input[name=session-key]"), chromedp.SendKeys("#main input[name=session-key]", key))
@@ -117,7 +117,7 @@ func TestMessageActsInTheBrowser(t *testing.T) {
 	}
 }
 
-// Redriving the messages of one reason does not move others.
+// Redriving the messages of one reason must not move others.
 func TestLiveUpdatesKeepFiltersInTheBrowser(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)

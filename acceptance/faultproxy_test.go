@@ -18,35 +18,35 @@ import (
 type networkFault string
 
 const (
-	// The server never receives the request.
+	// lostRequest never reaches the server.
 	lostRequest networkFault = "lost request"
-	// The server handles the request.
+	// lostAnswer loses the response after the server has handled the request.
 	lostAnswer networkFault = "lost answer"
-	// The connection is closed in the middle of the response's body.
+	// halfAnswer closes the connection in the middle of the response's body.
 	halfAnswer networkFault = "half answer"
-	// Request and response are each delayed by the plan's pause.
+	// slowAnswer delays request and response by the plan's pause each.
 	slowAnswer networkFault = "slow answer"
-	// The response is status 503 or the SQS error for too many requests.
+	// throttled responds with status 503 or the SQS error for too many requests.
 	throttled networkFault = "throttled"
-	// There is no response until the fault ends or the client gives up.
+	// silence sends no response until the fault ends or the client gives up.
 	silence networkFault = "silence"
-	// One byte of a message's body is changed.
+	// wrongByte changes one byte of a message's body.
 	wrongByte networkFault = "wrong byte"
 )
 
-// The zero value affects no requests.
+// faultPlan determines which requests are affected. The zero value affects none.
 type faultPlan struct {
 	fault networkFault
 	share float64       // share of affected requests, from 0 to 1
-	only  string        // part of the names of affected SQS, DynamoDB or registry actions
+	only  string        // part of the names of the affected SQS, DynamoDB or registry actions
 	pause time.Duration // delay for slowAnswer
-	// then is called when a request (answer is nil) or a response is about to be lost, and may prevent that.
+	// then is called when a request (with a nil answer) or a response is about to be lost. It may prevent that.
 	then func(answer []byte) bool
 }
 
 func (p faultPlan) happens(answer []byte) bool { return p.then == nil || p.then(answer) }
 
-// The random choices of a faultProxy follow from a seed.
+// faultProxy injects faults. A seed determines its random choices.
 type faultProxy struct {
 	*httptest.Server
 	to        string
@@ -75,7 +75,7 @@ func newFaultProxy(t testing.TB, to string, seed uint64) *faultProxy {
 	return p
 }
 
-// inject ends the silence for earlier requests.
+// inject replaces the plan. It ends the silence for earlier requests.
 func (p *faultProxy) inject(plan faultPlan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,8 @@ func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{
 	return p.plan, p.changed
 }
 
-// A plan that waits for a particular moment also affects requests that started earlier, such as long polls.
+// duringWait returns a plan that also affects requests that started earlier, such as long polls. Only plans that wait
+// for a particular moment do.
 func (p *faultProxy) duringWait(action string) faultPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,13 +169,13 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer) // the client may have disconnected
 }
 
-// If the server does not respond, neither does the proxy.
+// pass forwards a request. If the server does not respond, neither does the proxy.
 func (p *faultProxy) pass(r *http.Request, body []byte) (*http.Response, []byte) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, p.to+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	out.GetBody = nil // keeps the transport from repeating the request
+	out.GetBody = nil // prevents the transport from repeating the request
 	out.Header = r.Header.Clone()
 	if r.Host == p.Listener.Addr().String() { // keeps other host names, which the server may expect
 		out.Host = r.Host
@@ -199,7 +200,7 @@ func (p *faultProxy) pause(r *http.Request, d time.Duration, changed <-chan stru
 	}
 }
 
-// AWS responds with a specific error or only with a status.
+// throttle responds like AWS, with either a specific error or only a status.
 func (p *faultProxy) throttle(w http.ResponseWriter, action string) {
 	p.mu.Lock()
 	named := action != "" && p.random.IntN(2) == 0

@@ -17,8 +17,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test runs the tests of each fault in docs/reliability.md and counts their cases: the subtests without subtests
-// of their own. TENDRIL_FAULT_TABLE sets the duration per package. By default, it runs only at night.
+// The test runs the tests of each fault in docs/reliability.md and counts their cases, which are the subtests without
+// subtests of their own. TENDRIL_FAULT_TABLE sets the duration per package. By default, the test runs only at night.
 func TestFaultTable(t *testing.T) {
 	length := testpeer.Size(0, time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_FAULT_TABLE")); err == nil {
@@ -79,7 +79,7 @@ func readFaultTable(path string) (rows []faultRow, err error) {
 		row := faultRow{id: id[1], tests: map[string][]string{}}
 		for _, m := range faultTest.FindAllStringSubmatch(line, -1) {
 			pkg, name := m[1], m[2]
-			if name == "txtar" { // a script for testing the command
+			if name == "txtar" { // a script that tests the command
 				pkg, name = "cmd/tendril", "TestScripts/"+m[1]
 			}
 			row.tests[pkg] = append(row.tests[pkg], name)
@@ -106,7 +106,7 @@ type cases struct{ passed, failed int }
 
 func (c cases) plus(o cases) cases { return cases{c.passed + o.passed, c.failed + o.failed} }
 
-// The tests run for about length, at least once and at most 100 times.
+// countCases runs the tests for about length, at least once and at most 100 times.
 func countCases(t *testing.T, pkg string, length time.Duration, names []string) map[string]cases {
 	counted, took := runCases(t, pkg, 1, names)
 	if times := min(100, int(length/max(took, time.Millisecond))) - 1; times > 0 {
@@ -118,7 +118,7 @@ func countCases(t *testing.T, pkg string, length time.Duration, names []string) 
 	return counted
 }
 
-// took does not include the build.
+// runCases runs the tests. took does not include the build.
 func runCases(t *testing.T, pkg string, times int, names []string) (counted map[string]cases, took time.Duration) {
 	var tests, scripts []string
 	for _, name := range names {
@@ -148,7 +148,7 @@ func runCases(t *testing.T, pkg string, times int, names []string) (counted map[
 	return counted, took
 }
 
-// took is the duration of the package's tests.
+// countEvents counts the cases in the output of go test -json. took is the duration of the package's tests.
 func countEvents(out []byte, names []string) (counted map[string]cases, took time.Duration) {
 	ended := map[string]cases{} // by the full name of the subtest
 	for line := range bytes.Lines(out) {

@@ -94,8 +94,8 @@ func (m *member) paused(t *testing.T) (paused bool, reason string) {
 	return st.Workers[0].Paused, st.Workers[0].Why
 }
 
-// The pause also applies to an instance that starts later, to one that was cut off, and after the leader was killed.
-// --this concerns one instance.
+// The pause also applies to an instance that starts later or was unreachable, and after the leader was killed. With
+// --this, it applies to one instance.
 func TestPauseAppliesToAllInstances(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestPauseAppliesToAllInstances(t *testing.T) {
 		}
 	}
 	connected := slices.DeleteFunc(slices.Clone(all), func(m *member) bool { return m == cut })
-	resume := program(t, "queues", "resume", "--data-dir", connected[0].dir) // waits for the one that is cut off
+	resume := program(t, "queues", "resume", "--data-dir", connected[0].dir) // waits for the unreachable instance
 	if err := resume.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestPauseAppliesToAllInstances(t *testing.T) {
 	}
 }
 
-// A variable overrides a setting on its instance, and a change that one instance rejects is rolled back on all.
+// A variable overrides a setting on its instance. A change that one instance rejects is rolled back on all.
 func TestSettingsApplyToAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -287,7 +287,7 @@ func leaderOf(all []*member) (leader *member, others []*member) {
 	return leader, others
 }
 
-// The member itself comes first.
+// known returns the instances that the member knows, starting with itself.
 func (m *member) known(t *testing.T) []api.KnownInstance {
 	t.Helper()
 	var all api.Instances
@@ -308,7 +308,7 @@ func (m *member) running(t *testing.T) (versions []int) {
 }
 
 // The deployment reaches an instance that starts midway, and continues although the leader is killed. A version that
-// does not start is rolled back everywhere.
+// does not start is rolled back on all instances.
 func TestDeploymentReachesAllInstances(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -339,7 +339,7 @@ func TestDeploymentReachesAllInstances(t *testing.T) {
 		t.Errorf("the deployment: %v\n%s", err, others[0].tendril(t, "versions"))
 	}
 
-	// Another instance may not have seen the end of the deployment yet.
+	// Other instances may not have seen the end of the deployment yet.
 	out, err := program(t, "deploy", writeBundle(t, map[string]string{"Procfile": "web: exit 3\n"}), "--data-dir", others[1].dir).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "version 3 was rolled back on all instances: ") {
 		t.Errorf("deploying a broken version: %v, %s", err, out)
@@ -347,14 +347,14 @@ func TestDeploymentReachesAllInstances(t *testing.T) {
 	if got := others[2].tendril(t, "rollback"); !strings.Contains(got, "now runs version 4 ") {
 		t.Errorf("the rollback: %s", got)
 	}
-	eventually(t, "all run version 4", runAll(others[0], 4, 3)) // the killed one is unreachable by now
+	eventually(t, "all run version 4", runAll(others[0], 4, 3)) // the killed one is already unreachable
 	f.queue.put(t, "last")
 	eventually(t, "the messages are done by version 1", func() bool {
 		_, versions := readJournal(t, journal)
 		return versions["1"] == 2
 	})
 
-	again := up() // takes the current version, not the one on its command line
+	again := up() // runs the current version, not the one on its command line
 	again.await(t, "it runs version 4", func(e event) bool { return e.Msg == "started" })
 	eventually(t, "the new instance runs version 4", runAll(others[0], 4, 4))
 	if out := again.tendril(t, "versions"); !strings.Contains(out, "4 (1 again)  live") || !strings.Contains(out, "3            failed") {
@@ -410,7 +410,7 @@ func TestReceivingStopsAfterTheRegistryIsLost(t *testing.T) {
 	f.queue.put(t, "before")
 	eventually(t, "a message is delivered", func() bool { return len(f.app.all()) == 1 })
 
-	proxy.inject(faultPlan{fault: lostRequest, share: 1, only: "Lease"}) // of the registry, not of the queue
+	proxy.inject(faultPlan{fault: lostRequest, share: 1, only: "Lease"}) // calls to the registry, not to the queue
 	m.await(t, "it stopped receiving", func(e event) bool { return e.Msg == "receiving stopped" && e.Level == "ERROR" })
 	const reason = "the shared registry has not answered for 3s (registry-lost-after)"
 	if paused, why := m.paused(t); !paused || !strings.Contains(why, reason) {

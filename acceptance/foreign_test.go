@@ -19,13 +19,13 @@ import (
 type foreignServers struct {
 	queue, table string
 	messages     int
-	// repeats means that concurrent receives may return the same message, or an error after counting the receive.
+	// repeats means that concurrent receives may return the same message, or fail after the receive was counted.
 	repeats bool
-	// taskless means that the registry has no transactions, and so cannot store tasks.
+	// taskless means that the registry lacks transactions, so it cannot store tasks.
 	taskless bool
 }
 
-// The runs that an earlier worker missed are caught up once.
+// The test also checks that runs missed before the start are caught up exactly once.
 func TestWorkerOnForeignServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -108,7 +108,7 @@ func runWorkers(t *testing.T, servers foreignServers) {
 			t.Errorf("%d %s messages were posted, want %d", len(posts), word, want.bodies)
 		}
 		for body, n := range posts {
-			// moto may respond to concurrent receives with an error after it has counted them.
+			// moto may fail concurrent receives after counting them.
 			if n != want.posts && !servers.repeats {
 				t.Errorf("%q was posted %d times, want %d", body, n, want.posts)
 			}
@@ -135,7 +135,7 @@ func runWorkers(t *testing.T, servers foreignServers) {
 	t.Logf("%d POSTs, %d dead letters, %d runs", len(all), len(dead), len(runs))
 }
 
-// The registry afterwards looks as if its task had not run for n minutes.
+// leaveRuns writes a registry as if its task had not run for n minutes. It returns the times of the due runs.
 func leaveRuns(t *testing.T, endpoint, queueName string, n int) (due []string) {
 	t.Helper()
 	table, err := aws.OpenTable(t.Context(), amazonTable, &aws.Options{Endpoint: endpoint})

@@ -23,7 +23,7 @@ func (b *browser) innerText(selector string) string {
 	return text
 }
 
-// The expression must remain true during two updates.
+// stays checks that the expression remains true during two updates.
 func (b *browser) stays(what, expression string) {
 	b.t.Helper()
 	for until := time.Now().Add(2500 * time.Millisecond); time.Now().Before(until); <-time.After(100 * time.Millisecond) {
@@ -36,7 +36,7 @@ func (b *browser) stays(what, expression string) {
 	}
 }
 
-// No field has the focus.
+// press types keys while no field has the focus.
 func (b *browser) press(keys string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys))
@@ -48,7 +48,7 @@ func TestKeysOfTheConsole(t *testing.T) {
 	b.open("/queues/jobs")
 	b.press("/")
 	b.await("the focus in the search", "document.activeElement.matches('#main input[type=search]')")
-	b.press("g") // in a field, the key is text
+	b.press("g") // in a field, the key would be text
 	b.await("the letter", "document.activeElement.value.endsWith('g')")
 	b.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.value = ''; document.activeElement.blur()"))
 
@@ -77,7 +77,7 @@ func TestKeysOfTheConsole(t *testing.T) {
 	}
 }
 
-// Afterwards, the page immediately shows the latest update.
+// Once the user is done, the page immediately shows the latest update.
 func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)
@@ -105,7 +105,7 @@ func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 	}
 }
 
-// A click adds the new rows.
+// A click shows the new rows.
 func TestNewRowsWaitWhileTheListIsScrolled(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)

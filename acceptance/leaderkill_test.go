@@ -24,7 +24,7 @@ import (
 	"tendril/queue"
 )
 
-// The lease is a fifth of the default, which shortens the faults. The timeout for calls allows for a busy disk.
+// The lease is a fifth of the default, to shorten the faults. The timeout for calls allows for a busy disk.
 const (
 	testLease = 3 * time.Second
 	testRenew = 600 * time.Millisecond
@@ -33,11 +33,11 @@ const (
 	tickTask  = "tick"
 )
 
-// Faults affect the leader: kill -9, a pause longer than the lease, and a network failure. On a standard queue of
-// Amazon SQS, a run may have a second message with the same ID.
+// The leader is killed with SIGKILL, paused for longer than the lease, or cut off from the network. On a standard queue
+// of Amazon SQS, a run may have a second message with the same ID.
 //
-// TENDRIL_LEADER_KILLS sets the number of faults. By default, the test runs only at night, because it needs a machine
-// that is otherwise idle.
+// TENDRIL_LEADER_KILLS sets the number of faults. By default, the test runs only at night, because it needs an
+// otherwise idle machine.
 func TestKilledLeadersEnqueueEachRunOnce(t *testing.T) {
 	t.Parallel()
 	faults := testpeer.Size(0, 100)
@@ -65,12 +65,12 @@ type place struct {
 	endpoint, queue string
 	role            string
 	token           string
-	// term is the maximum time until the next fault. On average, it is long enough to catch up on missed runs.
+	// term is the maximum time until the next fault. On average, missed runs can be caught up within it.
 	term  time.Duration
 	lease func(context.Context) (queue.Lease, error)
-	// since returns the times up to which runs are accounted for, as in [registry.Runs].
+	// since returns the times up to which runs are accounted for; see [registry.Runs].
 	since func(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
-	// runs stops the place and returns the runs that are in the queue.
+	// runs stops the place and returns the runs in the queue.
 	runs func(t *testing.T) []run
 	// twice means that the queue may contain a run twice.
 	twice bool
@@ -164,7 +164,7 @@ func readMissed(t *testing.T, path string) map[int64]int {
 	return missed
 }
 
-// The seconds from the first leader to the end each have one run, or are reported as missed.
+// checkTicks checks that each second from the first leader to the end has one run, or is reported as missed.
 func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, began, ended time.Time,
 	reportedMissed map[int64]int,
 ) {
@@ -226,7 +226,7 @@ func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, b
 	}
 }
 
-// Each instance has a connection of its own, which can be cut.
+// fleet is a group of instances. Each has its own connection, which can be cut.
 type fleet struct {
 	*place
 	t         *testing.T
@@ -258,8 +258,8 @@ func (f *fleet) add() {
 	f.nodes[n.name] = n
 }
 
-// leader waits until a live instance other than not holds the lease. If the fault ends first, the previous leader
-// counts again once it has renewed its lease.
+// leader waits until a live instance other than not holds the lease. If the fault ends first, not counts as well once
+// it has renewed its lease.
 func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease) {
 	f.t.Helper()
 	deadline := time.After(2 * time.Minute)
@@ -283,7 +283,7 @@ func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease)
 	}
 }
 
-// fault returns a channel that is closed when the fault has ended, or nil if it is permanent.
+// fault injects a fault. It returns a channel that is closed when the fault has ended, or nil if it is permanent.
 func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	n, healed := f.nodes[name], make(chan struct{})
 	switch kind {
@@ -305,7 +305,7 @@ func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	return healed
 }
 
-// If responses are slow, catching up takes as long as the faults did.
+// awaitOutstanding waits until missed runs are caught up. With slow responses, that takes as long as the faults did.
 func (f *fleet) awaitOutstanding() {
 	f.t.Helper()
 	const patience = 5 * time.Minute

@@ -23,7 +23,7 @@ import (
 	"tendril/internal/access"
 )
 
-// The SDKs retry, and no message is duplicated.
+// Clients do not retry, but almost all sends succeed, and exactly the acknowledged messages are in the queue.
 func TestFewDescriptorsAnswerEverySendTheyAccept(t *testing.T) {
 	t.Parallel()
 	const clients, sends = 30, 15
@@ -148,7 +148,7 @@ func TestBothContentLengthAndChunkedAreRefused(t *testing.T) {
 	}
 }
 
-// A key's id is not secret, so anyone can begin a large upload with it.
+// A key's ID is not secret, so anyone can start a large upload with it.
 func TestUnfinishedUploadsLeaveMemoryToSignedSends(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")
@@ -184,7 +184,7 @@ func TestUnfinishedUploadsLeaveMemoryToSignedSends(t *testing.T) {
 	}
 }
 
-// Commands with the token still work, too.
+// The test also checks that commands with the token still work.
 func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -215,7 +215,7 @@ func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
 	}
 }
 
-// A token is not needed everywhere.
+// Some consoles need no token.
 func TestWaitsOfPermittedCallersLeaveTheConsoleToProbes(t *testing.T) {
 	t.Parallel()
 	for _, auth := range []string{"token", "none"} {

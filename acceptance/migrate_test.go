@@ -27,7 +27,7 @@ const (
 	migrateKills    = 12
 )
 
-// The FIFO queue has a tenth of these messages.
+// migrateSize returns the number of messages in the standard queue. The FIFO queue has a tenth as many.
 func migrateSize(t *testing.T, size int) int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_MIGRATE")); err == nil {
 		return n
@@ -50,7 +50,7 @@ func TestKilledMigrationLosesNothing(t *testing.T) {
 	checkMigrated(t, size, stored(t, there, migrateStandard), stored(t, there, migrateFIFO))
 }
 
-// Messages that a killed run has received become visible again after a minute.
+// Messages received by a killed run become visible again after a minute.
 func TestKilledMigrationBackLosesNothing(t *testing.T) {
 	if os.Getenv("TENDRIL_MIGRATE") == "" && !testpeer.Nightly() {
 		t.Skip("takes minutes: set TENDRIL_MIGRATE to the number of messages, or TENDRIL_NIGHTLY")
@@ -112,7 +112,7 @@ func migrateWithKills(t *testing.T, env []string, size int, args ...string) {
 		return cmd, &out, &said
 	}
 	began, killed := time.Now(), 0
-	// The size of the journal is a measure of progress. So the kills are spread evenly, even on a slow machine.
+	// The size of the journal measures progress, so the kills are spread evenly even on a slow machine.
 	folder := filepath.Join(args[slices.Index(args, "--data-dir")+1], "migrate")
 	part := int64(size) * 80 / migrateKills
 	for range migrateKills {
@@ -160,7 +160,8 @@ func journalSize(folder string) (n int64) {
 	return n
 }
 
-// Each message of the standard queue arrives at least once, and each message of the FIFO queue once and in order.
+// checkMigrated checks that each message of the standard queue arrived at least once, and each message of the FIFO
+// queue exactly once and in order.
 func checkMigrated(t *testing.T, size int, standard, fifo []broker.Stored) {
 	t.Helper()
 	number := func(m *queue.Message) int {

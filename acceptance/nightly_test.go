@@ -15,10 +15,10 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// In a nightly run, the result of each test that passes is stored in a folder for the commit, and these tests are
-// skipped if the run is restarted. TENDRIL_NIGHTLY_DIR is the parent folder, by default in the user's cache folder.
+// A nightly run stores the result of each test that passes in a folder for the commit. If the run is restarted, these
+// tests are skipped. TENDRIL_NIGHTLY_DIR is the parent folder; the default is in the user's cache folder.
 
-// The folder is "" if this is not a nightly run or files have changed.
+// nightlyFolder returns "" if this is not a nightly run or the work tree has changes.
 var nightlyFolder = sync.OnceValue(func() string {
 	if !testpeer.Nightly() {
 		return ""
@@ -95,7 +95,7 @@ func writeNightlyTable(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "results.md"), []byte(table.String()), 0o644)
 }
 
-// Test names can contain slashes and spaces, although they become file names.
+// Test names become file names, although they can contain slashes and spaces.
 func TestNightlyTableHasEachResult(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -42,7 +42,7 @@ func TestFormsSurviveExtensionsOfTheBrowser(t *testing.T) {
 	}
 }
 
-// The page closes its stream and does not open another.
+// The page must close its stream and not open another one.
 func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)
@@ -60,7 +60,7 @@ func TestAScriptErrorIsNoLostConnection(t *testing.T) {
 		"window.streams === 0 && !document.body.innerText.includes('No connection to tendril')")
 }
 
-// The messages contain all kinds of line ends.
+// The bodies contain all kinds of line breaks.
 func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)
@@ -86,7 +86,7 @@ func TestBodiesOfOthersAreShownAsTheyAre(t *testing.T) {
 	}
 }
 
-// A server on another port of the same host receives the cookie.
+// A server on another port of the same host receives the session's cookie, but not its key.
 func TestTheKeyOfASessionBelongsToOnePort(t *testing.T) {
 	t.Parallel()
 	e := startConsole(t)

@@ -12,7 +12,7 @@ import (
 
 // The picture in the README is taken only on request:
 //
-// TENDRIL_PICTURES=$PWD/docs/images go test ./acceptance -run TestPictureOfABusyConsole
+//	TENDRIL_PICTURES=$PWD/docs/images go test ./acceptance -run TestPictureOfABusyConsole
 func TestPictureOfABusyConsole(t *testing.T) {
 	folder := os.Getenv("TENDRIL_PICTURES")
 	if folder == "" {

@@ -17,8 +17,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Once poison messages are identified, they do not slow down the good ones. TENDRIL_POISON sets the number of
-// messages; one in a hundred is poison.
+// Once poison messages are identified, they must not slow down the others. TENDRIL_POISON sets the number of messages;
+// one in a hundred is poison.
 func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -48,8 +48,7 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	awaitQuiet(t, started)
 	all := time.Since(began)
 
-	// The second part compares the rate of good messages beside identified poison messages with the rate without
-	// them.
+	// The second part compares the rate of good messages with and without identified poison messages in the queue.
 	good, deaths := newLines(t, journal), newLines(t, deathsOf(journal))
 	pace := func(what string) (perSecond float64, died int) {
 		const n = per
@@ -95,7 +94,7 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	}
 }
 
-// The messages are identified but not yet dead-lettered.
+// awaitPoisonFound waits until n messages are identified. They need not be dead-lettered yet.
 func awaitPoisonFound(t *testing.T, started event, n int) {
 	t.Helper()
 	for range 15000 {

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		if binary = os.Getenv("ACCEPTANCE_BINARY"); binary != "" { // a build with mutations, which tests must detect
+		if binary = os.Getenv("ACCEPTANCE_BINARY"); binary != "" { // a build with mutations that tests must detect
 			return m.Run()
 		}
 		binary = filepath.Join(dir, "tendril")
@@ -60,8 +60,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// go test caches results depending on the files that a test opens, and does not know that TestMain builds the
-// program. So program checks the state of all source files.
+// program reads the state of all source files, because go test caches results by the files that a test opens, and does
+// not know that TestMain builds the program.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := lookAtSources(); err != nil {
@@ -110,7 +110,7 @@ func (e *event) attribute(key string) string {
 
 type process struct {
 	cmd    *exec.Cmd
-	output *testpeer.Output // complete output
+	output *testpeer.Output // complete
 	stderr *testpeer.Output
 	exited chan struct{}
 
@@ -125,7 +125,7 @@ func start(t *testing.T, args ...string) (*process, event) {
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
-// -short skips tests of more than ten seconds.
+// long skips a test that takes more than ten seconds if -short is set.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -133,7 +133,8 @@ func long(t *testing.T) {
 	}
 }
 
-// minutes skips a test that takes minutes, except in .ci/run: "go test ./..." ends a package after ten minutes.
+// minutes skips a test that takes minutes, except in .ci/run, because "go test ./..." stops a package after ten
+// minutes.
 func minutes(t *testing.T) {
 	t.Helper()
 	if long(t); os.Getenv("TENDRIL_REQUIRE_PEERS") != "1" {
@@ -164,7 +165,7 @@ func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 	return launchCommand(t, cmd)
 }
 
-// The environment variables of the command take precedence.
+// launchCommand starts cmd. Its environment variables take precedence over the defaults.
 func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, output: new(testpeer.Output), stderr: new(testpeer.Output), exited: make(chan struct{}),
@@ -184,7 +185,7 @@ func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	go p.read(out)
 	t.Cleanup(func() {
 		if t.Failed() {
-			p.cmd.Process.Signal(syscall.SIGTERM) // lets the process print why it does not stop
+			p.cmd.Process.Signal(syscall.SIGTERM) // the process then logs why it does not stop
 			select {
 			case <-p.exited:
 			case <-time.After(20 * time.Second):
@@ -218,7 +219,7 @@ func (p *process) read(out io.Reader) {
 	close(p.exited)
 }
 
-// The event may already have happened.
+// await waits for an event, which may already have happened.
 func (p *process) await(t *testing.T, what string, wanted func(event) bool) event {
 	t.Helper()
 	deadline := time.After(waitsFor())
@@ -241,7 +242,7 @@ func (p *process) await(t *testing.T, what string, wanted func(event) bool) even
 	}
 }
 
-// Mutants, which may prevent the event, get less time.
+// waitsFor is shorter for mutants, because they may prevent the event.
 func waitsFor() time.Duration {
 	if os.Getenv("TENDRIL_MUTANT") != "" {
 		return 6 * time.Second
@@ -278,12 +279,12 @@ func (p *process) terminate(t *testing.T) int {
 	}
 }
 
-// The client makes no retries, so that each acknowledgement belongs to one call.
+// client returns a client without retries, so that each acknowledgement belongs to one call.
 func client(endpoint string) *sqs.Client {
 	return sqs.New(sqs.Options{
 		BaseEndpoint: &endpoint, Region: "us-east-1",
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-		// The transport is not the default one, whose idle connections are closed when any test server is closed.
+		// Not http.DefaultTransport: closing any httptest server closes its idle connections.
 		Retryer: aws.NopRetryer{}, HTTPClient: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
 	})
 }

@@ -45,7 +45,7 @@ func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 		for producers.acked.Load() < goal {
 			producers.wait()
 		}
-		// The kill happens at a random moment within the next few commits.
+		// Kill the queue at a random moment within the next few commits.
 		time.AfterFunc(rand.N(20*time.Millisecond), p.kill)
 		<-p.exited
 		p = serve(listen)

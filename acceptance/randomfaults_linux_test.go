@@ -35,9 +35,9 @@ const (
 
 type faultKind struct {
 	row, name string
-	// A harmless fault causes no repeated processing, so messages in flight are not counted.
+	// harmless means that messages in flight at the fault must not be processed again.
 	harmless bool
-	// begin selects a target and returns a function that performs the fault, or nil if all targets already have one.
+	// begin selects a target and returns a function that performs the fault, or nil if all targets have one already.
 	begin func(w *faultyWorld, k *faultKind, lasts time.Duration) func()
 }
 
@@ -151,8 +151,8 @@ func onApp(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() 
 }
 
 // The faults overlap. In the end, each message is done, dead-lettered or in the queue, and only messages that were in
-// flight during a fault were processed twice. In the ordinary form, each fault happens once. TENDRIL_SEED repeats the
-// choices of an earlier run, and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
+// flight during a fault were processed twice. By default, each fault happens once. TENDRIL_SEED repeats the choices of
+// an earlier run, and TENDRIL_RANDOM_FAULTS sets the duration of the long form.
 func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -174,8 +174,8 @@ func TestRandomFaultsKeepTheLedger(t *testing.T) {
 	})
 }
 
-// Each fault is repeated in a world of its own. TENDRIL_EACH_FAULT sets the duration. By default, the test runs only
-// at night.
+// Each fault is repeated in a separate world. TENDRIL_EACH_FAULT sets the duration per fault. By default, the test runs
+// only at night.
 func TestEachFaultKeepsTheLedger(t *testing.T) {
 	t.Parallel()
 	length := testpeer.Size(0, 2*time.Minute)
@@ -202,7 +202,7 @@ func TestEachFaultKeepsTheLedger(t *testing.T) {
 	}
 }
 
-// A faultyWorld runs `tendril serve` and two `tendril up` that share its queue, with their apps.
+// faultyWorld runs `tendril serve` and two `tendril up` that share its queue, with their apps.
 type faultyWorld struct {
 	t      *testing.T
 	seed   uint64
@@ -214,7 +214,7 @@ type faultyWorld struct {
 	external   *server
 	bundled    *server
 	url        string
-	// These are the connections of the workers and the producer to the queue, and of one worker to the external app.
+	// The proxies are between the queue and both workers and the producer, and between one worker and the external app.
 	externalQueue, bundledQueue, producerQueue, externalApp *faultProxy
 	journal                                                 string
 	version                                                 int
@@ -229,7 +229,7 @@ type faultyWorld struct {
 	opened   map[*faultWindow]bool
 	windows  []*faultWindow
 	counts   map[string]int
-	// networkFaults counts faults that affect requests, and requestsHit the affected requests.
+	// networkFaults counts faults that affect requests, requestsHit the affected requests.
 	networkFaults, requestsHit int
 }
 
@@ -251,7 +251,7 @@ func (s *server) process() (*process, event) {
 	return s.p, s.started
 }
 
-// Like a service manager, start tries again while the queue is unreachable.
+// start retries like a service manager while the queue is unreachable.
 func (s *server) start(t *testing.T) {
 	const queueUnreachable = 4 // exit status of tendril
 	for {
@@ -328,7 +328,7 @@ func newFaultyWorld(t *testing.T, visibility time.Duration) *faultyWorld {
 	return w
 }
 
-// The producer sends while inject runs.
+// run sends messages while inject runs, and then checks the result.
 func (w *faultyWorld) run(inject func(context.Context)) {
 	w.t.Logf("seed %d", w.seed)
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -354,7 +354,7 @@ func (w *faultyWorld) bundle(broken bool) string {
 	return writeBundle(w.t, files)
 }
 
-// work is the external app.
+// work is the handler of the external app.
 func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -368,7 +368,7 @@ func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 		w.corrupt++
 		w.mu.Unlock()
 	}
-	time.Sleep(work) // even if the connection is gone: the work is then done without the caller knowing
+	time.Sleep(work) // even if the connection is gone: the work is then done, but the caller does not know
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if sent, known := w.acked[id]; known && sent != string(body) {
@@ -384,7 +384,7 @@ func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 
 func fails(body string) bool { return strings.HasPrefix(body, "refuse ") }
 
-// A message that was neither accepted nor refused may be in the queue.
+// produce sends messages. If a send was neither accepted nor refused, its message may be in the queue.
 func (w *faultyWorld) produce(ctx context.Context) {
 	const perSecond = 60
 	c := client(w.producerQueue.URL)
@@ -458,7 +458,7 @@ func (w *faultyWorld) numberInFlight(ctx context.Context) (int, error) {
 	return strconv.Atoi(out.Attributes[inFlight])
 }
 
-// The returned function ends the period in which a fault may have effects.
+// open records a fault. end must be called once the fault can have no further effects.
 func (w *faultyWorld) open(k *faultKind) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -508,7 +508,7 @@ func (w *faultyWorld) injectRandom(ctx context.Context) {
 	}
 }
 
-// The faults overlap.
+// injectEach injects each fault once. The faults overlap.
 func (w *faultyWorld) injectEach(ctx context.Context) {
 	var faults sync.WaitGroup
 	defer faults.Wait()
@@ -524,7 +524,7 @@ func (w *faultyWorld) injectEach(ctx context.Context) {
 	}
 }
 
-// The pauses exceed the visibility timeout.
+// injectOne repeats a fault. Pauses exceed the visibility timeout.
 func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
 	for w.wait(ctx, time.Second) {
 		lasts := time.Duration(w.random.Float64() * float64(2*time.Second))
@@ -537,7 +537,7 @@ func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
 	}
 }
 
-// wait returns false if ctx is done first.
+// wait waits for a random time. It returns false if ctx is done first.
 func (w *faultyWorld) wait(ctx context.Context, mean time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -639,7 +639,7 @@ func (s *server) restart(t *testing.T) {
 	s.start(t)
 }
 
-// When all messages are settled, the apps' records must match the messages sent.
+// check waits until all messages are settled, and compares the apps' records with the messages sent.
 func (w *faultyWorld) check() {
 	t := w.t
 	healed := time.Now()
@@ -650,7 +650,7 @@ func (w *faultyWorld) check() {
 		if len(missing) > 0 {
 			recovered = time.Since(healed)
 		}
-		// Messages whose response was lost are received again after their visibility timeout.
+		// If a response was lost, its messages are received again after their visibility timeout.
 		if len(missing) == 0 && time.Since(healed) > w.visibility+3*time.Second || time.Since(healed) > 2*time.Minute {
 			break
 		}

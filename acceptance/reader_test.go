@@ -21,22 +21,22 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// A program in a pipeline exits because of the Ctrl-C that was meant for tendril, and a pager or log driver may
-// stall.
+// In these tests, the reader of tendril's output exits or stalls: Ctrl-C also ends the other programs of a pipeline,
+// and a pager or log driver may stop reading.
 
 type piped struct {
 	cmd           *exec.Cmd
 	out           *bufio.Reader
 	started       event
 	dir, journal  string
-	noise, silent string // the app prints after noise exists, and then creates silent
+	noise, silent string // the app prints once noise exists, and then creates silent
 	exited        chan struct{}
 }
 
-// noiseLines of 8 KB each exceed the buffers of a pipe and of tendril.
+// noiseLines lines of 8 KB each exceed the buffers of a pipe and of tendril.
 const noiseLines = 900
 
-// pipe reads the output until the app is ready.
+// pipe starts an environment, and reads its output until the app is ready.
 func pipe(t *testing.T, connect func(cmd *exec.Cmd) *os.File, args ...string) *piped {
 	t.Helper()
 	dir := t.TempDir()
@@ -96,7 +96,7 @@ func stallable(t *testing.T, args ...string) (*piped, *os.File) {
 	return p, r
 }
 
-// The app prints more than the buffers of a pipe and of tendril hold. It must not wait for the reader.
+// fill makes the app print more than the buffers of a pipe and of tendril hold. The app must not wait for the reader.
 func (p *piped) fill(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(p.noise, nil, 0o600); err != nil {
@@ -124,7 +124,7 @@ func (p *piped) ends(t *testing.T, within time.Duration) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Each job is done once, and the files of a running environment are gone.
+// drained checks that each job was done exactly once and that the instance file and token were removed.
 func (p *piped) drained(t *testing.T, ids ...string) {
 	t.Helper()
 	times, _ := readJournal(t, p.journal)
@@ -140,7 +140,7 @@ func (p *piped) drained(t *testing.T, ids ...string) {
 	}
 }
 
-// The drain is limited by within.
+// worksAndDrains checks that jobs are done while the output is not read, and that a drain takes no longer than within.
 func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	t.Helper()
 	p.fill(t)
@@ -158,7 +158,7 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	p.drained(t, before, id)
 }
 
-// The terminal signals both programs of 'tendril up app 2>&1 | cat'. cat exits immediately.
+// Ctrl-C signals both programs of 'tendril up app 2>&1 | cat'. cat exits immediately.
 func TestCtrlCInAPipelineDrains(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)
@@ -198,7 +198,7 @@ func TestReaderThatHangsUpCostsNoWork(t *testing.T) {
 	p.worksAndDrains(t, 20*time.Second)
 }
 
-// The exit does not wait for the reader either.
+// The exit must not wait for the reader either.
 func TestStalledReaderHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
@@ -215,7 +215,7 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	select {
 	case <-p.exited:
 		t.Fatal("it ended with a job in work")
-	case <-time.After(time.Second): // a repetition of the signal within a second does not count as a second one
+	case <-time.After(time.Second): // a signal repeated within a second does not count as a second one
 	}
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.ends(t, 10*time.Second); code != 128+int(syscall.SIGTERM) {
@@ -224,7 +224,7 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	p.drained(t)
 }
 
-// No line is cut, and the last lines are complete.
+// No line may be cut, and the last lines must be complete.
 func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
@@ -269,7 +269,7 @@ func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	t.Logf("%d lines of noise, %d missing, the last line: %s", noise, missing, last)
 }
 
-// SIGPIPE ends the commands without a message.
+// SIGPIPE must end the commands without a message.
 func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	t.Parallel()
 	r, w := osPipe(t)
@@ -284,7 +284,7 @@ func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	}
 }
 
-// The export is of an Amazon SQS queue.
+// The messages are exported from an Amazon SQS queue.
 func TestExportReturnsMessagesThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

@@ -10,7 +10,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The first two commands of the README run on other ports, as root and as another user.
+// The test runs the first two commands of the README on other ports, as root and as another user.
 func TestReadmeCommands(t *testing.T) {
 	readme := page(t, "README.md")
 	const send = `go run ./cmd/tendril send --wait '{"image":"002-noon.png","width":640}'`
@@ -43,7 +43,7 @@ func TestReadmeCommands(t *testing.T) {
 			data := filepath.Join(dir, "data")
 			p := tt.start(t, dir, "up", "examples/thumbnails", "--data-dir", data, "--listen", "127.0.0.1:0", "--console",
 				"127.0.0.1:0", "--port", testpeer.FreePort(t))
-			// The example's periodic task may run meanwhile, so the test counts pictures.
+			// The example's periodic task may run meanwhile, so the test waits for a number of pictures.
 			p.await(t, "24 thumbnails were made", func(e event) bool {
 				return e.Msg == "settled" && e.Outcome == "done" && countThumbnails(t, dir) >= 24
 			})
@@ -63,7 +63,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// The machine is set up by testdata/machine.sh.
+// launchOnMachine runs tendril on a machine set up by testdata/machine.sh.
 func launchOnMachine(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	testpeer.MountNamespace(t)
@@ -80,7 +80,7 @@ func launchOnMachine(t *testing.T, dir string, args ...string) *process {
 	return launchCommand(t, exec.Command("unshare", append(command, args...)...))
 }
 
-// The folder has only the parts of a clone that the README's first command needs.
+// cloneOfThumbnails returns a folder with the parts of a clone that the README's first command needs.
 func cloneOfThumbnails(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

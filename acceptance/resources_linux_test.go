@@ -26,7 +26,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Processes that the goroutine starts are in the namespace, too.
+// ownMounts moves the test to its own mount namespace, with the processes that its goroutine starts.
 func ownMounts(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked, so that the thread exits with the goroutine
@@ -42,7 +42,8 @@ func ownMounts(t *testing.T) {
 	}
 }
 
-// Deliveries and deletes continue, and sends work again without a restart. If the disk is read-only, tendril exits.
+// Deliveries and deletes continue, and sends work again without a restart. If the disk becomes read-only, tendril
+// exits.
 func TestFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -185,7 +186,7 @@ func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 		resumed.Round(100*time.Millisecond))
 }
 
-// The machine has no free ports, so the receives do not count.
+// The machine has no free ports, so failed connections must not count as receives.
 func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -207,7 +208,7 @@ func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 	p, _ := start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:20002", "--console", "127.0.0.1:20003", "--name",
 		"jobs", "--target", app.URL, "--http-connections", strconv.Itoa(connections), "--max-retries", "2",
 		"--error-visibility-timeout", "1")
-	// Commands that this thread starts are in the test's network, but its HTTP client may not be.
+	// Commands started by this thread are in the test's network namespace, but its HTTP client may not be.
 	send := exec.Command(binary, "send", "--data-dir", dir, "--ndjson")
 	send.Env = append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true")
 	send.Stdin = strings.NewReader(strings.Repeat("{\"body\": \"work\"}\n", messages))
@@ -249,7 +250,7 @@ func startInGroup(t *testing.T, group string, args ...string) (*process, event) 
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
-// If the app exhausts the memory, only the message responsible is dead-lettered.
+// If the app exhausts the memory, only the message that causes it is dead-lettered.
 func TestLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -294,8 +295,8 @@ func TestLittleMemory(t *testing.T) {
 		"dead-lettered without cause 0; the app was killed for want of memory %d times", bodies, limit>>20, bodies, deaths)
 }
 
-// 300 waiting messages of 1 MiB, and others sent meanwhile, fit into the memory that the provided sidecar requests.
-// No message is posted twice.
+// With the memory that sidecar.yaml requests, tendril drains 300 waiting messages of 1 MiB while more are sent. None is
+// posted twice.
 func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
@@ -330,7 +331,7 @@ func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 		"processes killed 0", messages, producers*more, mebibytes)
 }
 
-// The unit is MiB.
+// sidecarMemory returns the memory that sidecar.yaml requests, in MiB.
 func sidecarMemory(t *testing.T) int {
 	t.Helper()
 	shipped, err := os.ReadFile("../deploy/kubernetes/sidecar.yaml")
@@ -363,7 +364,7 @@ func fillWithLargeMessages(t *testing.T, data string, messages int) {
 	p.terminate(t)
 }
 
-// 50 programs ask for ten messages of 1 MiB at a time. Each call returns fewer.
+// 50 programs request ten messages of 1 MiB at a time. Each call returns fewer.
 func TestReceiversOfLargeMessagesFitInLittleMemory(t *testing.T) {
 	t.Parallel()
 	const messages, receivers = 150, 50
@@ -382,7 +383,7 @@ func TestReceiversOfLargeMessagesFitInLittleMemory(t *testing.T) {
 					VisibilityTimeout: 600, WaitTimeSeconds: 1})
 				var api smithy.APIError
 				if errors.As(err, &api) && strings.Contains(api.ErrorCode(), "Throttled") {
-					continue // as SDKs with retries do
+					continue // like SDKs with retries
 				}
 				if err != nil {
 					t.Errorf("receiving: %v", err)
@@ -412,7 +413,7 @@ func TestTooLittleMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// tendril may use only a fiftieth of a processor. The messages stay invisible nevertheless.
+// tendril may use only a fiftieth of a processor. The messages in flight must stay invisible nevertheless.
 func TestLittleCPU(t *testing.T) {
 	t.Parallel()
 	resume(t)

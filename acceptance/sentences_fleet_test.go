@@ -22,7 +22,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The size of a scalingGroup is always the last one requested.
+// scalingGroup is a fake Auto Scaling group. Its size is always the last one requested.
 type scalingGroup struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -131,7 +131,7 @@ func TestSentencesScaling(t *testing.T) {
 	})
 }
 
-// The instances have no leader.
+// The instances do not elect a leader.
 func TestSentencesPublishedCPU(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "jobs", nil)
@@ -176,7 +176,7 @@ func TestSentencesPublishedCPU(t *testing.T) {
 	})
 }
 
-// dynamo supports the calls made for leases.
+// dynamo is a fake DynamoDB for the calls that leases need.
 type dynamo struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -224,7 +224,7 @@ func (d *dynamo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		id := dynamoText(in.Key, "id")
 		old := d.items[id]
 		fits := old == nil
-		if _, value, found := strings.Cut(in.ConditionExpression, " = "); found { // condition on the version
+		if _, value, found := strings.Cut(in.ConditionExpression, " = "); found { // a condition on the version
 			fits = dynamoText(old, "version") == dynamoText(in.ExpressionAttributeValues, value)
 		}
 		if !fits {
@@ -256,7 +256,7 @@ func (d *dynamo) owners() []string {
 	return append([]string(nil), d.writes...)
 }
 
-// The average of a busy instance and an idle one keeps the group's size, which neither would do alone.
+// The average of a busy and an idle instance keeps the group's size. Neither instance alone would keep it.
 func TestSentencesAverageOfInstances(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -289,7 +289,7 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 		long("the leader watches the other one first", func() bool { return decisions("the loads of the others") > 0 })
 		alone := decisions("in the last complete period of 2s, between")
 		long("the leader decides by both", func() bool { return decisions("in the last complete period of 2s, between") > alone })
-		time.Sleep(5 * time.Second) // two periods, after each of which it could change the size
+		time.Sleep(5 * time.Second) // two periods; the size could change after each
 		if sizes := group.requested(); len(sizes) > 0 {
 			t.Errorf("with one busy and one idle instance the group was told %v", sizes)
 		}
@@ -302,7 +302,7 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 }
 
 // The options of aws:elasticbeanstalk:command apply. Both instances are unhealthy throughout, which IgnoreHealthCheck
-// accepts.
+// permits.
 func TestSentencesRollout(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -316,7 +316,7 @@ func TestSentencesRollout(t *testing.T) {
   aws:elasticbeanstalk:command: {DeploymentPolicy: Rolling, BatchSizeType: Fixed, BatchSize: 1, Timeout: 45, IgnoreHealthCheck: true}
 `})
 	}
-	const patience = 2 * time.Minute // also for mutants, which let both start
+	const patience = 2 * time.Minute // also for mutants, which let both instances start
 	up := func() *member {
 		dir := t.TempDir()
 		p := launchWith(t, f.env, "up", "--queue-url", f.queue.url, "--data-dir", dir, "--console", "127.0.0.1:0", "--lease", "5s",
@@ -348,7 +348,7 @@ func TestSentencesRollout(t *testing.T) {
 	}
 	row(t, "A83", func(t *testing.T) {
 		eventuallyWithin(t, patience, "the first batch starts version 2", func() bool { return starts() > 0 })
-		time.Sleep(15 * time.Second) // the other instance would learn of it and start it
+		time.Sleep(15 * time.Second) // enough for the other instance to notice the version and start it
 		if n := starts(); n != 1 {
 			t.Errorf("%d instances started the version, and a batch has 1", n)
 		}
@@ -462,7 +462,7 @@ func TestSentencesDueTask(t *testing.T) {
 	for deadline := due.Add(waitsFor()); len(ticks()) == 0 && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
-	time.Sleep(time.Second) // lets a second run appear, if there is one
+	time.Sleep(time.Second) // leaves time for an unwanted second run
 	got := ticks()
 	row(t, "A38", func(t *testing.T) {
 		if len(got) == 0 || got[0].location != "/tick" || len(q.receipts("elasticbeanstalk scheduled job")) != 1 {
@@ -507,7 +507,7 @@ func TestSentencesRestarts(t *testing.T) {
 	})
 	t.Run("together", func(t *testing.T) {
 		t.Parallel()
-		begin := filepath.Join(t.TempDir(), "begin") // a failure during the start would end tendril
+		begin := filepath.Join(t.TempDir(), "begin") // a failure during startup would end tendril
 		p, _, _ := appUp(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1") +
 			"loop: until [ -e " + begin + " ]; do sleep 0.05; done; echo begun; exit 3\n"}, "--restart-limit", "2", "--restart-window", "60")
 		awaitWeb(t, p)

@@ -37,11 +37,11 @@ func TestSentencesCapacity(t *testing.T) {
 	q.up(t, app, "--http-connections", "2")
 	q.put(t, "a", "b", "c", "d", "e", "f")
 	app.await(t, "two are in work", func(all []posted) bool { return len(all) >= 2 })
-	time.Sleep(700 * time.Millisecond) // lets more messages arrive, if there are any
+	time.Sleep(700 * time.Millisecond) // leaves time for unwanted messages
 	held := attributes(t.Context(), t, q.Client, q.url)["ApproximateNumberOfMessagesNotVisible"]
 	inWork := len(app.all())
 
-	// The change makes SQS redeliver a message in flight.
+	// The change makes SQS redeliver the message in flight.
 	handle := q.receipts(app.all()[0].body)[0]
 	if _, err := q.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &q.url,
 		ReceiptHandle: &handle}); err != nil {
@@ -226,7 +226,7 @@ func TestSentencesInstanceEnds(t *testing.T) {
 	})
 }
 
-// No request is sent before the connection is established.
+// A message is posted only to an established connection, and not to a foreign program.
 func TestSentencesConnections(t *testing.T) {
 	t.Parallel()
 	t.Run("timeout", func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestSentencesConnections(t *testing.T) {
 	})
 }
 
-// The listener neither accepts nor refuses connections.
+// fullListener returns the address of a listener that neither accepts nor refuses connections.
 func fullListener(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
@@ -294,7 +294,7 @@ func fullListener(t *testing.T) string {
 	return address
 }
 
-// The shortest retention period is a minute.
+// The test takes more than a minute, the shortest retention period.
 func TestSentencesRetention(t *testing.T) {
 	t.Parallel()
 	const minute, longer = "60", 75 * time.Second
@@ -338,7 +338,7 @@ func TestSentencesRetention(t *testing.T) {
 	})
 }
 
-// The processes and their children are killed after WORKER_SHUTDOWN_DELAY, at least 10 s.
+// Processes and their children are killed after WORKER_SHUTDOWN_DELAY, but not before 10 s.
 func TestSentencesStop(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -30,7 +30,7 @@ type queueCall struct {
 	at         time.Time
 }
 
-// number returns -1 for a missing number.
+// number returns -1 if the number is absent.
 func (c queueCall) number(name string) float64 {
 	if n, ok := c.in[name].(float64); ok {
 		return n
@@ -38,7 +38,7 @@ func (c queueCall) number(name string) float64 {
 	return -1
 }
 
-// A server between tendril up and `tendril serve` records the calls of a watchedQueue.
+// watchedQueue is a queue behind a proxy that records the calls of tendril up to `tendril serve`.
 type watchedQueue struct {
 	*sqs.Client
 	url     string
@@ -90,7 +90,7 @@ func watch(t *testing.T, c *sqs.Client, own string) *watchedQueue {
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		// Amazon SQS returns the sender's principal ID where tendril returns the account.
+		// Amazon SQS returns the sender's principal ID, tendril the account.
 		said = bytes.ReplaceAll(said, []byte(`"SenderId":"000000000000"`), []byte(`"SenderId":"`+principal+`"`))
 		json.Unmarshal(said, &call.answer)
 		q.mu.Lock()
@@ -116,7 +116,7 @@ func (q *watchedQueue) count(n int) {
 	q.open += n
 }
 
-// Batches are split into their entries.
+// made returns the calls of an action. It splits batches into their entries.
 func (q *watchedQueue) made(action string) (calls []queueCall) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -315,7 +315,7 @@ func TestSentencesRequest(t *testing.T) {
 	})
 }
 
-// Each message fails once.
+// Each message fails at its first receive.
 func TestSentencesErrors(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "orders", nil)

@@ -20,7 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// The function fails for "fail" and otherwise works for the duration in the body.
+// function is a fake Lambda function. It fails for "fail" and otherwise takes the duration in the body.
 type function struct {
 	*httptest.Server
 	mu        sync.Mutex
@@ -232,7 +232,7 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 				t.Errorf("of the first %d invocations %d are of the first queue", n-2, first)
 			}
 		})
-		// The first queue gets another message while messages of the second queue are in flight.
+		// The first queue receives another message while messages of the second queue are in flight.
 		send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls["payments"]), MessageBody: new("urgent")})
 		w.f.mu.Lock()
 		sent := len(w.f.bodies)

@@ -16,7 +16,7 @@ import (
 
 const sharedAddress = "10.77.0.1:9324"
 
-// The network has a loopback interface and sharedAddress.
+// ownNetwork moves the test to its own network namespace, with a loopback interface and sharedAddress.
 func ownNetwork(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked, so that the thread exits with the goroutine
@@ -55,7 +55,7 @@ func ownNetwork(t *testing.T) {
 	}
 }
 
-// Every user can run the copy.
+// copyFor returns a copy of a program that every user can run.
 func copyFor(t *testing.T, dir, from string) string {
 	t.Helper()
 	in, err := os.Open(from)
@@ -75,7 +75,7 @@ func copyFor(t *testing.T, dir, from string) string {
 	return to
 }
 
-// The queue, the worker with its app, and the sender share no files. Only signed requests are served.
+// The queue, the worker with its app, and the sender share no files. The queue only accepts signed requests.
 func TestSharedQueueOfThreeUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT TESTED with several users: it takes root")

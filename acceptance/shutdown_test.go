@@ -15,8 +15,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The article "Gracefully shutting down worker nodes on Elastic Beanstalk" has three scenarios: a stop during jobs, a
-// stuck job, and an app that crashes repeatedly.
+// These tests cover the scenarios of the article "Gracefully shutting down worker nodes on Elastic Beanstalk": a stop
+// during jobs, a stuck job, and an app that crashes repeatedly.
 
 func appUp(t *testing.T, files map[string]string, args ...string) (p *process, started event, port string) {
 	t.Helper()
@@ -49,7 +49,7 @@ func inFlight(t *testing.T, started event) {
 	t.Fatal("nothing came into work")
 }
 
-// The processes have mark in their environment.
+// survivors returns the processes with mark in their environment.
 func survivors(mark string) (pids []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
@@ -60,8 +60,8 @@ func survivors(mark string) (pids []string) {
 	return pids
 }
 
-// portFree waits, because a process that is being killed loses its environment, which survivors reads, before its
-// files.
+// portFree waits until the port is free. A process that is being killed loses its environment, which survivors reads,
+// before its files.
 func portFree(t *testing.T, port string) {
 	t.Helper()
 	eventually(t, "the app's port is free", func() bool {
@@ -92,14 +92,14 @@ func TestStopDuringWork(t *testing.T) {
 	portFree(t, port)
 }
 
-// The job delays the stop by its timeout and the app's grace period. Then the message is released.
+// The stuck job delays the stop by its timeout and the app's grace period. Its message is then released.
 func TestStuckJob(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
 	mark := "ACCEPTANCE_JOURNAL=" + journal
 	files := map[string]string{
 		"Procfile": appLine(journal, "1"),
-		// The article's script uses this setting.
+		// The article's script reads this setting.
 		".ebextensions/worker.config": "option_settings:\n  aws:elasticbeanstalk:application:environment:\n" +
 			"    WORKER_SHUTDOWN_DELAY: 1\n",
 	}
@@ -133,7 +133,7 @@ func TestCrashLoop(t *testing.T) {
 		return e.Level == "ERROR" &&
 			e.Msg == "process failed too often" && strings.Contains(e.attribute("err"), "failed 3 times")
 	})
-	time.Sleep(5 * time.Second) // long enough that tendril no longer waits for the app to come back
+	time.Sleep(5 * time.Second) // long enough that tendril has stopped waiting for the app
 	a := attributes(t.Context(), t, client(started.Endpoint), started.QueueURL)
 	if a["ApproximateNumberOfMessages"] == "" {
 		t.Error("the queues are not served any more")
@@ -168,7 +168,7 @@ func buildingUp(t *testing.T) (p *process, mark string) {
 	return p, mark
 }
 
-// A canceled build does not count as a failure.
+// A build canceled by a stop does not count as a failure.
 func TestStopDuringTheStart(t *testing.T) {
 	t.Parallel()
 	p, mark := buildingUp(t)
@@ -180,7 +180,7 @@ func TestStopDuringTheStart(t *testing.T) {
 	}
 }
 
-// The version that is serving stops normally.
+// The serving version must stop normally.
 func TestStopDuringADeployment(t *testing.T) {
 	t.Parallel()
 	journal, mark := filepath.Join(t.TempDir(), "journal"), "ACCEPTANCE_MARK="+t.TempDir()

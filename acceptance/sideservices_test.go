@@ -20,7 +20,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The side services are at an address that never responds, refuses connections, or returns a web page.
+// The side services never respond, refuse connections, or return a web page.
 func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 	t.Parallel()
 	cron := filepath.Join(t.TempDir(), "cron.yaml")
@@ -31,7 +31,7 @@ func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
 	c := client(started.Endpoint)
 	plain := firstDelivery(t, c, nil)
-	limit := 500*time.Millisecond + 3*plain // well below the shortest timeout of a side service, which is a second
+	limit := 500*time.Millisecond + 3*plain // well below a second, the shortest timeout of a side service
 	var asked atomic.Int64
 	for name, address := range map[string]string{
 		"silent": silentServer(t, &asked), "closed": "http://127.0.0.1:" + testpeer.FreePort(t), "a web page": webPage(t),
@@ -46,7 +46,7 @@ func TestSideServicesDoNotDelayTheFirstMessage(t *testing.T) {
 			for _, target := range []string{"none", "auto", "asg:web", "ecs:shop/web"} {
 				where := fmt.Sprintf("side services: %s, place: %s, --scale-target %s", name, place, target)
 				took := time.Duration(math.MaxInt64)
-				for try := 0; try < 5 && took > limit; try++ { // repeated, because other load can only slow it down
+				for try := 0; try < 5 && took > limit; try++ { // repeated, because other load can slow it down
 					took = min(took, firstDelivery(t, c, env, "--cron", cron, "--registry-table", "registry", "--registry-create",
 						"--periodic-trust", "registry", "--cloudwatch", "on", "--scale-target", target, "--s3-payloads", "payloads"))
 				}
@@ -81,7 +81,7 @@ func firstDelivery(t *testing.T, c *sqs.Client, env []string, args ...string) ti
 	}
 }
 
-// The server accepts and counts connections, but never responds.
+// silentServer accepts and counts connections, but never responds.
 func silentServer(t *testing.T, asked *atomic.Int64) (url string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -25,8 +25,8 @@ func TestDeletedQueueIsReported(t *testing.T) {
 		"--console", "off", "--wait-time", "1s")
 	sendMany(t, c, url, 20)
 	app.waitDone(t, 20)
-	// Wait until all messages are deleted: those that are processed but cannot be deleted would change the exit
-	// status.
+	// Wait until all messages are deleted, because messages that are processed but cannot be deleted would change the
+	// exit status.
 	isEmpty, until := empty(t, c, url), time.Now().Add(time.Minute)
 	for !isEmpty(nil) {
 		if time.Now().After(until) {
@@ -50,7 +50,7 @@ func TestDeletedQueueIsReported(t *testing.T) {
 	report(t, "1 queue deleted while it was used: reported after %s, 0 crashes", reported.Round(100*time.Millisecond))
 }
 
-// A proxy responds with 504 while the app is still working. The next attempt waits for the error visibility timeout
+// A proxy responds with 504 while the app is still working. The next attempt must wait for the error visibility timeout
 // and for the app.
 func TestProxyThatGivesUp(t *testing.T) {
 	t.Parallel()
@@ -95,7 +95,7 @@ func TestProxyThatGivesUp(t *testing.T) {
 		messages)
 }
 
-// Each sync of the queue's files takes half a second, and the app works for longer than the visibility timeout.
+// Each sync of the queue's files takes half a second, and the app works longer than the visibility timeout.
 func TestSlowDiskRepeatsNothing(t *testing.T) {
 	long(t)
 	t.Parallel()

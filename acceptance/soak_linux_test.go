@@ -26,9 +26,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// In the long form, no resource may grow: each slope must be within a small allowance or three standard errors. In
-// every form, the numbers of goroutines and descriptors must return to their initial values. TENDRIL_SOAK sets the
-// duration.
+// In the long form, no resource may grow: each slope must be within a small allowance or three standard errors. In all
+// forms, the numbers of goroutines and descriptors must return to their initial values. TENDRIL_SOAK sets the duration.
 func TestSoak(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -101,12 +100,12 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// The values are in the order of usageNames.
+// usage has its values in the order of usageNames.
 type usage [5]float64
 
 var usageNames = [len(usage{})]string{"heap", "goroutines", "descriptors", "resident memory", "data directory"}
 
-// allowedSlopes are the allowed increases per hour.
+// allowedSlopes is the allowed growth per hour.
 var allowedSlopes = usage{1 << 20, 1, 1, 4 << 20, 4 << 20}
 
 func (u usage) String() string {
@@ -125,7 +124,7 @@ type soak struct {
 	samples                       []usage
 }
 
-// The sources are the process's metrics and the sizes of its files.
+// measure reads the process's metrics and the sizes of its files.
 func (s *soak) measure() (u usage) {
 	s.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
@@ -149,7 +148,7 @@ func (s *soak) measure() (u usage) {
 	if found != 4 {
 		s.t.Fatalf("%d of 4 metrics found", found)
 	}
-	u[0] /= 2 // because the next collection starts only when the heap has doubled
+	u[0] /= 2 // because the next collection starts only once the heap has doubled
 	err = filepath.WalkDir(s.data, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return nil // deleted since the folder was listed
@@ -182,7 +181,7 @@ func (s *soak) sample(ctx context.Context, every time.Duration) {
 	}
 }
 
-// Of a thousand messages, ten fail once and one always fails.
+// Of a thousand messages, produce sends ten that fail once and one that always fails.
 func (s *soak) produce(ctx context.Context, rate int) {
 	const batch = 10
 	c := client(s.started.Endpoint)
@@ -231,7 +230,8 @@ func (s *soak) warmUp() {
 	time.Sleep(2 * time.Second) // lets idle connections close
 }
 
-// If ctx is never done, emptyDeadLetters stops when the queue is empty.
+// emptyDeadLetters deletes dead letters until ctx is done. If ctx is the test's context, it stops once the queue is
+// empty.
 func (s *soak) emptyDeadLetters(ctx context.Context) {
 	c, url := client(s.started.Endpoint), s.started.QueueURL+"-dead"
 	for ctx.Err() == nil {
@@ -255,7 +255,7 @@ func (s *soak) emptyDeadLetters(ctx context.Context) {
 	}
 }
 
-// The streams are read for a while each, as by the console's pages.
+// follow reads each stream for a while, like the console's pages.
 func (s *soak) follow(ctx context.Context, each time.Duration) {
 	token, err := api.ReadToken(s.data)
 	if err != nil {
@@ -287,7 +287,7 @@ func (s *soak) follow(ctx context.Context, each time.Duration) {
 			_, _ = io.Copy(io.Discard, resp.Body) // the rest after a line that is too long for the scanner
 			resp.Body.Close()
 		}
-		<-reading.Done() // also if the response has already ended, such as the status
+		<-reading.Done() // even if the response has already ended, such as the status
 		cancel()
 	}
 }
@@ -306,7 +306,7 @@ func (s *soak) awaitBaseline(before usage) (after usage) {
 	return after
 }
 
-// The first sixth of the samples is left out.
+// slopes omits the first sixth of the samples.
 func (s *soak) slopes(length time.Duration) string {
 	s.t.Helper()
 	from := 0
@@ -337,7 +337,7 @@ func (s *soak) slopes(length time.Duration) string {
 	return strings.Join(all, "; ")
 }
 
-// Successive samples are correlated, so the standard error is computed from the means of twenty groups.
+// regression computes the standard error from the means of twenty groups, because successive samples are correlated.
 func regression(x, y []float64) (mean, slope, deviation float64) {
 	const groups = 20
 	if len(x) > 2*groups {
@@ -377,7 +377,7 @@ func TestRegression(t *testing.T) {
 	if mean != 6 || slope != 2 || deviation != 0 {
 		t.Errorf("mean %v, slope %v ± %v; want 6, 2 ± 0", mean, slope, deviation)
 	}
-	// The residuals about the mean 1 are -1, 1, 1 and -1, so the error is sqrt(4 / 2 / 5).
+	// The residuals about the mean 1 are -1, 1, 1 and -1, so the standard error is sqrt(4 / 2 / 5).
 	if _, slope, deviation = regression([]float64{1, 2, 3, 4}, []float64{0, 2, 2, 0}); slope != 0 ||
 		math.Abs(deviation-math.Sqrt(0.4)) > 1e-12 {
 		t.Errorf("slope %v ± %v; want 0 ± %v", slope, deviation, math.Sqrt(0.4))

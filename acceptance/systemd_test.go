@@ -22,7 +22,7 @@ type systemd struct {
 
 func newSystemd(t *testing.T) *systemd {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // in a folder with a short path, as sockets require
+	dir, err := os.MkdirTemp("", "notify") // in a folder with a short path, because the length of socket paths is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func (s *systemd) silent(word string) {
 	}
 }
 
-// A reload is reported, too.
+// The test also checks that a reload is reported.
 func TestSystemdIsNotified(t *testing.T) {
 	t.Parallel()
 	s, allowed := newSystemd(t), filepath.Join(t.TempDir(), "allowed")
@@ -100,7 +100,7 @@ func TestSystemdIsNotified(t *testing.T) {
 	}
 }
 
-// The start of the service fails.
+// systemd must consider the start of the service failed.
 func TestSystemdIsNotNotifiedReadyWithoutAReadyApp(t *testing.T) {
 	t.Parallel()
 	s := newSystemd(t)
@@ -119,7 +119,8 @@ func TestSystemdIsNotNotifiedReadyWithoutAReadyApp(t *testing.T) {
 	}
 }
 
-// The watchdog's signal kills tendril with a stack trace. Status 2 would mean invalid settings and prevent a restart.
+// The watchdog's signal must kill tendril with a stack trace. Exit status 2 would mean invalid settings and prevent a
+// restart.
 func TestAHangDoesNotExitLikeWrongSettings(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")

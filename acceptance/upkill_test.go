@@ -17,7 +17,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The recorder is never killed.
+// recorder is an app that runs outside tendril and counts the POSTs of each message.
 type recorder struct {
 	*httptest.Server
 	work time.Duration
@@ -80,7 +80,7 @@ func (r *recorder) waitDone(t *testing.T, n int) {
 	}
 }
 
-// A POST of a message that was posted before is a repetition.
+// repeats returns the number of POSTs of messages that had been posted before.
 func (r *recorder) repeats() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +91,7 @@ func (r *recorder) repeats() int {
 	return n
 }
 
-// Only messages that were in flight during a kill are posted twice.
+// Only messages in flight during a kill may be posted twice.
 func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	const connections = 10
 	resume(t)
@@ -99,7 +99,7 @@ func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	if testing.Short() {
 		kills, per = 3, 100
 	}
-	app := newRecorder(t, 20*time.Millisecond) // deletes of answered messages are then written, even by a busy disk
+	app := newRecorder(t, 20*time.Millisecond) // deletes of acknowledged messages are then written, even by a busy disk
 	dir := t.TempDir()
 	up := func() (*process, event) {
 		return start(t, "up", "--data-dir", dir, "--name", "jobs", "--target", app.URL, "--listen", "127.0.0.1:0",
@@ -130,7 +130,7 @@ func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	}
 }
 
-// The exit status is 0, and no POST is cut off or repeated.
+// The exit status must be 0, and no POST may be cut off or repeated.
 func TestTermUnderLoadLosesNothing(t *testing.T) {
 	resume(t)
 	stops, per := testpeer.Size(5, 100), 200

@@ -16,7 +16,7 @@ import (
 
 const dailyTasks = "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n"
 
-// A version with invalid tasks is refused and changes nothing.
+// The test also checks that a version with invalid tasks is refused and changes nothing.
 func TestTasksComeAndGoWithVersions(t *testing.T) {
 	t.Parallel()
 	line := appLine(filepath.Join(t.TempDir(), "journal"), "1")
@@ -100,7 +100,8 @@ func TestTasksThatCameLater(t *testing.T) {
 	check(s, "deploy", writeBundle(t, files))
 }
 
-// The first version does not become ready. A broken second version is rolled back, and a good one replaces the first.
+// The first version never becomes ready. A broken second version is rolled back, and a good third one replaces the
+// first.
 func TestVersionForOneThatNeverCameUp(t *testing.T) {
 	t.Parallel()
 	journal, data := filepath.Join(t.TempDir(), "journal"), t.TempDir()
@@ -125,7 +126,7 @@ func TestVersionForOneThatNeverCameUp(t *testing.T) {
 	}
 }
 
-// The deployment has already read the settings when they change.
+// The settings change after a deployment has read them.
 func TestReloadIsNotTakenBackByADeployment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

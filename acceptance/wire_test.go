@@ -49,7 +49,7 @@ func (w *wire) pass(conn net.Conn) {
 	io.Copy(conn, out)
 }
 
-// keep returns false if the wire is already cut.
+// keep registers the connections of a wire. It returns false if the wire has been cut.
 func (w *wire) keep(ends ...net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

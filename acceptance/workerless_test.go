@@ -22,22 +22,22 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Queues are in the order of their priority.
+// workerlessQueues are in order of priority.
 var workerlessQueues = []string{"payments", "submissions", "default"}
 
-// An arena has a proxy that counts the calls to an SQS server, and a Lambda server.
+// arena has a proxy that counts the calls to an SQS server, and a Lambda server.
 type arena struct {
 	t        *testing.T
 	sqs      *sqs.Client
 	urls     map[string]string
 	endpoint string
 
-	// The shares are measured over sample messages. points is the tolerance in percentage points, at least four
-	// standard deviations.
+	// Shares are measured over sample messages. points is the tolerance in percentage points, at least four standard
+	// deviations.
 	sample, points int
 	work           time.Duration
 
-	// repeats means that the server, like moto, may return a message to two concurrent receives. Only the first one
+	// repeats means that the server, like moto, may return a message to two concurrent receives. Only the first receive
 	// counts.
 	repeats bool
 
@@ -64,8 +64,7 @@ func eachPlace(t *testing.T, run func(t *testing.T, a *arena)) {
 	t.Run("moto", func(t *testing.T) {
 		t.Parallel()
 		a := newArena(t, testpeer.Moto(t, "sqs"))
-		// moto slows down with the number of messages, to a hundred per second. So the function must be the
-		// bottleneck.
+		// moto slows down with the number of messages, to a hundred per second, so the function must be the bottleneck.
 		a.sample, a.points, a.work = 600, 8, 60*time.Millisecond
 		a.repeats = true
 		run(t, a)
@@ -83,7 +82,7 @@ func newArena(t *testing.T, endpoint string) *arena {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // errors are expected, because a stop aborts polls
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // a stop aborts polls, which causes errors
 	counter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ReceiveMessage") {
 			a.mu.Lock()
@@ -199,7 +198,7 @@ func (a *arena) everyOnce(n int) {
 	}
 }
 
-// The frequencies are 50, 33 and 17 %.
+// The expected shares are 50, 33 and 17 %.
 func TestWorkerlessWeights(t *testing.T) { // not parallel, because the test measures shares
 	eachPlace(t, func(t *testing.T, a *arena) {
 		a.fill(a.sample * 2 / 3) // half of the sample will come from payments
@@ -242,7 +241,7 @@ func TestWorkerlessStrictOrder(t *testing.T) {
 		list := a.await(300)
 		last := 0
 		for i, m := range list {
-			// Messages start in order. Up to five are on their way to the function and may overtake each other.
+			// Messages start in order, but up to five are on their way to the function and may overtake each other.
 			rank := slices.Index(workerlessQueues, m.queue)
 			if rank < last && i%100 > 5 {
 				t.Fatalf("message %d is of %s: %v", i, m.queue, shares(list[:i]))
@@ -256,7 +255,7 @@ func TestWorkerlessStrictOrder(t *testing.T) {
 	})
 }
 
-// A message in any queue is processed immediately, not after another queue's poll ends.
+// A message in any queue must be processed immediately, not after the end of another queue's poll.
 func TestWorkerlessIdle(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, a *arena) {
@@ -266,11 +265,11 @@ func TestWorkerlessIdle(t *testing.T) {
 		a.mu.Lock()
 		before := a.receives
 		a.mu.Unlock()
-		time.Sleep(20 * time.Second) // time for two polls of ten seconds
+		time.Sleep(20 * time.Second) // enough for two polls of ten seconds
 		a.mu.Lock()
 		polls := a.receives - before
 		a.mu.Unlock()
-		if polls > 6+3 { // up to three more have just ended
+		if polls > 6+3 { // up to three more may just have ended
 			t.Errorf("%d receives in 20 s of three idle queues that poll for 10 s", polls)
 		}
 		for i, name := range []string{"default", "payments", "submissions"} {
