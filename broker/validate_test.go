@@ -27,7 +27,7 @@ func TestCheckOutgoing(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		m    queue.Outgoing
-		want string // expected code and start of the message; "" if the input is accepted
+		want string // expected code and start of the message; "" if the message is accepted
 	}{
 		{"plain", queue.Outgoing{Body: "x"}, ""},
 		{"no body", queue.Outgoing{},
@@ -118,7 +118,7 @@ func TestValidText(t *testing.T) {
 		{"", true}, {"\t\n\r ~\x7f", true}, {"ü", true}, {"\u0085", true}, {"\x0b", false}, {"\x1f", false},
 		{"\ufffd", true}, {"\uffff", false}, {"\xc3", false},
 	} {
-		// An invalid character is found at any position.
+		// An invalid character must be found at any position.
 		for before := range 20 {
 			for _, after := range []int{0, 1, 9} {
 				text := strings.Repeat("a", before) + c.text + strings.Repeat("b", after)

@@ -103,8 +103,8 @@ type ReceiveRequest struct {
 	Visibility *time.Duration
 	// Stop ends the wait early when closed. Only for the embedded queue.
 	Stop <-chan struct{}
-	// CountAtPost announces that Posting will be called before each message is posted to the app. If the process is
-	// killed before that call, the receive does not count. Embedded queue only.
+	// CountAtPost means that Posting will be called before each message is posted to the app. If the process is
+	// killed before that call, the receive does not count. Only for the embedded queue.
 	CountAtPost bool
 	// AttemptID makes a FIFO receive repeatable for 5 minutes (ReceiveRequestAttemptId); may be "".
 	AttemptID string

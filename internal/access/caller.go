@@ -11,13 +11,13 @@ import (
 
 // Caller is the sender of a request.
 type Caller struct {
-	// Name is the name of the caller's key pair; "" for the owner, who may do everything that no policy denies.
+	// Name is the name of the caller's key pair, or "" for the owner, who may do everything that no policy denies.
 	Name string
 	TLS  bool
 	// Address is the zero Addr for a Unix socket.
 	Address  netip.Addr
 	sendOnly bool
-	queues   []string // empty means all
+	queues   []string // empty means all queues
 }
 
 // OwnerOf returns the owner of the queues as the caller of an unsigned request.
@@ -30,17 +30,17 @@ func address(r *http.Request) netip.Addr {
 
 var sendActions = []string{"SendMessage", "SendMessageBatch", "GetQueueUrl", "GetQueueAttributes"}
 
-// Callers with all permissions may always repair a policy, like the root user of an AWS account. Otherwise, a policy
-// that denies too much could never be replaced.
+// repairActions are always permitted to callers with all permissions, like to the root user of an AWS account.
+// Otherwise, a policy that denies too much could never be replaced.
 var repairActions = []string{"AddPermission", "DeleteQueue", "GetQueueAttributes", "RemovePermission",
 	"SetQueueAttributes"}
 
 // Authorize returns an AccessDenied error unless the caller may perform action, such as "SendMessage", on the queue
-// with the given ARN and policy. The ARN is "" for actions on no particular queue, which require all permissions. A
-// policy can deny any action except the repair actions. The error mentions the policy only to callers who would be
-// allowed without it.
+// with the given ARN and policy. arn is "" for actions on no particular queue, which require all permissions. The
+// policy can deny any action, except repair actions of callers with all permissions. The error mentions the policy
+// only to callers who would be allowed without it.
 func (c *Caller) Authorize(action, arn string, p *Policy) error {
-	_, rest, _ := strings.Cut(strings.TrimPrefix(arn, "arn:aws:sqs:"), ":") // cut REGION off REGION:ACCOUNT:NAME
+	_, rest, _ := strings.Cut(strings.TrimPrefix(arn, "arn:aws:sqs:"), ":") // removes REGION from REGION:ACCOUNT:NAME
 	account, name, _ := strings.Cut(rest, ":")
 	principal := "arn:aws:iam::" + account + ":root"
 	if c.Name != "" {

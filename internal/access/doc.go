@@ -5,12 +5,13 @@
 //
 //	request ── Keyring.Verify ──▶ Caller ── Caller.Authorize(action, ARN, Policy) ──▶ served, or AccessDenied
 //
-// A key pair has every right, may only send, or is limited to a list of queues. As on Amazon SQS, a queue's own
-// [Policy] can grant a caller more rights and deny any of them. Callers with every right can always repair a policy.
+// A key pair has all permissions, may only send, or is limited to a list of queues. As on Amazon SQS, a queue's
+// [Policy] can grant a caller more permissions or deny any of them. Callers with all permissions can always repair a
+// policy.
 //
 // Every rejected request gets the same error after the same amount of work, whether the key is unknown, the date too
-// old or the signature wrong. Signatures always cover the host, the target and the body. A policy that cannot be
-// evaluated completely is rejected when it is set. Errors and String methods never reveal a secret.
+// old or the signature wrong. Signatures always cover the host, the request target and the body. A policy that cannot
+// be evaluated completely is rejected when it is set. Errors and String methods never reveal a secret.
 //
 // The credentials file is reloaded when it changes. If it cannot be read, the previous keys stay in use.
 package access

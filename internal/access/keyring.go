@@ -23,27 +23,27 @@ import (
 
 const service = "sqs"
 
-// The interval of checks whether the file has changed.
+// recheckInterval is the interval at which the file is checked for changes.
 const recheckInterval = time.Second
 
 const maxFile = 1 << 20
 
 // KeyPair is one entry of a credentials file.
 type KeyPair struct {
-	// Name has 1 to 64 letters, digits, "_", "-" and ".".
+	// Name consists of 1 to 64 letters, digits, "_", "-" and ".".
 	Name string `json:"name"`
-	// AccessKeyID is not secret. It is unique within the file.
+	// AccessKeyID is unique within the file. It is not secret.
 	AccessKeyID string `json:"access_key_id"`
 	// SecretAccessKey signs requests.
 	SecretAccessKey Secret `json:"secret_access_key"`
-	// SessionToken must accompany each request unless it is "".
+	// SessionToken must accompany each request, unless it is "".
 	SessionToken Secret `json:"session_token,omitempty"`
 	// Allow is [AllowAll] or [AllowSend].
 	Allow string `json:"allow"`
-	// Queues restricts the key pair to the named queues; empty means all.
+	// Queues limits the key pair to the named queues; empty means all.
 	Queues  []string  `json:"queues,omitempty"`
 	Created time.Time `json:"created"`
-	// Expires is zero if the key pair never does.
+	// Expires is zero if the key pair does not expire.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
@@ -51,11 +51,11 @@ type KeyPair struct {
 const (
 	// AllowAll permits every action.
 	AllowAll = "all"
-	// AllowSend permits sending messages and looking up the queue to which they are sent.
+	// AllowSend permits sending messages and looking up the target queue.
 	AllowSend = "send"
 )
 
-// Secret is a string that is printed as "***". Only JSON contains its value.
+// Secret is a string that is printed as "***". Only its JSON form contains the value.
 type Secret string
 
 // String returns "***".
@@ -142,7 +142,7 @@ func parse(text []byte) ([]KeyPair, error) {
 	return file.Credentials, nil
 }
 
-// Values of the file may be secrets, so JSON errors must not repeat them.
+// redactValue removes values from JSON errors, because they may be secrets.
 func redactValue(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
@@ -155,8 +155,8 @@ func redactValue(err error) error {
 	return errors.New("invalid JSON")
 }
 
-// Create generates a key pair and adds it to a file. It creates a missing file with mode 0600. It uses only k's Name,
-// Allow, Queues and Expires. A pair that expires gets a session token.
+// Create generates a key pair and adds it to a file, which it creates with mode 0600 if missing. Of k, it uses only
+// Name, Allow, Queues and Expires. A key pair that expires gets a session token.
 func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 	pairs, err := k.complete(path, now)
 	if err != nil {
@@ -165,7 +165,7 @@ func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 	return k, writeFile(path, append(pairs, k))
 }
 
-// CanCreate returns the error that [Create] would return. It writes nothing.
+// CanCreate returns the error that [Create] would return, without writing anything.
 func CanCreate(path string, k KeyPair) error {
 	_, err := k.complete(path, time.Time{})
 	return err
@@ -187,7 +187,7 @@ func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
 	return pairs, k.check()
 }
 
-// Revoke removes a key pair from a file by name or access key ID. It returns an error if there is no such pair.
+// Revoke removes a key pair from a file by name or access key ID. It returns an error if there is no such key pair.
 func Revoke(path, name string) error {
 	kept, err := without(path, name)
 	if err != nil {
@@ -196,7 +196,7 @@ func Revoke(path, name string) error {
 	return writeFile(path, kept)
 }
 
-// CanRevoke returns the error that [Revoke] would return. It writes nothing.
+// CanRevoke returns the error that [Revoke] would return, without writing anything.
 func CanRevoke(path, name string) error {
 	_, err := without(path, name)
 	return err
@@ -240,12 +240,13 @@ type Keyring struct {
 
 	mu      sync.Mutex
 	pairs   map[string]KeyPair // by access key ID
-	granted []KeyPair          // created by Grant, not in the file
+	granted []KeyPair          // created by Grant; not in the file
 	info    fs.FileInfo
 	checked time.Time
 }
 
-// Open reads a credentials file. rejected is called with the reason if a changed file is unusable; it may be nil.
+// Open reads a credentials file. If a changed file is unusable, the keyring calls rejected with the reason; rejected
+// may be nil.
 func Open(path string, rejected func(error)) (*Keyring, error) {
 	k := &Keyring{path: path, rejected: rejected, now: time.Now}
 	pairs, err := ReadFile(path)
@@ -257,7 +258,7 @@ func Open(path string, rejected func(error)) (*Keyring, error) {
 	return k, nil
 }
 
-// Grant creates a key pair with all permissions. It exists only in memory.
+// Grant creates a key pair with all permissions that exists only in memory.
 func (k *Keyring) Grant(name string) KeyPair {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -294,7 +295,7 @@ func (k *Keyring) refresh() {
 		return
 	}
 	if errors.Is(err, fs.ErrNotExist) && k.info == nil {
-		return // the missing file was already reported
+		return // already reported
 	}
 	pairs, err := ReadFile(k.path)
 	k.info = info
@@ -305,7 +306,7 @@ func (k *Keyring) refresh() {
 	}
 }
 
-// All rejected signatures get this error. Its code makes SDKs correct their clock and retry.
+// errRefused is the error for all rejected signatures. Its code makes SDKs correct their clock and retry.
 var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with credentials that are "+
 	"valid here. Check the access key, the secret key and the clock of the caller.")
 

@@ -84,7 +84,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A revoked key pair is rejected at once. A broken file leaves the key pairs unchanged.
+// Revoked key pairs must be rejected at once. A broken file must not change the key pairs.
 func TestKeyringFollowsItsFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")

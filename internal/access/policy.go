@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Policy is a queue's access policy, as defined by the "Grammar of the IAM JSON policy language" in the IAM User
+// Policy is a queue's access policy, in the format of "Grammar of the IAM JSON policy language" in the IAM User
 // Guide. A nil Policy has no statements.
 type Policy struct{ statements []statement }
 
@@ -42,7 +42,7 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 
 var errPrincipal = errors.New(`the Principal is neither "*" nor an object such as {"AWS": "*"}`)
 
-// Other types of principals than AWS, such as services, never call this endpoint.
+// principal contains only AWS principals. Others, such as services, never call this endpoint.
 type principal struct{ aws texts }
 
 // UnmarshalJSON accepts "*" or an object with the key "AWS".
@@ -122,7 +122,7 @@ func (s *statement) evaluable() bool {
 	return evaluable
 }
 
-// evaluable means that all of the statement's conditions are supported.
+// holds reports whether all conditions hold. evaluable is false if any of them is unsupported.
 func (s *statement) holds(r request) (all, evaluable bool) {
 	all = true
 	for operator, keys := range s.Condition {
@@ -142,8 +142,8 @@ const (
 	sourceIP        = "aws:sourceip"
 )
 
-// A request over a Unix socket has no IP address, so NotIpAddress holds for it and IpAddress does not, as for any
-// missing key.
+// conditionHolds evaluates a condition. A request over a Unix socket has no IP address, so NotIpAddress holds for it
+// and IpAddress does not, as for any missing key.
 func conditionHolds(operator, key string, values texts, r request) (holds, evaluable bool) {
 	switch {
 	case operator == "bool" && key == secureTransport && len(values) == 1:
@@ -183,7 +183,7 @@ type request struct {
 	address                         netip.Addr // zero if unknown
 }
 
-// by is the statement that denies the request. A Deny overrides every Allow.
+// decide evaluates the statements; by is the one that denies the request. A Deny overrides every Allow.
 func (p *Policy) decide(r request) (said decision, by *statement) {
 	if p == nil {
 		return silent, nil
@@ -214,7 +214,8 @@ func (s *statement) applies(r request) bool {
 		(len(s.Resource) == 0 || slices.ContainsFunc(s.Resource, func(p string) bool { return match(p, r.arn) }))
 }
 
-// As on AWS, an account matches its root user and, in a Deny statement, all of its users.
+// means reports whether principal matches the caller. As on AWS, an account matches its root user and, in a Deny
+// statement, all of its users.
 func (s *statement) means(principal string, r request) bool {
 	root := "arn:aws:iam::" + r.account + ":root"
 	return principal == "*" || principal == r.principal ||

@@ -18,13 +18,13 @@ const (
 	algorithm  = "AWS4-HMAC-SHA256"
 	terminator = "aws4_request"
 	timeLayout = "20060102T150405Z"
-	// AWS allows the same skew.
+	// maxSkew is the same as on AWS.
 	maxSkew = 15 * time.Minute
-	// Validity of a presigned request: seven days, in seconds.
+	// maxExpires is the maximum validity of a presigned request: seven days, in seconds.
 	maxExpires = 7 * 24 * 60 * 60
 )
 
-// The parameters are described in "AWS Signature Version 4 for API requests" in the IAM User Guide.
+// signature holds the parameters described in "AWS Signature Version 4 for API requests" in the IAM User Guide.
 type signature struct {
 	keyID, day, region, service string
 	signed                      []string // in lower case
@@ -35,7 +35,7 @@ type signature struct {
 	query                       bool
 }
 
-// ok is false if the signature is missing or malformed.
+// readSignature reads a request's signature. ok is false if it is missing or malformed.
 func readSignature(r *http.Request) (s signature, ok bool) {
 	header, query := r.Header.Get("Authorization"), r.URL.Query()
 	switch {
@@ -88,7 +88,7 @@ func parseDate(text string) (time.Time, bool) {
 	return date, err == nil
 }
 
-// The form is KEY/DAY/REGION/SERVICE/aws4_request.
+// scope parses a credential of the form KEY/DAY/REGION/SERVICE/aws4_request.
 func (s *signature) scope(credential string) bool {
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 || parts[4] != terminator {
@@ -109,7 +109,7 @@ func (s *signature) isCurrent(now time.Time) bool {
 	return age.Abs() <= maxSkew
 }
 
-// All X-Amz headers must be signed, because they change the meaning of a request.
+// covers reports whether all X-Amz headers are signed. They must be, because they change the meaning of a request.
 func (s *signature) covers(header http.Header) bool {
 	for name := range header {
 		lower := strings.ToLower(name)
@@ -147,7 +147,7 @@ func (s *signature) canonicalRequest(r *http.Request, bodySum string) string {
 	return b.String()
 }
 
-// All services except S3 require that dot segments are resolved and the path is encoded a second time.
+// canonicalPath resolves dot segments and encodes the path a second time, as all services except S3 require.
 func canonicalPath(escaped string) string {
 	var kept []string
 	for segment := range strings.SplitSeq(escaped, "/") {
@@ -166,7 +166,7 @@ func canonicalPath(escaped string) string {
 	return path
 }
 
-// The parameters are sorted by encoded name and value, without the signature.
+// canonicalQuery returns the parameters, sorted by encoded name and value, without the signature.
 func canonicalQuery(raw string) string {
 	type parameter struct{ name, value string }
 	var all []parameter
@@ -188,7 +188,7 @@ func canonicalQuery(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// Malformed text is kept, which then cannot bypass the signature.
+// decoded keeps malformed text unchanged, so that it is signed too.
 func decoded(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
@@ -196,7 +196,7 @@ func decoded(text string) string {
 	return text
 }
 
-// Go stores three of the headers outside r.Header.
+// canonicalHeader returns the values of a header, three of which Go stores outside r.Header.
 func canonicalHeader(r *http.Request, name string) string {
 	values := r.Header.Values(name)
 	switch name {

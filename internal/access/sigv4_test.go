@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// AWS uses this secret key in its documentation.
+// exampleSecret is the secret key in the AWS documentation.
 const exampleSecret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 
 func parseRequest(t testing.TB, head, body string) *http.Request {
@@ -21,7 +21,7 @@ func parseRequest(t testing.TB, head, body string) *http.Request {
 	return r
 }
 
-// The requests and signatures come from AWS's Signature Version 4 documentation and test suite.
+// The requests and signatures are from AWS's Signature Version 4 documentation and test suite.
 func TestSignaturesOfAmazonsExamples(t *testing.T) {
 	t.Parallel()
 	const scope = "Authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/"
@@ -80,7 +80,7 @@ func testKeyring(now time.Time, pairs ...KeyPair) *Keyring {
 	return k
 }
 
-// An SDK would sign like this.
+// sign signs a request as an SDK does.
 func sign(r *http.Request, body string, p KeyPair, at time.Time, signed ...string) {
 	r.Header.Set("X-Amz-Date", at.Format(timeLayout))
 	if p.SessionToken != "" {
@@ -94,7 +94,7 @@ func sign(r *http.Request, body string, p KeyPair, at time.Time, signed ...strin
 		s.expected(r, bodySum([]byte(body)), string(p.SecretAccessKey)))
 }
 
-// Each case changes one thing in a correctly signed request. All get the same rejection.
+// Each case changes one thing in a correctly signed request. All rejections must be the same.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -110,7 +110,7 @@ func TestVerify(t *testing.T) {
 	}
 	const target = "x-amz-target"
 	good := func() *http.Request { return request(pair, now, target) }
-	// If only the signature is wrong, the request can be rejected only once its body is known.
+	// The signature of these requests is wrong, so they can be rejected only once the body is known.
 	bodyDecides := map[string]bool{"another secret": true, "another host": true, "another path": true,
 		"another query": true, "another method": true, "another target": true, "an unsigned payload": true}
 	for name, c := range map[string]struct {
@@ -184,7 +184,7 @@ func change(r *http.Request, how func(*http.Request)) *http.Request {
 	return r
 }
 
-// The validity starts at the request's date.
+// The validity period starts at the request's date.
 func TestSignatureInTheQueryExpires(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -218,7 +218,7 @@ func TestSignatureInTheQueryExpires(t *testing.T) {
 	}
 }
 
-// The added parameter need not be well formed.
+// An added parameter must invalidate the signature, even if it is malformed.
 func TestEveryParameterIsSigned(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -235,7 +235,7 @@ func TestEveryParameterIsSigned(t *testing.T) {
 	}
 }
 
-// Only requests signed with the secret are accepted.
+// Only requests signed with the secret may be accepted.
 func FuzzVerify(f *testing.F) {
 	now := time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC)
 	ring := testKeyring(now, KeyPair{Name: "web", AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: Secret(randomKey(30)),

@@ -13,11 +13,11 @@ import (
 var copiedAttributes = []string{"VisibilityTimeout", "DelaySeconds", "MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds",
 	"MaximumMessageSize", "FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"}
 
-// These contain accounts, keys or addresses and cannot be copied.
+// lostAttributes contain accounts, keys or addresses, so they cannot be copied.
 var lostAttributes = []string{"Policy", "KmsMasterKeyId", "RedriveAllowPolicy"}
 
-// Attributes returns the attributes with which to create a queue's copy, without the redrive policy, and the names of
-// those that cannot be copied.
+// Attributes returns the attributes with which to create a copy of a queue, without the redrive policy, and the names
+// of attributes that cannot be copied.
 func Attributes(source map[string]string) (create map[string]string, missing []string) {
 	create = map[string]string{}
 	for _, name := range copiedAttributes {
@@ -42,7 +42,7 @@ func RedrivePolicy(arn string, maxReceives int) string {
 	return string(policy)
 }
 
-// Differing returns the names of the attributes whose values differ from the wanted ones.
+// Differing returns the sorted names of the attributes whose values differ from wanted.
 func Differing(wanted, has map[string]string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !strings.EqualFold(wanted[name], has[name]) {

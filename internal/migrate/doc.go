@@ -6,12 +6,13 @@
 //	Take -> Intend (journal) -> Send -> Accept (journal, fsync) -> Delete
 //
 // No message is lost: it is deleted only after the destination has acknowledged it and the [Journal] has recorded
-// this on disk. If a run is killed, the next one continues. Messages with an unknown outcome are sent again on a
-// standard queue and counted as resent. On a FIFO queue, the deduplication ID is derived from the message ID, so
-// sending again is safe for five minutes. After that, the destination's message count decides if possible; otherwise
+// this on disk. If a run is killed, the next one continues. On a standard queue, messages with an unknown outcome are
+// sent again and counted as resent. On a FIFO queue, the deduplication ID is derived from the message ID, so that
+// they can be sent again for five minutes. After that, the destination's message count decides if possible; otherwise
 // Run returns [ErrUncertain].
 //
 // On a FIFO queue, a batch contains at most one message per group, so that later ones do not overtake a rejected
 // message.
+//
 // [Result.Reconcile] compares both queues' message counts with those before the first run.
 package migrate

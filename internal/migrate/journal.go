@@ -15,15 +15,14 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// Journal records on disk which messages were sent, as lines of JSON. An incomplete last line is ignored. Journal is
-// safe for concurrent use.
+// Journal records on disk which messages were sent, as lines of JSON. It is safe for concurrent use.
 type Journal struct {
 	path string
 
 	mu       sync.Mutex
 	synced   sync.Cond // signaled when syncedTo increases or err is set
 	file     *os.File
-	written  int64 // records
+	written  int64 // number of records
 	syncedTo int64
 	syncing  bool
 	err      error // first failed write or fsync, after which the file is unreliable
@@ -35,7 +34,7 @@ type Journal struct {
 	deleted  int
 }
 
-// Hashes of message IDs save memory, because a queue may contain millions of messages.
+// key is a hash of a message ID. It saves memory, because a queue may contain millions of messages.
 type key [16]byte
 
 func keyOf(id string) key {
@@ -56,10 +55,10 @@ type record struct {
 	Send   []string `json:"send,omitempty"`
 	Accept []string `json:"accept,omitempty"`
 	Forget []string `json:"forget,omitempty"`
-	Gone   int      `json:"gone,omitempty"` // deleted at the source
+	Gone   int      `json:"gone,omitempty"` // number of messages deleted at the source
 }
 
-// OpenJournal opens or creates a journal. If the file belongs to another migration, it returns an error.
+// OpenJournal opens or creates a journal. It returns an error if the file belongs to another migration.
 func OpenJournal(path, from, to string) (*Journal, error) {
 	f, err := datadir.OpenFile(path)
 	if err != nil {
@@ -78,7 +77,7 @@ func OpenJournal(path, from, to string) (*Journal, error) {
 	return j, nil
 }
 
-// An incomplete last record is removed.
+// load reads the file and removes an incomplete last record.
 func (j *Journal) load() error {
 	in := bufio.NewReader(j.file)
 	good := int64(0)
@@ -123,7 +122,7 @@ func (j *Journal) replay(r *record) {
 	j.deleted += r.Gone
 }
 
-// The time of the first call is kept.
+// intend records a send. It keeps the time of a message's first send.
 func (j *Journal) intend(k key, at time.Time) {
 	if _, found := j.intended[k]; found {
 		j.resent++
@@ -151,7 +150,7 @@ func (j *Journal) SourceBefore() int { return j.header.Source }
 // DestinationBefore returns the destination's message count before the first run.
 func (j *Journal) DestinationBefore() int { return j.header.Destination }
 
-// Intend records that messages are about to be sent. Unless durable is set, a power failure may lose the record.
+// Intend records that messages are about to be sent. Unless durable is true, a power failure may lose the record.
 func (j *Journal) Intend(ids []string, durable bool) error {
 	now := time.Now()
 	j.mu.Lock()
@@ -162,7 +161,7 @@ func (j *Journal) Intend(ids []string, durable bool) error {
 	return j.write(record{At: now.UnixMilli(), Send: ids}, durable)
 }
 
-// Accept records durably that messages were accepted.
+// Accept durably records that messages were accepted.
 func (j *Journal) Accept(ids []string) error {
 	if err := j.write(record{Accept: ids}, true); err != nil {
 		return err
@@ -199,7 +198,7 @@ func (j *Journal) Accepted(id string) bool {
 	return j.accepted[keyOf(id)]
 }
 
-// The outcome is unknown; zero means never sent.
+// intendedAt returns when a message with an unknown outcome was first sent; zero if there is none.
 func (j *Journal) intendedAt(id string) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -226,7 +225,7 @@ func (j *Journal) counts() (resent, deleted int) {
 	return j.resent, j.deleted
 }
 
-// Concurrent durable writes share an fsync.
+// write appends a record. Concurrent durable writes share an fsync.
 func (j *Journal) write(r record, durable bool) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -263,8 +262,8 @@ func (j *Journal) write(r record, durable bool) error {
 	return nil
 }
 
-// Close closes the file, which remains for the next run.
+// Close closes the file and keeps it for the next run.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// Remove closes and deletes the file. It is called after the migration.
+// Remove closes and deletes the file after the migration.
 func (j *Journal) Remove() error { return errors.Join(j.file.Close(), os.Remove(j.path)) }

@@ -13,9 +13,9 @@ import (
 // Item is a message at the source.
 type Item struct {
 	ID string
-	// Message has no delay and no deduplication ID.
+	// Message is the message to send, without a delay and deduplication ID.
 	Message queue.Outgoing
-	// VisibleAt is set for delayed and in-flight messages.
+	// VisibleAt is zero for visible messages.
 	VisibleAt time.Time
 	InFlight  bool
 	Receipt   string
@@ -52,25 +52,25 @@ type Destination interface {
 // Options configure [Run].
 type Options struct {
 	FIFO bool
-	// Exact counts are also current.
+	// SourceExact and DestinationExact mean that the counts of these queues are exact and current.
 	SourceExact, DestinationExact bool
-	// CutDelays shortens delays that exceed MaxDelay. Otherwise such messages stay at the source.
+	// CutDelays shortens delays that exceed MaxDelay. Otherwise, such messages stay at the source.
 	CutDelays bool
-	// MaxDelay is the destination's; 0 means no limit.
+	// MaxDelay is the maximum delay of the destination; 0 means no limit.
 	MaxDelay time.Duration
-	// Wait is for messages in flight or delayed at the source.
+	// Wait is how long to wait for messages that are in flight or delayed at the source.
 	Wait time.Duration
-	// Uncertain is for messages on a FIFO queue whose outcome is unknown.
+	// Uncertain determines what happens to messages on a FIFO queue with an unknown outcome.
 	Uncertain Decision
-	// Concurrent calls to a standard queue.
+	// Concurrency is the number of concurrent calls to a standard queue.
 	Concurrency int
-	// Progress gets the number of messages sent in all runs. It may be nil.
+	// Progress is called with the number of messages sent in all runs. It may be nil.
 	Progress func(sent, total int)
-	// Waiting gets the counts of the messages that Run waits for. It may be nil.
+	// Waiting is called with the counts of the messages that Run waits for. It may be nil.
 	Waiting func(Count)
 }
 
-// Decision determines whether messages on a FIFO queue whose outcome is unknown are sent again.
+// Decision determines whether messages on a FIFO queue with an unknown outcome are sent again.
 type Decision string
 
 // The decisions. With Undecided, Run returns [ErrUncertain].
@@ -80,11 +80,11 @@ const (
 	Drop      Decision = "drop" // deletes them at the source, which may lose them
 )
 
-// ErrUncertain means that a message may have been sent, but the deduplication interval has passed without an
-// acknowledgement.
+// ErrUncertain means that a message may have been sent, and that the deduplication interval has passed without an
+// acknowledgment.
 var ErrUncertain = errors.New("may have been sent before")
 
-// 5 minutes minus a margin for clocks and calls.
+// dedupWindow is 5 minutes minus a margin for clocks and calls.
 const dedupWindow = 4*time.Minute + 30*time.Second
 
 type run struct {
@@ -94,18 +94,18 @@ type run struct {
 	journal *Journal
 	result  *Result
 	began   time.Time
-	gaveUp  bool // messages are left although the run waited for them
+	gaveUp  bool // messages are left, although the run waited for them
 	// settled reports whether the destination has accepted the uncertain messages of earlier runs; nil means unknown.
 	settled *bool
 
 	mu      sync.Mutex
 	skipped map[string]Reason // by ID
-	// Groups of a FIFO queue with a rejected message, or with a message in flight.
+	// blocked and waiting are groups of a FIFO queue with a rejected message, or with a message in flight.
 	blocked, waiting map[string]bool
 }
 
-// Run moves all messages from the source. It returns when only skipped messages are left, when it received no message
-// for Options.Wait, after a permanent error, or when ctx ends. The result is valid even if there is an error.
+// Run moves all messages from the source. It returns when only skipped messages are left, when it has received no
+// message for Options.Wait, after a permanent error, or when ctx ends. The result is valid even if there is an error.
 func Run(ctx context.Context, from Source, to Destination, journal *Journal, o Options) (*Result, error) {
 	r := &run{options: o, from: from, to: to, journal: journal, skipped: map[string]Reason{}, blocked: map[string]bool{},
 		waiting: map[string]bool{}, result: &Result{FIFO: o.FIFO}, began: time.Now()}
@@ -136,7 +136,8 @@ const (
 	poll    = time.Second
 )
 
-// Messages may stay in flight, so the loop gives up after Options.Wait without progress.
+// loop moves messages until the source is empty. Messages may stay in flight, so it gives up after Options.Wait
+// without progress.
 func (r *run) loop(ctx context.Context) error {
 	n := perCall * max(1, r.options.Concurrency)
 	idleSince, empty := time.Now(), 0
@@ -183,7 +184,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// Messages accepted before are deleted. tried is false if all others have to stay.
+// move sends items, and deletes those accepted before. tried is false if all of them have to stay.
 func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	var accepted, fresh []Item
 	for _, it := range items {
@@ -207,8 +208,8 @@ func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	return len(accepted)+len(fresh) > 0, nil
 }
 
-// A message that stays at the source permanently is recorded as skipped; if it stays until the next Rewind, its group
-// is recorded as waiting.
+// keepBack reports whether a message must stay. It records a message that stays permanently as skipped, and the group
+// of one that stays until the next Rewind as waiting.
 func (r *run) keepBack(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true
@@ -255,7 +256,7 @@ func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	return errors.Join(errs...)
 }
 
-// The messages of each group are sent one at a time.
+// sendInOrder sends the messages of each group one at a time.
 func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		var round, rest []Item
@@ -282,7 +283,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// The limit of a batch, in bytes.
+// maxBytes limits a batch.
 const maxBytes = 1 << 20
 
 func size(items []Item) (n int) {
@@ -292,7 +293,7 @@ func size(items []Item) (n int) {
 	return n
 }
 
-// At least one message is sent.
+// fitting returns how many items fit into a batch, at least one.
 func fitting(items []Item) int {
 	n, bytes := 0, 0
 	for n < len(items) && n < perCall {
@@ -305,7 +306,7 @@ func fitting(items []Item) int {
 	return n
 }
 
-// If a delete fails, the message is received again and then found in the journal.
+// remove deletes items at the source. If that fails, the message is received again and then found in the journal.
 func (r *run) remove(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		batch := items[:min(perCall, len(items))]

@@ -15,22 +15,22 @@ import (
 	"tendril/queue"
 )
 
-// The queue may be a source or a destination.
+// fakeQueue can be a source or a destination.
 type fakeQueue struct {
 	fifo     bool
 	items    []Item
 	at       int // index of the next message to take
 	dedup    map[string]time.Time
 	received []queue.Outgoing
-	// An error before means that the call is lost, and an error after that its response is lost.
+	// onSend runs before each send. If before is an error, the call is lost; if after is one, its response is lost.
 	onSend   func(messages []queue.Outgoing) (before, after error)
 	onDelete func(items []Item) error
 	refuses  string
-	// countErr is the error of Count.
+	// fails returns the error for a message, and countErr is the error of Count.
 	fails    func(body string) error
 	countErr error
 
-	mu    sync.Mutex // because calls may be concurrent
+	mu    sync.Mutex // calls may be concurrent
 	calls int
 }
 
@@ -141,7 +141,7 @@ func openJournal(t *testing.T, path string) *Journal {
 	return j
 }
 
-// The journal is at path.
+// migrated runs a migration with the journal at path.
 func migrated(t *testing.T, path string, from, to *fakeQueue, o Options) (*Result, error) {
 	t.Helper()
 	j := openJournal(t, path)
@@ -176,7 +176,7 @@ func TestAllMessagesAreMoved(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// The process is killed at each step of its third call, and another process continues.
+// The process is killed at each step of its third call. Another process must continue the run.
 func TestKilledRunIsContinued(t *testing.T) {
 	for _, c := range []struct {
 		step     string
@@ -220,7 +220,7 @@ func TestKilledRunIsContinued(t *testing.T) {
 						}
 						want := 40
 						if !fifo && c.sent && !c.accepted {
-							want = 50 // because messages arrive at least once
+							want = 50 // ten messages are sent twice
 						}
 						if len(to.received) != want || len(slices.Compact(slices.Sorted(slices.Values(to.bodies())))) != 40 {
 							t.Errorf("the destination has %d messages, want %d: %v", len(to.received), want, to.bodies())
@@ -338,7 +338,7 @@ func TestDelays(t *testing.T) {
 	})
 }
 
-// The message's group waits until it is visible again.
+// The group of the message waits until the message is visible again.
 func TestFIFOMessagesInFlightAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newFake(true, "a0", "a1", "b0"), newFake(true)

@@ -11,7 +11,7 @@ type Reason string
 
 // The reasons why a message stays at the source.
 const (
-	Refused  Reason = "refused"   // by the destination
+	Refused  Reason = "refused"   // rejected by the destination
 	Behind   Reason = "behind"    // an earlier message of its group was rejected
 	DueLater Reason = "due_later" // its delay exceeds the destination's maximum
 )
@@ -20,21 +20,23 @@ const (
 type Result struct {
 	Queue string `json:"queue"`
 	FIFO  bool   `json:"fifo"`
-	// SourceCount was before the first run, Arrived since, and Left is after the last run.
+	// SourceCount is the source's message count before the first run, Arrived the number of messages that have
+	// arrived since, and Left the count after the last run.
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
-	// Sent were accepted, Deleted are gone from the source.
+	// Sent is the number of messages accepted by the destination, and Deleted of those deleted from the source.
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
-	// Resent messages had an unknown outcome. On a standard queue, they may be duplicates.
+	// Resent is the number of messages sent again after an unknown outcome. On a standard queue, they may be
+	// duplicates.
 	Resent int `json:"resent"`
-	// Skipped messages stay at the source.
+	// Skipped is the number of messages that stay at the source, and Reasons counts them by reason.
 	Skipped int            `json:"skipped"`
 	Reasons map[Reason]int `json:"reasons,omitempty"`
-	// With DelaysCut, messages become visible earlier than at the source.
+	// DelaysCut is the number of messages that become visible earlier than at the source.
 	DelaysCut int `json:"delays_cut,omitempty"`
-	// Before the first run.
+	// DestinationBefore is the destination's message count before the first run.
 	DestinationBefore int      `json:"destination_before"`
 	DestinationCount  int      `json:"destination_count"`
 	Problems          []string `json:"problems,omitempty"`
@@ -79,7 +81,7 @@ func messages(n int) string {
 	return fmt.Sprintf("%d messages", n)
 }
 
-// Amazon SQS needs about a minute until approximate counts are correct.
+// settleTime allows for approximate counts of Amazon SQS, which take about a minute to become correct.
 const settleTime = 90 * time.Second
 
 func (r *run) finish(ctx context.Context, settle bool) error {

@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// A destination with a lower size limit gets smaller batches. A message that exceeds the limit on its own stays at
+// A destination with a lower size limit must get smaller batches. A message that alone exceeds the limit must stay at
 // the source.
 func TestCallThatIsTooLongIsSplit(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
@@ -79,7 +79,7 @@ func TestMessagesThatFailForNowAreSentAgain(t *testing.T) {
 	}
 }
 
-// No message is lost, and the next run continues.
+// No message may be lost, and the next run must continue.
 func TestErrorThatStaysEndsTheRun(t *testing.T) {
 	for code, calls := range map[string]int{queue.CodeAccessDenied: 1, queue.CodeRequestThrottled: retries + 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestQueueThatCannotBeCountedEndsTheRun(t *testing.T) {
 	}
 }
 
-// The embedded queue accepts a due time, without a maximum delay.
+// The embedded queue accepts a due time and has no maximum delay.
 func TestDueTimeIsSentWhereTheDestinationTakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newFake(false, "now", "later"), newFake(false)
@@ -134,7 +134,7 @@ func TestDueTimeIsSentWhereTheDestinationTakesIt(t *testing.T) {
 	})
 }
 
-// Batches have at most 1 MiB, also on a FIFO queue.
+// Batches must not exceed 1 MiB, even on a FIFO queue.
 func TestLargeMessagesAreSentInCallsThatFit(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestLargeMessagesAreSentInCallsThatFit(t *testing.T) {
 	}
 }
 
-// A line that cannot be read is not skipped, because its content is unknown.
+// An unreadable line must not be skipped, because its content is unknown.
 func TestDamagedJournalIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)
@@ -206,7 +206,7 @@ func TestLinesOfAResult(t *testing.T) {
 	if diff := cmp.Diff(want, r.Lines()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	r.FIFO = true // so the destination deduplicates
+	r.FIFO = true // the destination deduplicates
 	if diff := cmp.Diff(slices.Delete(want, 1, 2), r.Lines()); diff != "" {
 		t.Errorf("FIFO (-want +got)\n%s", diff)
 	}

@@ -11,10 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// After temporary errors.
+// retries limits the retries after temporary errors.
 const retries = 6
 
-// The messages fit into one call.
+// sendBatch sends messages that fit into one call.
 func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	items, err := r.settleUncertain(ctx, items)
 	if err != nil {
@@ -38,7 +38,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 			return err
 		}
 		if r.options.FIFO {
-			// By now, the deduplication interval may have passed.
+			// The deduplication interval may have passed by now.
 			if again, err = r.settleUncertain(ctx, again); err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// again are the messages to send once more.
+// attempt makes one call and returns the messages to send again.
 func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
 	out := make([]queue.Outgoing, len(items))
 	ids := make([]string, len(items))
@@ -63,7 +63,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	sent, err := r.to.Send(ctx, out)
 	switch {
 	case errors.Is(err, &queue.Error{Code: queue.CodeBatchRequestTooLong}) && len(items) > 1:
-		// The destination has a lower limit.
+		// The destination has a lower size limit.
 		r.journal.forget(ids...)
 		for half := range slices.Chunk(items, (len(items)+1)/2) {
 			more, cause2, err := r.attempt(ctx, half)
@@ -99,7 +99,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	return again, cause, r.accept(ctx, accepted)
 }
 
-// On a FIFO queue, the rest of the rejected message's group stays, too.
+// refuse skips a rejected message. On a FIFO queue, later messages of its group stay too.
 func (r *run) refuse(it *Item, why error) {
 	r.skip(it, Refused)
 	r.mu.Lock()
@@ -119,7 +119,7 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 	for i := range items {
 		ids[i] = items[i].ID
 	}
-	// This is recorded even if the run is about to stop.
+	// Record this even if the run is about to stop.
 	if err := r.journal.Accept(ids); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 func (r *run) outgoing(it *Item) queue.Outgoing {
 	out := it.Message
 	if r.options.FIFO {
-		// The original ID would deduplicate messages that were originally sent more than five minutes apart.
+		// The original ID would deduplicate messages that were sent more than five minutes apart.
 		out.DedupID = "migrate-" + it.ID
 		return out
 	}
@@ -151,11 +151,12 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	}
 
 	wait = (wait + time.Second - 1).Truncate(time.Second)
-	out.Delay = &wait // set even if 0, because the destination may have a default delay
+	out.Delay = &wait // needed even if 0, because the destination may have a default delay
 	return out
 }
 
-// The deduplication interval of some messages has passed since they were sent. The result still has to be sent.
+// settleUncertain decides about messages whose deduplication interval has passed since they were sent. It returns the
+// messages that still have to be sent.
 func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil
@@ -187,8 +188,8 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return r.journal.Accepted(it.ID) }), nil
 }
 
-// The answer is the same for all uncertain messages. For earlier runs it is kept, because the count changes with each
-// send.
+// uncertainAccepted reports whether the destination has accepted the uncertain messages, either all or none. For
+// messages of earlier runs it keeps the result, because the count changes with each send.
 func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
 	if fromEarlierRun && r.settled != nil {
 		return *r.settled, nil
@@ -200,7 +201,8 @@ func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool,
 	return there, err
 }
 
-// The options decide, or the destination's count if that is reliable. Nothing else may use the destination meanwhile.
+// decide uses the options, or the destination's count if that is reliable. It assumes that nothing else uses the
+// destination.
 func (r *run) decide(ctx context.Context) (there bool, err error) {
 	switch r.options.Uncertain {
 	case Resend:
@@ -227,7 +229,7 @@ func (r *run) decide(ctx context.Context) (there bool, err error) {
 		messages(r.journal.Uncertain()), ErrUncertain, more)
 }
 
-// The destination will never accept the message.
+// refusal reports whether the destination will never accept the message.
 func refusal(err error) bool {
 	for _, code := range []string{queue.CodeInvalidParameterValue, queue.CodeInvalidMessageContents,
 		queue.CodeMissingRequiredParameter, queue.CodeBatchRequestTooLong, queue.CodeUnsupportedOperation} {

@@ -7,9 +7,10 @@ import (
 	"os"
 )
 
-// Host identifies this machine and its loopback interface: containers on one machine have different ones.
+// Host returns an ID of this machine and its network namespace. Containers on one machine have different IDs, because
+// each has its own loopback interface.
 func Host() string {
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // only exists on Linux
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // exists only on Linux
 	network, _ := os.Readlink("/proc/self/ns/net")
 	name, _ := os.Hostname()
 	sum := sha256.Sum256([]byte(cmp.Or(string(boot), name) + "\n" + network))

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// patience limits the time for an answer.
+	// patience limits the time for a response.
 	patience = 3 * time.Second
 	// retryAfter is how long an instance is not contacted after a failure.
 	retryAfter = 10 * time.Second
@@ -25,16 +25,16 @@ const (
 
 // Options configure [Peers]. All fields but Key are required.
 type Options struct {
-	// Environment is the name of the environment in the registry. ID and Host are this instance's.
+	// Environment is the name of the environment in the registry. ID and Host belong to this instance.
 	Environment, ID, Host string
-	// Key authenticates instances to each other. Without it, none is contacted.
+	// Key authenticates instances to each other. If "", no instance is contacted.
 	Key instances.FleetKey
 	// List returns the current records of the other instances.
 	List func(context.Context) ([]instances.Instance, error)
 	Log  *slog.Logger
 }
 
-// Peers reads from the other instances. Its methods are safe for concurrent use.
+// Peers reads from other instances. Its methods are safe for concurrent use.
 type Peers struct {
 	opts Options
 
@@ -45,18 +45,18 @@ type Peers struct {
 type peer struct {
 	conn     *api.Peer
 	instance api.Instance
-	// err is the last failure, and until the time before which the instance is not contacted again.
+	// err is the last failure. Until the time until, the instance is not contacted again.
 	err   error
 	until time.Time
 }
 
-// New returns peers that have not been contacted.
+// New returns a Peers. It does not contact any instance.
 func New(opts Options) *Peers { return &Peers{opts: opts, known: map[string]*peer{}} }
 
 // ID returns this instance's ID.
 func (p *Peers) ID() string { return p.opts.ID }
 
-// Secrets returns the secrets with which other instances prove themselves to this one.
+// Secrets returns the secrets that other instances prove to this one.
 func (p *Peers) Secrets() []string { return p.opts.Key.PeerSecrets(p.opts.Environment, p.opts.ID) }
 
 // Close closes idle connections.
@@ -68,7 +68,8 @@ func (p *Peers) Close() {
 	}
 }
 
-// Answer sends a request to an instance and stores the answer in into. Its errors are an [*api.Error].
+// Answer sends a request to an instance and stores the response in into. Unless ctx ends, its errors are an
+// [*api.Error].
 func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, into any) error {
 	return p.ask(ctx, id, func(conn *api.Peer) error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -77,8 +78,8 @@ func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, into any)
 	})
 }
 
-// Follow sends a request for a stream to an instance and calls each for every line, until ctx ends. Its errors are as
-// for [Peers.Answer].
+// Follow sends a request for a stream to an instance and calls each for every line, until ctx ends or each returns an
+// error, which Follow returns. Other errors are as for [Peers.Answer].
 func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
 	var stopped error
 	err := p.ask(ctx, id, func(conn *api.Peer) error {
@@ -131,7 +132,7 @@ func (p *Peers) find(ctx context.Context, id string) (*instances.Instance, error
 	return &all[i], nil
 }
 
-// NoDetails returns why an instance is not contacted; "" if it may be.
+// NoDetails returns the reason why an instance cannot be contacted, or "" if it can.
 func (p *Peers) NoDetails(i *instances.Instance) string {
 	switch {
 	case p.opts.Key == "":
@@ -161,11 +162,11 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 	return ""
 }
 
-// If the last connection failed recently, its failure is returned.
+// connect returns the peer for an instance. If the peer failed recently, it returns that failure.
 func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, one := range p.known { // forget connections that were not used for a while
+	for id, one := range p.known { // drop connections that were not used for a while
 		if id != i.ID && time.Since(one.until) > time.Minute {
 			one.conn.Close()
 			delete(p.known, id)
@@ -185,7 +186,7 @@ func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	return one, nil
 }
 
-// Only the first of several failures is logged.
+// failed records and logs a failure. It logs only the first of several. A nil err records a success.
 func (p *Peers) failed(to *peer, i *instances.Instance, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,13 +19,13 @@ import (
 
 const key = instances.FleetKey("fleet-key-0123456789")
 
-// The service is at the address of an instance.
+// service is a server at the address of an instance.
 type service struct {
 	*httptest.Server
 	connections, requests atomic.Int64 // requests do not include challenges
 }
 
-// proves is whether the service proves that it is the instance "b".
+// serve starts a service. proves is whether it proves that it is the instance "b".
 func serve(t *testing.T, encrypted, proves bool, answer http.HandlerFunc) *service {
 	t.Helper()
 	s := &service{}
@@ -53,7 +53,7 @@ func serve(t *testing.T, encrypted, proves bool, answer http.HandlerFunc) *servi
 	return s
 }
 
-// The instance is "b" on this host.
+// record returns the record of the instance "b" on this host.
 func (s *service) record() instances.Instance {
 	r := instances.Record{ID: "b", Name: "worker-2", Host: "here", Console: s.Listener.Addr().String()}
 	if s.TLS != nil {
@@ -62,7 +62,7 @@ func (s *service) record() instances.Instance {
 	return instances.Instance{Record: r}
 }
 
-// The peers of the instance "a" on this host know one record.
+// newPeers returns the peers of the instance "a" on this host, which know one record.
 func newPeers(t *testing.T, record instances.Instance) (*Peers, *strings.Builder) {
 	t.Helper()
 	log := &strings.Builder{}
@@ -96,14 +96,15 @@ func TestInstancesReadFromEachOther(t *testing.T) {
 				t.Errorf("%s: %+v, %v", name, st, err)
 			}
 		}
-		// On a busy machine, net/http gives up a connection whose request is not known to be written within 50 ms.
+		// On a busy machine, net/http drops a connection if it does not know within 50 ms that the request was
+		// written.
 		if n := s.connections.Load(); n > 3 {
 			t.Errorf("%s: ten requests used %d connections", name, n)
 		}
 	}
 }
 
-// The refusal is logged once.
+// The refusal must be logged once.
 func TestAnotherServiceAtTheAddressGetsNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -199,7 +200,7 @@ func TestRedirectsOfAPeerAreNotFollowed(t *testing.T) {
 	}
 }
 
-// The error is remembered for a while.
+// The error must be remembered for a while.
 func TestSlowPeerIsNotAwaitedEachTime(t *testing.T) {
 	t.Parallel()
 	s := serve(t, true, true, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// In bytes.
+// maxName and maxText are in bytes.
 const (
 	maxName = 512
 	maxText = 16 << 10
@@ -23,7 +23,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// Some stores would not return every text unchanged.
+// checkText rejects text that some stores would not return unchanged.
 func checkText(what, text string) error {
 	if len(text) > maxText || !validText(text) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -32,7 +32,7 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// Term 0 precedes the first holder's term and never matches a fence, so it is valid.
+// checkLease accepts term 0, which precedes the first holder's term and never matches a fence.
 func checkLease(name string, l queue.Lease) error {
 	if err := checkName("lease", name); err != nil {
 		return err
@@ -52,7 +52,7 @@ func checkLease(name string, l queue.Lease) error {
 	return nil
 }
 
-// White space is the only control character allowed.
+// validText rejects control characters other than white space.
 func validText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool {
 		return c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0xFFFE || c == 0xFFFF

@@ -11,12 +11,12 @@
 //	       |
 //	       '- broker.Registry (QueueStore), aws.Table, Memory
 //
-// [Leases] and [Runs] contain the rules; a store only compares and replaces records.
+// [Leases] and [Runs] contain the rules. A store only compares and replaces records.
 //
 // # Scheduled runs
 //
 // A run is identified by its task and scheduled time. A QueueStore writes the run's record and message in one
-// transaction. For other queues, a try is announced in the record, sent, and settled:
+// transaction. For other queues, each try is announced in the record, sent, and settled:
 //
 //	announce (try 1) --> send --> settle
 //	     |                 |        '- failed: settle again without sending
@@ -25,8 +25,8 @@
 //	     '- announced before, never settled: announce try 2 and send again
 //
 // On a standard queue, a leader makes at most two tries and then returns [ErrUncertain]. Each later leader that finds
-// the run unsettled makes one more, because a missing run is worse than a duplicate message. On a FIFO queue, tries
-// are unlimited during the deduplication interval of 5 minutes and then stop.
+// the run unsettled makes one more try, because a missing run is worse than a duplicate message. On a FIFO queue,
+// tries are unlimited during the deduplication interval of 5 minutes, and then stop.
 //
-// Stored keys, attributes and wire actions call a scheduled run "fire", for compatibility with earlier versions.
+// For compatibility with earlier versions, stored keys, attributes and wire actions call a scheduled run a "fire".
 package registry

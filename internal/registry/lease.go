@@ -11,7 +11,7 @@ import (
 // Leases reads and writes the leases in a store.
 type Leases struct{ store Store }
 
-// NewLeases returns a Leases for the leases in store.
+// NewLeases returns the leases in store.
 func NewLeases(store Store) *Leases { return &Leases{store} }
 
 // Read returns the named lease, or the zero value if it does not exist.
@@ -27,7 +27,7 @@ func (l *Leases) Read(ctx context.Context, name string) (queue.Lease, error) {
 }
 
 // Swap stores next if the stored Version is old.Version, or if nothing is stored and old.Version is "". It reports
-// whether next is stored, and returns the stored lease. won is also true if next was stored before the call, so that
+// whether next is stored, and returns the stored lease. won is also true if next was stored before the call, so
 // callers can repeat a call that got no response. Duration is stored in whole milliseconds.
 func (l *Leases) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
 	if err := checkLease(name, next); err != nil {
@@ -52,7 +52,7 @@ func leaseRecord(name string, l queue.Lease) Record {
 		"duration_ms": l.Duration.Milliseconds(), "released": l.Released, "data": l.Data}}
 }
 
-// Treating another kind of record as a free lease could result in two leaders.
+// leaseOf rejects records of other kinds. Treating one as a free lease could result in two leaders.
 func leaseOf(r Record) (queue.Lease, error) {
 	if r.Fields == nil {
 		return queue.Lease{}, nil

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Some records expire.
+// memoryRetention is how long records that expire are kept.
 const memoryRetention = 48 * time.Hour
 
-// Memory is an in-memory store for a single instance, and for tests.
+// Memory is an in-memory store, for a single instance and for tests.
 type Memory struct {
 	mu      sync.Mutex
 	records map[memoryKey]memoryRecord

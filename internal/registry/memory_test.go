@@ -44,7 +44,7 @@ func TestMemoryIsARegistry(t *testing.T) {
 	}, leases)
 }
 
-// following is a Leadership that leads in the stored lease's term.
+// following is a Leadership that leads in the term of the stored lease.
 type following struct {
 	leases *registry.Leases
 	lease  string
@@ -58,8 +58,8 @@ func (f following) Term() (int64, bool) {
 	return l.Term, err == nil && !l.Released
 }
 
-// If the previous process, which had another term, left a try unsettled, the next try follows. A settled run stays
-// settled.
+// If the previous process, which had another term, left a try unsettled, the next try must follow. A settled run must
+// stay settled.
 func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	t.Parallel()
 	s := &sender{lose: 1, err: errors.New("connection reset by the test")}
@@ -93,8 +93,8 @@ func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	}
 }
 
-// If dialing fails, nothing is sent, and the send is repeated as often as needed. If a connection breaks, the message
-// may have been sent.
+// If dialing fails, nothing is sent, and the send can be repeated any number of times. If a connection breaks, the
+// message may have been sent.
 func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	t.Parallel()
 	for err, most := range map[error]int{
@@ -112,7 +112,7 @@ func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	}
 }
 
-// Skip finds tries that another leader announced but did not settle.
+// Skip must return tries that another leader announced but did not settle.
 func TestSkipFindsAnnouncedTries(t *testing.T) {
 	t.Parallel()
 	store := registry.NewMemory()

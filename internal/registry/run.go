@@ -9,20 +9,20 @@ import (
 	"tendril/queue"
 )
 
-// Longer than the period in which missed runs are searched for.
+// runRetention exceeds the period in which missed runs are searched for.
 const runRetention = 30 * 24 * time.Hour
 
 // Run is a scheduled run of a task.
 type Run struct {
 	Task string
-	// ScheduledAt is without jitter, in UTC and whole seconds. For a manual run, it is the time of the request.
+	// ScheduledAt is in UTC and whole seconds, without jitter. For a manual run, it is the time of the request.
 	ScheduledAt time.Time
-	Path        string    // on the app
+	Path        string    // URL path in the app
 	DueAt       time.Time // ScheduledAt plus jitter
 	// ID is the same on all instances and in all tries, such as "task@2026-11-20T13:00:00Z". Manual runs have longer
 	// IDs.
 	ID string
-	// A user requested a Manual run. It needs no leader and does not advance the schedule.
+	// Manual means that a user requested the run. A manual run needs no leader and does not advance the schedule.
 	Manual  bool
 	Queue   string // name, URL or ARN
 	Message queue.Outgoing
@@ -44,17 +44,17 @@ func (r *Run) check(scope Scope) error {
 	return checkName("task", r.Task)
 }
 
-// Start describes when the schedule of a new task starts.
+// Start is the time at which a new task, or a changed schedule, starts.
 type Start struct {
 	At time.Time
-	// Schedule identifies the schedule and the time zone. It is compared with the previous one unless it is "".
+	// Schedule identifies the schedule and the time zone. Unless it is "", it is compared with the recorded one.
 	Schedule string
 }
 
 // EnqueueResult describes an enqueued run.
 type EnqueueResult struct {
-	Sent    queue.Sent // the ID may be "" if Already
-	Already bool       // by an earlier call
+	Sent    queue.Sent // ID may be "" if Already is set
+	Already bool       // enqueued by an earlier call
 	// Resent means that there may be two messages, because the outcome of an earlier try is unknown. It is never set
 	// for embedded queues and FIFO queues.
 	Resent bool
@@ -62,15 +62,15 @@ type EnqueueResult struct {
 
 // RunRecord is the stored state of a run.
 type RunRecord struct {
-	// Tries were announced, the last one in Term.
+	// Tries is the number of announced tries. Term is the term of the last one.
 	Tries int
 	Term  int64
-	// A Settled run was sent as the message MessageID, or skipped if that is "".
+	// Settled means that the run was sent as the message MessageID, or skipped if that is "".
 	Settled   bool
 	MessageID string
 }
 
-// Leadership reports whether this instance leads. Term returns the term in which it does. ok is false if it may not
+// Leadership reports whether this instance leads. Term returns the term in which it leads; ok is false if it may not
 // be the leader.
 type Leadership interface {
 	Term() (term int64, ok bool)
@@ -84,7 +84,7 @@ type Sender interface {
 	Send(ctx context.Context, queueName string, m queue.Outgoing) (queue.Sent, error)
 }
 
-// ErrUncertain means that a run may have been enqueued, and that another try could send too many messages.
+// ErrUncertain means that a run may have been enqueued, and that another try could duplicate its message.
 var ErrUncertain = errors.New("the run may have been enqueued, and a retry could enqueue it twice")
 
 // ErrNotSent is wrapped by a [Sender]'s error if it is certain that nothing reached the queue. The send can then be

@@ -14,8 +14,8 @@ import (
 )
 
 // Runs manages an environment's tasks, scheduled runs and pauses. Calls with an outdated term return
-// queue.ErrStaleTerm. Term 0 is for manual requests and never outdated. Runs is safe for concurrent use, with at most
-// one call per task at a time.
+// [queue.ErrStaleTerm]. Term 0 is for manual requests and is never outdated. Runs is safe for concurrent use, with at
+// most one call per task at a time.
 type Runs struct {
 	store Store
 	scope Scope
@@ -27,22 +27,22 @@ type Runs struct {
 	lead   Leadership
 
 	mu   sync.Mutex
-	open map[string]*try // unsettled, by ID
+	open map[string]*try // unsettled, by run ID
 }
 
-// NewRuns returns the runs of an environment whose queues are in the store.
+// NewRuns returns the runs of an environment whose queues are in store.
 func NewRuns(store QueueStore, scope Scope) *Runs {
 	return &Runs{store: store, scope: scope, queues: store}
 }
 
-// NewSentRuns returns the runs of an environment whose queues are outside the store.
+// NewSentRuns returns the runs of an environment whose queues are outside store.
 func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs {
 	return &Runs{store: store, scope: scope, sender: sender, lead: lead, open: map[string]*try{}}
 }
 
 // Since returns the times of each task, and records new tasks with their start. If a task's schedule has changed, the
 // times before the new start count as accounted for, because the new schedule did not apply to them. If the start is
-// earlier than the recorded one because the clock was set back, the record is updated.
+// earlier than the recorded one because the clock was set back, Since updates the record.
 func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
 	tasks := slices.Sorted(maps.Keys(starts))
 	keys := make([]string, len(tasks))
@@ -70,7 +70,7 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	return times, nil
 }
 
-// The record is updated with the task's start.
+// entered returns a task's record, updated with its start.
 func entered(row Record, start Start) Record {
 	at, times := start.At.UnixMilli(), TimesOf(row)
 	schedule := row.Fields.text("schedule")
@@ -89,7 +89,7 @@ func entered(row Record, start Start) Record {
 	return row.With(next)
 }
 
-// TimesOf returns the times in a task's record. From is the zero time if unknown.
+// TimesOf returns the times in a task's record. From is zero if unknown.
 func TimesOf(row Record) (times queue.TaskTimes) {
 	if ms, ok := row.Fields["last_ms"].(int64); ok {
 		times.UpTo = time.UnixMilli(ms).UTC()
@@ -100,7 +100,7 @@ func TimesOf(row Record) (times queue.TaskTimes) {
 	return times
 }
 
-// Each record, also in the slice, is replaced with the result of change. After a conflict, update tries again. It
+// update replaces each record, also in the slice, with the result of change, and tries again after a conflict. It
 // checks the fence even if nothing changes.
 func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change func(i int, stored Record) Record) error {
 	for first := true; ; first = false {
@@ -134,7 +134,7 @@ func (r *Runs) task(ctx context.Context, run *Run) (Record, error) {
 	return rows[0], nil
 }
 
-// The record advances to the run's scheduled time.
+// accounted returns a task's record, advanced to the run's scheduled time.
 func accounted(row Record, run *Run) Record {
 	if times := TimesOf(row); len(row.Fields) > 0 && !times.UpTo.Before(run.ScheduledAt) {
 		return row
@@ -150,8 +150,8 @@ func (r *Runs) account(ctx context.Context, fence Fence, run *Run) error {
 	return r.update(ctx, fence, []Record{row}, func(_ int, row Record) Record { return accounted(row, run) })
 }
 
-// Enqueue sends a run unless it was sent before. Unless the run is manual, the task's times up to it then count as
-// accounted for. After an error other than [ErrUncertain], it can be called again with the same run.
+// Enqueue sends a run unless it was sent before. Unless the run is manual, the task's times up to the run then count
+// as accounted for. After an error other than [ErrUncertain], Enqueue can be called again with the same run.
 func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult, error) {
 	if err := run.check(r.scope); err != nil {
 		return EnqueueResult{}, err
@@ -184,7 +184,7 @@ func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult,
 	}
 }
 
-// AdviseQueue adds advice to an error about a missing embedded queue.
+// AdviseQueue adds a hint to an error about a missing embedded queue.
 func AdviseQueue(err error, name string) error {
 	if errors.Is(err, &queue.Error{Code: queue.CodeQueueDoesNotExist}) {
 		return fmt.Errorf("the queue %s does not exist: create it with 'tendril queues create %s', and name it in the "+
@@ -213,7 +213,7 @@ func recordOf(r Record) RunRecord {
 }
 
 // Skip marks the task's times up to the last run as accounted for, without sending. runs contains at most 1000 runs
-// of one task, in order. Skip returns the records of runs that are already sent or announced, by ID.
+// of one task, in order. Skip returns the records of runs that have been sent or announced, by ID.
 func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]RunRecord, error) {
 	last := &runs[len(runs)-1]
 	if err := last.check(r.scope); err != nil {
@@ -224,8 +224,8 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 		keys[i] = r.scope.Key(runs[i].ID)
 	}
 
-	// Writes are fenced, so the runs of earlier terms already have a record. The write below fails if this term has
-	// ended.
+	// Writes are fenced, so the runs of earlier terms already have a record. If this term has ended, the write below
+	// fails.
 	stored, err := r.store.Read(ctx, KindRun, keys...)
 	if err != nil {
 		return nil, fmt.Errorf("reading runs before skipping them: %w", err)
@@ -248,7 +248,7 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 	return found, nil
 }
 
-// Known reports whether any instance has enqueued this run with a message for path.
+// Known reports whether any instance has enqueued the run with a message for path.
 func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	stored, err := r.store.Read(ctx, KindRun, r.scope.Key(id))
 	if err != nil {
@@ -257,12 +257,12 @@ func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	if record := recordOf(stored[0]); record.Tries == 0 && record.MessageID == "" {
 		return false, nil
 	}
-	// Records of older versions have no path and match any path.
+	// Records of earlier versions have no path and match any path.
 	recorded, ok := stored[0].Fields["path"].(string)
 	return !ok || recorded == path, nil
 }
 
-// PausedTask is the prefix of the fields that contain the reasons for pauses.
+// PausedTask is the prefix of the fields that hold the reasons for pauses.
 const PausedTask = "task:"
 
 // SetPaused pauses or resumes a task on all instances. reason may be "".
@@ -288,7 +288,7 @@ func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 	})
 }
 
-// Paused returns the paused tasks and the reasons for their pauses.
+// Paused returns the paused tasks with the reasons for their pauses.
 func (r *Runs) Paused(ctx context.Context) (map[string]string, error) {
 	stored, err := r.store.Read(ctx, KindPauses, r.scope.Name)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// The deduplication interval of FIFO queues is 5 minutes; the margin is for clocks and the call.
+	// dedupWindow is the deduplication interval of FIFO queues, 5 minutes, minus a margin for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
-	// Each Enqueue call has this many tries to settle.
+	// settleTries is the number of tries to settle per Enqueue call.
 	settleTries = 3
-	// Above maxOpen unsettled runs, those older than openRetention are dropped.
+	// If there are maxOpen unsettled runs, those older than openRetention are dropped.
 	maxOpen       = 1000
 	openRetention = 48 * time.Hour
 )
@@ -25,11 +25,11 @@ const (
 type try struct {
 	at     time.Time // scheduled time
 	record Record    // as last stored by this process
-	// The run was sent and the outcome is unknown.
+	// used means that the run was sent and the outcome is unknown.
 	used bool
-	// Monotonic time before the first send.
+	// first is the monotonic time before the first send.
 	first time.Time
-	// The message to record if the run was sent.
+	// sent is the message to record as sent.
 	sent   queue.Sent
 	resent bool
 }
@@ -76,7 +76,7 @@ func (r *Runs) forget(id string) {
 	delete(r.open, id)
 }
 
-// A try is announced before it is sent. If settled.Already is set, there is nothing to send.
+// announce announces a try before it is sent. If settled.Already is set, there is nothing to send.
 func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (settled EnqueueResult, err error) {
 	own := recordOf(t.record)
 	if own.Tries > 0 && !t.used && own.Term == term {
@@ -111,7 +111,7 @@ func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (sett
 	}
 }
 
-// again means that the previous try was in the same term.
+// mayTry returns ErrUncertain if no more tries are allowed. again means that the previous try was in the same term.
 func mayTry(run *Run, t *try, number int, again bool) error {
 	switch {
 	case number == 1:
@@ -125,12 +125,12 @@ func mayTry(run *Run, t *try, number int, again bool) error {
 	return nil
 }
 
-// The age is an upper bound of the time since the run was first sent.
+// age is an upper bound of the time since the run was first sent.
 func (t *try) age(run *Run) time.Duration {
 	if !t.first.IsZero() && !t.resent {
 		return time.Since(t.first)
 	}
-	return time.Now().Round(0).Sub(run.DueAt) // another instance sent it, but not before it was due
+	return time.Now().Round(0).Sub(run.DueAt) // another instance may have sent it, but not before it was due
 }
 
 func (r *Runs) sendNow(ctx context.Context, term int64, run *Run, t *try) error {
@@ -165,7 +165,7 @@ func certainlyNotSent(err error) bool {
 	return errors.As(err, &refusal) && refusal.Code != queue.CodeUnreachable && refusal.Code != queue.CodeClosed
 }
 
-// The message was sent regardless of who leads now, so this is not fenced.
+// settleSent is not fenced: the message was sent, regardless of who leads now.
 func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	for range settleTries {
 		err = r.settle(ctx, Fence{}, run, t.record, t.sent.ID)
@@ -179,8 +179,8 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	return nil
 }
 
-// settle records a run as sent, or as skipped if message is "", unless it is already settled. The run's record is
-// written before the task's, so that after a crash between the two writes, the next leader finds the run settled.
+// settle records a run as sent, or as skipped if message is "", unless it is already settled. It writes the run's
+// record before the task's, so that after a crash between the two writes, the next leader finds the run settled.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
 		if recordOf(stored).Settled {
@@ -195,7 +195,8 @@ func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record,
 	return r.account(ctx, Fence{}, run)
 }
 
-// The last run is settled, and the runs that this process has sent but could not settle, which are added to found.
+// skipRuns settles the last run, and the runs that this process has sent but could not settle. It adds the latter to
+// found.
 func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
 	for i := range runs {
 		run := &runs[i]
@@ -221,7 +222,7 @@ func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Re
 	return nil
 }
 
-// The run was sent by this process but could not be settled.
+// sentMessage returns the ID of a message that this process sent but could not settle, or "".
 func (r *Runs) sentMessage(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,7 @@ type Kind string
 // The kinds of records.
 const (
 	KindLease Kind = "lease"
-	// KindRun has a stored value from earlier versions.
+	// KindRun has the value used by earlier versions.
 	KindRun    Kind = "fire"
 	KindTask   Kind = "task"
 	KindPauses Kind = "pauses"
@@ -34,13 +34,13 @@ type Record struct {
 	Key  string
 	// Version is different after each change. It is "" for kinds whose records are compared by all fields.
 	Version string
-	// Fields is nil if the record is missing. It must not be modified.
+	// Fields is nil if the record does not exist. It must not be modified.
 	Fields Fields
-	// After Expires the store may delete the record; zero means never.
+	// Expires is when the store may delete the record; zero means never.
 	Expires time.Time
 }
 
-// With returns a copy of the record with additional fields.
+// With returns a copy of the record with fields added or replaced.
 func (r Record) With(fields Fields) Record {
 	all := Fields{}
 	maps.Copy(all, r.Fields)
@@ -49,14 +49,14 @@ func (r Record) With(fields Fields) Record {
 	return r
 }
 
-// Without returns a copy of the record without a field.
+// Without returns a copy of the record without the field.
 func (r Record) Without(field string) Record {
 	others := r.With(nil)
 	delete(others.Fields, field)
 	return others
 }
 
-// Same reports whether two records with the same key have the same version or, if they have no versions, the same
+// Same reports whether two records with the same key have the same version or, if neither has a version, the same
 // fields.
 func Same(a, b Record) bool {
 	if a.Version != "" || b.Version != "" {
@@ -65,7 +65,7 @@ func Same(a, b Record) bool {
 	return maps.Equal(a.Fields, b.Fields)
 }
 
-// Change replaces a record by another of the same kind and key.
+// Change replaces a record with another of the same kind and key.
 type Change struct{ Old, Next Record }
 
 // Fence allows a change only if the stored lease has this term and is not released. The zero value allows every
@@ -75,7 +75,7 @@ type Fence struct {
 	Term  int64
 }
 
-// Check returns an error if only one of lease and term is set.
+// Check returns an error if only one of lease and term is set, or if the term is negative.
 func (f Fence) Check() error {
 	if (f.Lease == "") != (f.Term == 0) || f.Term < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -98,30 +98,30 @@ func (f Fence) Refuse(stored Record, change string) error {
 // use. After an error, a change may have been applied or may still be applied. Package registrytest contains a test
 // suite.
 type Store interface {
-	// The result is in the order of keys. The fields of missing records are nil.
+	// Read returns the records in the order of keys. The Fields of missing records are nil.
 	Read(ctx context.Context, kind Kind, keys ...string) ([]Record, error)
 	// Swap makes each change whose Old is stored, and returns the records that are stored afterwards. A change whose
 	// Next is already stored has no effect, so callers can repeat a call that got no response. It depends on the
 	// store whether a conflict prevents the other changes. If the fence's term has ended, the error is
-	// queue.ErrStaleTerm and nothing is written, even if there are no changes.
+	// [queue.ErrStaleTerm] and nothing is written, even if there are no changes.
 	Swap(ctx context.Context, fence Fence, changes ...Change) ([]Record, error)
 }
 
 // QueueStore is a store in the same database as its queues.
 type QueueStore interface {
 	Store
-	// Enqueue sends m and makes the changes in one transaction, fenced as in Swap. The first change is a run's, and
-	// Enqueue sets its fields message and sequence. On a conflict, it changes nothing and returns the stored records.
+	// Enqueue sends m and makes the changes in one transaction, fenced as in Swap. The first change is that of the
+	// run, and Enqueue sets its fields message and sequence. On a conflict, Enqueue changes nothing and returns the
+	// stored records.
 	Enqueue(ctx context.Context, fence Fence, queueName string, m queue.Outgoing, changes ...Change) (sent queue.Sent,
 		conflict []Record, err error)
 }
 
 // Scope determines the keys of an environment's records.
 type Scope struct {
-	// Name is the prefix of the keys of tasks and runs, and the key of the pauses. It is "" for callers that use full
-	// names.
+	// Name is the key prefix of tasks and runs, and the key of the pauses. It is "" for callers that use full names.
 	Name string
-	// Lease fences changes; "" for a single instance.
+	// Lease is the lease that fences changes; "" for a single instance.
 	Lease string
 }
 
