@@ -63,7 +63,7 @@ func (r *Remote) Renew() error {
 // Close closes the client.
 func (r *Remote) Close() { r.http.Load().Close() }
 
-// CheckAt returns check for the host of target. If the check uses target's port, it also uses TLS if target does.
+// CheckAt returns check for the host of target. An HTTP check on target's port uses TLS if target does.
 func CheckAt(check supervisor.Check, target string) supervisor.Check {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" { // A socket has no host.

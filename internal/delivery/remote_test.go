@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// The host and protocol depend on the target.
+// CheckAt takes the host and the protocol from the target.
 func TestHealthCheckAtATarget(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -44,7 +44,7 @@ func TestHealthCheckAtATarget(t *testing.T) {
 	}
 }
 
-// Deliveries after Renew use the current settings. After an error, the previous connections stay in use.
+// Deliveries after Renew use the current settings. If Renew fails, the previous connections stay in use.
 func TestRemoteAppGetsNewConnections(t *testing.T) {
 	t.Parallel()
 	before, after := newApp(t), newApp(t)
@@ -88,7 +88,7 @@ func TestRemoteAppGetsNewConnections(t *testing.T) {
 	}
 }
 
-// The health check fails while failing is set.
+// app fails its health check while failing is set.
 type app struct {
 	*httptest.Server
 	posts   atomic.Int32
@@ -109,7 +109,7 @@ func newApp(t *testing.T) *app {
 	return a
 }
 
-// An app without a check only has to accept connections.
+// Without a check, the app only has to accept connections.
 func TestRemoteAppIsReadyWhenItsCheckPasses(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
@@ -144,7 +144,7 @@ func TestRemoteAppIsReadyWhenItsCheckPasses(t *testing.T) {
 	}
 }
 
-// Health checks trust the same certificate as deliveries.
+// Health checks trust the same certificates as deliveries.
 func TestRemoteAppOverTLSIsCheckedByTheSettingsOfItsConnections(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

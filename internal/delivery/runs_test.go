@@ -25,7 +25,7 @@ func runMessage(id, path string) *queue.Message {
 	}}
 }
 
-// A message that claims to be an unknown run is posted to the app's own path with its body.
+// An unknown run is posted to the app's own path with its body.
 func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	t.Parallel()
 	type seen struct{ Path, Task, Tenant, Body string }
@@ -72,8 +72,8 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	}
 }
 
-// The run is retried soon without using up an attempt. If access is denied, the delivery fails. In both cases nothing
-// is sent to the target.
+// While the registry is unavailable, the run is postponed. If access is denied, the delivery fails. In both cases
+// neither the run nor later messages of its group are sent.
 func TestRunsWaitForTheRegistry(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -103,7 +103,7 @@ type account struct {
 func (a *account) Begun(task string)              { a.begun = append(a.begun, task) }
 func (a *account) Ended(outcome periodic.Outcome) { a.ended = append(a.ended, outcome) }
 
-// The start and result of a delivered run go to the same account.
+// The start and result of a delivered run are recorded in the same account.
 func TestRunsAreAccountedFor(t *testing.T) {
 	t.Parallel()
 	var a account
@@ -119,7 +119,7 @@ func TestRunsAreAccountedFor(t *testing.T) {
 	}
 }
 
-// The path of a run is reported, too.
+// Begun receives the path of a run, and is not called for messages that are not sent.
 func TestBegunIsReportedForDeliveredMessages(t *testing.T) {
 	t.Parallel()
 	opts, _ := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return nil, errors.New("gone") }))

@@ -24,7 +24,7 @@ type Options struct {
 	OneByOne bool
 	Tracker  *Tracker // may be nil
 	Known    Registry // nil accepts every message that claims to be a scheduled run
-	// Account returns where scheduled runs are recorded; it and its result may be nil.
+	// Account returns the recorder of scheduled runs; it and its result may be nil.
 	Account  func() RunAccount
 	SNS      bool
 	Payloads *envelope.Opener // fetches payloads from S3; nil if no bucket is allowed
@@ -59,7 +59,7 @@ type message struct {
 	result queue.Result
 }
 
-// The app should receive the original message, without the reason of its failure.
+// withoutReason removes the reason of an earlier failure, so that the app receives the original message.
 func withoutReason(m *queue.Message) *queue.Message {
 	others, _ := queue.CutReason(m.Attributes)
 	if len(others) == len(m.Attributes) {
@@ -70,7 +70,7 @@ func withoutReason(m *queue.Message) *queue.Message {
 	return &plain
 }
 
-// A stage delivers a batch and sets the results of its messages.
+// stage delivers a batch and sets the results of its messages.
 type stage func(ctx context.Context, batch []*message)
 
 func send(opts *Options) stage {
@@ -139,7 +139,7 @@ type RunAccount interface {
 	Ended(outcome periodic.Outcome)
 }
 
-// A run's start and result go to the same account.
+// bookkeep records the start and result of a run in the same account.
 func bookkeep(next stage, account func() RunAccount) stage {
 	return func(ctx context.Context, batch []*message) {
 		to := account()
@@ -162,7 +162,7 @@ func bookkeep(next stage, account func() RunAccount) stage {
 // [periodic.ErrUndecided].
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
-// The wait after [periodic.ErrUndecided] is at least this long.
+// undecidedPause is the shortest wait before a run is looked up again.
 const undecidedPause = time.Second
 
 func recognizeRuns(next stage, opts *Options) stage {
@@ -182,8 +182,8 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// Runs that the registry does not know, and copies of runs with a different path, become ordinary messages. If the
-// lookup fails, the message gets a result and convertUnknownRun returns false.
+// convertUnknownRun turns runs that the registry does not know, and copies of runs with a different path, into
+// ordinary messages. If the lookup fails, it sets the message's result and returns false.
 func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true
@@ -210,7 +210,8 @@ func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	return true
 }
 
-// An outage of the registry must not use up the message's receives.
+// failedLookup returns the result after a failed lookup. An outage of the registry must not use up the message's
+// receives.
 func failedLookup(ctx context.Context, m *message, opts *Options, err error, took time.Duration) queue.Result {
 	switch {
 	case errors.Is(err, periodic.ErrUndecided):
@@ -227,7 +228,8 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 		RetryAfter: retryIn}
 }
 
-// ready sets the results of messages that are not ready, which hold back their FIFO groups.
+// prepare returns the messages for which ready returns true. ready sets the results of the others, which hold back
+// their FIFO groups.
 func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message {
 	stuck := map[string]queue.Result{}
 	return slices.DeleteFunc(slices.Clone(batch), func(m *message) bool {

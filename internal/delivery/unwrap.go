@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// At 5 Mbit/s, the largest payload takes about that long.
+	// The largest payload takes about that long at 5 Mbit/s.
 	fetchTimeout = 30 * time.Second
 	fetchPause   = 5 * time.Second
 )
 
-// A message whose payload cannot be fetched is not delivered.
+// unwrap opens SNS envelopes and fetches payloads. A message whose payload cannot be fetched is not delivered.
 func unwrap(next stage, opts *Options) stage {
 	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return func(ctx context.Context, batch []*message) {
@@ -78,7 +78,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 	return false
 }
 
-// A temporary problem is one of S3 or the network rather than of the object.
+// isTemporary reports whether the cause is S3 or the network rather than the object.
 func isTemporary(err error) bool {
 	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)

@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// All messages are done.
+// takesAll accepts all messages.
 type takesAll struct{ bodies []string }
 
 func (d *takesAll) Deliver(_ context.Context, m *queue.Message) queue.Result {
@@ -44,7 +44,7 @@ func (f fetcherFunc) Fetch(ctx context.Context, _, key string, _ int64) ([]byte,
 	return f(ctx, key)
 }
 
-// The options allow payloads from the bucket named payloads.
+// fetching returns options that allow payloads from the bucket named payloads.
 func fetching(fetcher envelope.Fetcher) (*Options, *takesAll) {
 	d := &takesAll{}
 	return &Options{Target: d, Payloads: &envelope.Opener{Fetcher: fetcher, Buckets: []string{"payloads"}}}, d
@@ -54,7 +54,7 @@ func deliverAll(ctx context.Context, opts *Options, msgs ...*queue.Message) []qu
 	return ForWorker(opts).(worker.BatchDeliverer).DeliverBatch(ctx, msgs)
 }
 
-// The text is "body" or "group/body". A body of the form "->key" is an S3 pointer.
+// letter parses "body" or "group/body". A body of the form "->key" is an S3 pointer.
 func letter(text string) *queue.Message {
 	m := &queue.Message{ID: text, Body: text, ReceiveCount: 1}
 	if group, body, grouped := strings.Cut(text, "/"); grouped {
@@ -74,7 +74,7 @@ func letters(texts ...string) (list []*queue.Message) {
 	return list
 }
 
-// The payload of a message is unavailable. On a FIFO queue, later messages of its group wait.
+// If a payload is unavailable on a FIFO queue, later messages of its group wait.
 func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 	t.Parallel()
 	const behind = "an earlier message of its group is not done"
@@ -152,7 +152,7 @@ func TestNotificationsAreTakenOutOfTheirEnvelopes(t *testing.T) {
 	}
 }
 
-// Fetching times out, for a batch as early as for a single message, and the wait before the retry is longer than the
+// A fetch times out for a batch as early as for a single message, and the wait before the retry is longer than the
 // timeout.
 func TestPayloadsAreGivenUpWhenS3Hangs(t *testing.T) {
 	t.Parallel()
@@ -213,7 +213,7 @@ func TestSlowPayloadIsDelivered(t *testing.T) {
 	})
 }
 
-// A missing payload is a failure.
+// Only temporary errors postpone the message; a missing payload is a failure.
 func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -235,7 +235,7 @@ func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 		if r.Outcome != tt.want || !errors.Is(r.Err, tt.err) || r.Reason == "" || len(d.bodies) > 0 {
 			t.Errorf("%v: %+v, handed over %v", tt.err, r, d.bodies)
 		}
-		// Failures are reported by the worker instead.
+		// The worker reports failures instead.
 		if reported := errors.Is(postponed, tt.err); reported != (tt.want == queue.Postponed) {
 			t.Errorf("%v: postponed for %v", tt.err, postponed)
 		}
@@ -252,7 +252,7 @@ func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	}
 }
 
-// The delivery is cancelled while the payload is being fetched.
+// The delivery is canceled while the payload is being fetched.
 func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cut := context.WithCancel(t.Context())
@@ -266,7 +266,7 @@ func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	}
 }
 
-// There are several kinds of failing servers.
+// The servers fail in several ways.
 func TestPayloadIsPostponedWhenS3Fails(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1",

@@ -164,7 +164,7 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	b.release(at(760), latest, []queue.Result{{}})
 	step(760, 1)
 	step(800, 0)
-	step(901, 0) // no delivery has ended, so the limiter is asked again after a while
+	step(901, 0) // no delivery has ended, so the limiter is asked again after askLimiterAgain
 	if len(s.waits) != 2 {
 		t.Fatalf("%d answers left, want 2", len(s.waits))
 	}

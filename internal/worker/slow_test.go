@@ -172,7 +172,7 @@ func TestPriceOfBecomingEmpty(t *testing.T) {
 	}
 }
 
-// A late response shows whether the queue was empty.
+// A late response reveals whether the queue was empty.
 func TestSlowIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

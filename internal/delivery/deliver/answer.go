@@ -37,7 +37,7 @@ type answer struct {
 	pool     *connpool.Pool[*conn]
 }
 
-// Without a final response, the caller must finish w.
+// readAnswer reads the final response. If it fails, the caller must finish w.
 func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	head, err := c.readHead(p)
 	if err != nil {
@@ -72,7 +72,8 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	return a
 }
 
-// Informational responses count as activity and may carry instructions.
+// readHead returns the head of the final response. Informational responses count as activity and may carry
+// instructions.
 func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	for {
 		c.limit = maxAnswerHead
@@ -126,7 +127,8 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err erro
 	return false, nil
 }
 
-// Most responses are simple and skip the slower parser. takePlainHead returns nil for any other.
+// takePlainHead parses most success responses without the slower parser of net/http. It returns nil for any other
+// response.
 func (c *conn) takePlainHead(p *protocol) *http.Response {
 	if p.headers {
 		return nil
@@ -148,7 +150,7 @@ func (c *conn) takePlainHead(p *protocol) *http.Response {
 
 const maxPlainHeaders = 16
 
-// The headers of a plain head are all known to be irrelevant. For any other head, size is 0.
+// parsePlainHead accepts only headers that are known to be irrelevant. For any other head, size is 0.
 func parsePlainHead(text []byte) (status int, length int64, size int) {
 	line, rest, ok := bytes.Cut(text, crlf)
 	if !ok {
@@ -195,7 +197,7 @@ func parsePlainHead(text []byte) (status int, length int64, size int) {
 	return 0, 0, 0
 }
 
-// The status is 0 unless it is a common success.
+// parsePlainStatus returns 0 unless the status is a common success.
 func parsePlainStatus(line []byte) int {
 	const version = "HTTP/1.1 "
 	if len(line) < len(version)+4 || string(line[:len(version)]) != version || line[len(version)+3] != ' ' ||

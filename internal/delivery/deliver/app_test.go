@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// script runs once per connection and may violate the protocol.
+// app is a server that runs script for each connection. script may violate the protocol.
 type app struct {
 	script func(c *appConn)
 
@@ -32,7 +32,7 @@ type appConn struct {
 	net.Conn
 	app *app
 	buf *bufio.Reader
-	n   int64 // counted from 1
+	n   int64 // number of the connection, counted from 1
 }
 
 type post struct {
@@ -40,7 +40,7 @@ type post struct {
 	body string
 }
 
-// ok is false at the end of the connection.
+// read reads a request. ok is false at the end of the connection.
 func (c *appConn) read() (p post, ok bool) {
 	r, ok := c.readHead()
 	if !ok {
@@ -104,14 +104,14 @@ func (a *app) listenOn(t testing.TB, l net.Listener) {
 	t.Cleanup(func() { l.Close(); a.running.Wait() })
 }
 
-// synctest requires connections in memory.
+// pipe dials a connection in memory, as synctest requires.
 func (a *app) pipe(context.Context, string, string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	a.serve(theirs)
 	return ours, nil
 }
 
-// change modifies the client's options.
+// start returns a client for an app that runs script. change modifies the client's options.
 func start(t testing.TB, script func(*appConn), change ...func(*Options)) (*Client, *app) {
 	a := &app{script: script}
 	return newHTTP(t, append([]func(*Options){func(o *Options) { o.Target = a.listen(t) }}, change...)...), a

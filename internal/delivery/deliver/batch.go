@@ -23,7 +23,7 @@ func (h *requestHead) appendBatch(b []byte, p *content, trace *TraceContext) []b
 	return append(appendNumber(b, "Content-Length", len(p.body)), "\r\n"...)
 }
 
-// The same messages always get the same ID, with which the batch is signed.
+// batchID returns the ID with which a batch is signed. The same messages always get the same ID.
 func batchID(batch []*queue.Message) string {
 	sum := sha256.New()
 	for _, m := range batch {
@@ -32,7 +32,8 @@ func batchID(batch []*queue.Message) string {
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// A body that reports no failures is ignored, because many apps just return "OK".
+// readFailures reads the IDs of failed messages. A body that reports no failures is ignored, because many apps just
+// return "OK".
 func (p *content) readFailures(a *answer) (problem string) {
 	if !a.whole {
 		return "answer to a batch longer than 64 KiB"

@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// D means done, F failed, U unreached.
+// lettersOf abbreviates outcomes: D is done, F failed, U unreached.
 func lettersOf(results []queue.Result) (s string) {
 	for _, r := range results {
 		s += strings.ToUpper(r.Outcome.String()[:1])
@@ -24,8 +24,8 @@ func lettersOf(results []queue.Result) (s string) {
 	return s
 }
 
-// The POST has the format of a Lambda event, and the app can respond like a function. A response that is not JSON
-// means that all messages are done.
+// A batch is posted like a Lambda event, and the app can respond like a function. A response that is not JSON means
+// that all messages are done.
 func TestAppGetsSeveralMessages(t *testing.T) {
 	t.Parallel()
 	long := `{"batchItemFailures":[]` + strings.Repeat(" ", maxAnswerBody) + "}"
@@ -98,8 +98,8 @@ func TestBatchOfOne(t *testing.T) {
 	}
 }
 
-// Scheduled runs are posted alone between the batches. On a FIFO queue, messages behind a failed one of their group
-// are not posted.
+// Scheduled runs are posted alone, between the batches. On a FIFO queue, messages behind a failed one of their
+// group are not posted.
 func TestRunsAreNotBatched(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -192,7 +192,7 @@ func TestBatchNeedsAnARN(t *testing.T) {
 	}
 }
 
-// A recorder of one message receives the exchange of the whole batch.
+// Even if only one message is recorded, its recorder receives the exchange of the whole batch.
 func TestExchangeOfABatchIsRecorded(t *testing.T) {
 	t.Parallel()
 	var got []*Exchange

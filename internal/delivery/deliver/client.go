@@ -29,7 +29,7 @@ type Client struct {
 	events    Events
 }
 
-// NewClient checks the options. It does not connect yet.
+// NewClient returns a client that is not connected yet.
 func NewClient(opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// Writing may continue after the response has arrived for writeGrace.
+	// writeGrace is how long writing may continue after the response has arrived.
 	writeGrace = 50 * time.Millisecond
-	// Longer requests are written in a separate goroutine while the response is read, so that the app can respond
-	// early.
+	// Requests longer than writeChunk are written in a separate goroutine while the response is read, so that the
+	// app can respond early.
 	writeChunk    = 32 << 10
 	maxAnswerHead = 64 << 10
 	readBuffer    = 4 << 10
-	// If a response body is longer, its connection is closed.
+	// After a longer response body, the connection is closed.
 	maxAnswerBody = 64 << 10
-	// Kept part of an unsuccessful response.
+	// answerRead is how much of an unsuccessful response is kept.
 	answerRead = 2 << 10
-	// The body of an unsuccessful response cannot change the result, so reading it is limited.
+	// drainTime limits reading the body of an unsuccessful response, which only its excerpt and its trailer need.
 	drainTime = time.Second
 )
 
@@ -47,7 +47,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// A peer that has not read all data resets the connection when it closes it.
+// isClosed reports whether the peer closed the connection. A peer that has not read all data resets it.
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
@@ -61,7 +61,7 @@ type conn struct {
 	buf    *bufio.Reader // reads through conn.Read
 	out    []byte        // request headers, then chunks of the body
 
-	// The next exchange reuses the following buffers.
+	// The following buffers are reused by the next exchange.
 	scrap    []byte        // for reading the body
 	first    []byte        // kept part of the body
 	response http.Response // for simple responses
@@ -102,7 +102,7 @@ func (c *conn) begin(idle time.Duration, end time.Time) {
 	c.extend()
 }
 
-// The idle timeout never exceeds the deadline.
+// extend restarts the idle timeout, which never exceeds the deadline.
 func (c *conn) extend() {
 	now := time.Now()
 	deadline := now.Add(c.idle)
@@ -118,7 +118,7 @@ func (c *conn) extend() {
 	}
 }
 
-// All further reads and writes fail. stop is safe for concurrent use.
+// stop makes all further reads and writes fail. It is safe for concurrent use.
 func (c *conn) stop() {
 	c.stopped.Store(true)
 	c.raw.SetDeadline(time.Unix(1, 0)) // in the past on any clock
@@ -149,7 +149,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Each chunk counts as activity.
+// send writes c.out and body in chunks, each of which counts as activity.
 func (c *conn) send(body string) error {
 	for {
 		n := min(max(writeChunk-len(c.out), 0), len(body))
@@ -210,7 +210,7 @@ func (w *watch) set(exchanging bool) {
 	}
 }
 
-// A connection between two exchanges stays usable.
+// abort stops an exchange in progress. A connection between two exchanges stays usable.
 func (w *watch) abort() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -45,12 +45,12 @@ func TestDeadlinesOfAConnection(t *testing.T) {
 		c.stop()
 		past := time.Unix(1, 0).Sub(now)
 		check("stopped", past, past)
-		c.extend() // as in a goroutine that has not noticed the stop yet
+		c.extend() // called by a goroutine that has not noticed the stop yet
 		check("stopped for good", past, past)
 	})
 }
 
-// The connection is closed, and the next message is not affected.
+// If the context ends while the response is read, the connection is closed, and the next message is not affected.
 func TestContextEndsWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -73,7 +73,7 @@ func TestContextAbortsLaterExchangesOfAConnection(t *testing.T) {
 		h, a := startPiped(t, func(c *appConn) {
 			c.read()
 			c.write(ok200)
-			c.read() // without an answer
+			c.read() // no response
 			c.read()
 		}, func(o *Options) { o.KeepAlive = time.Hour })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -86,7 +86,7 @@ func TestContextAbortsLaterExchangesOfAConnection(t *testing.T) {
 	})
 }
 
-// countedContext counts functions that run at its end.
+// countedContext counts registered functions.
 type countedContext struct {
 	context.Context
 	done               chan struct{}
@@ -128,7 +128,7 @@ func (c afterRead) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// A connection whose last request was written only partially is not reused.
+// A connection is not reused if its last request was only partially written.
 func TestHalfWrittenRequestIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ func newDialer(t *target, opts *Options) (d *dialer, err error) {
 	return d, err
 }
 
-// Forbidden addresses are rejected after name resolution.
+// refuseAtConnect rejects forbidden addresses after name resolution.
 func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) error {
 	if a, err := netip.ParseAddrPort(address); err == nil {
 		return refuseAddress(a.Addr())
@@ -47,7 +47,7 @@ func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) er
 	return nil // a Unix socket
 }
 
-// A zero end means no limit.
+// dial connects and completes the TLS handshake. A zero end means no deadline.
 func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func (d *dialer) config() *tls.Config {
 	return d.files.config(time.Now())
 }
 
-// If all addresses fail, connect returns the first one's error.
+// connect tries the addresses in order. If all fail, it returns the first error.
 func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	var first error
 	for _, address := range d.target.dials {

@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// The reasons differ from those of a failing app.
+// The reason tells a failed connection from a failing app.
 func TestDialFailures(t *testing.T) {
 	t.Parallel()
 	connect := func(err error) error {
@@ -126,7 +126,7 @@ func TestRefusedAtConnect(t *testing.T) {
 	h := newHTTP(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	// The test uses a multicast address, because nothing would be sent to it anyway.
+	// The address is multicast, because nothing would be sent to it anyway.
 	_, err := h.transport.dialer.open(ctx, "tcp", "224.0.0.1:80")
 	if !errors.Is(err, errRefusedAddress) {
 		t.Errorf("dialled: %v", err)

@@ -35,7 +35,7 @@ func newExchange(r *request, a *answer) *Exchange {
 	return x
 }
 
-// The HTTP parser removes some headers.
+// answerHeaders returns the sorted headers, including some that the HTTP parser removes.
 func answerHeaders(head *http.Response) (lines []string) {
 	all := head.Header.Clone()
 	if head.Close {

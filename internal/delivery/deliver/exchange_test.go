@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// The fate of a connection follows a response.
+// fate is what happens to a connection after a response.
 type fate int
 
 const (
@@ -24,7 +24,6 @@ const (
 	dropped      // closed by the client, because it may be out of sync
 )
 
-// The app has read the request.
 func TestOddAnswers(t *testing.T) {
 	t.Parallel()
 	const done, failed = queue.Done, queue.Failed
@@ -98,8 +97,7 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// The app closes a kept connection after reading the next request. It may be processing the message, so the client
-// does not post it again.
+// After a connection is closed, the app may be processing the message, so the client does not post it again.
 func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 	t.Parallel()
 	for _, m := range []*queue.Message{
@@ -122,7 +120,7 @@ func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 	}
 }
 
-// The message is sent once, on a new connection.
+// A message is sent once, on a new connection, if the app has closed the kept one.
 func TestClosedWhileUnused(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{})
@@ -139,7 +137,7 @@ func TestClosedWhileUnused(t *testing.T) {
 	a.wantCounts(t, 5, 5)
 }
 
-// It must not be taken for the response to the next message.
+// An unsolicited response must not be taken for the response to the next message.
 func TestUnsolicitedResponseIsIgnored(t *testing.T) {
 	t.Parallel()
 	said := make(chan struct{})
@@ -172,7 +170,7 @@ func (c spoilable) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A kept connection that accepts no bytes is replaced once; a new connection is not.
+// A kept connection that accepts no bytes is replaced once; a new connection is not replaced.
 func TestNothingWritten(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{"short": "x", "long": strings.Repeat("x", 2*writeChunk)} {

@@ -21,12 +21,12 @@ type TLSFiles struct {
 	Cert, Key string
 }
 
-// A certificate is first reported this long before its expiry.
+// expiryWarning is how long before its expiry a certificate is first reported.
 const expiryWarning = 14 * 24 * time.Hour
 
 const expiryAgain = 24 * time.Hour
 
-// The certificates of an identity are loaded from files.
+// identity holds the certificates loaded from files.
 type identity struct {
 	files TLSFiles
 	base  *tls.Config
@@ -55,7 +55,7 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 	return i, nil
 }
 
-// config keeps the previous configuration while the files are unreadable or invalid.
+// config returns the TLS configuration. It keeps the previous one while the files are unreadable or invalid.
 func (i *identity) config(now time.Time) *tls.Config {
 	i.mu.Lock()
 	defer i.mu.Unlock()

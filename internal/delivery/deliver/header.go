@@ -17,7 +17,7 @@ const (
 	droppedName = "Dropped"
 )
 
-// The constant parts of request headers are rendered only once.
+// requestHead contains the constant parts of request headers, which are rendered only once.
 type requestHead struct {
 	ordinary string          // request line to X-Aws-Sqsd-Path, for ordinary messages
 	fixed    string          // text after the request target
@@ -42,7 +42,7 @@ func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
-// run may be nil.
+// append appends the head of a request for one message. run may be nil.
 func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
 	out []byte, dropped int) {
 	if run == nil {
@@ -106,13 +106,13 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 	return b, dropped
 }
 
-// isForwarded excludes attributes that the daemon uses itself.
+// isForwarded reports whether an attribute is text and not one that tendril uses itself.
 func isForwarded(a *queue.Attribute) bool {
 	n := len(queue.RunPrefix)
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
 }
 
-// Header names ignore case.
+// isRepeated ignores case, like header names.
 func isRepeated(earlier []queue.Attribute, name string) bool {
 	for i := range earlier {
 		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
@@ -138,7 +138,7 @@ func appendCanonical(b []byte, token string) []byte {
 	return b
 }
 
-// A field must not be dropped: invalid bytes are escaped and long values truncated.
+// appendField never drops a field: it escapes invalid bytes and truncates long values.
 func appendField(b []byte, name, value string) []byte {
 	b = append(append(append(b, name...), ": "...), fieldValue(value)...)
 	return append(b, "\r\n"...)
@@ -169,7 +169,7 @@ func appendNumber(b []byte, name string, n int) []byte {
 	return append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
 }
 
-// A zero time is left out.
+// appendTime omits a zero time.
 func appendTime(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b

@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// The blank line is left out.
+// rendered returns the lines of the request head, without the blank line.
 func rendered(t testing.TB, h *Client, m *queue.Message) (lines []string, dropped int) {
 	t.Helper()
 	run, err := runOf(m)
@@ -209,7 +209,8 @@ func TestCoreHeadersCannotBreakOut(t *testing.T) {
 	}
 }
 
-// net/http can parse the request, it contains exactly the permitted headers, and dropped attributes are counted.
+// FuzzHeaders checks that net/http can parse the request, that it contains exactly the permitted headers, and that
+// dropped attributes are counted.
 func FuzzHeaders(f *testing.F) {
 	f.Add("a", "String", "1", "b", "Number", "2", "beanstalk.sqsd.path", "String", "/x?y")
 	f.Add("Foo", "String", "x\r\ny: z", "foo", "String.x", "é", "Dropped", "Number", "9")
@@ -241,7 +242,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// Headers must not be missing, repeated or unexpected.
+// checkHeaderSet checks that no header is missing, repeated or unexpected.
 func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *scheduledRun) {
 	core := []string{"User-Agent", "Content-Type", "Content-Length", "X-Aws-Sqsd-Queue", "X-Aws-Sqsd-Path",
 		"X-Aws-Sqsd-Msgid",
@@ -277,7 +278,7 @@ func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *schedu
 	}
 }
 
-// Each text attribute is either sent as a header or counted as dropped.
+// checkNothingLost checks that each text attribute is either sent as a header or counted as dropped.
 func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped int) {
 	forwarded, arrived := 0, 0
 	for i := range m.Attributes {
@@ -289,7 +290,7 @@ func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped i
 		_, has := got[http.CanonicalHeaderKey(attributePrefix+a.Name)]
 		if has && !isRepeated(m.Attributes[:i], a.Name) && !strings.EqualFold(a.Name, droppedName) &&
 			strings.Trim(a.Value, " \t") != a.Value {
-			arrived-- // it was sent, but is counted because its blanks were removed
+			arrived-- // sent, but counted because its blanks were removed
 		}
 	}
 	for name := range got {

@@ -89,7 +89,7 @@ func TestPeriodicMessageHasNoBodyAndItsOwnPath(t *testing.T) {
 	}
 }
 
-// Of all statuses from 100 to 599, only the configured one means success. No message is posted twice, and redirects
+// Of all statuses from 100 to 599, only the configured ones mean success. No message is posted twice, and redirects
 // are not followed.
 func TestEveryStatus(t *testing.T) {
 	t.Parallel()
@@ -167,7 +167,7 @@ func TestResultHasDurationAndRetryAfter(t *testing.T) {
 	})
 }
 
-// There are no more connections than concurrent deliveries.
+// There are never more connections than concurrent deliveries.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	const senders, messages = 3, 60
@@ -310,7 +310,7 @@ func TestProbeIsNotLoggedByTLSServers(t *testing.T) {
 	}
 }
 
-// The address has no listener.
+// After Close, connections are closed as soon as their deliveries end.
 func TestCloseEndsReuse(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// Lambda's limit for synchronous invocations: less than 6 MiB.
+	// maxEvent is Lambda's limit for synchronous invocations: less than 6 MiB.
 	maxEvent  = 6<<20 - 1
 	probeTime = 10 * time.Second
 )
@@ -34,8 +34,8 @@ type Lambda struct {
 	maxEvent int // bytes
 }
 
-// NewLambda makes no calls yet. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs, is the event source. If it
-// ends in .fifo, message groups keep their order.
+// NewLambda makes no calls yet. queueARN, such as arn:aws:sqs:us-east-1:123456789012:jobs, is the event source. If
+// it ends in .fifo, message groups keep their order.
 func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	from, err := recordEnd(queueARN)
 	if err != nil {
@@ -60,7 +60,8 @@ func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// If the function rejects an event as too large, invoke reduces most and tries again.
+// invoke invokes the function once. If the function rejects the event as too large, invoke reduces most and tries
+// again.
 func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) []queue.Result {
 	event, n := renderEvent(part[:min(len(part), *most)], l.source, l.maxEvent)
 	if n == 0 {
@@ -85,7 +86,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) [
 		ids[i] = m.ID
 	}
 	results := judgeCall(ctx, &answered, err, ids)
-	broken := map[string]queue.Result{} // by group, its first result that is not done
+	broken := map[string]queue.Result{} // by group; its first result that is not done
 	for i := range results {
 		r := &results[i]
 		r.Duration = took

@@ -21,7 +21,7 @@ import (
 	"tendril/queue"
 )
 
-// Each call of answer counts as a run.
+// endpoint is a Lambda service. It counts each call of answer as a run.
 type endpoint struct {
 	answer func(w http.ResponseWriter, event events.SQSEvent)
 
@@ -86,7 +86,7 @@ func newFunction(t testing.TB, opts *aws.LambdaOptions) *Lambda {
 	return l
 }
 
-// Lambda responds like this after the function has run.
+// returning responds like Lambda after the function has run.
 func returning(payload string, functionError ...string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		w.Header().Set("X-Amz-Executed-Version", "$LATEST")
@@ -97,7 +97,7 @@ func returning(payload string, functionError ...string) func(http.ResponseWriter
 	}
 }
 
-// Lambda responds like this when it rejects an invocation.
+// refusing responds like Lambda when it rejects an invocation.
 func refusing(status int, code, members string, header ...string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		w.Header().Set("Content-Type", "application/json")
@@ -110,7 +110,7 @@ func refusing(status int, code, members string, header ...string) func(http.Resp
 	}
 }
 
-// The answer is written as it is, and the connection closed.
+// raw writes answer unchanged and closes the connection.
 func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 	return func(w http.ResponseWriter, _ events.SQSEvent) {
 		c, _, err := w.(http.Hijacker).Hijack()
@@ -122,8 +122,8 @@ func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 	}
 }
 
-// Each message is in at most one event, and is done only if the function returned successfully. The client is the AWS
-// SDK's.
+// Each message is in at most one event, and is done only if the function returned successfully. The client is the
+// AWS SDK.
 func TestOutcomesOverHTTP(t *testing.T) {
 	const cutOff = "connection closed before the answer was complete; the function may have run"
 	hold := make(chan struct{})
@@ -197,7 +197,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 			})
 			results := l.DeliverBatch(t.Context(), messages("a", "b", "c"))
 			if strings.HasPrefix(test.name, "slow") {
-				hold <- struct{}{} // the function still returns
+				hold <- struct{}{} // the function returns only now
 			}
 			if got := outcomes(results); got != test.want {
 				t.Errorf("got %s, want %s: %q %v", got, test.want, results[0].Reason, results[0].Err)
@@ -218,8 +218,8 @@ func TestOutcomesOverHTTP(t *testing.T) {
 	}
 }
 
-// Each message was in one event. If again is set, it may also be in a smaller event after a rejection for size,
-// because it did not run.
+// wantRuns checks that each message was in exactly one event. If again is set, it may also be in a smaller event
+// after a rejection for size, because it did not run.
 func wantRuns(t *testing.T, e *endpoint, again bool, messages int) {
 	t.Helper()
 	e.mu.Lock()
@@ -245,8 +245,8 @@ func TestEndpointUnreachable(t *testing.T) {
 	}
 }
 
-// The endpoint responds, rejects calls and cuts connections at random, and connections are reused. Each message is in
-// at most one event, done messages were confirmed, and unreached ones were in no event.
+// The endpoint rejects calls and cuts connections at random, and connections are reused. Each message is in at most
+// one event, done messages were confirmed, and unreached ones were in no event.
 func TestOneInvocationPerMessage(t *testing.T) {
 	const rounds, senders = 150, 4
 	var mu sync.Mutex

@@ -18,7 +18,7 @@ const (
 	eventEnd   = `]}`
 )
 
-// The constant end of each record contains the event source.
+// recordEnd returns the constant end of each record, which contains the event source.
 func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)
@@ -84,7 +84,7 @@ func appendMember(b []byte, name, value string) []byte {
 	return sqswire.AppendString(append(b, name...), value)
 }
 
-// System attributes are all strings.
+// appendSystemAttributes renders all values as strings.
 func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 	b = append(b, `,"attributes":{"ApproximateReceiveCount":"`...)
 	b = strconv.AppendInt(b, int64(m.ReceiveCount), 10)
@@ -107,7 +107,7 @@ func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 	return append(b, '}')
 }
 
-// A zero time is left out.
+// appendMillis omits a zero time.
 func appendMillis(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b
@@ -117,7 +117,7 @@ func appendMillis(b []byte, name string, at time.Time) []byte {
 	return append(b, '"')
 }
 
-// SQS does not use the two list values, so they are always empty.
+// appendMessageAttributes leaves the two list values empty, because SQS does not use them.
 func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 	b = append(b, `,"messageAttributes":{`...)
 	for i := range attributes {

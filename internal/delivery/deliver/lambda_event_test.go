@@ -73,7 +73,7 @@ func TestEventOfABareMessage(t *testing.T) {
 	}
 }
 
-// Amazon's own clients compute this digest for these attributes.
+// The expected digest was computed by Amazon's clients.
 func TestAttributesSum(t *testing.T) {
 	t.Parallel()
 	sum := sqswire.AttributesMD5([]queue.Attribute{{Name: "timestamp", Type: "Number", Value: "1493147359900"}})
@@ -147,7 +147,7 @@ func record(m *queue.Message) events.SQSMessage {
 	return r
 }
 
-// The event type of the public Go library contains exactly the message, whatever its content.
+// The event type of aws-lambda-go decodes exactly the message, whatever its content.
 func TestPublicTypeReadsEvents(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -50,7 +50,7 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 	return results
 }
 
-// If nothing was sent, the Invoker's reason is used.
+// lost returns the result of a call without a complete response. If nothing was sent, it uses the Invoker's reason.
 func lost(ctx context.Context, err error) queue.Result {
 	r := queue.Result{Err: err}
 	var unsent interface{ Unsent() bool }
@@ -113,7 +113,8 @@ const (
 	cannotRun   = "the service cannot run the function for now"
 )
 
-// After a gateway timeout the function may have run, so the outcome is Failed. advice may be "".
+// advise returns the outcome of a rejected call, and advice, which may be "". After a gateway timeout the function
+// may have run, so the outcome is Failed.
 func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	if tooLarge(a) {
 		return queue.Failed, "the event is too large for the function (store large bodies elsewhere and send a reference)"
@@ -156,7 +157,8 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	return queue.Failed, ""
 }
 
-// A function error's message may contain anything, so only its type is shown; see [functionAnswer].
+// functionError shows only the type of a function error, because its message may contain anything; see
+// [functionAnswer].
 func functionError(a *queue.Invocation) string {
 	var body struct {
 		Type    string `json:"errorType"`
@@ -176,7 +178,7 @@ func functionError(a *queue.Invocation) string {
 	return words
 }
 
-// Without an error message, line is the start of the payload.
+// functionAnswer returns the error message, or else the start of the payload, and an excerpt.
 func functionAnswer(payload []byte) (line, excerpt string) {
 	var body struct {
 		Message string `json:"errorMessage"`

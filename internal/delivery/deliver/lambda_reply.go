@@ -15,9 +15,9 @@ const (
 	identifierMember = "itemIdentifier"
 )
 
-// readReply reads the reply of a function that did not fail. ids are the message IDs in its event, failed those that
-// it reports. A problem means that the reply may report failures, but not reliably, so the whole batch fails. A note
-// means that it reports failures where Lambda ignores them, so all messages are done.
+// readReply reads the reply of a function that did not fail. ids are the messages in its event; failed are those
+// that it reports. A problem means that the reply may report failures, but not reliably, so the whole batch fails.
+// A note means that it reports failures where Lambda ignores them, so all messages are done.
 //
 //	empty, null, {}                          all done
 //	failures in the body of an object        all done, with a note
@@ -59,7 +59,8 @@ func readReply(reply []byte, ids []string) (failed map[string]bool, problem, not
 	return nil, "", ""
 }
 
-// An API Gateway response may contain failures in its body, as text, base64 or an object.
+// reportsInBody reports whether an API Gateway response contains failures in its body, as text, base64 or an
+// object.
 func reportsInBody(object []byte, ids []string) bool {
 	var gateway struct {
 		Body     json.RawMessage `json:"body"`
@@ -125,7 +126,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 	return failed, ""
 }
 
-// identifier fails if the entry's identifier is missing, empty or repeated.
+// identifier returns false if the entry's identifier is missing, empty or repeated.
 func identifier(entry json.RawMessage) (string, bool) {
 	if entry[0] != '{' {
 		return "", false
@@ -144,7 +145,7 @@ func identifier(entry json.RawMessage) (string, bool) {
 	return id, err == nil && found == 1 && id != ""
 }
 
-// Members are visited in order, including repeated names, until visit returns an error.
+// eachMember visits the members in order, including repeated names, until visit returns an error.
 func eachMember(object []byte, visit func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -169,7 +170,7 @@ func eachMember(object []byte, visit func(name string, value json.RawMessage) er
 	return nil
 }
 
-// A different spelling of failuresMember may be snake case.
+// looksLikeFailures also accepts other spellings of failuresMember, such as snake case.
 func looksLikeFailures(name string) bool {
 	return strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), failuresMember)
 }

@@ -91,7 +91,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// F means failed, a dot anything else.
+// marks returns one character per ID: F for failed, otherwise a dot.
 func marks(failed map[string]bool, ids ...string) (b string) {
 	for _, id := range ids {
 		if failed[id] {
@@ -103,7 +103,7 @@ func marks(failed map[string]bool, ids ...string) (b string) {
 	return b
 }
 
-// A report of a message ID that occurs twice in a batch fails both messages.
+// If a reported ID occurs twice in a batch, both messages fail.
 func TestReplyNamesARepeatedID(t *testing.T) {
 	t.Parallel()
 	reply := queue.Invocation{Status: 200, Payload: []byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`)}
@@ -113,7 +113,8 @@ func TestReplyNamesARepeatedID(t *testing.T) {
 	}
 }
 
-// A message is done only if the reply is JSON, and never if a simple parser finds it among the failures.
+// FuzzReply checks that messages are done only if the reply is JSON, and never if a simple parser finds them among
+// the failures.
 func FuzzReply(f *testing.F) {
 	for _, reply := range []string{``, `null`, `{"batchItemFailures":[{"itemIdentifier":"a"}]}`,
 		`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`,

@@ -21,7 +21,7 @@ import (
 
 type Invocation = queue.Invocation
 
-// answer is called with the event of each call.
+// function is an Invoker that calls answer with each event.
 type function struct {
 	answer func(n int, event events.SQSEvent, size int) (Invocation, error)
 	check  error
@@ -65,7 +65,7 @@ func newLambda(t testing.TB, f *function, change ...func(*Lambda)) *Lambda {
 
 func fifo(l *Lambda) { l.fifo = true }
 
-// Each name is "group/id" or "id".
+// messages parses names of the form "group/id" or "id".
 func messages(names ...string) []*queue.Message {
 	var ms []*queue.Message
 	for _, name := range names {
@@ -97,7 +97,7 @@ func outcomes(results []queue.Result) string {
 	return b
 }
 
-// The events that the delivery sent are checked, too.
+// wantDelivery also checks the events that the delivery sent.
 func wantDelivery(t *testing.T, f *function, results []queue.Result, want string, calls ...string) {
 	t.Helper()
 	var got []string
@@ -308,7 +308,7 @@ func TestLambdaBatch(t *testing.T) {
 	wantDelivery(t, f, newLambda(t, f).DeliverBatch(t.Context(), nil), "")
 }
 
-// Only Lambda's status, not the reply, tells whether the function failed.
+// Whether the function failed depends on Lambda's FunctionError, not on the reply.
 func TestReturnedErrorIsNoFailure(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{`{"errorMessage":"m","errorType":"E"}`, `{"errorMessage":"m"}`, `[]`, `null`} {
@@ -342,7 +342,7 @@ func TestFIFOGroups(t *testing.T) {
 	f := &function{answer: func(int, events.SQSEvent, int) (Invocation, error) { return failing("1"), nil }}
 	ms := messages("a/1", "b/2", "a/3", "b/4", "a/5")
 	wantDelivery(t, f, newLambda(t, f, fifo).DeliverBatch(t.Context(), ms), "FDFDF", "1 2 3 4 5")
-	// On a standard queue, message groups have no order.
+	// Message groups have no order on a standard queue.
 	f.calls = nil
 	wantDelivery(t, f, newLambda(t, f).DeliverBatch(t.Context(), ms), "FDDDD", "1 2 3 4 5")
 	f.calls = nil
@@ -371,7 +371,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 			ms = append(ms, large(name, 2<<20))
 		}
 		results := newLambda(t, f).DeliverBatch(t.Context(), ms)
-		// Message c is not in the first event, so that event's report about it is unreliable.
+		// Message c is not in the first event, so the report about it is unreliable.
 		wantDelivery(t, f, results, "FFFDF", "a b", "c d", "e")
 	})
 	t.Run("one too large", func(t *testing.T) {
@@ -431,7 +431,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	})
 }
 
-// No message runs twice, done messages were in an event that ran and were not reported as failed, and no message of a
+// No message runs twice. Done messages were in an event that ran and were not reported as failed. No message of a
 // group runs or is done after one that is not done.
 func TestBatchProperties(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"tendril/queue"
 )
 
-// The app closes and cuts connections at random. Done messages were posted and answered, and Unreached ones were not
-// posted.
+// The app closes and cuts connections at random. Done messages were posted and answered, and unreached ones were
+// not posted.
 func TestOnePostPerDelivery(t *testing.T) {
 	t.Parallel()
 	const messages, senders = 2000, 8
@@ -38,7 +38,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 			}
 			c.write(ok200)
 			switch fate {
-			case 7: // closes while the next message may be in transit
+			case 7: // close while the next message may be in transit
 				spin(rand.IntN(20000))
 				return
 			case 6:

@@ -16,7 +16,7 @@ type Options struct {
 	// Target is an http or https URL, or a Unix socket written as unix:///run/app.sock, http+unix:///run/app.sock or
 	// http+unix://%2Frun%2Fapp.sock/path. A path in the URL replaces Path.
 	Target string
-	// Path is for ordinary messages, optionally with a query; default "/".
+	// Path is the path of ordinary messages, optionally with a query; default "/".
 	Path string
 	// MimeType is the Content-Type of each request except batches; default application/json.
 	MimeType string
@@ -34,9 +34,9 @@ type Options struct {
 	// KeepAlive is how long to keep an unused connection; default 1 s, which is less than the default of common
 	// servers. A negative value disables reuse.
 	KeepAlive time.Duration
-	// SuccessCodes are the statuses that mean success; default {200}.
+	// SuccessCodes are the status codes that mean success; default {200}.
 	SuccessCodes StatusSet
-	// TerminalCodes are statuses whose messages are not retried. SuccessCodes take precedence.
+	// TerminalCodes are status codes whose messages are not retried. SuccessCodes take precedence.
 	TerminalCodes StatusSet
 	// HeaderBudget limits attribute and trace headers in bytes; default 8 KiB, the limit of common servers.
 	HeaderBudget int
@@ -66,11 +66,11 @@ type TraceContext struct {
 type Events struct {
 	// Connected is called after each attempt to connect.
 	Connected func(Connected)
-	// AttributesDropped is called if attributes of a delivered message were dropped.
+	// AttributesDropped is called if attributes of a sent message were dropped or trimmed.
 	AttributesDropped func(AttributesDropped)
 	// CertificateRead is called if certificate files have changed or a certificate expires soon.
 	CertificateRead func(CertificateRead)
-	// Record returns the function to call with the exchange of m, or nil to record none.
+	// Record returns the function to call with the exchange of m, or nil to record nothing.
 	Record func(m *queue.Message) func(*Exchange)
 	// OutcomeIgnored is called for an invalid Tendril-Outcome header. problem does not quote the header.
 	OutcomeIgnored func(problem string)
@@ -87,7 +87,7 @@ type Connected struct {
 
 // CertificateRead reports a change or the approaching expiry of the certificates in [TLSFiles].
 type CertificateRead struct {
-	// Changed files are now in use; otherwise Err is why they are not.
+	// Changed means that changed files are now in use; otherwise, Err is why they are not.
 	Changed bool
 	Err     error
 	// Expires is the earliest expiry. Soon is set once a day if it is near or past.
@@ -95,7 +95,7 @@ type CertificateRead struct {
 	Soon    bool
 }
 
-// AttributesDropped is how many attributes of a message were not sent as headers.
+// AttributesDropped counts the attributes of a message that were not sent unchanged as headers.
 type AttributesDropped struct {
 	MessageID string
 	Count     int

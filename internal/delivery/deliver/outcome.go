@@ -21,7 +21,7 @@ import (
 
 const maxLocation = 80
 
-// Some texts depend on settings.
+// reasons contains the settings that are part of the results' reasons.
 type reasons struct {
 	silent  string // no response
 	stalled string // incomplete response
@@ -50,8 +50,8 @@ func newReasons(opts *Options) reasons {
 //	a success                         done
 //	any other status                  failed
 //
-// A terminal status counts as an instruction only for a single message, because in a batch it could refer to any of
-// them.
+// A terminal status counts as an instruction only for a single message, because in a batch it could refer to any
+// message.
 func (c *Client) judge(ctx context.Context, a *answer, p *content, end time.Time) queue.Result {
 	r := &c.reasons
 	switch {
@@ -198,7 +198,7 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	}
 }
 
-// The parts of a redirect's target that may be secret are left out.
+// redirectedTo omits the parts of a redirect's target that may be secret.
 func redirectedTo(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -217,7 +217,7 @@ func redirectedTo(location string) string {
 	return " to " + to
 }
 
-// Retry-After is in seconds or a date. The result is at most [queue.MaxVisibility], or 0 if the value is invalid.
+// retryAfter parses seconds or a date. It returns at most [queue.MaxVisibility], and 0 if the value is invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	const most = queue.MaxVisibility
@@ -231,7 +231,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-// Limits of a displayed line in characters, and of an excerpt in bytes.
+// answerShown limits a displayed line in characters; answerExcerpt limits an excerpt in bytes.
 const (
 	answerShown   = 160
 	answerExcerpt = 1 << 10
@@ -267,7 +267,8 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// line precedes the excerpt, unless that begins with it. An excerpt that would add nothing to line is "".
+// excerptBelow returns the start of text, preceded by line unless it begins with it. It returns "" if the excerpt
+// would add nothing to line.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	begin := strings.TrimSpace(firstBytes(text))
@@ -280,7 +281,7 @@ func excerptBelow(line, text string) string {
 	return firstBytes(line + "\n" + begin)
 }
 
-// A line that does more than name a status takes precedence over the first non-empty one.
+// firstLine returns the first line that does more than name a status, or else the first non-empty one.
 func firstLine(text string) (first string) {
 	for line := range strings.Lines(text) {
 		line = printable(line)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// The message of an HTML or XML page is the title or, if that only names the status, the first <pre>, the first <h1>
-// or the whole text. text is the whole text, with its lines but without the title.
+// pageText returns the message of an HTML or XML page: the title or, if that only names the status, the first
+// <pre>, the first <h1> or the whole text. text is the whole text, with its lines but without the title.
 func pageText(page []byte) (line, text string) {
 	var all strings.Builder
 	parts := map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}
@@ -68,7 +68,7 @@ func pageText(page []byte) (line, text string) {
 	return line, indented(all.String())
 }
 
-// These elements do not separate words.
+// inline elements do not separate words.
 var inline = map[atom.Atom]bool{atom.A: true, atom.Abbr: true, atom.B: true, atom.Code: true, atom.Em: true, atom.Font: true,
 	atom.I: true, atom.Kbd: true, atom.Mark: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strong: true,
 	atom.Tt: true, atom.U: true, atom.Var: true}
@@ -95,14 +95,15 @@ var statusNames = func() map[string]bool {
 	return names
 }()
 
-// Such a text is no more informative than a status code: "HTTP Status 404 - Not Found".
+// namesStatus reports whether text is no more informative than a status code, such as "HTTP Status 404 - Not
+// Found".
 func namesStatus(text string) bool {
 	words := wordsOf(text)
 	return statusNames[strings.Join(words, " ")] || len(words) > 1 && words[0] == "error" &&
 		statusNames[strings.Join(words[1:], " ")]
 }
 
-// wordsOf leaves out digits and "http", "status" and "code".
+// wordsOf omits digits and "http", "status" and "code".
 func wordsOf(text string) (words []string) {
 	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), notLetter) {

@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// The receiver's framework sees the request like this.
+// receivedRequest is a request as seen by the receiver's framework.
 type receivedRequest struct {
 	*http.Request
 	body string
@@ -26,7 +26,7 @@ type receivedRequest struct {
 
 func (r receivedRequest) attr(name string) string { return r.Header.Get(attributePrefix + name) }
 
-// need names the first header that is missing or wrong.
+// need returns an error for the first header that is missing or wrong.
 func (r receivedRequest) need(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
 		if got := r.Header.Get(pairs[i]); got != pairs[i+1] {
@@ -36,7 +36,7 @@ func (r receivedRequest) need(pairs ...string) error {
 	return nil
 }
 
-// Receivers use this check to recognize the daemon.
+// fromDaemon is the check by which receivers recognize the daemon.
 func (r receivedRequest) fromDaemon() error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil || !net.ParseIP(host).IsLoopback() {
@@ -64,7 +64,7 @@ func digest(body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Existing receivers use these checks.
+// The cases are the checks of existing receivers.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	railsBody := `{"job_class":"Thumb","arguments":["é"]}`

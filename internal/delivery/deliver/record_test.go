@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// Recorded exchanges are compared with the requests and responses at the app. Secret header values are masked.
+// Recorded exchanges match the app's requests and responses, except for masked header values.
 func TestExchangesAreRecordedOnRequest(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("y", exchangeBody+10)

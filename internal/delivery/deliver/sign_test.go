@@ -17,7 +17,7 @@ const signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" // example from t
 
 func signing(o *Options) { o.SigningKeys = []string{signingSecret} }
 
-// A receiver has verified the request.
+// received contains the headers of a request that a receiver has verified.
 type received struct {
 	id, timestamp, signature string
 	err                      error

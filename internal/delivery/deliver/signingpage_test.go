@@ -14,7 +14,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The code samples in docs/signing.md get a signed request and modified ones.
+// The code samples in docs/signing.md accept a signed request and reject modified ones.
 func TestSamplesOfThePageVerify(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/signing.md")
@@ -101,7 +101,7 @@ type signedRequest struct {
 	Body    string            `json:"body"`
 }
 
-// The first request is unmodified.
+// signedRequests returns an unmodified request followed by modified ones.
 func signedRequests(t *testing.T) (cases, want string) {
 	t.Helper()
 	const other = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The codes are in ascending order, with ranges.
+// codesOf returns the codes in ascending order, as ranges where possible.
 func codesOf(s StatusSet) string {
 	var list []string
 	for code := minStatus; code <= maxStatus; code++ {

@@ -35,7 +35,7 @@ type steering struct {
 	reason string        // printable, truncated
 }
 
-// These texts do not quote the header, so that there are only a few different ones.
+// Problems do not quote the header, so that there are only a few different ones.
 const (
 	problemTwice    = "given more than once"
 	problemWord     = "does not start with retry, drop, dead-letter or extend"
@@ -48,7 +48,7 @@ const (
 	maxSteeringTime = queue.MaxVisibility
 )
 
-// If there is a problem, the header must be ignored.
+// readSteering parses the header, which must be ignored if there is a problem.
 func readSteering(values []string) (s steering, problem string) {
 	if len(values) != 1 {
 		return s, problemTwice
@@ -94,7 +94,7 @@ func readSteering(values []string) (s steering, problem string) {
 	return s, ""
 }
 
-// A parameter is name=token or name="text".
+// nextParameter parses name=token or name="text".
 func nextParameter(text string) (name, value, rest string, more bool, problem string) {
 	name, text, found := strings.Cut(strings.TrimLeft(text, " \t"), "=")
 	if !found || name != "after" && name != "reason" && name != "for" {
@@ -127,7 +127,7 @@ func nextParameter(text string) (name, value, rest string, more bool, problem st
 	return "", "", "", false, problemForm
 }
 
-// A time is a number of seconds or a duration with units.
+// steeringTime parses a number of seconds or a duration with units.
 func steeringTime(text string) (time.Duration, bool) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return 0, false
@@ -139,7 +139,7 @@ func steeringTime(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0 && d <= maxSteeringTime
 }
 
-// An extension takes effect immediately.
+// applyOutcome reads a Tendril-Outcome header. An extension takes effect immediately.
 func (c *conn) applyOutcome(values []string, final, success bool) steering {
 	s, problem := readSteering(values)
 	switch {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// A field value can be sent unchanged. It must be valid UTF-8, because servers that decode values reject anything
-// else.
+// isFieldValue reports whether s can be sent unchanged. It must be valid UTF-8, because servers that decode values
+// reject anything else.
 func isFieldValue(s string) bool { return httpguts.ValidHeaderFieldValue(s) && utf8.ValidString(s) }
 
 func hasControl(s string) bool {
@@ -25,7 +25,7 @@ func isHostName(host string) bool {
 	return true
 }
 
-// A plain name looks like a type name or error code, which is safe to display.
+// isPlainName reports whether s looks like a type name or error code, which is safe to display.
 func isPlainName(s string) bool {
 	for i := range len(s) {
 		c := s[i] | 0x20

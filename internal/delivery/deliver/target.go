@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// The longest socket path that works on all systems.
+// maxSocketPath is the length of the longest socket path that works on all systems.
 const maxSocketPath = 103
 
 // target is the only destination that a client connects to.
@@ -121,7 +121,7 @@ func checkHost(host string, address netip.Addr, port string) error {
 	return refuseAddress(address)
 }
 
-// Apps usually allow this Host header for local requests.
+// localHost returns a Host header that apps usually allow for local requests.
 func localHost(port, standard string) string {
 	if port == standard {
 		return "localhost"
@@ -131,7 +131,7 @@ func localHost(port, standard string) string {
 
 var errRefusedAddress = errors.New("link-local, multicast and cloud metadata addresses are never posted to")
 
-// Some addresses may serve machine credentials or reach more than one host.
+// refuseAddress rejects addresses that may serve machine credentials or reach more than one host.
 func refuseAddress(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	metadata := netip.AddrFrom16([16]byte{0xfd, 0x00, 0x0e, 0xc2, 14: 0x02, 15: 0x54})

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// A pause precedes each part.
+// drip writes the parts, with a pause before each.
 func (c *appConn) drip(pause time.Duration, parts ...string) {
 	for _, part := range parts {
 		time.Sleep(pause)
@@ -22,7 +22,6 @@ func (c *appConn) drip(pause time.Duration, parts ...string) {
 
 func (c *appConn) wait() { io.Copy(io.Discard, c.buf) }
 
-// Durations are exact in virtual time.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	const idle = 180 * time.Second
@@ -93,7 +92,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// Each part of a long message that is sent counts as activity.
+// Each chunk of a long message counts as activity.
 func TestTimeoutsOfLongMessages(t *testing.T) {
 	t.Parallel()
 	const parts = 5
@@ -145,7 +144,7 @@ func TestTimeoutsOfLongMessages(t *testing.T) {
 	}
 }
 
-// The delivery may be waiting for anything.
+// The context may end during any part of a delivery.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	silent := func(c *appConn) { c.read(); c.wait() }
@@ -205,7 +204,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// The kept connection is not affected.
+// A context that ends after the delivery does not affect the kept connection.
 func TestContextEndsAfterwards(t *testing.T) {
 	t.Parallel()
 	h, a := start(t, alwaysAnswer(ok200), func(o *Options) { o.KeepAlive = time.Hour })

@@ -16,7 +16,7 @@ const (
 	aRoot   = "Root=1-5759e988-bd862e3fe1be46a994272793"
 )
 
-// The trace context comes from the attribute traceparent.
+// traced takes the trace context from the attribute traceparent.
 func traced(o *Options) {
 	o.Trace = func(_ context.Context, m *queue.Message) TraceContext {
 		return TraceContext{Traceparent: m.Attribute("traceparent")}
@@ -86,7 +86,7 @@ func TestTraceIsPosted(t *testing.T) {
 	}
 }
 
-// A trace context cannot add other lines to the request head.
+// FuzzTrace checks that a trace context cannot add lines to the request head.
 func FuzzTrace(f *testing.F) {
 	f.Add(aParent, "a=1", "k=v", aRoot)
 	f.Add(aParent+"\r\nEvil: 1", "a=1\n", "k=v\r\n", aRoot+"\r\n")

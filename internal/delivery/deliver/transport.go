@@ -30,7 +30,7 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// transport sends requests to one server, and never twice, see doc.go.
+// transport sends requests to one server, and never twice; see doc.go.
 type transport struct {
 	dialer      *dialer
 	pool        connpool.Pool[*conn]
@@ -65,7 +65,7 @@ func (t *transport) exchange(ctx context.Context, r *request) (answer, error) {
 	return a, nil
 }
 
-// The connection returns to the pool or is closed.
+// release returns the connection to the pool or closes it.
 func (a *answer) release(now time.Time) {
 	if a.keep {
 		a.pool.Put(a.conn, now)

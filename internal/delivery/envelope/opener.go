@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	// The bucket is not in [Opener.Buckets].
+	// errNotAllowed means that the bucket is not in [Opener.Buckets].
 	errNotAllowed = errors.New("bucket not allowed")
-	// A server could resolve the key to another bucket.
+	// errBadKey means that a server could resolve the key to another bucket.
 	errBadKey = errors.New("key not allowed")
 	// ErrTooLarge means that the payload exceeds [Opener].Limit.
 	ErrTooLarge = errors.New("payload too large")

@@ -69,7 +69,7 @@ func TestKeysThatLeaveTheBucket(t *testing.T) {
 	}
 }
 
-// The payloads are empty.
+// fetchFunc returns empty payloads.
 type fetchFunc func(key string)
 
 func (f fetchFunc) Fetch(_ context.Context, _, key string, _ int64) ([]byte, error) {
@@ -108,7 +108,7 @@ func FuzzPointer(f *testing.F) {
 	})
 }
 
-// The extended client library makes such pointers.
+// pointerTo returns a pointer like those of the extended client library.
 func pointerTo(bucket, key string) string {
 	text, _ := json.Marshal([]any{"software.amazon.payloadoffloading.PayloadS3Pointer",
 		map[string]string{"s3BucketName": bucket, "s3Key": key}})

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// testdata/peers.py prints the messages.
+// received is a message printed by testdata/peers.py.
 type received struct {
 	Kind, Body, Topic, Key, Object string
 	Attributes                     map[string]struct{ Type, Value string }
@@ -29,7 +29,7 @@ func (r *received) message() *queue.Message {
 	return m
 }
 
-// moto's SNS and the public extended client created the messages.
+// The messages were created by moto's SNS and by the public extended client.
 func TestMessagesOfForeignImplementations(t *testing.T) {
 	t.Parallel()
 	var counts struct{ notifications, raw, pointers int }
@@ -67,7 +67,7 @@ func TestMessagesOfForeignImplementations(t *testing.T) {
 	}
 }
 
-// The Python packages may be missing.
+// peers skips the test if the Python packages are missing.
 func peers(t *testing.T) (all []received) {
 	t.Helper()
 	python := testpeer.Python(t, "moto[sqs,sns,s3] amazon-sqs-extended-client", "moto.sns", "moto.s3", "moto.sqs",

@@ -12,7 +12,7 @@ const (
 	maxBody   = 8 << 10 // bytes; enough for a pointer with a fully escaped key
 )
 
-// Amazon's extended client libraries use this format:
+// parsePointer parses the format of Amazon's extended client libraries:
 //
 // ["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]
 //
@@ -26,7 +26,7 @@ func parsePointer(body string) (bucket, key string, ok bool) {
 
 	var parts []json.RawMessage
 	var class string
-	var location map[string]any // A struct would also accept field names in other case.
+	var location map[string]any // a struct would also accept field names in different case
 	if json.Unmarshal([]byte(text), &parts) != nil || len(parts) != 2 ||
 		json.Unmarshal(parts[0], &class) != nil || json.Unmarshal(parts[1], &location) != nil || !isPointerClass(class) {
 		return "", "", false
@@ -41,7 +41,7 @@ func parsePointer(body string) (bucket, key string, ok bool) {
 	return bucket, key, true
 }
 
-// The last part of a qualified class name decides.
+// isPointerClass checks the last part of a qualified class name.
 func isPointerClass(class string) bool {
 	name := class[strings.LastIndexByte(class, '.')+1:]
 	return name != class && (name == "PayloadS3Pointer" || name == "MessageS3Pointer")

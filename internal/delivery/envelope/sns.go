@@ -18,10 +18,10 @@ const (
 	subjectAttribute   = "sns-subject"    // absent if the notification has no subject
 )
 
-// SQS has this limit; notifications may have more attributes.
+// maxAttributes is the limit of SQS; notifications may have more attributes.
 const maxAttributes = 10
 
-// Kind tells whether a message is an SNS envelope, and what it contains.
+// Kind is the kind of SNS envelope in a message body, if any.
 type Kind int
 
 const (
@@ -54,14 +54,14 @@ type snsEnvelope struct {
 
 type snsAttribute struct{ Type, Value string }
 
-// Anything but an exact SNS envelope may be an ordinary message.
+// parseNotification accepts only an exact SNS envelope, because anything else may be an ordinary message.
 func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
 		return n, plain
 	}
 
-	var fields map[string]json.RawMessage // A struct would also accept "type" and "TYPE".
+	var fields map[string]json.RawMessage // a struct would also accept "type" and "TYPE"
 	if json.Unmarshal([]byte(text), &fields) != nil {
 		return n, plain
 	}
@@ -83,7 +83,7 @@ func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	return n, plain
 }
 
-// The attributes are sorted by name.
+// merge returns the attributes sorted by name.
 func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 	merged := slices.DeleteFunc(slices.Clone(outer), func(a queue.Attribute) bool { return isSourceAttribute(a.Name) })
 	free := maxAttributes - len(merged)
@@ -123,7 +123,7 @@ func isSourceAttribute(name string) bool {
 	return slices.Contains([]string{topicAttribute, messageIDAttribute, subjectAttribute}, strings.ToLower(name))
 }
 
-// Like HTTP headers, names are compared without case.
+// has ignores case, like HTTP headers.
 func has(attributes []queue.Attribute, name string) bool {
 	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool { return strings.EqualFold(a.Name, name) })
 }

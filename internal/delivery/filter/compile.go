@@ -10,7 +10,7 @@ import (
 
 const orKey = "$or"
 
-// All fields must match, and at least one alternative of each $or.
+// object matches if all fields match, and at least one alternative of each $or.
 type object struct {
 	fields []field
 	ors    [][]*object
@@ -30,7 +30,7 @@ func (o *object) match(at func(*field) bool) bool {
 	return true
 }
 
-// A field has either a nested object or a list of tests.
+// field has either a nested object or a list of tests.
 type field struct {
 	name   string
 	nested *object // nil if the field has tests
@@ -51,7 +51,7 @@ func (f *field) matchesAbsence() bool {
 
 type test func(l *leaf) bool
 
-// A leaf is neither an object nor an array.
+// leaf is a value other than an object or array.
 type leaf struct {
 	kind       jsontext.Kind
 	text       string // unquoted string, or JSON text of another kind
@@ -60,7 +60,7 @@ type leaf struct {
 
 func (l *leaf) isString() bool { return l.kind == isString || l.alsoString }
 
-// Integers are compared by their digits, because float64 cannot represent all of them exactly.
+// number keeps the digits of integers, because float64 cannot represent all of them exactly.
 type number struct {
 	digits string
 	value  float64
@@ -122,7 +122,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 	return o, nil
 }
 
-// Operators would otherwise be taken for field names, so they are rejected.
+// or parses the alternatives of $or. It rejects operators, which would otherwise be taken for field names.
 func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
 		return nil, p.fail(n.offset, "$or has one alternative: use two or more")
@@ -171,11 +171,11 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 	return f, wrong
 }
 
-// The operators that Lambda does not support for SQS come last.
+// Operators that Lambda does not support for SQS come last.
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 
-// If the item matches a missing value, the test is nil and absent is true.
+// test parses an item of a field's list. If the item matches a missing value, t is nil and absent is true.
 func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
 	switch n.kind {
 	case isArray:

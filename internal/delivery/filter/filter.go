@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// Lambda has the same limit.
+// maxPatterns is Lambda's limit.
 const maxPatterns = 10
 
 const (
@@ -77,7 +77,8 @@ func (p *parser) message(root node) (*object, *patternError) {
 	return p.object(root)
 }
 
-// A pattern with a top-level key that no message has would match no message, so all messages would be deleted.
+// checkKeys rejects unknown top-level keys. With such a key, a pattern would match no message, so all messages
+// would be deleted.
 func (p *parser) checkKeys(n node) *patternError {
 	for _, m := range n.object {
 		switch {
@@ -137,7 +138,7 @@ func (f *Filter) Match(m *queue.Message) bool {
 	})
 }
 
-// The body is parsed once for all patterns.
+// body is parsed once for all patterns.
 type body struct {
 	read bool
 	text string
@@ -157,7 +158,7 @@ func (b *body) of(m *queue.Message) *body {
 	return b
 }
 
-// JSON patterns match only JSON bodies, and text patterns only other text.
+// matches applies JSON patterns only to JSON bodies, and text patterns only to other text.
 func (b *body) matches(f *field) bool {
 	if f.nested == nil {
 		return b.json == nil && f.matchesLeaf(leaf{kind: isString, text: b.text})
@@ -165,7 +166,7 @@ func (b *body) matches(f *field) bool {
 	return b.json != nil && f.nested.matchesJSON(b.json)
 }
 
-// An attribute is matched as an object with two string fields.
+// matchesAttribute matches an attribute as an object with two string fields.
 func matchesAttribute(o *object, attributes []queue.Attribute, name string) bool {
 	i := slices.IndexFunc(attributes, func(a queue.Attribute) bool { return a.Name == name })
 	if i < 0 {

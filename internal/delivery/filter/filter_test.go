@@ -22,8 +22,8 @@ func parse(t testing.TB, pattern string) *Filter {
 
 func withBody(body string) *queue.Message { return &queue.Message{Body: body} }
 
-// Some values match and some do not. Sources: "Comparison operators for use in event patterns" of EventBridge and
-// "Control which events Lambda sends to your function" of AWS Lambda.
+// Sources: "Comparison operators for use in event patterns" of EventBridge and "Control which events Lambda sends
+// to your function" of AWS Lambda.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -108,7 +108,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// The table is in Lambda's documentation of filters for SQS.
+// Source: the table in Lambda's documentation of filters for SQS.
 func TestFormatOfTheBodyMustBeThatOfThePattern(t *testing.T) {
 	t.Parallel()
 	const asJSON, asText, noBody = `{"body": {"k": [{"exists": false}]}}`, `{"body": [{"anything-but": "x"}]}`,
@@ -248,7 +248,7 @@ func TestLargestPatterns(t *testing.T) {
 	parse(t, long+strings.Repeat(" ", maxPattern-len(long)))
 }
 
-// The reference is encoding/json.
+// FuzzLookUp compares lookUp and eachChild with encoding/json.
 func FuzzLookUp(f *testing.F) {
 	f.Add(`{"a":[1,{"b":"}"}], "b\u0000":"\"","a":{"c":[]}}`, "a")
 	f.Add("{\"\\ud800\":\"\xff\",\"x\":-1.5e3 }", "\ufffd")
@@ -278,8 +278,8 @@ func FuzzLookUp(f *testing.F) {
 	})
 }
 
-// Errors have a position, valid patterns can be applied to any message, and messages with equivalent JSON give the
-// same result.
+// FuzzParse checks that errors have a position, that valid patterns can be applied to any message, and that
+// equivalent JSON gives the same result.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"body": {"k": ["a", 1, null, true, {"prefix": "x"}], "$or": [{"a": [{"exists": false}]}, {"b": [2]}]}}`,
 		`{"k": ["a", {"k": 1}], "a": {}}`)
@@ -307,7 +307,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The message has 300 bytes.
+// BenchmarkMatch matches a message of 300 bytes.
 func BenchmarkMatch(b *testing.B) {
 	f := parse(b, `{"body": {"order": {"kind": ["refund", {"prefix": "ord"}]}}}`)
 	m := withBody(`{"text":"` + strings.Repeat("x", 200) + `","order":{"id":"x","total":12.5,"kind":"order"},"n":5}`)

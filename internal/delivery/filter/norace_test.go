@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// This test does not run with the race detector, because sync.Pool then drops values at random, so that Match
-// allocates new ones.
+// With the race detector, sync.Pool drops values at random, so that Match allocates new ones.
 
 // Match allocates only the copy of the body as bytes.
 func TestMatchMakesNoValues(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The size is in bytes.
+// maxPattern limits the size in bytes.
 const (
 	maxPattern = 64 << 10
 	maxDepth   = 32
@@ -53,7 +53,7 @@ const (
 	isBool   = 'b'
 )
 
-// The decoder accepts the same input as encoding/json.
+// lenient accepts the same input as encoding/json.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 type parser struct {
@@ -86,7 +86,7 @@ func parseJSON(text string) (*parser, node, *patternError) {
 	return p, root, wrong
 }
 
-// The first syntax error has a position.
+// checkSyntax returns the first syntax error with its position.
 func (p *parser) checkSyntax() *patternError {
 	d := jsontext.NewDecoder(strings.NewReader(p.text), lenient)
 	_, err := d.ReadValue()
@@ -106,7 +106,7 @@ func (p *parser) checkSyntax() *patternError {
 	return p.fail(int(d.InputOffset())-1, "invalid JSON") // The text has a second value.
 }
 
-// Reading the tokens cannot fail, because checkSyntax has validated them.
+// value ignores errors of the decoder, because checkSyntax has validated the text.
 func (p *parser) value(depth int) (node, *patternError) {
 	n := node{offset: p.next()}
 	if depth > maxDepth {

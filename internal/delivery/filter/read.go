@@ -10,7 +10,8 @@ import (
 
 // The functions in this file expect valid JSON without surrounding white space.
 
-// If value is an array, one of the objects in it must match. Values that are not objects never match.
+// matchesJSON matches an object, or an array if an object in it matches. Any other value matches like an object
+// without fields.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -30,7 +31,7 @@ func (o *object) matchesJSON(value []byte) bool {
 	return o.match((*field).matchesAbsence)
 }
 
-// value is nil if the field is missing.
+// matchesJSON matches the field's value, which is nil if the field is missing.
 func (f *field) matchesJSON(value []byte) bool {
 	if f.nested != nil {
 		return f.nested.matchesJSON(value)
@@ -39,7 +40,7 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// value is a leaf or an array that may contain leaves.
+// matchesLeaves matches a leaf or the leaves of an array. found means that there is a leaf.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':
@@ -68,7 +69,7 @@ func leafOf(value jsontext.Value) leaf {
 	}
 }
 
-// Invalid UTF-8 is replaced.
+// unquote replaces invalid UTF-8.
 func unquote(quoted []byte) []byte {
 	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
 		return plain
@@ -77,7 +78,8 @@ func unquote(quoted []byte) []byte {
 	return text
 }
 
-// If the name is repeated, the last value counts, as in most JSON parsers. The result is nil if the name is absent.
+// lookUp returns the value of a field, or nil if it is missing. If the name is repeated, the last value counts, as
+// in most JSON parsers.
 func lookUp(object []byte, name string) (found []byte) {
 	eachChild(object, func(quoted, value []byte) {
 		if string(unquote(quoted)) == name {
@@ -87,7 +89,7 @@ func lookUp(object []byte, name string) (found []byte) {
 	return found
 }
 
-// Elements have no name.
+// eachChild visits the fields of an object or the elements of an array. Elements have no name.
 func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	d := decoders.Get().(*jsontext.Decoder)
 	defer decoders.Put(d)
@@ -110,5 +112,5 @@ func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	}
 }
 
-// Each message needs several decoders.
+// Decoders are reused, because each message needs several.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}

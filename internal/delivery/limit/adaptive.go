@@ -9,7 +9,8 @@ import (
 
 const (
 	initialLimit = 10
-	// For this time after a peak in concurrent deliveries, the limit does not fall for lack of load.
+	// stabilizationWindow is how long the limit does not fall for lack of load after a peak in concurrent
+	// deliveries.
 	stabilizationWindow = time.Minute
 	// baselineWindows is the number of library windows (one second each, or 50 deliveries if that takes longer) that
 	// define the normal speed. With the library's default of 10, the limit rises to three times the app's capacity
@@ -17,7 +18,7 @@ const (
 	baselineWindows = 50
 )
 
-// The library measures the duration of deliveries with its own clock.
+// newAdaptive returns the library's limiter, which measures deliveries with its own clock.
 func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelimiter.AdaptiveLimiter[any] {
 	return adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(least), uint(most), uint(start)).
@@ -29,14 +30,14 @@ func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelim
 
 const unlimited = math.MaxInt32
 
-// Approximate number of deliveries in the average.
+// averageOver is the approximate number of deliveries in the average.
 const averageOver = 32
 
 type estimate struct {
-	// Mean of a successful delivery; 0 before the first.
+	// duration is the mean of successful deliveries in nanoseconds; 0 before the first.
 	duration float64
-	// The size of the largest batch: a mean would shrink continually, because the worker limits batches to the
-	// available room.
+	// batch is the size of the largest batch: a mean would shrink continually, because the worker limits batches to
+	// the available room.
 	batch int
 }
 
@@ -49,13 +50,13 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// A failure that is faster than a success is no valid sample of the app's speed, because an app that rejects requests
-// immediately would appear fast.
+// showsSpeed is false for a failure that is faster than a success: an app that rejects requests immediately would
+// appear fast.
 func (e *estimate) showsSpeed(took time.Duration) bool {
 	return e.duration > 0 && float64(took) >= e.duration
 }
 
-// The messages that can start within d.
+// room returns how many messages can start within d.
 func (e *estimate) room(limit, inWork int, d time.Duration) int {
 	deliveries := float64(max(limit-inWork, 0))
 	if e.duration > 0 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// All limits are configured, and the oldest delivery is released first.
+// BenchmarkDelivery uses all limits and releases the oldest delivery first.
 func BenchmarkDelivery(b *testing.B) {
 	for _, bm := range []struct {
 		name   string
@@ -14,7 +14,7 @@ func BenchmarkDelivery(b *testing.B) {
 		b.Run(bm.name, func(b *testing.B) {
 			l := New(&Options{Rate: 1e9, Concurrency: 2000, Breaker: &Breaker{}})
 			l.adaptive = newAdaptive(2000, 2000, 2000, l.limitChanged)
-			// Reading the clock is left to the caller, so it is not measured.
+			// The caller reads the clock, so that is not measured.
 			const step = time.Microsecond
 			now := time.Now()
 			inWork := make([]uint64, bm.inWork)
@@ -35,7 +35,7 @@ func BenchmarkDelivery(b *testing.B) {
 	}
 }
 
-// This call is made before each receive.
+// Room is called before each receive.
 func BenchmarkRoom(b *testing.B) {
 	l := New(&Options{Rate: 1e9, Adaptive: true, Breaker: &Breaker{}})
 	now := time.Now()

@@ -14,9 +14,9 @@ const (
 )
 
 const (
-	// Within the window, before the failure ratio is evaluated.
+	// minDeliveries must have ended within the window before the failure ratio is evaluated.
 	minDeliveries = 10
-	// Unless [Breaker.Delay] is longer.
+	// maxDelay applies unless [Breaker.Delay] is longer.
 	maxDelay = time.Minute
 )
 
@@ -31,20 +31,20 @@ type breaker struct {
 	// generation is incremented at each state change. A result counts only if its delivery started in the current
 	// generation, so that older deliveries do not affect the trial.
 	generation uint32
-	// Deliveries of this generation.
+	// inWork counts the deliveries of this generation.
 	inWork       int
 	trialRunning bool
-	// The concurrency limit during a slow start; otherwise 0.
+	// slowStartLimit is the concurrency limit during a slow start; otherwise 0.
 	slowStartLimit int
-	// How often the breaker has opened since the app last reached full concurrency.
+	// openings counts how often the breaker has opened since the app last reached full concurrency.
 	openings int
 	// openedAt is when the breaker left the closed state.
 	openedAt, trialAt time.Time
-	// The time of the current call, for onStateChanged.
+	// now is the time of the current call, for onStateChanged.
 	now time.Time
 }
 
-// A nil breaker allows everything.
+// newBreaker returns nil if no breaker is configured. A nil breaker allows everything.
 func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	if opts.Breaker == nil {
 		return nil
@@ -58,7 +58,8 @@ func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	return b
 }
 
-// wait is the time until the next request; 0 means after the next result.
+// admits reports whether a delivery may start. wait is the time until the next request; 0 means after the next
+// result.
 func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	switch {
 	case b == nil || b.state == stateClosed:
@@ -75,7 +76,7 @@ func (b *breaker) available() bool {
 	return b == nil || b.slowStartLimit == 0 || b.inWork < b.slowStartLimit
 }
 
-// The caller has checked admits and available.
+// acquire starts a delivery. The caller has checked admits and available.
 func (b *breaker) acquire(now time.Time) (generation uint32) {
 	if b == nil {
 		return 0
@@ -89,7 +90,7 @@ func (b *breaker) acquire(now time.Time) (generation uint32) {
 	return b.generation
 }
 
-// A delivery that started in an earlier state of the breaker does not count.
+// release records the result of a delivery, unless it started in an earlier state of the breaker.
 func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	if b == nil || generation != b.generation {
 		return
@@ -118,7 +119,7 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	}
 }
 
-// The library calls onStateChanged while a result is being recorded.
+// onStateChanged is called by the library during acquire and release.
 func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	b.generation++
 	b.inWork = 0

@@ -107,7 +107,7 @@ func (h *harness) deliver(n int, res queue.Result) {
 	}
 }
 
-// The events are those since the last call.
+// wantEvents compares the events since its last call.
 func (h *harness) wantEvents(want ...string) {
 	h.t.Helper()
 	if got := strings.Join(h.events, "\n"); got != strings.Join(want, "\n") {
@@ -260,7 +260,7 @@ func TestFailedTrialDoublesTheDelay(t *testing.T) {
 			h.wantEvents("breaker half-open: one delivery on trial", "breaker open: the trial failed, next in "+delay)
 		}
 		failing := time.Since(opened)
-		// A success closes the breaker, but resets the delay only at full concurrency.
+		// A success closes the breaker, but only full concurrency resets the delay.
 		time.Sleep(time.Minute)
 		h.deliver(1, success)
 		h.wantLastEvent("breaker closed after " + (failing + time.Minute + time.Millisecond).String())
@@ -286,7 +286,7 @@ func TestDelayAboveTheMaximumStaysAsConfigured(t *testing.T) {
 	})
 }
 
-// With a concurrency of one there is no slow start: the app is at full concurrency as soon as the trial succeeds.
+// With a concurrency of one, there is no slow start: the app is at full concurrency as soon as the trial succeeds.
 func TestDelayIsResetByTheTrialWhereOneDeliveryRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -340,7 +340,7 @@ func TestResultOfTheTrialDecides(t *testing.T) {
 				if tt.want != stateHalfOpen {
 					return
 				}
-				h.wantAllow("") // another trial is allowed, because the first one was inconclusive
+				h.wantAllow("") // allowed, because the first trial was inconclusive
 				h.wantAllow("breaker 0s")
 				h.done(success, 0)
 				h.wantState(stateClosed)
@@ -349,7 +349,6 @@ func TestResultOfTheTrialDecides(t *testing.T) {
 	}
 }
 
-// The delivery started before the breaker opened.
 func TestResultsFromBeforeTheOpeningAreNotTrials(t *testing.T) {
 	t.Parallel()
 	for _, late := range []queue.Result{success, serverError, unreached} {

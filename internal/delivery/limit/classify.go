@@ -24,7 +24,7 @@ const (
 //	done                                    ok
 //	unreached, throttled, postponed         ignored: handled by the worker
 //	failed without having been sent         ignored
-//	cancelled by the worker (Err is,
+//	canceled by the worker (Err is,
 //	or wraps, context.Canceled)             ignored
 //	no response, or an incomplete one       failed
 //	status 500 or more, or a function
@@ -48,7 +48,8 @@ func classify(res *queue.Result) resultClass {
 	}
 }
 
-// done means that at least one message is. A batch counts as failed only if all its messages failed.
+// classifyAll returns resultOK if any result is, otherwise resultFailed if any failed. done means that at least one
+// message is done.
 func classifyAll(results []queue.Result) (class resultClass, done bool) {
 	for i := range results {
 		done = done || results[i].Outcome == queue.Done

@@ -29,9 +29,9 @@
 // # Counting
 //
 // The rate limit counts messages; the concurrency limit and the breaker count deliveries. A delivery fails if the app
-// responds with 500 or more, a function ends with an error, or the response is incomplete. A batch fails only if all
-// its messages do. A 4xx status comes from a working app, so poison messages do not open the breaker. If the result of
-// a trial is inconclusive, another delivery becomes the trial.
+// responds with 500 or more, a function ends with an error, or the response is incomplete. A batch does not fail if one
+// of its results shows that the app works. A 4xx status comes from a working app, so poison messages do not open the
+// breaker. If the result of a trial is inconclusive, another delivery becomes the trial.
 //
 // The adaptive limit learns from successes, and from failures that took at least as long as a success, so that an app
 // that rejects requests immediately does not appear fast.
@@ -46,7 +46,7 @@
 //   - A result counts for the breaker only in the state in which its delivery started.
 //   - A refusal until the next release implies that a delivery is in flight.
 //
-// # Behaviour of the adaptive limit
+// # Behavior of the adaptive limit
 //
 // The limit changes by one about once per second, or every 50 deliveries if that takes longer. It therefore needs about
 // a minute to settle, and then oscillates around the app's capacity. The table shows a simulation with 100 slots that

@@ -13,7 +13,7 @@ type Events struct {
 
 // Opened reports that the breaker opened.
 type Opened struct {
-	// Failures of the Deliveries within the window or, if TrialFailed, as trials.
+	// Failures and Deliveries are counted in the window or, if TrialFailed, among the trials.
 	Failures, Deliveries int
 	TrialFailed          bool          // the breaker was half-open
 	Delay                time.Duration // until the next trial

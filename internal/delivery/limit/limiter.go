@@ -15,7 +15,7 @@ type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// Calls with an earlier time use last instead.
+	// last is the latest time of a call. Calls with an earlier time use it instead.
 	last     time.Time
 	rate     *rateLimiter
 	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil without an adaptive limit
@@ -78,7 +78,7 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 }
 
 // Release ends a delivery with the results of its messages. A second call with the same permit does nothing. If the
-// worker cancelled the delivery, the result's Err must wrap [context.Canceled], so that it does not count as a
+// worker canceled the delivery, the result's Err must wrap [context.Canceled], so that it does not count as a
 // failure of the app.
 func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()

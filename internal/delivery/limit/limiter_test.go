@@ -155,7 +155,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// An app that rejects requests immediately does not appear fast, and one that hangs appears slow.
+// An app that rejects requests immediately does not appear fast, but an app that hangs appears slow.
 func TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -208,7 +208,7 @@ func TestAdaptiveLimitLearnsNothingFromFailuresBeforeTheFirstSuccess(t *testing.
 	})
 }
 
-// Each delivery moves the mean duration by a thirty-second of the difference, here from 1 ms towards 2.
+// Each delivery moves the mean duration by 1/32 of the difference, here from 1 ms toward 2.
 func TestRoomFollowsTheMeanDuration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// A randomly used limiter is compared with a simple model.
+// modelCheck compares a randomly used limiter with a simple model.
 type modelCheck struct {
 	*Limiter
 	t       *rapid.T
@@ -20,11 +20,11 @@ type modelCheck struct {
 	batches bool
 	inWork  []allowedDelivery
 	starts  []messageStart
-	// generation counts the events.
+	// generation counts the changes of state.
 	state      string
 	trialAt    time.Time
 	generation int
-	// ignored counts the trials that were inconclusive.
+	// ignored counts the inconclusive trials.
 	trials, ignored int
 }
 
@@ -58,7 +58,7 @@ func newModelCheck(t *rapid.T) *modelCheck {
 	return c
 }
 
-// All properties of the answer are checked.
+// allow calls Acquire and checks all properties of its result.
 func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	wasOpen := c.state == stateOpen
 	room, _ := c.Room(time.Now(), 0)
@@ -108,7 +108,7 @@ func (c *modelCheck) checkCounts() {
 	}
 }
 
-// Each message has a result.
+// end releases a delivery with one result per message.
 func (c *modelCheck) end(i int, results func() queue.Result) {
 	d := c.inWork[i]
 	c.inWork = slices.Delete(c.inWork, i, i+1)
@@ -181,7 +181,7 @@ func TestLimitsHoldUnderRandomUse(t *testing.T) {
 			c.recover()
 		})
 	}
-	// A short run makes few checks and may miss rare states.
+	// A single run may miss rare states.
 	const rounds = 50
 	for range rounds {
 		if rapid.Check(t, property); t.Failed() || unseen(seen) == nil {
@@ -193,7 +193,7 @@ func TestLimitsHoldUnderRandomUse(t *testing.T) {
 	}
 }
 
-// The reasons and states that the run should have reached are in seen.
+// unseen returns the reasons and states that no run has reached.
 func unseen(seen map[string]int) (missing []string) {
 	for _, what := range []string{"", reasonBreaker, reasonConcurrency, reasonRate, stateOpen, stateHalfOpen} {
 		if seen[what] == 0 {
@@ -203,7 +203,7 @@ func unseen(seen map[string]int) (missing []string) {
 	return missing
 }
 
-// Once the app succeeds again, every delivery is allowed.
+// recover checks that every delivery is allowed once the app succeeds again.
 func (c *modelCheck) recover() {
 	c.checkRate()
 	for len(c.inWork) > 0 {
@@ -229,7 +229,6 @@ func (c *modelCheck) recover() {
 	}
 }
 
-// In the end, nothing is in flight.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -249,7 +248,7 @@ func TestConcurrentUse(t *testing.T) {
 	})
 }
 
-// Some of the 2000 deliveries fail.
+// use makes 2000 deliveries, some of which fail.
 func use(l *Limiter, g int) {
 	for i := range 2000 {
 		startedAt, n := time.Now(), 1+i%3

@@ -10,10 +10,12 @@ import (
 // epsilon absorbs rounding errors.
 const epsilon = 1e-9
 
-// The time passed to the limiter must not go backwards, because the library would then grant the same capacity twice.
+// The time passed to a rateLimiter must not go backwards, because the library would then grant the same capacity
+// twice.
 type rateLimiter struct{ *rate.Limiter }
 
-// A nil rateLimiter allows everything. batch is the maximum number of messages per delivery.
+// newRateLimiter returns nil without a limit; a nil rateLimiter allows everything. batch is the maximum number of
+// messages per delivery.
 func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
@@ -21,14 +23,14 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch))}
 }
 
-// Unused capacity is described at [Options].Rate. After a pause, the burst is delivered on top of the rate, so it
-// should be small, but large enough for late timers and for batches.
+// burstOf returns how much unused capacity accumulates, see [Options].Rate. After a pause, the burst is delivered
+// on top of the rate, so it should be small, but large enough for late timers and for batches.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
 
 // acquire returns 0 if n messages may start, otherwise how long to wait. A batch larger than the burst uses future
-// capacity, so that the average rate is kept.
+// capacity, so that the average rate is maintained.
 func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	if r == nil {
 		return 0

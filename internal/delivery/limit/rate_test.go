@@ -10,7 +10,7 @@ import (
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// The delivery never ends.
+// allow starts a delivery that never ends.
 func allow(l *Limiter, now time.Time, n int) (ok bool, wait time.Duration, reason string) {
 	permit, wait, reason := l.Acquire(now, n)
 	return permit != 0, wait, reason
@@ -46,7 +46,7 @@ func TestBurstIsSmall(t *testing.T) {
 	}
 }
 
-// After a pause, with unlimited work, the number of messages started exceeds the rate by at most a tenth.
+// After a pause, with unlimited work, the messages started exceed the rate by at most a tenth.
 func TestBurstAddsAtMostATenthInTheFirstSecond(t *testing.T) {
 	t.Parallel()
 	for _, perSecond := range []int{10, 20, 100, 1000} {

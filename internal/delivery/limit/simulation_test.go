@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Each request takes about work, and further requests queue up inside the server, as in most apps.
+// server takes about work for each request. Further requests queue up inside it, as in most apps.
 type server struct {
 	slots  chan struct{}
 	work   time.Duration
@@ -29,7 +29,7 @@ func (s *server) serve() {
 	<-s.slots
 }
 
-// 100 workers deliver through l until end.
+// drive delivers through l with 100 workers until end.
 func drive(l *Limiter, s *server, end time.Time) (served int) {
 	var mu sync.Mutex
 	var workers sync.WaitGroup

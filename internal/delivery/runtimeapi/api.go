@@ -15,7 +15,8 @@ import (
 
 const (
 	headerPatience = 10 * time.Second
-	// A function needs one or two connections; without a limit, any local program could exhaust the file descriptors.
+	// A function needs one or two connections. Without a limit, any local program could exhaust the file
+	// descriptors.
 	maxConnections = 16
 	// An oversized response is read this far so that the function receives the rejection.
 	drainLimit = 64 << 20
@@ -36,7 +37,8 @@ func newAPI(inst *instance, address string) *api {
 	return a
 }
 
-// Any local program and any page in a local browser can reach the port, so requests from other programs are rejected.
+// ServeHTTP rejects requests of other programs: any local program and any page in a local browser can reach the
+// port.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
 		w.Header().Set("Connection", "close")
@@ -71,7 +73,7 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// After a write error, the process exits or the invocation times out.
+// write ignores errors, after which the process exits or the invocation times out.
 func (a *api) write(w http.ResponseWriter, inv *invocation) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -111,7 +113,7 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The trailer may report that the function failed while writing the response.
+// answerOf checks the trailer, which may report that the function failed while writing the response.
 func answerOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
@@ -138,7 +140,7 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	a.finish(w, id, answer)
 }
 
-// The answer is recorded before it is confirmed, because the function may exit as soon as it receives the
+// finish records the answer before confirming it, because the function may exit as soon as it receives the
 // confirmation.
 func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) {
 	if !a.inst.pool.answer(a.inst, id, answer) {
@@ -161,7 +163,7 @@ func (a *api) initError(w http.ResponseWriter, r *http.Request) {
 	accept(w)
 }
 
-// Only the type of an error that is too large is kept.
+// readError keeps only the type of an error that is too large.
 func readError(r *http.Request) (queue.Invocation, error) {
 	kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
 	body, err := readBody(r)
@@ -176,7 +178,7 @@ func readError(r *http.Request) (queue.Invocation, error) {
 
 var errBodyTooLarge = errors.New("the body is too large")
 
-// A body above maxResponse bytes is discarded.
+// readBody discards a body of more than maxResponse bytes.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
 	if err != nil {

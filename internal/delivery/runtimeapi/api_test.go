@@ -181,7 +181,7 @@ func TestPayloadTooLarge(t *testing.T) {
 	})
 }
 
-// No invocation may be assigned twice.
+// A process that has not answered cannot request another invocation.
 func TestNextWhileOwing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestForeignHost(t *testing.T) {
 	})
 }
 
-// A client may stop waiting and come back later. Otherwise its process is replaced.
+// A process that hangs up and does not come back is replaced.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -292,7 +292,7 @@ func TestSecondWait(t *testing.T) {
 	})
 }
 
-// One process was assigned the first invocation but has not received it.
+// assigned returns a process that was assigned the first of two invocations but has not received it.
 func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	t.Helper()
 	p := newPool(Options{Instances: 1, Timeout: time.Minute}, (&fakeHost{}).host())
@@ -311,7 +311,7 @@ func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	return p, inst, inv
 }
 
-// The invocation has not run, and returns to the front of the queue.
+// The invocation has not run, so it returns to the front of the queue.
 func TestAssignedToADeadProcess(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -330,7 +330,7 @@ func TestAssignedToAProcessThatHungUp(t *testing.T) {
 	}
 }
 
-// The process receives the same invocation if it asks again before the pool notices.
+// The process receives the same invocation if it asks again before the pool notices the end of its first request.
 func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -345,7 +345,6 @@ func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	}
 }
 
-// The invocation is not run.
 func TestAssignedWhileStopping(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
@@ -358,8 +357,8 @@ func TestAssignedWhileStopping(t *testing.T) {
 	}
 }
 
-// Every Invoke returns once, no invocation is received twice, and the number of processes stays within the limit and
-// drops to zero at the end.
+// Every Invoke returns once, no invocation is received twice, and the number of processes stays within the limit
+// and drops to zero at the end.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -434,7 +433,7 @@ func chaos(t *testing.T, seed uint64) {
 	}
 }
 
-// An invocation can end in many wrong ways.
+// misbehave ends an invocation in one of many wrong ways.
 func misbehave(f *function, e event, how int) (exit Exit, ended bool) {
 	switch how {
 	case 0:

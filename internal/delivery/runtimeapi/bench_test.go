@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The real process answers immediately.
+// BenchmarkInvoke uses a real process that answers immediately.
 func BenchmarkInvoke(b *testing.B) {
 	p, err := New(Options{Command: []string{os.Args[0]}, Env: functionEnv("function", "")})
 	if err != nil {

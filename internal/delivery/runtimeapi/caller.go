@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// The requests of a caller are sequential.
+// caller is the client of a connection. Its requests are sequential.
 type caller struct {
 	conn net.Conn
 	// own means that the caller is the process or one of its children; it is valid once checked is set.
@@ -19,8 +19,8 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{conn: conn})
 }
 
-// started waits until the process is registered. Each connection is checked only once, because its owner does not
-// change.
+// started waits until the process is registered and reports whether it sent the request. Each connection is checked
+// only once, because its owner does not change.
 func (inst *instance) started(r *http.Request) bool {
 	c, ok := r.Context().Value(callerKey{}).(*caller)
 	if !ok {

@@ -113,13 +113,13 @@ func (s foreignClient) status(t *testing.T, url, body string) string {
 	return string(out)
 }
 
-// The program runs as this user or as another.
+// foreignClient is a program that runs as this user or, if set, as another.
 type foreignClient struct {
 	program string
 	as      *syscall.Credential
 }
 
-// The program does not belong to the function.
+// playForeignClient acts as a program that does not belong to the function.
 func playForeignClient() int {
 	resp, err := ask(os.Getenv("URL"), os.Getenv("BODY"))
 	if err != nil {
@@ -129,10 +129,10 @@ func playForeignClient() int {
 	return 0
 }
 
-// A broken API would never respond.
+// answerTime ends the wait for an API that does not respond.
 const answerTime = 30 * time.Second
 
-// A body that is not empty means a POST.
+// ask sends a POST request if body is not empty, otherwise a GET request.
 func ask(url, body string) (string, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: answerTime}
 	method := http.MethodPost
@@ -152,8 +152,8 @@ func ask(url, body string) (string, error) {
 	return resp.Status, err
 }
 
-// The programs are this process, another one of the same user or of another user, and another process of the same
-// function. Children of the function's shell are accepted.
+// Rejected are this process, other programs of this and another user, and another process of the same function.
+// Children of the function's shell are accepted.
 func TestRealForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -205,7 +205,6 @@ func TestRealChildrenMayAsk(t *testing.T) {
 	}
 }
 
-// The function runs as another user.
 func TestRealUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -247,7 +246,7 @@ func TestUnknownUsersAndLimitsAreRefused(t *testing.T) {
 	}
 }
 
-// Every user can run the copy.
+// copySelf copies the test binary so that every user can run it.
 func copySelf(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "function")

@@ -8,13 +8,14 @@ import (
 	"tendril/queue"
 )
 
-// The functions in this file require the pool's mutex to be held, except those that lock it themselves.
+// The functions in this file require the caller to hold the pool's mutex, except those that lock it themselves.
 
-// A process that has answered may request the next invocation within this time; then no other process is started.
+// lingering is how long a process that has answered may take to request the next invocation before another process
+// is started.
 const lingering = 50 * time.Millisecond
 
-// Waiting invocations go to idle processes. For the others, processes start or, during a pause, the invocations are
-// rejected.
+// dispatch assigns waiting invocations to idle processes. For the others it starts processes or, if no process is
+// usable during a pause, rejects them.
 func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 && len(p.idle) > 0 {
 		inst, inv := p.idle[len(p.idle)-1], p.waiting[0]
@@ -30,7 +31,7 @@ func (p *Pool) dispatch() {
 	}
 }
 
-// At least one process keeps running.
+// grow starts processes for waiting invocations, and at least one if none is alive.
 func (p *Pool) grow() {
 	alive, coming := 0, 0
 	for _, inst := range p.slots {
@@ -59,7 +60,7 @@ func (p *Pool) grow() {
 	}
 }
 
-// allowed is false if the process has not answered the current invocation.
+// poll handles a request for the next invocation. allowed is false if the process has not answered the current one.
 func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +94,7 @@ func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bo
 	return inst.offer, first, true
 }
 
-// A process may hang up while waiting. An invocation already assigned to it is taken back.
+// hangUp handles a process that hangs up while waiting. An invocation already assigned to it is taken back.
 func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,7 +116,7 @@ func (p *Pool) sendBack(inst *instance, inv *invocation) {
 	p.leave(inst)
 }
 
-// The invocation was not sent and returns to the front of the queue.
+// takeBack returns an invocation that was not sent to the front of the queue.
 func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	if inst.phase != busy || inst.current != inv {
 		return
@@ -147,8 +148,8 @@ func (p *Pool) owed(inst *instance, id string) bool {
 	return inst.owes(id)
 }
 
-// After a failed initialization, the process gets some time to exit. initFailing returns false if it had already
-// initialized.
+// initFailing gives a process some time to exit after a failed initialization. It returns false if the process had
+// already initialized or is being ended.
 func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +161,7 @@ func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	return true
 }
 
-// answer returns false if the process is not working on that invocation.
+// answer records the answer to an invocation. It returns false if the process is not working on it.
 func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +185,8 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	return true
 }
 
-// During a pause fail returns false, so that processes that fail together count as one failure.
+// fail starts a pause. It returns false if there already is one, so that processes that fail together count as one
+// failure.
 func (p *Pool) fail() (first bool) {
 	if p.pause != nil || p.stopping {
 		return false

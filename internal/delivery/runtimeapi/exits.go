@@ -38,7 +38,7 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	}
 }
 
-// report may be nil. The caller holds the mutex.
+// settle handles an exit. report may be nil. The caller must hold the mutex.
 func (p *Pool) settle(inst *instance, was phase, exit supervisor.Exit) (report func()) {
 	switch {
 	case was == busy:
@@ -69,7 +69,8 @@ func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
 	return nil
 }
 
-// If the failure starts a pause, the oldest waiting invocation is answered.
+// initFailed handles an exit before the first invocation. If it starts a pause, the oldest waiting invocation is
+// answered.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {
@@ -105,7 +106,7 @@ func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (ans
 	}
 }
 
-// The message is in Lambda's words.
+// exitMessage uses Lambda's wording.
 func exitMessage(e supervisor.Exit) string {
 	switch {
 	case e.Err != nil:

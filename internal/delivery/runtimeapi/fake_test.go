@@ -19,8 +19,8 @@ import (
 
 type Exit = supervisor.Exit
 
-// Functions run as goroutines with in-memory connections, so that everything except real processes can be tested in
-// virtual time.
+// fakeHost runs functions as goroutines with in-memory connections, so that everything except real processes can be
+// tested in virtual time.
 type fakeHost struct {
 	behave func(f *function) Exit
 
@@ -35,7 +35,7 @@ type fakeHost struct {
 	signals   []syscall.Signal
 }
 
-// The pool is started, and its processes run behave.
+// newFakePool returns a started pool whose processes run behave.
 func newFakePool(t *testing.T, o Options, behave func(f *function) Exit) (*Pool, *fakeHost) {
 	t.Helper()
 	o.Command = []string{"/bin/sh"}
@@ -104,7 +104,7 @@ type function struct {
 	env     []string
 	address string
 	client  *http.Client
-	// The end of the process ends ctx.
+	// ctx is done when the process ends.
 	ctx    context.Context
 	kill   context.CancelFunc
 	term   chan struct{}
@@ -112,7 +112,7 @@ type function struct {
 	ended  chan struct{}
 	exit   Exit
 	killed atomic.Bool
-	// The requests appear to come from another program.
+	// disowned means that the requests appear to come from another program.
 	disowned atomic.Bool
 }
 
@@ -157,7 +157,7 @@ type event struct {
 
 var errEnding = errors.New("the process is to end")
 
-// SIGTERM ends the wait.
+// next requests an invocation. SIGTERM ends the wait.
 func (f *function) next() (event, error) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
@@ -189,7 +189,7 @@ func (f *function) get(ctx context.Context) (*http.Response, error) {
 	return f.client.Do(req)
 }
 
-// The path is below /2018-06-01/runtime. Status 0 means no response.
+// post sends a request to a path below /2018-06-01/runtime. Status 0 means no response.
 func (f *function) post(path, body string, header ...string) (int, string) {
 	req, err := http.NewRequestWithContext(f.ctx, http.MethodPost, "http://"+f.address+"/2018-06-01/runtime/"+path,
 		bytes.NewReader([]byte(body)))

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Each binary is named after its package.
+// buildFunctions names each binary after its package.
 func buildFunctions(t *testing.T, packages ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -28,7 +28,7 @@ func buildFunctions(t *testing.T, packages ...string) (dir string) {
 	return dir
 }
 
-// The event has one record for each ID and body.
+// sqsEvent returns an event with one record for each ID and body.
 func sqsEvent(pairs ...string) string {
 	type record struct {
 		ID     string `json:"messageId"`
@@ -43,7 +43,7 @@ func sqsEvent(pairs ...string) string {
 	return string(text)
 }
 
-// The functions are built with the public Go library.
+// The functions are built with aws-lambda-go.
 func TestGoFunction(t *testing.T) {
 	t.Parallel()
 	bin := buildFunctions(t, "./testdata/function", "tendril/examples/lambda-resize")
@@ -102,7 +102,7 @@ func goOutcomes(t *testing.T, program string) {
 	}
 }
 
-// The example must work as its README describes.
+// resizeExample checks that the example works as its README describes.
 func resizeExample(t *testing.T, program string) {
 	dir := t.TempDir()
 	file, err := os.Create(filepath.Join(dir, "in.png"))
@@ -134,7 +134,7 @@ func resizeExample(t *testing.T, program string) {
 	}
 }
 
-// The function uses the public Python runtime client.
+// The function uses awslambdaric, the public Python runtime client.
 func TestPythonFunction(t *testing.T) {
 	t.Parallel()
 	interpreter := testpeer.Python(t, "awslambdaric", "awslambdaric")

@@ -11,14 +11,14 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// The function must request its first invocation within this time. (Lambda allows 10 s, and then restarts the
-// initialization within the time limit of the first invocation.)
+// initTimeout limits the time until the function requests its first invocation. (Lambda allows 10 s, and then
+// restarts the initialization within the time limit of the first invocation.)
 const initTimeout = time.Minute
 
-// After a failed initialization, the process has this time to exit.
+// initErrorPatience is how long a process may take to exit after a failed initialization.
 const initErrorPatience = time.Second
 
-// The caller holds the pool's mutex.
+// launch starts an instance. The caller must hold the pool's mutex.
 func (p *Pool) launch(number int) *instance {
 	inst := &instance{
 		pool: p, number: number, since: time.Now(),
@@ -80,7 +80,7 @@ func (inst *instance) attach(proc process) {
 	}
 }
 
-// The PID may be reused after the process is reaped, so detach must be called before.
+// detach must be called before the process is reaped, because its PID may be reused after that.
 func (inst *instance) detach() {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

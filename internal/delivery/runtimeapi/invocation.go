@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// Lambda's limit for a payload, in bytes.
+	// maxRequest is Lambda's limit for a payload, in bytes.
 	maxRequest = 6 << 20
-	// Lambda's limit for a response, in bytes.
+	// maxResponse is Lambda's limit for a response, in bytes.
 	maxResponse = 6<<20 + 100
 )
 
@@ -49,7 +49,7 @@ func paused(left time.Duration) queue.Invocation {
 	}
 }
 
-// The error has Lambda's format. id may be "".
+// failure returns a function error in Lambda's format. id may be "".
 func failure(kind, id, text string) queue.Invocation {
 	if id != "" {
 		text = "RequestId: " + id + " Error: " + text
@@ -61,10 +61,10 @@ func failure(kind, id, text string) queue.Invocation {
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: payload, Reason: kind}
 }
 
-// Rounding up keeps a short limit from being shown as "0.00".
+// seconds rounds up, so that a short limit is not shown as "0.00".
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
 
-// kind is the error type in the request's header; may be "".
+// kind is the error type from the header or trailer; may be "". An errorType in the body takes precedence.
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`
@@ -86,7 +86,7 @@ func posted(kind string, body []byte) queue.Invocation {
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: body, Reason: kind}
 }
 
-// Class names are safe to log.
+// typeName matches class names, which are safe to log.
 var typeName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.:$/*<>-]*$`)
 
 func ok(payload []byte) queue.Invocation {

@@ -21,7 +21,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// A role makes the test binary act as another program.
+// roleVariable makes the test binary act as another program.
 const roleVariable = "RUNTIMEAPI_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ func play(role string) int {
 	return 99
 }
 
-// The connection stays open while this process lives.
+// attend connects to the observer until this process exits.
 func attend() (net.Conn, error) {
 	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
@@ -62,7 +62,7 @@ func attend() (net.Conn, error) {
 	return conn, err
 }
 
-// The payloads determine how the function acts.
+// playFunction acts as a function that is controlled by its payloads.
 func playFunction() int {
 	base := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/invocation/"
 	for {
@@ -186,7 +186,7 @@ func (g *reportingChild) awaitGone() {
 	}
 }
 
-// The pool runs the test binary in a role until the end of the test.
+// newRealPool runs the test binary in a role until the end of the test.
 func newRealPool(t *testing.T, role string, w *observer, o Options) *Pool {
 	t.Helper()
 	o.Command, o.Dir = []string{os.Args[0]}, t.TempDir()

@@ -23,7 +23,7 @@ type Options struct {
 	// Env is the entire environment as NAME=value. Lambda's reserved variables override it.
 	Env []string
 
-	// For each process, see [supervisor.Process].
+	// User and Limits apply to each process, see [supervisor.Process].
 	User   string
 	Limits map[string]string
 
@@ -44,7 +44,7 @@ type Options struct {
 
 	// Output receives every line of output, without the line ending and with control characters escaped. instance
 	// counts from 1; stream is "stdout" or "stderr". Output must be safe for concurrent use and must not keep line.
-	// While it blocks, lines may be dropped, which are counted. It may be nil.
+	// While it blocks, lines may be dropped and counted. It may be nil.
 	Output func(instance int, stream string, line []byte)
 	// LinesPerSecond is the maximum number of output lines per process, averaged over five seconds; 0 means 1000.
 	LinesPerSecond int
@@ -54,7 +54,7 @@ type Options struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Package supervisor checks Command, User and Limits.
+// withDefaults leaves the checks of Command, User and Limits to package supervisor.
 func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		name  string
@@ -101,7 +101,7 @@ type Events struct {
 	TimedOut   func(TimedOut)
 	// Exited is called when a process and its group have exited or could not be started.
 	Exited func(Exited)
-	// Refused is called for the 1st, 10th, 100th rejected request of another program and so on.
+	// Refused is called for the 1st, 10th, 100th rejected request and so on.
 	Refused      func(Refused)
 	LinesDropped func(supervisor.LinesDropped)
 }
@@ -119,7 +119,7 @@ type InitFailed struct {
 	// Type is for example "Runtime.ImportModuleError".
 	Type   string
 	Reason string
-	// No new process starts during the pause. Failures counts failures since the last answer.
+	// Failures counts failures since the last answer. No process starts during Pause.
 	Failures int
 	Pause    time.Duration
 }

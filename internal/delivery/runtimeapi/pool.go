@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// After SIGKILL, only processes that hang in the kernel take longer.
+// killPatience is how long to wait after SIGKILL. Only processes that hang in the kernel take longer.
 const killPatience = 5 * time.Second
 
 // New returns a pool that is not started. It returns an error if the options are invalid or the program is not found.

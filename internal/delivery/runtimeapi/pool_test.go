@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// No process may be left running.
+// stop fails the test if a process is still running.
 func stop(t *testing.T, p *Pool, h *fakeHost) {
 	t.Helper()
 	if err := p.Stop(context.Background()); err != nil {
@@ -38,7 +38,7 @@ func invoke(t *testing.T, p *Pool, payload string) queue.Invocation {
 	return answer
 }
 
-// The error's message contains all of the words.
+// wantError checks that the answer is a function error whose message contains all words.
 func wantError(t *testing.T, a queue.Invocation, kind string, words ...string) {
 	t.Helper()
 	if a.Status != 200 || a.FunctionError != "Unhandled" || a.Reason != kind || a.RequestID == "" {
@@ -285,7 +285,7 @@ func TestInitFailure(t *testing.T) {
 		if errors != 1 {
 			t.Errorf("%d invocations were charged for one failure", errors)
 		}
-		time.Sleep(500*time.Millisecond + time.Second) // the pause and the next failure pass while no invocation waits
+		time.Sleep(500*time.Millisecond + time.Second) // no invocation waits during the pause and the next failure
 		synctest.Wait()
 		if a := invoke(t, p, "x"); a.Status != 429 || a.RetryAfter != time.Second {
 			t.Errorf("answer %+v, want a pause of 1 s after the second failure", a)
@@ -347,7 +347,7 @@ func TestInitFailures(t *testing.T) {
 	}
 }
 
-// Later invocations are rejected.
+// The waiting invocation receives the error. Later ones are throttled.
 func TestProgramThatCannotStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -373,7 +373,7 @@ func TestProgramThatCannotStart(t *testing.T) {
 	})
 }
 
-// The pauses before a replacement become longer.
+// The pause before a replacement starts becomes longer each time.
 func TestDeathWhileIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -434,7 +434,7 @@ func TestOneProcessForEachInvocation(t *testing.T) {
 	})
 }
 
-// A process may be slow to request its next invocation.
+// If a process is slow to request its next invocation, another process starts.
 func TestLingering(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

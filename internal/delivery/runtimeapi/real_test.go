@@ -90,7 +90,7 @@ func TestRealConcurrency(t *testing.T) {
 	for _, g := range together {
 		g.conn.Write([]byte("x"))
 	}
-	last := w.meet() // the fifth invocation waited
+	last := w.meet() // the fifth invocation has waited
 	if !pids[last.pid] {
 		t.Error("there was a fifth process")
 	}
@@ -98,14 +98,13 @@ func TestRealConcurrency(t *testing.T) {
 	calls.Wait()
 }
 
-// The processes that the function started are killed, too.
 func TestRealTimeLimit(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"function", "deaf", "wrapped"} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
 			w := newObserver(t)
-			// Within the limit, the function starts all its processes, even on a busy machine.
+			// The limit is long enough for the function to start all its processes, even on a busy machine.
 			p := newRealPool(t, role, w, Options{Timeout: 5 * time.Second})
 			answer := make(chan queue.Invocation)
 			go func() { answer <- invoke(t, p, "hang") }()
@@ -121,7 +120,7 @@ func TestRealTimeLimit(t *testing.T) {
 	}
 }
 
-// The processes that the function's process started are killed, too.
+// All processes that the function has started are killed.
 func TestRealDeathLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -129,7 +128,7 @@ func TestRealDeathLeavesNothing(t *testing.T) {
 	answer := make(chan queue.Invocation)
 	go func() { answer <- invoke(t, p, "leave") }()
 	children := []*reportingChild{w.meet(), w.meet(), w.meet()}
-	for _, g := range children { // the process that reads this exits
+	for _, g := range children { // a process exits when it reads this
 		g.conn.Write([]byte("x"))
 	}
 	wantError(t, <-answer, "Runtime.ExitError", "exit status 3")

@@ -20,17 +20,17 @@ type Pool struct {
 
 	mu                sync.Mutex
 	started, stopping bool
-	// By number.
+	// slots contains the instance with number i+1 at index i; nil if absent.
 	slots []*instance
-	// The process used last is at the end of idle, the oldest invocation at the start of waiting.
+	// The process used last is at the end of idle; the oldest invocation is at the start of waiting.
 	idle    []*instance
 	waiting []*invocation
-	// Failures since the last answer. While pause is not nil, no process starts before pauseEnd.
+	// failures counts failures since the last answer. While pause is not nil, no process starts before pauseEnd.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
 	refusals refusals
-	// Set before stopped is closed.
+	// stopErr is set before stopped is closed.
 	stopErr error
 	stopped chan struct{}
 
@@ -59,21 +59,21 @@ const (
 	byAbsence   asked = "did not request another invocation"
 )
 
-// The pool's mutex guards an instance.
+// instance is guarded by the pool's mutex.
 type instance struct {
 	pool   *Pool
 	number int
 	since  time.Time
-	// announced is closed when the process can be terminated, gone when it has exited.
+	// announced is closed when the process can be terminated, and gone when it has exited.
 	announced, gone chan struct{}
 
 	phase phase
-	// The process has requested an invocation.
+	// initialized means that the process has requested an invocation.
 	initialized bool
 	asked       asked
-	// The process has answered but not requested another invocation for a while.
+	// lingers means that the process answered a while ago but has not requested another invocation.
 	lingers bool
-	// Posted to init/error; may be nil.
+	// initError was posted to init/error; may be nil.
 	initError *queue.Invocation
 	offer     chan *invocation
 	current   *invocation
@@ -90,7 +90,7 @@ type outcome struct {
 	err error
 }
 
-// The pool's mutex guards an invocation.
+// invocation is guarded by the pool's mutex.
 type invocation struct {
 	id       string
 	payload  []byte
@@ -100,7 +100,7 @@ type invocation struct {
 	limit    time.Duration // timeout
 }
 
-// Later calls have no effect.
+// end sends the outcome. Later calls have no effect.
 func (inv *invocation) end(o outcome) {
 	o.RequestID = inv.id
 	if o.Status != http.StatusOK {
@@ -128,7 +128,7 @@ func (p *Pool) endPause() {
 	}
 }
 
-// The first, tenth, hundredth rejected request and so on are reported.
+// refusals reports the first, tenth, hundredth rejected request and so on.
 type refusals struct {
 	mu          sync.Mutex
 	total, next int // next total to report
@@ -164,7 +164,7 @@ func (inst *instance) assign(inv *invocation) {
 	inst.offer <- inv
 }
 
-// After d, the timer kills the process. It replaces any previous timer.
+// arm kills the process after d. It replaces any previous timer.
 func (inst *instance) arm(d time.Duration, why asked) {
 	inst.disarm()
 	var timer *time.Timer
@@ -185,7 +185,7 @@ func (inst *instance) disarm() {
 	}
 }
 
-// A process that is already being ended is left alone.
+// terminate does nothing if the process is already being ended.
 func (inst *instance) terminate(why asked) {
 	if inst.asked != "" {
 		return
@@ -223,7 +223,7 @@ func (p *Pool) refuse(o outcome) {
 	p.waiting = nil
 }
 
-// An exit may have been reported before.
+// announceReady reports nothing if the process has already exited.
 func (inst *instance) announceReady() {
 	reported := inst.pool.set.Events.Ready
 	if reported == nil {
