@@ -81,7 +81,7 @@ func recommended(ago time.Duration, size float64) recommendation {
 
 func TestRecommendationsThatStillCount(t *testing.T) {
 	t.Parallel()
-	p := Policy{}.Complete() // the defaults are 20 s and 5 min
+	p := Policy{}.Complete() // ScaleOutAfter is 20 s, ScaleInAfter 5 min
 	const s = time.Second
 	for _, c := range []struct {
 		name string
@@ -145,7 +145,7 @@ func TestLeastAndMostRecent(t *testing.T) {
 	}
 }
 
-// A reason names the measure that decided, and any missing measures.
+// A reason names the decisive measure and any missing measures.
 func TestReasonsOfTracking(t *testing.T) {
 	t.Parallel()
 	p := Policy{MaxSize: 20, TargetBacklog: 5}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A scale-in is wrong if the backlog, or the minimum load of the last minute, needs the removed processes. A
-// scale-out is wrong if the previous size could have handled the backlog and twice the maximum load of the last
-// minutes.
+// judge returns why a decision is wrong, or "". A scale-in is wrong if the backlog, or the minimum load of the last
+// minute, needs the removed processes. A scale-out is wrong if the previous size could have handled the backlog and
+// twice the maximum load of the last minutes.
 func (w *simulation) judge(p Policy, d Decision) string {
 	p = p.Complete()
 	in := Inputs{Slots: w.c.slots, ServiceTime: w.c.service}
@@ -32,8 +32,8 @@ func (w *simulation) judge(p Policy, d Decision) string {
 	return ""
 }
 
-// A scale-in by CPUUtilization or BusyShare was wrong if the average of all instances was above the lower threshold.
-// Five points are allowed for lost readings, and for a decision that waited for the cooldown.
+// judgeAverage returns why a scale-in by CPUUtilization or BusyShare is wrong: the average of all instances was above
+// the lower threshold. It allows five points for lost readings, and for a decision that waited for the cooldown.
 func (w *simulation) judgeAverage(p Policy, d Decision) string {
 	p = p.Complete()
 	if !p.Instances || d.Desired > d.From || p.Measure != CPUUtilization && p.Measure != BusyShare {
@@ -50,7 +50,7 @@ func (w *simulation) judgeAverage(p Policy, d Decision) string {
 	return ""
 }
 
-// Each family has ten variants.
+// services returns the service times, in seconds, of the ten variants in each family.
 func services() []float64 {
 	return []float64{0.05, 0.2, 0.5, 1, 2, 5, 15, 30, 60, 120}
 }
@@ -59,7 +59,7 @@ func steady(level float64) func(time.Duration, *rand.Rand) float64 {
 	return func(time.Duration, *rand.Rand) float64 { return level }
 }
 
-// The load is high between from and to.
+// pulse is high from from until to, and low otherwise.
 func pulse(low, high float64, from, to time.Duration) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, _ *rand.Rand) float64 {
 		if t >= from && t < to {
@@ -92,7 +92,7 @@ func ramp(high float64, up, stay, down time.Duration) func(time.Duration, *rand.
 	}
 }
 
-// Each of the ten families has ten variants of an app and its load.
+// curves returns ten families of loads, each with ten variants of the app.
 func curves() []curve {
 	const day = 24 * time.Hour
 	var all []curve
@@ -152,12 +152,13 @@ func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand
 	}
 }
 
-// Each fleet needs at most 70 percent of its maximum size.
+// fleetSizes returns the maximum sizes of the fleets. Apart from bursts, the loads in fleetCurves peak at 70 percent of
+// them.
 func fleetSizes() []int { return []int{1, 10, 100, 1000} }
 
-// Five load shapes are combined with four fleet sizes and five service times. The backlog is counted every minute,
-// and the count is a minute late. Instances take two to six minutes to start, and have 50 slots. Every second fleet
-// loses a tenth of its readings, and every three hours all readings for 12 minutes.
+// fleetCurves combines five load shapes with four fleet sizes and five service times. The backlog is counted every
+// minute, and each count is a minute late. Instances have 50 slots and take two to six minutes to start. Every second
+// fleet loses a tenth of its readings and, every three hours, all readings for 12 minutes.
 func fleetCurves() []curve {
 	const day = 24 * time.Hour
 	var all []curve

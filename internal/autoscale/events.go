@@ -17,7 +17,7 @@ type Events struct {
 	Protected func(on bool)
 	// Terminating is called when this instance starts to drain before its termination.
 	Terminating func()
-	// Terminated is called after the drain and the lifecycle action. After an error, the group terminates the
+	// Terminated is called after the drain and the lifecycle action. If err is not nil, the group terminates the
 	// instance when the hook's timeout ends.
 	Terminated func(err error)
 }
@@ -68,7 +68,7 @@ type Decided struct {
 	Decision Decision
 
 	Applied bool
-	// NotApplied is why a change was not applied, or "".
+	// NotApplied says why a change was not applied, or is "".
 	NotApplied string
 }
 
@@ -82,7 +82,7 @@ type Failed struct {
 	// Doing describes the call, such as "reading the size".
 	Doing string
 	Err   error
-	// Consecutive counts failures of the call in a row.
+	// Consecutive counts consecutive failures of the call.
 	Consecutive int
 }
 

@@ -81,8 +81,8 @@ func TestProtector(t *testing.T) {
 		refuse.set(nil)
 		pass(time.Minute)
 		stop()
-		// Hours of work take only two calls. Failed calls are repeated after increasing delays. The protection is
-		// removed at the end.
+		// Hours of work need only two calls. Failed calls are repeated with increasing delays. At the end, the
+		// protection is removed.
 		want := []string{
 			"0s: set false",
 			"1h0m5s: set true", "protected true",
@@ -99,7 +99,7 @@ func TestProtector(t *testing.T) {
 	})
 }
 
-// It is renewed even after a failed call, and reported only once.
+// The protection is renewed even after a failed call, and reported only once.
 func TestProtectionIsRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,16 +8,17 @@ import (
 // QueueState is the load of a queue and its worker.
 type QueueState struct {
 	Name string
-	// Backlog does not count messages in flight. Oldest is the age of the oldest waiting one if HasAge is set.
+	// Known means that Backlog is known, which excludes messages in flight. Oldest is the age of the oldest waiting
+	// message if HasAge is set.
 	Known   bool
 	Backlog int64
 	Oldest  time.Duration
 	HasAge  bool
-	// ServiceTime is the average duration of a delivery, 0 if unknown. PerSecond counts completed deliveries.
+	// ServiceTime is the average duration of a delivery; 0 if unknown. PerSecond is the rate of completed deliveries.
 	InWork      int
 	ServiceTime time.Duration
 	PerSecond   float64
-	// A user has paused receiving.
+	// Paused means that a user has paused receiving.
 	Paused bool
 }
 
@@ -28,7 +29,7 @@ type QueueState struct {
 // are its equal share at the maximum number of replicas. A single replica may exceed that share until there are more.
 type Gauge struct {
 	Queues func() []QueueState
-	// Slots of one replica, or of this instance if instances are scaled.
+	// Slots is the number of slots of one replica, or of this instance if instances are scaled.
 	Slots int
 	// Ready returns the number of ready replicas; nil means 1.
 	Ready     func() int
@@ -36,7 +37,7 @@ type Gauge struct {
 	Deploying func() bool
 }
 
-// Read returns the current measures, except Desired and Ready. If one queue's load is unknown, so is the total.
+// Read returns the current measures, except Desired and Ready. If the load of any queue is unknown, so is the total.
 func (g *Gauge) Read() Inputs {
 	in, _ := g.Measure()
 	return in
@@ -73,7 +74,8 @@ func (g *Gauge) Measure() (in Inputs, s Sample) {
 		ServiceTime: in.ServiceTime, Deploying: deploying, Paused: total.Paused}
 }
 
-// The total is known, has an age or is paused only if all queues are.
+// combinedState adds up the queues' loads. The total is known, has an age or is paused only if that is true of all
+// queues.
 func combinedState(queues []QueueState) QueueState {
 	exists := len(queues) > 0
 	total := QueueState{Known: exists, HasAge: exists, Paused: exists}
@@ -89,7 +91,7 @@ func combinedState(queues []QueueState) QueueState {
 	return total
 }
 
-// Throughput is the weight. The average is 0 if unknown.
+// averageServiceTime returns the average in seconds, weighted by throughput; 0 if unknown.
 func averageServiceTime(queues []QueueState) float64 {
 	var sum, weights float64
 	for i := range queues {
@@ -107,7 +109,7 @@ func averageServiceTime(queues []QueueState) float64 {
 	return sum / weights
 }
 
-// Scale is the response for an external scaler such as KEDA's metrics-api. Its JSON names are a stable interface.
+// Scale is the response to an external scaler such as KEDA's metrics-api. Its JSON names are a stable interface.
 type Scale struct {
 	Queues map[string]QueueLoad `json:"queues"`
 	QueueLoad
@@ -115,14 +117,14 @@ type Scale struct {
 	Desired int `json:"desired"`
 }
 
-// QueueLoad is the number of waiting messages, not counting those in flight, and the age of the oldest one.
+// QueueLoad is the number of waiting messages, excluding those in flight, and the age of the oldest one.
 type QueueLoad struct {
 	Backlog       int64 `json:"backlog"`
 	OldestSeconds int64 `json:"oldestSeconds"`
 }
 
 // NewScale adds up the queues whose load is known. desired is [Status].Desired, or the current size before the first
-// decision.
+// decision. NewScale modifies queues.
 func NewScale(queues []QueueState, desired int) Scale {
 	s := Scale{Queues: map[string]QueueLoad{}, Desired: max(desired, 1)}
 	for _, q := range slices.DeleteFunc(queues, func(q QueueState) bool { return !q.Known }) {

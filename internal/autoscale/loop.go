@@ -12,15 +12,15 @@ import (
 
 // Target is anything that has a size and can be resized.
 type Target interface {
-	// Size returns the number of ready members and the number last requested.
+	// Size returns the number of ready members and the last requested number.
 	Size(ctx context.Context) (current, desired int, err error)
-	// SetSize returns after the request is accepted. It is idempotent.
+	// SetSize returns once the request is accepted. It is idempotent.
 	SetSize(ctx context.Context, n int) error
 }
 
-// The limits of a boundedTarget apply in addition to the policy's.
+// boundedTarget has limits that apply in addition to the policy's.
 type boundedTarget interface {
-	// Bounds are as of the last call of Size.
+	// Bounds returns the limits as of the last call of Size.
 	Bounds() (least, most int)
 }
 
@@ -50,8 +50,8 @@ type Options struct {
 	// IsLeader reports whether this instance may change the size; nil means that it may. Other instances read the
 	// size only in every tenth interval.
 	IsLeader func() bool
-	// Metric returns the newest value of the trigger's measure, statistic and period; nil means that load measures
-	// it. Only the leader calls it.
+	// Metric returns the newest value of the trigger's measure for its statistic and period; nil means that the load
+	// function returns the measure. Only the leader calls Metric.
 	Metric func(context.Context) (Datapoint, error)
 	Events Events
 }
@@ -71,7 +71,7 @@ type Loop struct {
 	status Status
 }
 
-// New returns a loop that [Loop.Run] starts. load returns the current measures, such as [Gauge.Read].
+// New returns a loop; start it with [Loop.Run]. load returns the current measures, such as [Gauge.Read].
 func New(load func() Inputs, target Target, opts Options) *Loop {
 	opts.Policy.FromMetric = opts.Metric != nil
 	opts.Policy, opts.Interval = opts.Policy.Complete(), cmp.Or(opts.Interval, 10*time.Second)
@@ -105,7 +105,7 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	policy, now := l.opts.Policy, time.Now()
 	if own, ok := l.target.(boundedTarget); ok {
 		least, most := own.Bounds()
-		if most < 1 { // the user has set it to 0
+		if most < 1 { // the user has set the maximum to 0
 			d := Decision{At: now, From: in.Desired, Desired: in.Desired, Rule: ruleHeld, Why: "the bounds of the target do " +
 				"not allow it"}
 			l.decided(policy, in, l.apply(ctx, d, mayApply))
@@ -119,8 +119,8 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	l.decided(policy, in, l.apply(ctx, d, mayApply))
 }
 
-// Followers read the size in every tenth interval: if all instances of a large group read it in every interval, AWS
-// would throttle the account.
+// Followers read the size only in every tenth interval: if all instances of a large group read it in every interval,
+// AWS would throttle the account.
 const followerIntervals = 10
 
 type knownSize struct {
@@ -147,7 +147,7 @@ func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
 	return mayApply, err
 }
 
-// A missing value replaces the trigger's measure too.
+// readMetric adds the newest value of the metric to in. Even a missing value replaces the trigger's measure.
 func (l *Loop) readMetric(ctx context.Context, in Inputs) Inputs {
 	var newest Datapoint
 	_ = l.call(ctx, "reading "+string(l.opts.Policy.Measure), func(ctx context.Context) (err error) { // reported already
@@ -185,7 +185,7 @@ func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
 	return done
 }
 
-// A failure remains in the status until the call succeeds.
+// call calls f, limited by the timeout. A failure remains in the status until the call succeeds.
 func (l *Loop) call(ctx context.Context, doing string, f func(context.Context) error) error {
 	err := l.calls.do(ctx, doing, f)
 	if failed := l.Status().Failed; err == nil && failed != nil && failed.Doing == doing {
@@ -222,9 +222,9 @@ type Status struct {
 	// Desired is the size that the policy wants, whether applied or not; 0 before the first decision.
 	Inputs         Inputs
 	Desired, Ready int
-	// Decisions are the last hundred, newest first. Repeated decisions share an entry.
+	// Decisions contains the last hundred decisions, newest first. Repeated decisions share an entry.
 	Decisions []Entry
-	// Failed is nil after the call succeeds.
+	// Failed is the last failed call; nil once that call succeeds.
 	Failed *Failed
 }
 
@@ -232,14 +232,14 @@ type Status struct {
 type Entry struct {
 	Decided Decided
 
-	// Inputs belong to the last repetition.
+	// Inputs are those of the last repetition.
 	Inputs Inputs
-	// Until is the last repetition. Times includes the first decision.
+	// Until is the time of the last repetition. Times includes the first decision.
 	Until time.Time
 	Times int
 }
 
-// Status returns a snapshot.
+// Status returns a snapshot of the loop.
 func (l *Loop) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,7 +249,7 @@ func (l *Loop) Status() Status {
 	return s
 }
 
-// A repeated decision only updates the numbers.
+// record adds a decision. A repeated decision only updates the last entry.
 func (s *Status) record(d Decided, in Inputs) (changed bool) {
 	if n := len(s.Decisions); n > 0 {
 		last := &s.Decisions[n-1]

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The size of a target is ready immediately.
+// target is a Target whose members are ready immediately.
 type target struct {
 	mu     sync.Mutex
 	size   int
@@ -44,7 +44,7 @@ func (g *target) SetSize(_ context.Context, n int) error {
 	return g.failed
 }
 
-// A test changes the value while a loop runs.
+// synchronized is a value that a test changes while a loop runs.
 type synchronized[T any] struct {
 	mu    sync.Mutex
 	value T
@@ -99,7 +99,7 @@ func (j *recorder) events() Events {
 	}
 }
 
-// run is in a synctest bubble; stop ends it.
+// start calls run in a goroutine of the synctest bubble; stop ends it.
 func start(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -207,7 +207,7 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 		var j recorder
 		var isLeader synchronized[bool]
 		g := &target{size: 1}
-		var elected synchronized[bool] // becomes leader between reading and using the size
+		var elected synchronized[bool] // becomes true between reading and using the size
 		load := func() Inputs {
 			if elected.get() {
 				isLeader.set(true)
@@ -374,7 +374,7 @@ func TestNegativeCooldownStaysOff(t *testing.T) {
 	}
 }
 
-// Sizes outside the limits are rejected.
+// bounded rejects sizes outside its limits.
 type bounded struct {
 	target
 	least, most int
@@ -389,7 +389,7 @@ func (b *bounded) SetSize(ctx context.Context, n int) error {
 	return b.target.SetSize(ctx, n)
 }
 
-// No call is rejected.
+// The loop never requests a size that the target rejects.
 func TestLoopWithinTheBoundsOfTheTarget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -14,8 +14,8 @@ type Measure string
 const (
 	CPUUtilization    Measure = "CPUUtilization"    // percent
 	BacklogPerProcess Measure = "BacklogPerProcess" // waiting messages divided by the size
-	OldestMessageAge  Measure = "OldestMessageAge"  // of waiting messages, in seconds
-	BusyShare         Measure = "BusyShare"         // delivery slots, in percent
+	OldestMessageAge  Measure = "OldestMessageAge"  // age of the oldest waiting message, in seconds
+	BusyShare         Measure = "BusyShare"         // busy delivery slots, in percent
 )
 
 // Statistic is the function that combines the readings of a period.
@@ -33,7 +33,7 @@ type measureInfo struct {
 	measure      Measure
 	unit         string
 	lower, upper float64
-	// The measure is inversely proportional to the size.
+	// shared means that the measure is inversely proportional to the size.
 	shared bool
 }
 
@@ -60,7 +60,7 @@ type Reading struct {
 	Known bool
 }
 
-// Negative, infinite and NaN values are missing readings.
+// of returns a reading of v. Negative, infinite and NaN values are missing readings.
 func of(v float64) Reading {
 	if !(v >= 0 && v <= math.MaxFloat64) {
 		return Reading{}
@@ -68,11 +68,11 @@ func of(v float64) Reading {
 	return Reading{Value: v, Known: true}
 }
 
-// Datapoint is the value of a metric over one period, and missing if Samples is 0.
+// Datapoint is the value of a metric over one period. It is missing if Samples is 0.
 type Datapoint struct {
 	Value   float64
 	From    time.Time // start of the period
-	Samples int       // combined readings
+	Samples int       // number of combined readings
 }
 
 // MarshalJSON encodes a missing reading as null.
@@ -98,28 +98,28 @@ func (r *Reading) UnmarshalJSON(text []byte) error {
 
 // Inputs are the inputs of a decision.
 type Inputs struct {
-	// Both come from the target: the last requested size and the number of ready members.
+	// Desired is the last requested size and Ready the number of ready members. Both come from the target.
 	Desired, Ready int
 	// CPU is the usage of all processors, in percent.
 	CPU Reading
-	// Without messages in flight.
+	// Backlog excludes messages in flight.
 	Backlog Reading
 	// OldestAge is in seconds.
 	OldestAge Reading
-	// Percent of the slots.
+	// Busy is the percentage of busy slots.
 	Busy Reading
 	// Slots are per process or instance. ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
 	Slots       int
 	ServiceTime float64
-	// Reporting is the number of measured instances; 0 means that all measures except the backlog are about this
-	// instance. Measured is the trigger's measure over all measured instances; nil means that the measure's own field
-	// applies. With [Policy].FromMetric, MeasuredFrom is when the period of Measured began.
+	// Reporting is the number of measured instances; 0 means that all measures except the backlog are this instance's.
+	// Measured is the trigger's measure over all measured instances; nil means that the measure's own field applies.
+	// With [Policy].FromMetric, MeasuredFrom is the start of Measured's period.
 	Reporting    int
 	Measured     *Reading
 	MeasuredFrom time.Time
-	// HoldScaleIn is why the size must not decrease, or "".
+	// HoldScaleIn says why the size must not decrease, or is "".
 	HoldScaleIn string
-	// Hold is why the size must stay, such as a deployment in progress.
+	// Hold says why the size must not change, for example because of a deployment, or is "".
 	Hold string
 }
 

@@ -8,14 +8,13 @@ import (
 
 // Policy determines the size. The zero value tracks the backlog and the busy slots, with sizes from 1 to 4.
 //
-// The fields from Measure to BreachDuration configure a trigger. Together with the sizes and Cooldown, they
-// correspond to the options of aws:autoscaling:trigger and aws:autoscaling:asg. The defaults are the same where these
-// suit a worker.
+// The fields from Measure to BreachDuration configure a trigger. Together with the sizes and Cooldown, they correspond
+// to the options of aws:autoscaling:trigger and aws:autoscaling:asg, with the same defaults where those suit a worker.
 type Policy struct {
-	// 1 to 10000; 0 means 1 and 4
+	// From 1 to 10000. 0 means 1 for MinSize; for MaxSize, it means 4, or MinSize if that is larger.
 	MinSize, MaxSize int
-	// Cooldown is the minimum time between two changes of size. With tracking, it delays only scale-in. 0 means 360
-	// s; negative means no cooldown.
+	// Cooldown is the minimum time between two changes of size. With tracking, it delays only scale-in. 0 means 360 s;
+	// a negative value means no cooldown.
 	Cooldown time.Duration
 
 	// Instances means that the size is a number of instances, whose measures are combined. The size does not decrease
@@ -32,11 +31,12 @@ type Policy struct {
 	// If both thresholds are 0, they are 25 and 75 for CPUUtilization, 10 and 100 for BacklogPerProcess, 10 and 60
 	// for OldestMessageAge, and 30 and 80 for BusyShare.
 	LowerThreshold, UpperThreshold float64
-	// The lower increment is negative and the upper one positive; 0 means -1 and 1.
+	// LowerBreachScaleIncrement is negative and UpperBreachScaleIncrement positive; 0 means -1 and 1.
 	LowerBreachScaleIncrement, UpperBreachScaleIncrement int
 	// Readings are combined over Period; 0 means 5 min, or BreachDuration if shorter.
 	Period time.Duration
-	// EvaluationPeriods must breach a threshold in a row; 0 means BreachDuration / Period.
+	// EvaluationPeriods is the number of consecutive periods that must breach a threshold; 0 means BreachDuration /
+	// Period.
 	EvaluationPeriods int
 	// BreachDuration is Period times EvaluationPeriods; 0 means that product. If the three disagree, the longer time
 	// applies.
@@ -101,31 +101,32 @@ func (p Policy) within(least, most int) Policy {
 type policyState struct {
 	begun   bool
 	desired int
-	// The size was last observed to change.
+	// changed is when the size was last observed to change.
 	changed         time.Time
 	recommendations []recommendation
 	period          period
-	// Consecutive periods above and below the thresholds. value and work are from the last complete period.
+	// over and under count consecutive periods above and below the thresholds. value and work are from the last
+	// complete period.
 	over, under int
 	value       Reading
 	work        float64
 }
 
-// Rule is the rule that made a decision.
+// Rule names the rule that made a decision.
 type Rule string
 
 // The rules, in the order in which they are checked.
 const (
 	ruleBounds      Rule = "bounds"    // the size was outside MinSize and MaxSize
 	ruleHeld        Rule = "held"      // [Inputs].Hold is set
-	ruleNotReady    Rule = "not ready" // more processes or instances would not help
+	ruleNotReady    Rule = "not ready" // no process or instance is ready
 	ruleMissing     Rule = "missing"   // a measure is missing or covers no whole period yet
 	ruleOut         Rule = "out"
 	ruleIn          Rule = "in"
 	ruleLimit       Rule = "limit"         // at MinSize or MaxSize
 	ruleCooldown    Rule = "cooldown"      // the size has changed recently
 	ruleScaleInHeld Rule = "scale-in held" // the instances' measures do not allow a smaller size
-	ruleNeeded      Rule = "needed"        // for the work in flight
+	ruleNeeded      Rule = "needed"        // the work in flight needs the size
 	ruleIdle        Rule = "idle"          // messages wait, but most slots are free, so more would not help
 	ruleSteady      Rule = "steady"        // no other size was needed for long enough
 )
@@ -133,10 +134,10 @@ const (
 // Decision is the result of applying a policy.
 type Decision struct {
 	At time.Time
-	// Both are equal if the size does not change.
+	// From and Desired are equal if the size does not change.
 	From, Desired int
 	Rule          Rule
-	// Why is a text for users.
+	// Why explains the decision to users.
 	Why string
 }
 
@@ -179,7 +180,7 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 	return s, d
 }
 
-// ScaleInHeld reports whether the size would have decreased if the instances' measures allowed it.
+// ScaleInHeld reports whether the instances' measures prevented a decrease.
 func (d Decision) ScaleInHeld() bool { return d.Rule == ruleScaleInHeld }
 
 func (s policyState) observe(desired int, now time.Time) policyState {

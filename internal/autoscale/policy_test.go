@@ -66,7 +66,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// The inputs go to a policy, whose decisions are checked.
+// policyScript passes inputs to a policy and checks its decisions.
 type policyScript struct {
 	t   *testing.T
 	p   Policy
@@ -81,7 +81,7 @@ func newPolicyScript(t *testing.T, p Policy, size int) *policyScript {
 	return &policyScript{t: t, p: p, now: time.Unix(1_800_000_000, 0), size: size}
 }
 
-// The decision is ten seconds after the previous one.
+// step makes a decision ten seconds after the previous one.
 func (s *policyScript) step(in Inputs) Decision {
 	s.now = s.now.Add(10 * time.Second)
 	in.Desired = s.size
@@ -115,7 +115,7 @@ func (s *policyScript) want(d Decision, rule Rule, size int) {
 	}
 }
 
-// Tracking uses all of these measures.
+// measured returns inputs with all measures that tracking uses.
 func measured(busy, backlog float64) Inputs {
 	return Inputs{Busy: of(busy), Backlog: of(backlog), Slots: 10, ServiceTime: 1, CPU: of(busy), OldestAge: of(0)}
 }
@@ -369,7 +369,7 @@ func TestTrigger(t *testing.T) {
 	})
 }
 
-// Each value of a metric counts once. A missing value, and one from before a change of size, never counts.
+// Each value of a metric counts once. Missing values, and values from before a change of size, do not count.
 func TestPeriodsOfAMetric(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1_800_000_000, 0)

@@ -9,7 +9,7 @@ import (
 // Work is an instance's work in flight.
 type Work struct {
 	InWork  int           // deliveries
-	Longest time.Duration // so far
+	Longest time.Duration // the longest one so far
 }
 
 // Protection configures when an instance is protected from scale-in. Short deliveries do not need it, because a drain
@@ -23,7 +23,7 @@ type Protection struct {
 
 type protectionState struct {
 	on bool
-	// Without further long deliveries, the protection ends then.
+	// until is when the protection ends unless there is another long delivery.
 	until time.Time
 }
 
@@ -62,8 +62,8 @@ const (
 	maxRetryDelay = 5 * time.Minute
 )
 
-// Run sets and removes the protection until ctx ends, and finally removes it. At the start, it removes any protection
-// that a killed process left behind, unless that expires.
+// Run sets and removes the protection until ctx ends, and finally removes it. At the start, it removes a protection
+// that a killed process left behind, unless the protection expires by itself.
 func (p *Protector) Run(ctx context.Context) {
 	run := protectorRun{protector: p, known: p.Renew > 0, calls: newCaller(p.CallTimeout, p.Events.Failed)}
 	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { run.update(ctx, time.Now()); return true })
@@ -79,7 +79,7 @@ type protectorRun struct {
 	state     protectionState
 	// on is the last protection set. known is false until a call succeeds.
 	on, known bool
-	// Protection was requested and has not been removed since.
+	// maybeSet means that protection was requested and has not been removed since.
 	maybeSet  bool
 	renewAt   time.Time     // zero if not needed
 	pause     time.Duration // after the last failed call

@@ -12,7 +12,7 @@ type Metric struct {
 	Unit  string // "Count" or "Seconds"
 }
 
-// Unknown values are left out, so that an alarm sees missing data rather than 0.
+// metrics leaves out unknown values, so that an alarm sees missing data rather than 0.
 func metrics(in Inputs, instances int) []Metric {
 	var out []Metric
 	if in.Backlog.Known {
@@ -30,7 +30,7 @@ type Reporter struct {
 	Publish func(ctx context.Context, metrics []Metric) error
 	// Instances returns the number of instances that share the queue.
 	Instances func(ctx context.Context) (int, error)
-	// Only the leader publishes.
+	// IsLeader reports whether this instance is the leader, which alone publishes.
 	IsLeader func() bool
 	Events   Events
 }

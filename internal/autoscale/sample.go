@@ -11,12 +11,12 @@ import (
 type Sample struct {
 	CPU       Reading `json:"cpu"`
 	OldestAge Reading `json:"oldest_age"`
-	// Slots are possible deliveries, InWork those in flight.
+	// Slots is the maximum number of concurrent deliveries, InWork the number in flight.
 	Slots  int `json:"slots"`
 	InWork int `json:"in_flight"`
-	// Average duration of a delivery in seconds; 0 if unknown.
+	// ServiceTime is the average duration of a delivery in seconds; 0 if unknown.
 	ServiceTime float64 `json:"service_time,omitempty"`
-	// Paused means that all queues are.
+	// Paused means that all queues are paused.
 	Deploying bool `json:"deploying,omitempty"`
 	Paused    bool `json:"paused,omitempty"`
 }
@@ -40,10 +40,11 @@ func (s *Sample) read(m Measure) Reading {
 	return Reading{}
 }
 
-// Combine returns the inputs of a decision about several instances. own contains the measures of this instance, and
-// the backlog of the queue. all contains the samples of all instances that report, including this one.
+// Combine returns the inputs of a decision about several instances. own contains this instance's measures and the
+// backlog of the queue. all contains the samples of all instances that report, including this one.
 //
-// The trigger's statistic combines the readings of its measure. The other measures are averages.
+// The trigger's statistic combines the readings of its measure. OldestAge is the maximum; the other measures are
+// averages.
 func Combine(own Inputs, all []Sample, p Policy) Inputs {
 	in := own
 	in.Reporting = len(all)
@@ -92,7 +93,7 @@ func Combine(own Inputs, all []Sample, p Policy) Inputs {
 	return in
 }
 
-// The result is unknown if more readings are missing than known.
+// combine returns a missing reading if more readings are missing than known.
 func combine(all []Sample, m Measure, s Statistic) Reading {
 	var q period
 	for i := range all {

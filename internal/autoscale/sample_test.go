@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Half of the ten slots are busy.
+// at returns a sample with half of the ten slots busy.
 func at(cpu float64) Sample { return Sample{CPU: of(cpu), Slots: 10, InWork: 5} }
 
 func TestMeasuresOfInstancesAreCombined(t *testing.T) {

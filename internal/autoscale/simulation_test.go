@@ -19,8 +19,8 @@ var update = flag.Bool("update", false, "rewrite docs/scale.md and testdata")
 type policyCase struct {
 	name   string
 	policy Policy
-	// turns is the number of changes of direction that are allowed beyond the load's own, and misled that number if
-	// readings are wrong.
+	// turns is how many changes of direction are allowed beyond the load's own; misled is that number if readings are
+	// wrong.
 	turns, misled int
 }
 
@@ -37,7 +37,7 @@ func policyCases() []policyCase {
 	}
 }
 
-// Until the first new processes are ready, plus twice DrainWithin.
+// allowed returns the longest acceptable wait: until the first new processes are ready, plus twice DrainWithin.
 func (c curve) allowed() time.Duration { return c.start + 2*time.Minute + 30*time.Second }
 
 func TestSimulation(t *testing.T) {
@@ -119,8 +119,9 @@ func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 	runs.Wait()
 }
 
-// Two minutes for counting, two readings, the start of the first instances, and half a minute for each doubling of
-// the group. Readings may be missing for 12 minutes, and a spike may be 15 minutes of work for the maximum size.
+// allowedInFleet returns the longest acceptable wait: two minutes for counting, two readings, the start of the first
+// instances, and half a minute for each doubling of the group. Readings may be missing for 12 minutes, and a spike may
+// be 15 minutes of work for the maximum size.
 func (c curve) allowedInFleet() time.Duration {
 	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
 	if c.missing != nil {
@@ -173,7 +174,7 @@ func TestFleetSimulation(t *testing.T) {
 	})
 }
 
-// Each row of the documentation's table shows the worst of five service times.
+// fleetTable returns the documentation's table. Each row shows the worst of five service times.
 func fleetTable(results []outcome) string {
 	var out strings.Builder
 	out.WriteString("| load | instances | longest wait (allowed) | instance hours | changes an hour " +
@@ -201,7 +202,7 @@ func fleetTable(results []outcome) string {
 	return out.String()
 }
 
-// The lists of two versions of a policy can be compared.
+// lines lists the results, so that two versions of a policy can be compared.
 func lines(results [][]outcome) string {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -222,7 +223,7 @@ const (
 	closing = "<!-- end of simulation -->\n"
 )
 
-// The tables are between markers.
+// insert replaces the tables between the markers.
 func insert(t *testing.T, path, page, tables string) string {
 	before, rest, ok := strings.Cut(page, opening)
 	_, after, ok2 := strings.Cut(rest, closing)

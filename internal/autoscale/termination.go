@@ -27,13 +27,14 @@ type Termination struct {
 	Events Events
 }
 
-// This is half of the shortest heartbeat timeout.
+// heartbeatInterval is half of the shortest heartbeat timeout.
 const heartbeatInterval = 15 * time.Second
 
-// The delays are 1 s, 2 s, 4 s and so on.
+// Delays between the attempts are 1 s, 2 s, 4 s and so on.
 const completionAttempts = 6
 
-// Run returns if ctx ends while it waits. If ctx ends during the drain, it still completes the lifecycle action.
+// Run returns if ctx ends before the group terminates the instance. If ctx ends during the drain, Run still completes
+// the lifecycle action.
 func (d *Termination) Run(ctx context.Context) {
 	if !d.wait(ctx) {
 		return
@@ -58,7 +59,7 @@ func (d *Termination) wait(ctx context.Context) bool {
 	return chosen && ctx.Err() == nil
 }
 
-// Heartbeats continue until Drain returns.
+// drain sends heartbeats until Drain returns.
 func (d *Termination) drain(ctx context.Context) error {
 	heartbeats, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -78,7 +79,7 @@ func (d *Termination) drain(ctx context.Context) error {
 	return err
 }
 
-// Retries have no delays once ctx has ended.
+// complete retries without delays once ctx has ended.
 func (d *Termination) complete(ctx context.Context) error {
 	calls := newCaller(0, d.Events.Failed)
 	for attempt := range completionAttempts - 1 {

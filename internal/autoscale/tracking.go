@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// The largest fraction of a process that is rounded down.
+	// tolerance is the largest fraction of a process that is rounded down.
 	tolerance = 0.1
-	// After a scale-in the size exceeds the required size by this factor, to avoid oscillation.
+	// headroom is the factor by which the size exceeds the required size after a scale-in, to avoid oscillation.
 	headroom = 1.15
 )
 
 type recommendation struct {
 	at time.Time
-	// The value is not rounded.
+	// exact is the size before rounding.
 	exact float64
 	size  int
-	// The size is not larger only because most slots are free.
+	// idle means that size is not larger only because most slots are free.
 	idle bool
-	// If a measure was missing, the size is a lower bound.
+	// whole is false if a measure was missing; size is then a lower bound.
 	whole bool
 	why   string
 }
 
-// track scales out once all recent recommendations are larger, and in to the largest of a longer period, but at most
-// by half.
+// track scales out once all recent recommendations are larger than the size. It scales in to the largest recommendation
+// of a longer period, but at most by half.
 func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	v, ok := p.recommend(in, d.At)
 	if !ok {
@@ -69,7 +69,7 @@ func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decisi
 	return s, d
 }
 
-// recommend returns false if nothing is known.
+// recommend returns the size that the load requires, or false if the load is unknown.
 func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	busy, busyWhy := p.byBusy(in)
 	backlog, drained, backlogWhy := p.byBacklog(in)
@@ -103,7 +103,7 @@ const MaxSize = 10000
 
 func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance)) }
 
-// At this size, TargetBusy percent of the slots are busy.
+// byBusy returns the size at which TargetBusy percent of the slots are busy.
 func (p Policy) byBusy(in Inputs) (size float64, why string) {
 	if !in.Busy.Known {
 		return 0, "the number of busy slots is unknown"
@@ -113,7 +113,7 @@ func (p Policy) byBusy(in Inputs) (size float64, why string) {
 		fmt.Sprintf("%.0f %% of the slots of %d are busy, the target is %g %%", share, in.Ready, p.TargetBusy)
 }
 
-// This size finishes the waiting messages in time.
+// byBacklog returns the size at which the backlog per process is acceptable.
 func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 	each, eachKnown := p.backlogPerProcess(in)
 	switch {
@@ -146,8 +146,8 @@ func span(d time.Duration) string {
 	return text
 }
 
-// Per process, TargetBacklog messages may wait, or as many as it finishes within DrainWithin, at least one per slot.
-// known is false if the slots or the service time are unknown.
+// backlogPerProcess returns how many messages may wait per process: TargetBacklog, or as many as a process finishes
+// within DrainWithin, but at least one per slot. known is false if the slots or the service time are unknown.
 func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	if p.TargetBacklog > 0 {
 		return p.TargetBacklog, true
@@ -159,7 +159,8 @@ func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 
-// Recommendations before a gap are dropped, and those older than ScaleInAfter except the latest.
+// appendRecent appends v. It drops recommendations before a gap, and those older than ScaleInAfter except the newest of
+// them.
 func (p Policy) appendRecent(recommendations []recommendation, v recommendation) []recommendation {
 	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > p.ScaleInAfter/2 {
 		recommendations = nil
@@ -171,7 +172,8 @@ func (p Policy) appendRecent(recommendations []recommendation, v recommendation)
 	return append(slices.Clone(recommendations[first:]), v)
 }
 
-// ok is false if there are fewer than two within ScaleOutAfter.
+// leastRecent returns the smallest recommendation within ScaleOutAfter, but always considers the last two. ok is false
+// if there is only one.
 func (p Policy) leastRecent(recommendations []recommendation) (least recommendation, ok bool) {
 	last := len(recommendations) - 1
 	least = recommendations[last]
@@ -186,7 +188,7 @@ func (p Policy) leastRecent(recommendations []recommendation) (least recommendat
 	return least, last >= 1
 }
 
-// The size at most doubles, or grows by four if that is more.
+// scaleOut at most doubles the size, or adds four if that is more.
 func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	if d.From == p.MaxSize {
 		d.Rule, d.Why = ruleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
@@ -198,7 +200,8 @@ func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	return d
 }
 
-// covered reports whether whole recommendations cover all of ScaleInAfter without a large gap.
+// mostRecent returns the largest recommendation. covered reports whether whole recommendations cover all of
+// ScaleInAfter without a large gap.
 func (p Policy) mostRecent(recommendations []recommendation, now time.Time) (most recommendation, covered bool) {
 	var seen time.Time
 	for _, v := range recommendations {

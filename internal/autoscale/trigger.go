@@ -10,7 +10,7 @@ type period struct {
 	known, missing int
 	sum            float64
 	least, most    float64
-	// Maximum work in flight, as the number of processes whose slots are all busy.
+	// work is the maximum work in flight, as the number of processes whose slots are all busy.
 	work float64
 }
 
@@ -33,7 +33,7 @@ func (q period) add(r Reading, work float64, now time.Time) period {
 	return q
 }
 
-// value fails if more readings are missing than known.
+// value returns false if more readings are missing than known.
 func (q period) value(s Statistic) (float64, bool) {
 	if q.known == 0 || q.missing > q.known {
 		return 0, false
@@ -76,7 +76,8 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 	return s, d
 }
 
-// A gap of more than Period discards the period and the counts of consecutive breaches.
+// observe adds the current reading to the period. A gap of more than Period discards the period and the counts of
+// consecutive breaches.
 func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	if p.FromMetric {
 		return p.observePeriod(s, in)
@@ -91,8 +92,8 @@ func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	return p.closePeriod(s, now)
 }
 
-// A period that began before the last change of size does not count. A missing value in between resets the counts of
-// breaches.
+// observePeriod adds the newest period of a metric, unless it began before the last change of size. A missing period in
+// between resets the counts of breaches.
 func (p Policy) observePeriod(s policyState, in Inputs) policyState {
 	s.period.work = max(s.period.work, in.busyProcesses())
 	elapsed := in.MeasuredFrom.Sub(s.period.begun)
@@ -106,7 +107,7 @@ func (p Policy) observePeriod(s policyState, in Inputs) policyState {
 	return p.closePeriod(s, in.MeasuredFrom)
 }
 
-// A period without a breach resets both counts.
+// closePeriod counts the period if it breaches a threshold. Otherwise it resets both counts.
 func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	value, ok := s.period.value(p.Statistic)
 	s.work = s.period.work
@@ -144,7 +145,7 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 		d.Rule, d.Desired = ruleOut, next
 	default:
 		d.Rule, d.Desired = ruleIn, next
-		for d.Desired < d.From { // takes as much of a larger decrement as the work in flight permits
+		for d.Desired < d.From { // apply as much of a larger decrement as the work in flight permits
 			reason := p.whyNotSmaller(s, in, d.Desired)
 			if reason == "" {
 				return d
@@ -157,15 +158,17 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	return d
 }
 
-// Unlike the last period's value, the current measure is not affected by a past spike.
+// over reports whether the current measure is closer to the upper threshold. Unlike the last period's value, the
+// current measure is not affected by a past spike.
 func (p Policy) over(in Inputs) bool {
 	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
 }
 
-// If most slots are free, waiting messages are held back by their message group, a limit or the queue itself.
+// idle reports whether most slots are free. Waiting messages are then held back by their message group, a limit or the
+// queue itself.
 func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
 
-// busyProcesses is 0 if unknown.
+// busyProcesses returns 0 if the number is unknown.
 func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
 
 func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// The resolution of the simulated time.
+// step is the resolution of the simulated time.
 const step = 5 * time.Second
 
-// Between two decisions about processes.
+// interval is the time between two decisions about processes.
 const interval = 10 * time.Second
 
-// A curve is a load, with the app that handles it.
+// curve is a load and the app that handles it.
 type curve struct {
 	family string
 	seed   uint64
 	length time.Duration
-	// The unit is processes: 3 keeps three processes busy.
+	// load is in processes: 3 keeps three processes busy.
 	load func(t time.Duration, r *rand.Rand) float64
-	// A burst is the work of messages that arrive at once, in seconds of one process.
+	// burst is the work of messages that arrive at once, in seconds of one process.
 	burst func(t time.Duration) float64
 	// service is the time per message in seconds, slots the number of concurrent messages per process, and start the
 	// time until a process is ready.
@@ -32,17 +32,17 @@ type curve struct {
 	// or as a thousand times too large.
 	noise    float64
 	glitches float64
-	// The load changes direction this often.
+	// turns is how often the load changes direction.
 	turns int
-	// nil for processes on one machine
+	// fleet is nil for processes on one machine.
 	fleet *fleet
 }
 
-// A group, and how its leader measures it.
+// fleet describes a group and how its leader measures it.
 type fleet struct {
 	most    int
 	counted time.Duration // interval between two counts of the backlog
-	lag     time.Duration // age of a count when it is known
+	lag     time.Duration // age of a count when the leader sees it
 }
 
 func (c curve) interval() time.Duration {
@@ -70,7 +70,7 @@ type simulation struct {
 	averages      []float64 // of the reported measure over all instances, at each decision
 }
 
-// The rate is in messages per second of one process.
+// rate returns messages per second of one process.
 func (w *simulation) rate() float64 { return float64(w.c.slots) / w.c.service }
 
 func (w *simulation) busyProcesses() int {
@@ -125,7 +125,7 @@ func (w *simulation) advance() {
 	w.backlogs = append(w.backlogs, w.backlog)
 }
 
-// The policy sees this backlog.
+// known returns the backlog that the policy sees.
 func (w *simulation) known() float64 {
 	if w.c.fleet == nil {
 		return w.backlog
@@ -137,7 +137,7 @@ func (w *simulation) known() float64 {
 	return w.backlogs[at/step-1]
 }
 
-// The work comes from the instances' last reports.
+// knownInWork returns the work in flight, or the instances' last reports of it if they are larger.
 func (w *simulation) knownInWork() float64 {
 	reported := 0.0
 	for _, s := range w.reports {
@@ -146,7 +146,7 @@ func (w *simulation) knownInWork() float64 {
 	return max(w.inWork, reported)
 }
 
-// The deciding instance has an average load.
+// ownShare returns the share of busy slots of the deciding instance, which has an average load.
 func (w *simulation) ownShare(share float64) float64 {
 	busy := 0
 	for range w.c.slots {
@@ -157,13 +157,13 @@ func (w *simulation) ownShare(share float64) float64 {
 	return float64(busy) / float64(w.c.slots)
 }
 
-// The age belongs to the oldest waiting message.
+// age returns the age of the oldest waiting message.
 func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
 }
 
-// Some instances are full, the others idle. The leader is the first one, and is full in half of the simulations. The
-// others report once a minute.
+// inputsOfInstances combines reports of instances, some of them full and the others idle. The leader is the first one,
+// and is full in half of the simulations. The others report once a minute.
 func (w *simulation) inputsOfInstances(p Policy) Inputs {
 	own := w.inputs()
 	left := w.inWork
@@ -248,7 +248,7 @@ func (w *simulation) inputs() Inputs {
 	return in
 }
 
-// The load is the recent one.
+// demand returns the minimum and the maximum recent load.
 func (w *simulation) demand(last time.Duration) (least, most float64) {
 	from := max(len(w.recent)-int(last/step), 0)
 	least = math.Inf(1)
@@ -260,12 +260,12 @@ func (w *simulation) demand(last time.Duration) (least, most float64) {
 
 type outcome struct {
 	c curve
-	// needed is the maximum that was needed.
+	// peak is the maximum size, needed the size that the maximum load needed.
 	peak   int
 	needed float64
 	// turns is how often the size changed direction.
 	changes, turns int
-	// These changes were opposite to the load.
+	// wrong lists changes that the load did not justify.
 	wrong []string
 	// left is the backlog at the end.
 	waited time.Duration

@@ -18,12 +18,12 @@ import (
 	"tendril/queue"
 )
 
-// Desired is the state that operators want on every instance of an environment. The zero value wants nothing.
+// Desired is the state that every instance of an environment should reach. The zero value requests nothing.
 type Desired struct {
 	Environment string `json:"environment"`
-	// Revision rises by one with every change, from 0.
+	// Revision starts at 0 and increases by one with every change.
 	Revision int64 `json:"revision"`
-	// Pauses are the paused queues by name.
+	// Pauses contains the paused queues by name.
 	Pauses   map[string]Pause `json:"pauses,omitempty"`
 	Settings Settings         `json:"settings,omitzero"`
 	// App is nil before the first version. It is replaced, never modified.
@@ -32,20 +32,20 @@ type Desired struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON keeps the fields of later versions.
+// UnmarshalJSON preserves fields added by later versions.
 func (d *Desired) UnmarshalJSON(text []byte) (err error) {
 	type plain Desired
 	d.unknown, err = decodeKeeping(text, (*plain)(d))
 	return err
 }
 
-// MarshalJSON writes the fields of later versions as they were read.
+// MarshalJSON includes the preserved fields.
 func (d Desired) MarshalJSON() ([]byte, error) {
 	type plain Desired
 	return encodeKeeping(plain(d), d.unknown)
 }
 
-// Pause says why, by whom and since when a queue is paused.
+// Pause records why a queue is paused, by whom and since when.
 type Pause struct {
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
@@ -54,8 +54,8 @@ type Pause struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON also accepts a text, the reason, which is all that earlier versions kept of a pause. It keeps the
-// fields of later versions.
+// UnmarshalJSON also accepts a string, the reason, because earlier versions stored nothing else. It preserves fields
+// added by later versions.
 func (p *Pause) UnmarshalJSON(text []byte) (err error) {
 	if json.Unmarshal(text, &p.Reason) == nil {
 		return nil
@@ -65,7 +65,7 @@ func (p *Pause) UnmarshalJSON(text []byte) (err error) {
 	return err
 }
 
-// MarshalJSON writes the fields of later versions as they were read.
+// MarshalJSON includes the preserved fields.
 func (p Pause) MarshalJSON() ([]byte, error) {
 	type plain Pause
 	return encodeKeeping(plain(p), p.unknown)
@@ -73,14 +73,14 @@ func (p Pause) MarshalJSON() ([]byte, error) {
 
 // Settings are options for all instances. The zero value sets none.
 type Settings struct {
-	// Revision of the state that set them.
+	// Revision is the revision of the desired state that set them.
 	Revision int64     `json:"revision"`
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at"`
-	// Text has the form of a settings file. Previous is the text before the change, to which it is rolled back.
+	// Text has the format of a settings file. Previous is the text that a rollback restores.
 	Text     string `json:"text,omitempty"`
 	Previous string `json:"previous,omitempty"`
-	// RolledBack is the instance that rejected the previous change, and why; "" if this is no rollback.
+	// RolledBack says why the previous settings were rolled back; "" if this is not a rollback.
 	RolledBack string `json:"rolled_back,omitempty"`
 	// Rollout is nil unless the settings are being rolled out in batches. It is replaced, never modified.
 	Rollout *SettingsRollout `json:"rollout,omitempty"`
@@ -88,14 +88,14 @@ type Settings struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON keeps the fields of later versions.
+// UnmarshalJSON preserves fields added by later versions.
 func (s *Settings) UnmarshalJSON(text []byte) (err error) {
 	type plain Settings
 	s.unknown, err = decodeKeeping(text, (*plain)(s))
 	return err
 }
 
-// MarshalJSON writes the fields of later versions as they were read.
+// MarshalJSON includes the preserved fields.
 func (s Settings) MarshalJSON() ([]byte, error) {
 	type plain Settings
 	return encodeKeeping(plain(s), s.unknown)
@@ -104,21 +104,21 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 // SettingsRollout is a rollout of settings in batches.
 type SettingsRollout struct {
 	How Rollout `json:"how"`
-	// Until is the ID up to which the instances use the settings, none if it is "". The others use Kept.
+	// Instances with IDs up to Until use the settings, the others use Kept. If Until is "", all use Kept.
 	Until string   `json:"until,omitempty"`
 	Kept  Settings `json:"kept"`
 
 	unknown unknownFields
 }
 
-// UnmarshalJSON keeps the fields of later versions.
+// UnmarshalJSON preserves fields added by later versions.
 func (r *SettingsRollout) UnmarshalJSON(text []byte) (err error) {
 	type plain SettingsRollout
 	r.unknown, err = decodeKeeping(text, (*plain)(r))
 	return err
 }
 
-// MarshalJSON writes the fields of later versions as they were read.
+// MarshalJSON includes the preserved fields.
 func (r SettingsRollout) MarshalJSON() ([]byte, error) {
 	type plain SettingsRollout
 	return encodeKeeping(plain(r), r.unknown)
@@ -133,7 +133,7 @@ func (s *Settings) For(id string) Settings {
 }
 
 // SetSettings replaces the settings during a [DesiredState.Change]. settled means that all instances have applied the
-// present ones. Otherwise one may still reject them, so a rollback goes further back.
+// current settings, so a rollback can restore them. Otherwise a rollback restores the settings before those.
 func (d *Desired) SetSettings(text, by string, settled bool) {
 	previous := d.Settings.Previous
 	if settled {
@@ -143,8 +143,8 @@ func (d *Desired) SetSettings(text, by string, settled bool) {
 		Previous: previous}
 }
 
-// RollOutSettings is SetSettings in batches. The instances of later batches use the same settings as new instances did
-// before, also if a rollout was in progress.
+// RollOutSettings is like SetSettings, but in batches. Until its batch starts, an instance uses the settings that new
+// instances use now, even if another rollout is in progress.
 func (d *Desired) RollOutSettings(text, by string, settled bool, how Rollout) {
 	kept := d.Settings.For("")
 	kept.Previous = ""
@@ -152,38 +152,39 @@ func (d *Desired) RollOutSettings(text, by string, settled bool, how Rollout) {
 	d.Settings.Rollout = &SettingsRollout{How: how, Kept: kept}
 }
 
-// AppliedBy reports whether all reachable instances have applied the settings, and their rollout is complete.
+// AppliedBy reports whether the rollout is complete and all reachable instances that support settings have applied
+// them.
 func (s *Settings) AppliedBy(all []Instance) bool {
 	return s.Rollout == nil && !slices.ContainsFunc(all, func(one Instance) bool {
 		return one.Reachable() && slices.Contains(one.Applies, PartSettings) && (one.SettingsRevision != s.Revision || one.Rejected != "")
 	})
 }
 
-// RollBackSettings undoes the latest change of the settings, which an instance rejected.
+// RollBackSettings undoes the latest change of the settings, which failed because of why.
 func (d *Desired) RollBackSettings(why, by string) {
 	d.SetSettings(d.Settings.Previous, by, false)
 	d.Settings.RolledBack = why
 }
 
-// SettingsProgress is what an instance has done with the settings for all instances.
+// SettingsProgress records which settings an instance has applied or rejected.
 type SettingsProgress struct {
-	// Applied and Rejected are revisions. Reason is why the latter was rejected.
+	// Applied and Rejected are revisions. Reason says why Rejected was rejected.
 	Applied, Rejected int64
 	Reason            string
 }
 
-// SettingsStep is what an instance does next with the settings for all instances.
+// SettingsStep is an instance's next action on the settings.
 type SettingsStep int
 
-// The steps of [SettingsProgress.Next].
+// The results of [SettingsProgress.Next].
 const (
 	NoStep SettingsStep = iota
 	ApplySettings
 	RollBackSettings
 )
 
-// Next returns what to do with the settings for this instance. A rejected rollback is not rolled back again: the
-// instance then keeps the settings that it applied last.
+// Next returns this instance's next step for s. A rejected rollback is not rolled back again: the instance keeps the
+// settings that it applied last.
 func (p SettingsProgress) Next(s *Settings) SettingsStep {
 	switch {
 	case s.Revision == p.Applied:
@@ -196,9 +197,9 @@ func (p SettingsProgress) Next(s *Settings) SettingsStep {
 	return RollBackSettings
 }
 
-// The errors of a stored state or record that an instance refuses.
+// Reasons to reject a stored state or record.
 var (
-	// ErrForged means that no fleet key of this instance made the signature.
+	// ErrForged means that the signature was not made with a fleet key of this instance.
 	ErrForged = errors.New("it was not signed with this instance's fleet key: give all instances the same key")
 	// ErrReplayed means that this instance has already applied a later revision, or read a later version.
 	ErrReplayed = errors.New("it is older than the one this instance has seen")
@@ -214,11 +215,12 @@ type signed struct {
 	Signature string          `json:"signature"`
 }
 
-// FleetKey signs the desired state and the instance records with its first part, and accepts signatures of all parts.
-// Parts are separated by commas, so that a key can be replaced while instances still use the previous one.
+// FleetKey signs the desired state and the instance records. It has one or more parts, separated by commas: the first
+// part signs, and signatures of all parts are valid, so a key can be replaced while instances still use the previous
+// one.
 type FleetKey string
 
-// A signature of one kind is not valid for another.
+// The signed text includes its kind, so a signature of one kind is not valid for another.
 const (
 	desiredState   = "desired state"
 	instanceRecord = "instance record"
@@ -237,8 +239,8 @@ func (k FleetKey) signed(kind, text, by string) (genuine bool) {
 	return genuine
 }
 
-// PeerSecrets returns the secrets with which the other instances prove to an instance that they have a fleet key, and
-// it to them. The first is the one to use, and all are accepted.
+// PeerSecrets returns the secrets that prove possession of a fleet key on connections with the instance that has this
+// ID, in both directions. Send the first and accept all.
 func (k FleetKey) PeerSecrets(environment, id string) (secrets []string) {
 	for key := range strings.SplitSeq(string(k), ",") {
 		if key != "" {
@@ -286,9 +288,9 @@ type DesiredState struct {
 	err    error  // of the last read
 }
 
-// NewDesired starts with the text that keep received last, or with no desired state if kept is "". keep stores the
-// text of each new state before it takes effect, so that a restart cannot go back to an older one; nil keeps it in
-// memory. A kept text that was changed by something else is an error, and has no effect.
+// NewDesired starts with kept, the text that keep last received; "" means no desired state. keep stores the text of
+// each new state before it takes effect, so that a restart cannot return to an older one; a nil keep leaves the state
+// in memory only. If something else has modified the kept text, NewDesired returns an error and a state without it.
 func NewDesired(environment string, key FleetKey, kept string, keep func(text string) error) (*DesiredState, error) {
 	d := &DesiredState{environment: environment, key: key, keep: keep, latest: Desired{Environment: environment}}
 	if kept == "" {
@@ -311,8 +313,7 @@ func (d *DesiredState) Current() (Desired, error) {
 	return d.latest, d.err
 }
 
-// Refresh reads the stored state. It keeps the latest genuine revision if the stored one is missing, older or not
-// genuine.
+// Refresh reads the stored state. If it is missing, older or not genuine, the latest genuine revision stays in effect.
 func (d *DesiredState) Refresh(ctx context.Context, store Store) (Desired, error) {
 	_, err := d.refresh(ctx, store)
 	d.mu.Lock()
@@ -361,9 +362,9 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 }
 
 const (
-	// The leader looks for a new revision in the registry, the others in the leader's lease, which they read anyway.
+	// The leader checks the registry for a new revision; the others check the leader's lease, which they read anyway.
 	followInterval = 2 * time.Second
-	// The registry is read this often although the leader's lease has no new revision.
+	// The other instances read the registry this often even if the leader's lease has no new revision.
 	rereadAfter = 5 * time.Minute
 	retryAfter  = 10 * time.Second
 )
@@ -374,7 +375,7 @@ type Following struct {
 	// Revision returns the revision in the leader's lease.
 	Leads    func() bool
 	Revision func() int64
-	// Apply is called after each change of the state. Failed receives the first of several errors.
+	// Apply is called after each change of the state. Failed is called with the first of several consecutive errors.
 	Apply  func()
 	Failed func(error)
 }
@@ -414,8 +415,8 @@ func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 }
 
 // Change alters the stored state and returns the new one. It replaces a stored state that is older than the latest
-// known one, or differs from it. A stored state that is not genuine is an error. alter may be called several times,
-// with the new revision; its error changes nothing.
+// known one, or diverges from it. A stored state that is not genuine is an error. alter may be called several times and
+// receives the new revision; if it returns an error, nothing changes.
 func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired) error) (Desired, error) {
 	for ctx.Err() == nil {
 		stored, err := d.refresh(ctx, store)

@@ -43,7 +43,7 @@ func pauseQueue(t *testing.T, d *DesiredState, store Store, name string) Desired
 	return now
 }
 
-// An attacker with access to the registry could do the same.
+// overwrite replaces the stored state, as an attacker with access to the registry could.
 func overwrite(t *testing.T, store Store, data string) {
 	t.Helper()
 	const name = "jobs/desired"
@@ -61,7 +61,7 @@ func TestStatesThatAreNotGenuineAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		// The arguments are the stored texts of revisions 1 and 2.
+		// attack receives the stored texts of revisions 1 and 2.
 		attack func(first, second string) string
 		want   error
 	}{
@@ -111,7 +111,7 @@ func TestStatesThatAreNotGenuineAreRefused(t *testing.T) {
 	}
 }
 
-// After the registry was lost, two instances made the same revision.
+// The registry was lost, and two instances created different states with the same revision.
 func TestChangeReplacesADivergedState(t *testing.T) {
 	t.Parallel()
 	lost, store := newFleet().store, newFleet().store
@@ -146,7 +146,7 @@ func TestChangeReplacesAReplayedState(t *testing.T) {
 	}
 }
 
-// The registry lost the state, or answers with an older one.
+// After the restart, the registry has no state, and the saved text has been changed.
 func TestStateSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	kept := ""
@@ -170,7 +170,7 @@ func TestStateSurvivesARestart(t *testing.T) {
 	}
 }
 
-// A later version has added the fields. An error of the change leaves all as it is.
+// The fields come from a later version. A failed change does not remove them either.
 func TestChangeKeepsUnknownFields(t *testing.T) {
 	t.Parallel()
 	store := newFleet().store
@@ -215,7 +215,7 @@ func TestChangeKeepsUnknownFields(t *testing.T) {
 	}
 }
 
-// A version without settings wrote this state, keeping the app of a newer one.
+// An earlier version without settings wrote this state, preserving the app of a newer version.
 func TestStateOfAnEarlierVersionIsRead(t *testing.T) {
 	t.Parallel()
 	const text = `{"state":{"app":{"current":{"number":1,"digest":"2be42b6d5cf470f4d2870cb7cbe946b7a4b18271fd7c149e9ddf8be9b531cbb1",` +
@@ -230,7 +230,7 @@ func TestStateOfAnEarlierVersionIsRead(t *testing.T) {
 	}
 }
 
-// A restart would go back to the state before.
+// Otherwise a restart would return to the previous state.
 func TestStateThatCannotBeKeptHasNoEffect(t *testing.T) {
 	t.Parallel()
 	full := errors.New("no space left")
@@ -299,8 +299,8 @@ func TestConcurrentChangesAllTakeEffect(t *testing.T) {
 	}
 }
 
-// The pause takes effect within 30 s, also while the leader is replaced. Without a change the instances hardly read
-// the registry, because the leader's lease has the revision.
+// The pause takes effect within 30 s, even while the leader is replaced. Without changes, the instances rarely read the
+// registry, because the leader's lease contains the revision.
 func TestPauseReachesAThousandInstances(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -403,7 +403,7 @@ func TestNextStepWithSettings(t *testing.T) {
 	}
 }
 
-// The text before the rejected change is restored, once.
+// The rollback restores the text before the rejected change, and a second rollback would restore the same text.
 func TestRolledBackSettings(t *testing.T) {
 	t.Parallel()
 	d := Desired{Revision: 4}
@@ -417,7 +417,7 @@ func TestRolledBackSettings(t *testing.T) {
 	}
 }
 
-// Settings that an instance has rejected, or may reject, are not restored.
+// A rollback skips settings that an instance has rejected or may still reject.
 func TestRollbackRestoresSettingsThatAllHaveApplied(t *testing.T) {
 	t.Parallel()
 	applies := func(revision int64, rejected string) Instance {
@@ -452,8 +452,8 @@ func TestSettingsAreRolledOutInBatches(t *testing.T) {
 	t.Parallel()
 	healthy := func(r *Record) bool { return r.Health == "Ok" }
 	for name, c := range map[string]struct {
-		apply func(one *Record, s Settings) // an instance follows; nil means that it succeeds
-		want  []string                      // Until after each change
+		apply func(one *Record, s Settings) // how an instance follows; nil means successfully
+		want  []string                      // Until after each batch
 		fails string
 	}{
 		"all apply them": {nil, []string{"a", "b", "c"}, ""},
@@ -513,7 +513,8 @@ func TestSettingsAreRolledOutInBatches(t *testing.T) {
 	}
 }
 
-// Instances without a batch keep what they had before, and a rollback restores what all had applied.
+// Instances outside the batch keep their previous settings, and a rollback restores the last settings that all had
+// applied.
 func TestSettingsAreChangedDuringTheirRollout(t *testing.T) {
 	t.Parallel()
 	all := []Instance{{Record: Record{Applies: []string{PartSettings}, SettingsRevision: 2}}}

@@ -5,10 +5,10 @@
 //	                 \           roster          /
 //	                  '--- free slots, count ---'
 //
-// Each instance owns one slot, which is a lease of the registry, so that every registry of every version stores it. The
-// roster is one more lease: it counts the slots and lists the free ones, which the next instances reuse.
+// Each instance owns one slot, which is stored as a lease, so that registries of all versions support it. The roster is
+// another lease: it counts the slots and lists the free ones, which new instances reuse.
 //
-// A record is written when its status changes, and every minute with the current load. Clocks of machines differ, so
-// the age of a record is the time since the reader last saw it change, on the reader's monotonic clock. An instance
-// that has not changed its record for [FreshFor] is unreachable; the leader frees its slot after [ForgetAfter].
+// An instance writes its record when its status changes, and every minute with its current load. Clocks of machines
+// differ, so the age of a record is the time since the reader last saw it change, on the reader's monotonic clock. An
+// instance whose record has not changed for [FreshFor] is unreachable; the leader frees its slot after [ForgetAfter].
 package instances

@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// Tests control the failures of the network between one instance and the store.
+// network connects one instance to the store. Tests control its failures.
 type network struct {
 	Store
 	down   atomic.Bool
@@ -114,7 +114,7 @@ func names(t *testing.T, w *Watcher) (reachable []string) {
 	return reachable
 }
 
-// after waits for a time, and then for everything that happens at its end, such as a heartbeat.
+// after sleeps, and then waits until everything due at that time, such as a heartbeat, is done.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -190,12 +190,12 @@ func TestDisconnectedInstanceIsUnreachableAndComesBack(t *testing.T) {
 		if got := names(t, w); len(got) != 2 {
 			t.Errorf("right after the cut only %q are reachable", got)
 		}
-		after(Heartbeat + 2*ReadInterval) // the last change may be seen up to one interval after the cut
+		after(Heartbeat + 2*ReadInterval) // the last change before the cut may be seen up to one interval late
 		if got := names(t, w); !slices.Equal(got, []string{"stays"}) {
 			t.Errorf("%s after the cut %q are reachable", FreshFor+ReadInterval, got)
 		}
 
-		// Its slot is freed after a while, and it takes another one when it is back.
+		// Its slot is freed later. When it returns, it takes a new one.
 		after(ForgetAfter)
 		if all, _ := w.Recent(); len(all) != 1 {
 			t.Errorf("%d instances are remembered", len(all))
@@ -260,7 +260,7 @@ func TestLostAnswerDoesNotCostTheSlot(t *testing.T) {
 	})
 }
 
-// The changes are made, but the responses are lost.
+// answerLoser makes the changes but loses the responses.
 type answerLoser struct {
 	Store
 	lose atomic.Bool
@@ -274,8 +274,8 @@ func (a *answerLoser) Swap(ctx context.Context, name string, old, next queue.Lea
 	return won, current, err
 }
 
-// The instances start at the same time and need a leader only for their health. docs/scale.md contains the cost of
-// their writes and reads.
+// All instances start at the same time and need a leader only for their health. docs/scale.md has the cost of their
+// writes and reads.
 func TestThousandInstances(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -315,7 +315,7 @@ func TestThousandInstances(t *testing.T) {
 	})
 }
 
-// The member takes part in the election as rarely as the health of the environment allows.
+// elect makes p take part in the election as rarely as the environment's health allows.
 func (f *fleet) elect(t *testing.T, p *process) {
 	t.Helper()
 	elector, err := leader.New(p.network, leader.Options{Name: "jobs/leader", Announce: p.Announcement,

@@ -15,35 +15,35 @@ import (
 )
 
 const (
-	// How often a member compares its status with the written one.
+	// Interval at which a member checks whether its status has changed.
 	pollInterval = 5 * time.Second
-	// Minimum time between two writes because of a changed status.
+	// Minimum time between two writes of a changed status.
 	statusInterval = 10 * time.Second
-	// The first and the longest wait after a failed call or a conflict.
+	// The maximum random wait after a failed call or a conflict: retryInterval doubles with each one, up to
+	// maxRetryInterval.
 	retryInterval    = 2 * time.Second
 	maxRetryInterval = time.Minute
 	callTimeout      = 5 * time.Second
 )
 
-// Another instance changed the slot or the roster first.
+// errContended means that another instance changed the slot or the roster first.
 var errContended = errors.New("another instance changed the list at the same time")
 
-// Options configure a [Member] and a [Watcher]. All fields but Key, ID and Random are required.
+// Options configure a [Member] or a [Watcher]. All fields but Key, ID and Random are required.
 type Options struct {
 	Store Store
-	// All instances of an Environment use the same name.
+	// Environment is the same for all instances of an environment.
 	Environment string
-	// Key signs and authenticates the records; "" accepts all.
+	// Key signs and authenticates the records; if "", they are unsigned and all are accepted.
 	Key FleetKey
 	Log *slog.Logger
-	// ID is new each time tendril starts; "" draws one.
+	// ID must be new each time tendril starts; "" means a random ID.
 	ID string
-	// Random returns numbers in [0,1) that spread writes; nil means math/rand/v2.
+	// Random returns numbers in [0,1) that spread writes over time; nil means math/rand/v2.
 	Random func() float64
 }
 
-// Member keeps this instance's record up to date. Its methods must be called by one goroutine, and [Member.Leave]
-// after [Member.Run] has returned.
+// Member keeps this instance's record up to date. [Member.Leave] must be called after [Member.Run] has returned.
 type Member struct {
 	directory
 	log    *slog.Logger
@@ -53,18 +53,18 @@ type Member struct {
 	random func() float64
 
 	slot    int    // -1 before joining
-	version string // of the stored record; "" if this instance has stored nothing
+	version string // of the slot's content; "" if the slot is empty
 	status  Record // as last written; zero after joining
 	written time.Time
-	next    time.Time // heartbeat
-	calls   int       // calls, for unique versions
-	retries int       // failed calls in a row
+	next    time.Time // time of the next heartbeat
+	calls   int       // makes versions unique
+	retries int       // consecutive failures
 
 	announcement atomic.Pointer[string]
 }
 
-// NewMember returns a member that has not joined yet. report returns the current record without ID, Load and
-// WrittenAt. load is called once per write and can measure the time since the previous write.
+// NewMember returns a member that has not joined yet. report returns the current record without ID, Load and WrittenAt.
+// load is called once per write, so it can measure the time since the previous write.
 func NewMember(opts Options, report func() Record, load func() Load) *Member {
 	m := &Member{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, report: report, load: load,
 		id: cmp.Or(opts.ID, rand.Text()[:12]), random: opts.Random, slot: -1}
@@ -77,8 +77,8 @@ func NewMember(opts Options, report func() Record, load func() Load) *Member {
 // ID returns an ID that is new each time tendril starts.
 func (m *Member) ID() string { return m.id }
 
-// Announcement returns where the latest status of this instance is stored, for [Watcher.Announced]; "" before the
-// first write. It is safe for concurrent use.
+// Announcement returns the location of this instance's latest status, to be passed to [Watcher.Announced]; "" before
+// the first write. It is safe for concurrent use.
 func (m *Member) Announcement() string {
 	if text := m.announcement.Load(); text != nil {
 		return *text
@@ -102,8 +102,8 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// The random wait grows with the failures in a row, so that a thousand instances that start at the same time do not
-// contend indefinitely. The first failure is logged, unless it is a conflict.
+// backoff returns a random wait that grows with consecutive failures, so that a thousand instances that start at the
+// same time do not contend indefinitely. It logs the first failure, unless that is a conflict.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)
@@ -168,7 +168,7 @@ func (m *Member) join(ctx context.Context) error {
 	return nil
 }
 
-// If another instance owns the slot, the next step joins again.
+// write gives up the slot if another instance owns it; the next step then joins again.
 func (m *Member) write(ctx context.Context, r Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -190,7 +190,7 @@ func (m *Member) write(ctx context.Context, r Record) error {
 	return errContended
 }
 
-// Leave marks the record as stopped and frees the slot. If it returns an error, the leader frees the slot later.
+// Leave marks the record as stopped and frees the slot. If it fails, the leader frees the slot later.
 func (m *Member) Leave(ctx context.Context) error {
 	if m.slot < 0 || m.version == "" {
 		return nil
@@ -202,7 +202,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		return fmt.Errorf("marking the record of this instance as stopped: %w", err)
 	}
 	if !won {
-		return nil // the slot is another instance's, or the leader will find the record expired
+		return nil // another instance owns the slot, or the leader will free it
 	}
 
 	slot := m.slot

@@ -15,11 +15,11 @@ import (
 
 // The timing of records.
 const (
-	// Heartbeat is the maximum time between two writes of a record. Each wait is up to a tenth shorter.
+	// Heartbeat is the maximum time between two writes of a record. Each interval is up to a tenth shorter.
 	Heartbeat = time.Minute
 	// ReadInterval is how often the leader reads the records.
 	ReadInterval = 20 * time.Second
-	// FreshFor is how long an instance counts as reachable after its record changes. It covers a heartbeat, a read
+	// FreshFor is how long an instance counts as reachable after its record has changed. It covers a heartbeat, a read
 	// and one slow call.
 	FreshFor = 90 * time.Second
 	// ForgetAfter is how long an unreachable instance keeps its slot.
@@ -36,42 +36,43 @@ const (
 	maxText        = 512
 )
 
-// Record describes an instance. Readers ignore fields that they do not know.
+// Record describes an instance. Readers ignore unknown fields.
 type Record struct {
-	// ID is new each time tendril starts. Name, for display, has the host and the process ID. Member is the
+	// ID is new each time tendril starts. Name contains the host and the process ID, for display. Member is the
 	// instance's ID in its Auto Scaling group, or "".
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Member string `json:"member,omitempty"`
-	// Console is host:port, for other machines if they can reach it; "" if the console is off.
+	// Console is the console's host:port, as seen from other machines if they can reach it; "" if the console is off.
 	Console string `json:"console,omitempty"`
 	// Certificate is the fingerprint of the console's certificate; "" for plain HTTP. Host identifies the machine and
-	// its loopback address; "" if the instance does not answer others.
+	// its loopback address; "" if the instance does not answer other instances.
 	Certificate string `json:"certificate,omitempty"`
 	Host        string `json:"host,omitempty"`
-	// Version is tendril's, AppVersion the app's.
+	// Version is tendril's version, AppVersion the app's.
 	Version    string    `json:"version"`
 	AppVersion string    `json:"app_version,omitempty"`
 	StartedAt  time.Time `json:"started_at"`
-	// State is one of the state constants of package api. Causes has up to five causes for the health; earlier
-	// versions sent only their texts, as causes.
+	// State is one of the state constants of package api. Causes contains up to five causes of the health status;
+	// earlier versions sent only their texts.
 	State  string         `json:"state"`
 	Health health.Status  `json:"health,omitempty"`
 	Causes []health.Cause `json:"details,omitempty"`
-	// PausedQueues names up to fifty queues.
+	// PausedQueues names up to fifty paused queues.
 	PausedQueues []string `json:"paused_queues,omitempty"`
 	Deploying    bool     `json:"deploying,omitempty"`
-	// Follows means that the instance applies the desired state, up to Revision.
+	// Follows means that the instance applies the desired state. Revision is the latest revision that it has applied.
 	Follows  bool  `json:"follows,omitempty"`
 	Revision int64 `json:"revision,omitempty"`
-	// Applies lists the parts of the desired state that it applies, besides pauses, such as [PartSettings].
+	// Applies lists the parts of the desired state, besides pauses, that the instance applies, such as [PartSettings].
 	Applies []string `json:"applies,omitempty"`
-	// SettingsRevision is the revision of the settings that it has applied, or rejected for the reason in Rejected.
+	// SettingsRevision is the revision of the settings that the instance has applied or rejected. Rejected is the
+	// reason for a rejection, or "".
 	SettingsRevision int64     `json:"settings_revision,omitempty"`
 	Rejected         string    `json:"rejected,omitempty"`
 	App              AppReport `json:"app,omitzero"`
 
-	// Only the leader has these: the health of all instances, and the IDs of up to fifty that it cannot see.
+	// Only the leader sets these: the health of all instances, and the IDs of up to fifty that it cannot reach.
 	Environment *health.Environment `json:"environment,omitempty"`
 	Unreachable []string            `json:"unreachable,omitempty"`
 
@@ -80,20 +81,20 @@ type Record struct {
 	WrittenAt time.Time `json:"written_at"`
 }
 
-// The parts of the desired state that an instance applies besides pauses.
+// Parts of the desired state, besides pauses, that an instance can apply.
 const (
 	PartSettings = "settings"
 	// PartBatches means that the instance waits for its batch while settings are rolled out.
 	PartBatches = "settings-batches"
-	// PartQueueSettings sets options of single queues.
+	// PartQueueSettings means that the instance applies options of individual queues.
 	PartQueueSettings = "queue-settings"
 	PartApp           = "app"
 )
 
-// Load is the part of a record that changes constantly. It is written with each heartbeat.
+// Load is the part of a record that changes constantly. It is updated with each write but does not cause one.
 type Load struct {
 	autoscale.Sample
-	// OldestDelivery is the age of the oldest delivery in flight, in seconds, or 0.
+	// OldestDelivery is the age in seconds of the oldest delivery in flight; 0 if idle.
 	OldestDelivery int `json:"oldest_delivery_seconds,omitempty"`
 }
 
@@ -123,7 +124,7 @@ func clipText(s string, most int) string {
 	return s[:most]
 }
 
-// sameStatus ignores the load, and the texts of causes, which contain constantly changing numbers.
+// sameStatus ignores the causes, whose texts contain constantly changing numbers. Neither record has its load yet.
 func (r Record) sameStatus(other Record) bool {
 	status := func(r Record) string {
 		r.Causes, r.Environment = nil, nil
@@ -133,10 +134,11 @@ func (r Record) sameStatus(other Record) bool {
 	return status(r) == status(other) && r.Environment.Same(other.Environment)
 }
 
-// The signature is a field of the record, so that earlier versions and instances without a key can read it.
+// The signature is a field of the record, so that earlier versions and instances without a key can read the record.
 const signatureMark = `,"signature":"`
 
-// The signature covers the name of the slot, which contains the environment's, and the version.
+// If there is a key, lease signs the record together with the name of the slot, which includes the environment, and the
+// version.
 func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
 	data, _ := json.Marshal(r) // cannot fail
 	text := string(data)
@@ -149,7 +151,7 @@ func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
 
 func signedText(slot, version, record string) string { return slot + "\n" + version + "\n" + record }
 
-// Without a key, authenticate accepts everything.
+// authenticate accepts every record if the key is "".
 func (k FleetKey) authenticate(slot string, l queue.Lease) error {
 	if k == "" {
 		return nil

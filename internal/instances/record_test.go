@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// "a" is in slot 0, "b" in slot 1. The watcher has the key, too.
+// signedFleet starts a with slot 0 and b with slot 1. The watcher also has the key.
 func signedFleet(t *testing.T) (f *fleet, a, b *process, w *Watcher, log *bytes.Buffer) {
 	t.Helper()
 	f, log = newFleet(), &bytes.Buffer{}
@@ -30,7 +30,7 @@ func signedFleet(t *testing.T) (f *fleet, a, b *process, w *Watcher, log *bytes.
 	return f, a, b, w, log
 }
 
-// The environment is jobs.
+// readSlot reads a slot of the environment "jobs".
 func readSlot(t *testing.T, s Store, slot string) queue.Lease {
 	t.Helper()
 	return mustRead(t, s, "jobs/instances/"+slot)
@@ -41,7 +41,7 @@ func TestRecordsThatAreNotGenuineAreNotUsed(t *testing.T) {
 	record := Record{ID: "id", Name: "a", Health: health.Ok, Version: "1"}
 	for _, c := range []struct {
 		name string
-		// attack gets earlier and current contents of slot 0 and the current one of slot 1.
+		// attack receives an earlier and the current content of slot 0, and the current content of slot 1.
 		attack func(earlier, now, other queue.Lease) queue.Lease
 		want   error
 	}{
@@ -110,7 +110,7 @@ func TestRecordsThatAreNotGenuineAreNotUsed(t *testing.T) {
 	}
 }
 
-// Reads of slot 0 get another lease.
+// substitute replaces the lease of slot 0 in reads.
 type substitute struct {
 	Store
 	lease queue.Lease
@@ -123,7 +123,7 @@ func (s substitute) Read(ctx context.Context, name string) (queue.Lease, error) 
 	return s.Store.Read(ctx, name)
 }
 
-// Another instance has used the slot of the stopped one.
+// Another instance has taken over the slot of the stopped one.
 func TestRecordOfAnEarlierOwnerIsReplayed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestRecordOfAnEarlierOwnerIsReplayed(t *testing.T) {
 	})
 }
 
-// An instance without a key, or with an earlier version, reads signed records.
+// Signed records can be read by an instance without a key, and by an earlier version.
 func TestSignedRecordsAreReadWithoutAKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestSignedRecordsAreReadWithoutAKey(t *testing.T) {
 	})
 }
 
-// The leader announces the record, which must be genuine and not older than the announcement.
+// An announced record must be genuine and not older than the announcement.
 func TestAnnouncedRecordIsReadOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,25 +12,25 @@ import (
 // App is the desired version of the app. All instances run Current, except those to which Next has been rolled out.
 type App struct {
 	Current AppVersion `json:"current"`
-	// Next is being rolled out, in batches: to the instances with an ID up to Until, "" for none. Next is nil if no
-	// rollout is in progress.
+	// Next is the version that is being rolled out in batches; nil if no rollout is in progress. Instances with IDs up
+	// to Until run it; none if Until is "".
 	Next    *AppVersion `json:"next,omitempty"`
 	Until   string      `json:"until,omitempty"`
 	Rollout Rollout     `json:"rollout,omitzero"`
-	// Earlier are former and failed versions, newest first.
+	// Earlier contains former and failed versions, newest first.
 	Earlier []AppVersion `json:"earlier,omitempty"`
 
 	unknown unknownFields
 }
 
-// UnmarshalJSON keeps the fields of later versions.
+// UnmarshalJSON preserves fields added by later versions.
 func (a *App) UnmarshalJSON(text []byte) (err error) {
 	type plain App
 	a.unknown, err = decodeKeeping(text, (*plain)(a))
 	return err
 }
 
-// MarshalJSON writes the fields of later versions as they were read.
+// MarshalJSON includes the preserved fields.
 func (a App) MarshalJSON() ([]byte, error) {
 	type plain App
 	return encodeKeeping(plain(a), a.unknown)
@@ -38,7 +38,8 @@ func (a App) MarshalJSON() ([]byte, error) {
 
 // AppVersion is a deployed version of the app.
 type AppVersion struct {
-	// Number rises with each deployment. Of is the version that a rollback restores; 0 for a deployment.
+	// Number increases with each deployment. Of is the number of the version that a rollback restores; 0 for a
+	// deployment.
 	Number int `json:"number"`
 	Of     int `json:"of,omitempty"`
 	// Digest is the archive's SHA-256 in hexadecimal, Size its size in bytes, and Name its file name.
@@ -47,22 +48,22 @@ type AppVersion struct {
 	Name   string    `json:"name,omitempty"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"`
-	// Withdrawn means that an instance starts no delivery on this version once it knows. Error says why the version's
-	// rollout failed.
+	// Withdrawn means that instances must not start deliveries on this version. Error says why the version's rollout
+	// failed.
 	Withdrawn bool   `json:"withdrawn,omitempty"`
 	Error     string `json:"error,omitempty"`
 
 	unknown unknownFields
 }
 
-// UnmarshalJSON keeps the fields of later versions.
+// UnmarshalJSON preserves fields added by later versions.
 func (v *AppVersion) UnmarshalJSON(text []byte) (err error) {
 	type plain AppVersion
 	v.unknown, err = decodeKeeping(text, (*plain)(v))
 	return err
 }
 
-// MarshalJSON writes the fields of later versions as they were read.
+// MarshalJSON includes the preserved fields.
 func (v AppVersion) MarshalJSON() ([]byte, error) {
 	type plain AppVersion
 	return encodeKeeping(plain(v), v.unknown)
@@ -71,27 +72,27 @@ func (v AppVersion) MarshalJSON() ([]byte, error) {
 // String returns the version's name for display.
 func (v AppVersion) String() string { return fmt.Sprintf("version %d (%s)", v.Number, v.Name) }
 
-// Rollout says how a version, or settings, are rolled out.
+// Rollout describes how a version or settings are rolled out.
 type Rollout struct {
-	// A batch is limited by the share or the number of the instances. Without a limit, all instances are one batch.
+	// The size of a batch, in percent or as a number of instances. If both are 0, all instances are one batch.
 	BatchPercent int `json:"batch_percent,omitempty"`
 	BatchSize    int `json:"batch_size,omitempty"`
-	// Timeout is the maximum time until all instances of a batch have applied it and are healthy. IgnoreHealth
-	// continues with unhealthy ones.
+	// Timeout is the maximum time until all instances of a batch have applied the change and are healthy. With
+	// IgnoreHealth, they need not be healthy.
 	Timeout      time.Duration `json:"timeout"`
 	IgnoreHealth bool          `json:"ignore_health,omitempty"`
 
 	unknown unknownFields
 }
 
-// UnmarshalJSON keeps the fields of later versions.
+// UnmarshalJSON preserves fields added by later versions.
 func (r *Rollout) UnmarshalJSON(text []byte) (err error) {
 	type plain Rollout
 	r.unknown, err = decodeKeeping(text, (*plain)(r))
 	return err
 }
 
-// MarshalJSON writes the fields of later versions as they were read.
+// MarshalJSON includes the preserved fields.
 func (r Rollout) MarshalJSON() ([]byte, error) {
 	type plain Rollout
 	return encodeKeeping(plain(r), r.unknown)
@@ -100,11 +101,11 @@ func (r Rollout) MarshalJSON() ([]byte, error) {
 const (
 	// KeptVersions is the number of earlier versions whose archives are kept for a rollback.
 	KeptVersions = 5
-	// The desired state must stay below the registry's 16 KiB.
+	// The desired state must stay below 16 KiB, the registry's limit.
 	listedVersions   = 10
 	maxVersionText   = 120
 	maxVersionReason = 300
-	// All instances of a batch must stay healthy for settleTime, which covers two reports.
+	// settleTime is how long all instances of a batch must stay healthy. It covers two reports.
 	settleTime = 20 * time.Second
 )
 
@@ -117,7 +118,7 @@ func (a *App) Wanted(id string) AppVersion {
 }
 
 // Withdrawn reports whether no delivery may start on a version. That includes versions that are no longer listed: an
-// instance that still runs one was away for long.
+// instance that still runs one was disconnected for a long time.
 func (a *App) Withdrawn(number int) bool {
 	switch {
 	case number == 0 || a.Next != nil && number == a.Next.Number:
@@ -129,7 +130,7 @@ func (a *App) Withdrawn(number int) bool {
 	return i < 0 || a.Earlier[i].Withdrawn
 }
 
-// Restorable returns the earlier versions that can be restored, newest first.
+// Restorable returns up to [KeptVersions] earlier versions that can be restored, newest first.
 func (a *App) Restorable() (kept []AppVersion) {
 	for _, v := range a.Earlier {
 		if v.Error == "" && len(kept) < KeptVersions {
@@ -139,7 +140,8 @@ func (a *App) Restorable() (kept []AppVersion) {
 	return kept
 }
 
-// Without a current version, v becomes the current one. A rollback withdraws the current version.
+// begin starts the rollout of v. If there is no current version, v becomes the current one. A rollback withdraws the
+// current version.
 func (a App) begin(v AppVersion, how Rollout) App {
 	v.Name, v.By = clipText(v.Name, maxVersionText), clipText(v.By, maxVersionText)
 	v.Number = a.Current.Number + 1
@@ -165,7 +167,7 @@ func (a App) finish() App {
 	return a
 }
 
-// After fail, all instances return to the current version.
+// fail ends the rollout. All instances return to the current version.
 func (a App) fail(reason string) App {
 	failed := *a.Next
 	failed.Withdrawn, failed.Error = true, clipText(reason, maxVersionReason)
@@ -182,13 +184,14 @@ func listed(newest AppVersion, earlier []AppVersion) []AppVersion {
 	return all[:min(len(all), listedVersions)]
 }
 
-// ErrRolloutInProgress means that a version is being rolled out, ErrNoRollout that it is not.
+// ErrRolloutInProgress means that a version is already being rolled out, ErrNoRollout that none is.
 var (
 	ErrRolloutInProgress = errors.New("another version is being deployed")
 	ErrNoRollout         = errors.New("no deployment is in progress")
 )
 
-// BeginRollout starts the rollout of a version and returns it with its number, during a [DesiredState.Change].
+// BeginRollout starts the rollout of a version during a [DesiredState.Change], and returns the version with its number.
+// With ErrRolloutInProgress, it returns the version in progress.
 func (d *Desired) BeginRollout(v AppVersion, how Rollout) (AppVersion, error) {
 	app := App{}
 	if d.App != nil {
@@ -207,7 +210,7 @@ func (d *Desired) BeginRollout(v AppVersion, how Rollout) (AppVersion, error) {
 	return v, nil
 }
 
-// AbortRollout ends the rollout in progress, so that all instances return to the current version.
+// AbortRollout ends the rollout in progress. All instances return to the current version.
 func (d *Desired) AbortRollout(reason string) error {
 	if d.App == nil || d.App.Next == nil {
 		return ErrNoRollout
@@ -219,26 +222,26 @@ func (d *Desired) AbortRollout(reason string) error {
 
 // AppReport is the part of a record about the app's version.
 type AppReport struct {
-	// Takes is true while the instance takes part in rollouts. Number is the version it runs; 0 for one of this
-	// instance only.
+	// Takes means that the instance takes part in rollouts. Number is the number of the running version; 0 if the
+	// version was deployed on this instance only.
 	Takes  bool `json:"takes,omitempty"`
 	Number int  `json:"number,omitempty"`
-	// Failed is the version that could not be started here.
+	// Failed is the number of the version that could not be started on this instance, or 0.
 	Failed int    `json:"failed,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
-// Conductor advances a rollout on the leader. It keeps only times, on the leader's monotonic clock: everything else
-// is in the desired state and in the records, so that any successor continues. The zero value is ready to use.
+// Conductor advances a rollout on the leader. It keeps only times, on the leader's monotonic clock; everything else is
+// in the desired state and the records, so that the next leader can continue. The zero value is ready to use.
 type Conductor struct {
 	number  int
 	until   string
 	since   time.Time // when this leader first saw the batch
-	healthy time.Time // the whole batch; zero if it is not
+	healthy time.Time // since when the whole batch is healthy; zero if it isn't
 }
 
-// Next returns the next state of a rollout. changed is false if there is nothing to change yet. healthy decides about
-// the health of an instance's record.
+// Next returns the next state of a rollout. changed is false if there is nothing to change yet. healthy reports whether
+// an instance's record counts as healthy.
 func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*Record) bool) (next App, changed bool) {
 	if app.Next == nil {
 		return app, false
@@ -288,8 +291,9 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	return app, true
 }
 
-// NextSettings returns the next state of settings that are being rolled out. failed is why they must be rolled back, or
-// "". changed is false if there is nothing to change yet. healthy decides about the health of an instance's record.
+// NextSettings returns the next state of settings that are being rolled out. failed says why they must be rolled back,
+// or is "". changed is false if there is nothing to change yet. healthy reports whether an instance's record counts as
+// healthy.
 func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, healthy func(*Record) bool) (next Settings, failed string,
 	changed bool) {
 	if s.Rollout == nil {
@@ -319,8 +323,8 @@ func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, heal
 	return s, failed, changed
 }
 
-// Members are reachable instances that take part in a rollout, with authenticated records: switched have an ID up to
-// until, rest is ordered by ID.
+// members returns the instances that take part in a rollout, are reachable and have authenticated records. switched
+// contains those with IDs up to until; rest contains the others, ordered by ID.
 func members(until string, all []Instance) (switched, rest []Instance) {
 	for i := range all {
 		switch one := &all[i]; {
@@ -335,7 +339,7 @@ func members(until string, all []Instance) (switched, rest []Instance) {
 	return switched, rest
 }
 
-// InBatches is false if all instances switch at once.
+// InBatches reports whether instances switch in batches rather than all at once.
 func (r Rollout) InBatches() bool { return r.BatchSize > 0 || r.BatchPercent > 0 }
 
 func (r Rollout) batch(all int) int {

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// The instances follow the desired state at once.
+// followers are instances that follow the desired state at once.
 type followers struct {
 	app       App
 	all       []Instance
@@ -42,7 +42,7 @@ func (f *followers) deploy(of int, how Rollout) {
 	f.app = f.app.begin(AppVersion{Of: of}, how)
 }
 
-// The leader decides, and all reachable instances follow. The result has the IDs that run each version.
+// step lets the leader decide and all reachable instances follow. It returns the IDs that run each version.
 func (f *followers) step(after time.Duration) string {
 	f.now = f.now.Add(after)
 	f.app, _ = f.conductor.Next(f.app, f.all, f.now, func(r *Record) bool { return r.Health == "Ok" })
@@ -190,7 +190,7 @@ func TestRolloutSkipsInstancesThatCannotBeReached(t *testing.T) {
 		t.Errorf("the first batch: %s", got)
 	}
 	f.all[1].Age = FreshFor // dies in its batch
-	f.add("aa")             // starts midway, with an ID that the rollout has passed
+	f.add("aa")             // starts during the rollout, with an ID that the batches have passed
 	f.add("d")
 	for range 8 {
 		f.step(settleTime)
@@ -214,13 +214,13 @@ func TestSuccessorContinuesTheRollout(t *testing.T) {
 	f.conductor = Conductor{}
 	f.step(settleTime)
 	f.conductor = Conductor{}
-	f.step(settleTime) // the successor observes the whole settle time itself
+	f.step(settleTime) // the new leader waits for the whole settle time again
 	if got := f.step(settleTime); got != "1: c, 2: ab" {
 		t.Errorf("they run %s", got)
 	}
 }
 
-// Deployments take ten seconds, and are too late to abort.
+// lateApp takes ten seconds to deploy, and its deployments cannot be aborted.
 type lateApp struct {
 	running atomic.Int64
 	held    atomic.Bool
@@ -236,7 +236,7 @@ func (a *lateApp) Deploy(_ context.Context, v *AppVersion) error {
 	return nil
 }
 
-// The instance learns of a rollback while it switches, when it can no longer be aborted.
+// The instance learns of the rollback during its deployment, when it is too late to abort.
 func TestNoDeliveryStartsAfterALateAbort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestOneRolloutAtATime(t *testing.T) {
 	}
 }
 
-// The state of an app with many failed versions and long texts fits into one lease of the registry.
+// The state of an app with many failed versions and long texts fits into one of the registry's leases.
 func TestListOfVersionsIsBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1000)
@@ -318,7 +318,7 @@ func TestListOfVersionsIsBounded(t *testing.T) {
 	}
 }
 
-// A deployee has its own records and reads. Deployments take five seconds.
+// deployee is an instance that reads and writes its own records. Its deployments take five seconds.
 type deployee struct {
 	*process
 	state    *DesiredState
@@ -332,7 +332,7 @@ type deployFleet struct {
 	leader  atomic.Pointer[deployee]
 	breaks  atomic.Int64
 	mu      sync.Mutex
-	busiest int // the largest number of instances that were switching at the same time
+	busiest int // maximum number of instances that switched at the same time
 	busy    int
 }
 
@@ -390,8 +390,8 @@ func (f *deployFleet) count(n int) {
 	f.busiest = max(f.busiest, f.busy)
 }
 
-// The rollout goes on although each leader dies after a minute, never switches more than a batch, includes an
-// instance that starts midway, and is rolled back everywhere if a version does not start.
+// The rollout continues although each leader dies after a minute. It never switches more instances than a batch,
+// includes an instance that starts during the rollout, and is rolled back everywhere if a version does not start.
 func TestRolloutSurvivesItsLeaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -434,7 +434,7 @@ func TestRolloutSurvivesItsLeaders(t *testing.T) {
 		all = append(all, f.start(t, "midway"))
 		for began := time.Now(); !runAll(2) && time.Since(began) < 30*time.Minute; time.Sleep(time.Second) {
 		}
-		if !runAll(2) || f.busiest > 3 { // the one that starts midway may join a batch
+		if !runAll(2) || f.busiest > 3 { // the instance that starts during the rollout may join a batch
 			t.Errorf("all run version 2: %t; at most %d switched at the same time", runAll(2), f.busiest)
 		}
 		time.Sleep(time.Minute)

@@ -11,48 +11,48 @@ import (
 )
 
 const (
-	// Interval of an instance's comparison with the desired version, and of the leader's looks at a rollout.
+	// Interval of an instance's checks of the desired version, and of the leader's checks of a rollout.
 	rolloutTick = 2 * time.Second
-	// Maximum age of the records that the leader looks at.
+	// Maximum age of the records that the leader uses.
 	rolloutRecords = 5 * time.Second
 	// Time between two attempts to return to the current version.
 	rolloutRetry = 30 * time.Second
 )
 
-// The errors of [RolloutApp.Deploy] that do not make a version fail.
+// Errors of [RolloutApp.Deploy] after which the version does not count as failed.
 var (
 	// ErrDeployAborted means that the deployment was aborted, or that the instance is stopping.
 	ErrDeployAborted = errors.New("the deployment was aborted")
-	// ErrDeployLater means that the deployment may succeed later, such as when the archive cannot be read now.
+	// ErrDeployLater means that the deployment may succeed later, for example because the archive cannot be read at the
+	// moment.
 	ErrDeployLater = errors.New("the deployment is repeated")
 )
 
 // RolloutApp is the app of an instance.
 type RolloutApp interface {
-	// Running returns the number of the running version; 0 if it is of this instance only.
+	// Running returns the number of the running version; 0 if the version was deployed on this instance only.
 	Running() int
-	// Deploy replaces the running version without a gap. After an error, the previous version is still running.
+	// Deploy replaces the running version without downtime. If it fails, the previous version keeps running.
 	Deploy(ctx context.Context, v *AppVersion) error
-	// Abort has no effect if the deployment can no longer be aborted.
+	// Abort aborts the deployment in progress. It has no effect if it is too late.
 	Abort(ctx context.Context)
-	// Hold starts no more deliveries for a reason, or continues if it is "".
+	// Hold stops new deliveries for the given reason; "" resumes them.
 	Hold(reason string)
 }
 
-// Rollouts keeps the app of this instance at the version that operators want on all instances, and advances rollouts
-// whenever this instance leads.
+// Rollouts keeps this instance's app at the desired version, and advances rollouts while this instance is the leader.
 type Rollouts struct {
 	state *DesiredState
 	app   RolloutApp
 
-	conductor Conductor // used by Run
+	conductor Conductor // used only by Run
 	wake      chan struct{}
 	deploys   sync.WaitGroup
 
-	holding sync.Mutex // an older decision about receiving is never applied after a newer one
+	holding sync.Mutex // held until a decision is applied, so that an older one never overrides a newer one
 
 	mu        sync.Mutex
-	unknown   bool // the registry has not told the current version
+	unknown   bool // the current version has not been read from the registry
 	switching int  // the version that is being deployed here, or 0
 	failed    int  // the version whose last deployment here failed, or 0
 	reason    string
@@ -64,11 +64,10 @@ func NewRollouts(state *DesiredState, app RolloutApp) *Rollouts {
 	return &Rollouts{state: state, app: app, wake: make(chan struct{}, 1)}
 }
 
-// Fleet is what an instance knows of all instances, for the rollouts that it advances as the leader. All fields are
-// required.
+// Fleet gives the leader access to the records of all instances. All fields are required.
 type Fleet struct {
 	Store Store
-	// Self returns the current record of this instance. Others has the records of the others.
+	// Self returns this instance's current record. Others reads the records of the other instances.
 	ID      string
 	Self    func() Record
 	Others  *Watcher
@@ -88,16 +87,16 @@ func (f *Fleet) records(ctx context.Context) ([]Instance, error) {
 type RolloutOptions struct {
 	*Fleet
 	Active func() bool
-	// Changed is called after this instance has changed the desired state. Finished is called if that ended the rollout
-	// of a version.
+	// Changed is called after this instance has changed the desired state. Finished is called, too, if the change ended
+	// the rollout of a version.
 	Changed  func()
 	Finished func(ctx context.Context, now *App, v *AppVersion)
-	// Tried is called after each deployment on this instance, with its error.
+	// Tried is called after each deployment on this instance; err is nil if it succeeded.
 	Tried func(v *AppVersion, err error)
 	Log   *slog.Logger
 }
 
-// Run follows the desired version until ctx ends.
+// Run deploys the desired version and, on the leader, advances its rollout. It returns when ctx ends.
 func (r *Rollouts) Run(ctx context.Context, o *RolloutOptions) {
 	defer r.deploys.Wait()
 	tick := time.Tick(rolloutTick)
@@ -150,7 +149,7 @@ func (r *Rollouts) lead(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// Unknown makes this instance wait until the registry has told the current version.
+// Unknown holds deliveries until the registry has answered and this instance runs the desired version.
 func (r *Rollouts) Unknown() {
 	r.mu.Lock()
 	r.unknown = true
@@ -158,7 +157,7 @@ func (r *Rollouts) Unknown() {
 	r.hold()
 }
 
-// Apply reacts to a changed state: it stops deliveries at once if this instance's version was withdrawn.
+// Apply reacts to a changed state: it stops new deliveries at once if this instance's version was withdrawn.
 func (r *Rollouts) Apply() {
 	r.hold()
 	r.notify()
@@ -190,7 +189,7 @@ func (r *Rollouts) hold() {
 	r.app.Hold(reason)
 }
 
-// A deployment in progress is aborted if it is no longer desired.
+// follow deploys the desired version. It aborts a deployment in progress that is no longer desired.
 func (r *Rollouts) follow(ctx context.Context, o *RolloutOptions) {
 	r.find(ctx, o)
 	r.hold()
@@ -216,7 +215,7 @@ func (r *Rollouts) follow(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// find repeats the read until the registry has answered.
+// find reads the registry again if the current version is unknown.
 func (r *Rollouts) find(ctx context.Context, o *RolloutOptions) {
 	r.mu.Lock()
 	unknown := r.unknown
@@ -259,7 +258,7 @@ func (r *Rollouts) deploy(ctx context.Context, v *AppVersion, o *RolloutOptions)
 	r.notify()
 }
 
-// Report returns this instance's part of the records.
+// Report returns the app's part of this instance's record.
 func (r *Rollouts) Report() AppReport {
 	r.mu.Lock()
 	defer r.mu.Unlock()

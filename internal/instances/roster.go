@@ -13,18 +13,18 @@ import (
 type Store interface {
 	// Read returns the zero value for a missing lease.
 	Read(ctx context.Context, name string) (queue.Lease, error)
-	// Swap stores next if the stored version is old's, and returns the stored lease. won is also true if next was
-	// already stored.
+	// Swap stores next if the stored lease has old's version, and returns the stored lease. won is also true if next
+	// was already stored.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// The slots from 0 to Slots-1 exist, and Free lists the unused ones.
+// roster counts the slots, which are numbered from 0, and lists the free ones.
 type roster struct {
 	Slots int   `json:"slots"`
 	Free  []int `json:"free,omitempty"`
 }
 
-// take prefers the lowest free slot to a new one.
+// take returns the lowest free slot, or a new one if no slot is free.
 func (r roster) take() (roster, int) {
 	if len(r.Free) > 0 {
 		return roster{r.Slots, slices.Clone(r.Free[1:])}, r.Free[0]
@@ -63,7 +63,7 @@ func rosterOf(l queue.Lease) (r roster, err error) {
 	return r, nil
 }
 
-// done is false if another instance replaced the roster first.
+// change edits the stored roster. done is false if another instance replaced the roster first.
 func (d directory) change(ctx context.Context, version string, edit func(roster) roster) (done bool, err error) {
 	stored, err := d.store.Read(ctx, d.rosterName())
 	if err != nil {

@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// Time between attempts to apply settings, and to roll back rejected ones.
+// Time between two attempts to apply settings or to roll them back.
 const settingsRetry = 10 * time.Second
 
 // ErrNotApplied is the error of [SettingsFollower].Apply if the settings were neither applied nor rejected.
 var ErrNotApplied = errors.New("not applied")
 
-// SettingsFollower applies the settings for all instances on this one, and rolls back those that it rejects. On the
-// leader it advances their rollout. All fields are required.
+// SettingsFollower applies the settings on this instance, and rolls back settings that it rejects. On the leader, it
+// also advances their rollout. All fields are required.
 type SettingsFollower struct {
 	State *DesiredState
 	Name  string
-	// After an error of Apply, the previous settings are in force.
+	// Apply applies settings. If it fails, the previous settings stay in effect.
 	Apply func(context.Context, *Settings) error
-	// Changed is called after this instance has changed the desired state, Failed if that was impossible.
+	// Changed is called after each attempt to change the desired state. If the attempt failed, Failed is called first.
 	Changed func()
 	Failed  func(error)
-	// Due has a value when the settings may have changed. Its capacity is 1.
+	// Due receives a value when the settings may have changed. Its capacity is 1.
 	Due chan struct{}
 
 	progress atomic.Pointer[SettingsProgress]
 }
 
-// Progress returns what this instance has done with the settings.
+// Progress returns which settings this instance has applied or rejected.
 func (f *SettingsFollower) Progress() SettingsProgress {
 	if p := f.progress.Load(); p != nil {
 		return *p
@@ -39,12 +39,12 @@ func (f *SettingsFollower) Progress() SettingsProgress {
 	return SettingsProgress{}
 }
 
-// Started records the revision that a start has applied.
+// Started records the revision of the settings that were applied at startup.
 func (f *SettingsFollower) Started(revision int64) {
 	f.progress.Store(&SettingsProgress{Applied: revision})
 }
 
-// Notify makes [SettingsFollower.Run] look at the settings at once.
+// Notify makes [SettingsFollower.Run] check the settings at once.
 func (f *SettingsFollower) Notify() {
 	select {
 	case f.Due <- struct{}{}:
@@ -52,7 +52,7 @@ func (f *SettingsFollower) Notify() {
 	}
 }
 
-// Run applies new settings until ctx ends.
+// Run applies new settings and, on the leader, advances their rollout. It returns when ctx ends.
 func (f *SettingsFollower) Run(ctx context.Context, fleet *Fleet) {
 	var leading sync.WaitGroup
 	defer leading.Wait()
@@ -91,7 +91,7 @@ func (f *SettingsFollower) apply(ctx context.Context, s *Settings) {
 	f.progress.Store(&progress)
 }
 
-// Settings that have changed since are not rolled back.
+// rollBack rolls back the rejected revision, unless the settings have changed since.
 func (f *SettingsFollower) rollBack(ctx context.Context, store Store, rejected int64) {
 	why := fmt.Sprintf("%s rejected revision %d: %s", f.Name, rejected, f.Progress().Reason)
 	f.change(ctx, store, func(now *Desired) error {
@@ -103,7 +103,7 @@ func (f *SettingsFollower) rollBack(ctx context.Context, store Store, rejected i
 	})
 }
 
-// change changes the desired state, unless alter returns ErrNotApplied.
+// change changes the desired state. If alter returns ErrNotApplied, nothing changes and Failed is not called.
 func (f *SettingsFollower) change(ctx context.Context, store Store, alter func(*Desired) error) {
 	_, err := f.State.Change(ctx, store, alter)
 	if err != nil && !errors.Is(err, ErrNotApplied) && ctx.Err() == nil {
@@ -112,7 +112,7 @@ func (f *SettingsFollower) change(ctx context.Context, store Store, alter func(*
 	f.Changed()
 }
 
-// lead advances settings that are being rolled out whenever this instance leads, until ctx ends.
+// lead advances the rollout of settings while this instance is the leader, until ctx ends.
 func (f *SettingsFollower) lead(ctx context.Context, fleet *Fleet) {
 	var conductor Conductor
 	tick := time.Tick(rolloutTick)

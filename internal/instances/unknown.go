@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// unknownFields are fields of later versions in the desired state, as a JSON object or "". They belong to the value
-// in which they were read: a change keeps them wherever the value goes.
+// unknownFields holds fields that later versions have added to a value of the desired state, as a JSON object or "".
+// They stay with that value when it moves, for example from Next to Current.
 type unknownFields string
 
 func decodeKeeping(text []byte, to any) (unknownFields, error) {

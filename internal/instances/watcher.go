@@ -20,7 +20,7 @@ import (
 
 const (
 	parallelReads = 16
-	// Health checks wait for the leader's record.
+	// Health checks wait this long for the leader's record.
 	announcedTimeout = time.Second
 )
 
@@ -29,7 +29,8 @@ type Instance struct {
 	Record
 	// Age is the time since this reader last saw the record change.
 	Age time.Duration
-	// Refused is why the record is not authenticated. It is for display only then, and decides nothing.
+	// Refused is the reason why the record is not authenticated, or nil. A refused record is displayed, but not used
+	// for decisions.
 	Refused error
 }
 
@@ -47,16 +48,16 @@ func (i *Instance) HealthStatus() health.InstanceHealth {
 // Reachable reports whether the instance has reported recently.
 func (i *Instance) Reachable() bool { return i.Age < FreshFor }
 
-// Watcher reads the records of all instances and determines their age. Its methods are safe for concurrent use.
+// Watcher reads the records of all instances and determines their ages. Its methods are safe for concurrent use.
 type Watcher struct {
 	directory
 	log *slog.Logger
 
-	reading chan struct{} // full during Read, so that no result is taken for a replay of an earlier one
+	reading chan struct{} // full during Read: a slower concurrent Read would mistake its result for a replay
 
 	mu      sync.Mutex
 	seen    map[int]observation
-	highest map[string]int // version seen, by instance ID
+	highest map[string]int // version number seen, by instance ID
 	all     []Instance
 	readAt  time.Time // last complete read; zero before the first one
 	err     error     // of the last read
@@ -73,7 +74,7 @@ type announced struct {
 	at     time.Time
 }
 
-// observation is the content of a slot and the time when it was first seen.
+// observation is the content of a slot and when it was first seen.
 type observation struct {
 	stored  queue.Lease
 	since   time.Time
@@ -88,8 +89,8 @@ func NewWatcher(opts Options) *Watcher {
 		seen: map[int]observation{}, highest: map[string]int{}, err: errUnread}
 }
 
-// Run reads the records and frees the slots of lost instances, whenever this instance leads. A new leader starts at
-// once.
+// Run reads the records and frees the slots of lost instances while this instance is the leader. It checks for a change
+// of leader every followInterval.
 func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	ticks := time.Tick(followInterval)
 	var last time.Time
@@ -152,7 +153,7 @@ func (w *Watcher) Recent() ([]Instance, error) {
 	return all, w.err
 }
 
-// ReadOnce returns the result of the last read if it is younger than maxAge, and otherwise calls Read.
+// ReadOnce returns the result of the last read if that succeeded less than maxAge ago; otherwise it calls Read.
 func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instance, error) {
 	w.mu.Lock()
 	recent := !w.readAt.IsZero() && time.Since(w.readAt) < maxAge && w.err == nil
@@ -163,8 +164,8 @@ func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instanc
 	return w.Read(ctx)
 }
 
-// Read reads the records of all instances that have not stopped, ordered by slot. The age of an instance that is seen
-// for the first time is 0.
+// Read reads the records of all instances that have not stopped, ordered by slot. An instance has the age 0 when it is
+// first seen.
 func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	select {
 	case w.reading <- struct{}{}:
@@ -210,8 +211,8 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	return slices.Clone(w.all), nil
 }
 
-// Each instance numbers its versions, so that an earlier content is recognized, also after another instance took the
-// slot.
+// refuse returns an error if the record is not genuine, or older than one already seen. Each instance numbers its
+// versions, so an earlier record is recognized even if another instance has taken the slot since.
 func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error {
 	if w.key == "" {
 		return nil
@@ -230,15 +231,15 @@ func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error
 	return nil
 }
 
-// A version has the instance's ID and the number of the write.
+// parseVersion splits a version into the instance's ID and the number of the call.
 func parseVersion(version string) (id string, number int) {
 	id, text, _ := strings.Cut(version, "/")
 	number, _ = strconv.Atoi(text)
 	return id, number
 }
 
-// Announced returns the record that the leader's [Member.Announcement] names. It calls the store only if the
-// announcement is new, or a while after an error.
+// Announced returns the record announced by the leader's [Member.Announcement]. It calls the store only if the
+// announcement is new, or once retryAfter has passed since an error.
 func (w *Watcher) Announced(ctx context.Context, announcement string) (Record, error) {
 	l := &w.leader
 	l.Lock()
@@ -302,8 +303,8 @@ func (w *Watcher) readSlots(ctx context.Context) (slots []int, leases []queue.Le
 	return slots, leases, nil
 }
 
-// forget frees the slots whose content has not changed for [ForgetAfter]. It first marks a record as stopped, so that
-// the instance notices if it comes back, and joins again.
+// forget frees the slots whose content has not changed for [ForgetAfter]. It first marks the record as stopped, so that
+// an instance that comes back notices and joins again.
 func (w *Watcher) forget(ctx context.Context) error {
 	w.mu.Lock()
 	var lost []int
@@ -337,5 +338,5 @@ func (w *Watcher) forget(ctx context.Context) error {
 		freed = append(freed, slot)
 	}
 	_, err := w.change(ctx, rand.Text(), func(r roster) roster { return r.free(freed...) })
-	return err // after a conflict, the roster is changed after the next read
+	return err // after a conflict, the slots are freed after the next read
 }

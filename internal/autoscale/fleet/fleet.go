@@ -82,7 +82,7 @@ func (f *Fleet) Target() autoscale.Target {
 	return &sizedGroup{Group: f.self.service.Group(f.opts.Group), self: f.self}
 }
 
-// Amazon EC2 publishes readings a little after their period.
+// Amazon EC2 publishes readings shortly after the end of their period.
 const metricDelay = 2 * time.Minute
 
 // CPUMetric returns a function that reads the group's CPU utilization from CloudWatch, with the policy's statistic and
@@ -119,13 +119,13 @@ func statistic(d *aws.Datum, s autoscale.Statistic) float64 {
 
 // Members is the last known state of an Auto Scaling group.
 type Members struct {
-	// Both are "" if unknown.
+	// Group and Self are "" if unknown.
 	Group, Self string
 	Instances   []aws.GroupInstance
 	At          time.Time
 }
 
-// Members returns the last known members of the Auto Scaling group. It is empty outside of a group.
+// Members returns the last known members of the Auto Scaling group; the zero value outside a group.
 func (f *Fleet) Members() Members {
 	if f == nil || f.self == nil {
 		return Members{}
@@ -135,8 +135,8 @@ func (f *Fleet) Members() Members {
 	return f.self.members
 }
 
-// Run starts the membership, which lasts until Close. After counted is closed, which means that the load is known,
-// Run publishes the load until ctx ends.
+// Run starts the membership, which lasts until Close. Once counted is closed, which means that the load is known, Run
+// publishes the load until ctx ends.
 func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
 		return
@@ -196,7 +196,7 @@ type serviceTasks struct {
 	connection *aws.Options
 	api        *aws.ECS        // nil if unknown
 	service    *aws.ECSService // nil if unknown or absent
-	none       bool            // no service has this task
+	none       bool            // the task belongs to no service
 }
 
 func (t *serviceTasks) count(ctx context.Context) (int, error) {
@@ -217,7 +217,7 @@ func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	return running, err
 }
 
-// sizedGroup has the group's own limits. It is not safe for concurrent use.
+// sizedGroup is a group whose own minimum and maximum size apply, too. It is not safe for concurrent use.
 type sizedGroup struct {
 	*aws.Group
 	self        *member

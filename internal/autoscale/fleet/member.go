@@ -17,13 +17,13 @@ import (
 
 const (
 	findInterval = time.Minute
-	// Outside EC2 the metadata service never responds.
+	// The number of tries is limited, because the metadata service never responds outside EC2.
 	metadataTries = 3
 )
 
 // Options configure a [Fleet]. Work, Drain, Load, IsLeader and Log are required.
 type Options struct {
-	// Region is the group's; "" means the environment's, the profile's or the instance's.
+	// Region is the region of the group; "" means the region of the environment, the profile or the instance.
 	Region string
 	// Group is the Auto Scaling group to resize; Cluster and Service identify the ECS service to resize. If all are
 	// "", this process finds its own group or service, and publishes the load to Namespace.
@@ -39,7 +39,7 @@ type Options struct {
 	IsLeader func() bool
 	Log      *slog.Logger
 	LogSDK   func(level slog.Level, text string)
-	// Protected is called with the initial state and after every change.
+	// Protected is called with the initial state and after every change. It may be nil.
 	Protected func(on bool)
 	// Timing is for tests.
 	Timing Timing
@@ -48,27 +48,27 @@ type Options struct {
 // Timing contains durations; 0 means the default.
 type Timing struct {
 	// ProtectAfter is the age from which a delivery protects the instance; negative means immediately. Look is the
-	// interval of checks of the work in flight, Poll of checks whether the group terminates this instance.
+	// interval between checks of the work in flight, Poll the interval between checks for a termination by the group.
 	ProtectAfter, Look, Poll time.Duration
 }
 
 type member struct {
 	opts    Options
 	service *aws.AutoScaling
-	looked  chan struct{} // after the first attempt to find the group
-	// Canceling run ends the protection and the wait for termination. released is closed after everything else has
-	// stopped.
+	looked  chan struct{} // closed after the first attempt to find the group
+	// stop cancels run, which ends the protection and the wait for termination. released is closed after everything
+	// else has stopped.
 	run      context.Context
 	stop     context.CancelFunc
 	released chan struct{}
-	// The group terminates this instance. completed is closed after the lifecycle action.
+	// terminating means that the group terminates this instance. completed is closed after the lifecycle action.
 	terminating atomic.Bool
 	completed   chan struct{}
 	all         sync.WaitGroup
 
 	mu      sync.Mutex
 	group   *aws.Group // nil if unknown or absent
-	why     error      // the group or the instance is unknown
+	why     error      // why the group or the instance is unknown
 	settled bool       // no further attempts are needed
 	members Members
 }
@@ -80,7 +80,8 @@ func newMember(opts Options, service *aws.AutoScaling) *member {
 	return m
 }
 
-// Once found, the instance is protected during long deliveries and drained before its termination.
+// start looks for this instance's Auto Scaling group in the background. Once it is found, the instance is protected
+// during long deliveries and drained before it is terminated.
 func (m *member) start() {
 	m.all.Go(func() {
 		tick := time.Tick(findInterval)
@@ -122,7 +123,7 @@ type notAMember struct{ error }
 
 func (e notAMember) Unwrap() error { return e.error }
 
-// The error is notAMember if the instance is in no group.
+// find returns this instance and its group. The error is notAMember if the instance is in no group.
 func (m *member) find(ctx context.Context, try int) (self identity, err error) {
 	if !aws.MayBeInstance() {
 		return self, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
@@ -164,7 +165,8 @@ func final(err error) error {
 	return err
 }
 
-// isNew means that err differs from the previous error.
+// keep stores the result of find. settled means that no further attempts are needed, isNew that err differs from the
+// previous error.
 func (m *member) keep(self identity, err error) (settled, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -211,7 +213,7 @@ func (m *member) protectAndDrain(self identity) {
 	m.all.Go(func() { termination.Run(m.run); close(m.completed) })
 }
 
-// drain returns after everything has stopped except the connection to the group.
+// drain returns after everything has stopped except the connection to the group, or when ctx ends.
 func (m *member) drain(ctx context.Context) error {
 	m.terminating.Store(true)
 	err := m.opts.Drain(ctx)
@@ -222,7 +224,7 @@ func (m *member) drain(ctx context.Context) error {
 	return err
 }
 
-// leave must be called after everything else has stopped.
+// leave ends the membership. It must be called after everything else has stopped.
 func (m *member) leave(ctx context.Context) {
 	close(m.released)
 	if m.terminating.Load() {
@@ -235,7 +237,7 @@ func (m *member) leave(ctx context.Context) {
 	m.all.Wait()
 }
 
-// Outside of a group, the number is 1.
+// count returns the number of instances in service; 1 outside a group.
 func (m *member) count(ctx context.Context) (int, error) {
 	m.mu.Lock()
 	group := m.group
@@ -263,7 +265,7 @@ func (m *member) setMembers(group string, s aws.GroupState) {
 	m.members.At = time.Now()
 }
 
-// protected is also called, first with false.
+// withProtection returns events that also call protected. It first calls protected with false.
 func withProtection(events autoscale.Events, protected func(on bool)) autoscale.Events {
 	if protected == nil {
 		return events

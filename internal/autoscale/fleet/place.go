@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// The variable is set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint
+	// metadataVariable is set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint
 	// version 4".
 	metadataVariable = "ECS_CONTAINER_METADATA_URI_V4"
 	metadataTimeout  = 2 * time.Second
-	// Kubernetes sets this variable in every container. The cluster manages the group of its nodes. Source:
+	// Kubernetes sets kubernetesVariable in every container. The cluster scales the group of its nodes itself. Source:
 	// Kubernetes documentation, "Service", "Discovering services".
 	kubernetesVariable = "KUBERNETES_SERVICE_HOST"
 )
 
-// Place is the group or service that this process belongs to. The zero value is a process on its own.
+// Place is the group or service that this process belongs to. The zero value means neither.
 type Place struct {
-	// May be "".
+	// Group is the name of the Auto Scaling group, or "".
 	Group            string
 	Cluster, Service string
 	// ScaledBy is the service or policy that already controls the number of instances, or "".
@@ -34,8 +34,8 @@ type Place struct {
 // Alone reports whether this process is in neither a group nor a service.
 func (p Place) Alone() bool { return p.Group == "" && p.Service == "" }
 
-// Find returns the group or service of this process. If it returns an error, the process may be in one, and callers
-// must not scale it.
+// Find returns the group or service of this process. If it fails, the process may belong to one, and callers must not
+// scale it.
 func Find(ctx context.Context, region string, logSDK aws.LogFunc) (Place, error) {
 	switch {
 	case os.Getenv(metadataVariable) != "":
@@ -92,7 +92,7 @@ func findService(ctx context.Context, connection *aws.Options) (p Place, err err
 	return p, err
 }
 
-// The client is nil if there is no service.
+// openService returns a client for the service of this task. The client is nil if the task belongs to no service.
 func openService(ctx context.Context, connection *aws.Options) (*aws.ECS, aws.TaskPlace, error) {
 	asking, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()

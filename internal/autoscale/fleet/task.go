@@ -11,19 +11,19 @@ import (
 	"tendril/internal/aws"
 )
 
-// The variable is set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection
+// agentVariable is set in every ECS task. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in protection
 // endpoint".
 const agentVariable = "ECS_AGENT_URI"
 
-// The agent is local.
+// agentTimeout is short, because the agent is local.
 const agentTimeout = 3 * time.Second
 
 // InTask reports whether this process runs in an ECS task.
 func InTask() bool { return os.Getenv(agentVariable) != "" }
 
 // ProtectTask protects this process's ECS task from scale-in and deployments during long deliveries. end removes the
-// protection and returns when its context ends at the latest. protected is called as described in [Options]. An
-// invalid agent address is an error.
+// protection; it waits at most until its context ends. protected is called as described in [Options]. ProtectTask fails
+// if the agent's address is invalid.
 func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger, protected func(on bool)) (
 	end func(context.Context) error, err error) {
 	task, err := aws.NewECSTask(os.Getenv(agentVariable))
