@@ -14,10 +14,10 @@ import (
 // time.
 type core struct {
 	rules
-	// All Versions that this instance writes start with session.
+	// session is the prefix of all Versions that this instance writes.
 	session string
 	writes  int
-	// Highest term seen so far.
+	// highest is the highest term seen so far.
 	highest int64
 
 	// seenAt is when the Version of seen was first observed, readAt when it was last read. known is false if the
@@ -25,12 +25,12 @@ type core struct {
 	seen           queue.Lease
 	seenAt, readAt time.Time
 	known          bool
-	// The time is for another instance's lease.
+	// nextRead is when to read another instance's lease again.
 	nextRead time.Time
 
-	// A swap whose outcome is unknown.
+	// pending is a swap whose outcome is unknown, or nil.
 	pending *attempt
-	// The store is not called before notBefore.
+	// failures counts consecutive failures. The store is not called before notBefore.
 	failures  int
 	notBefore time.Time
 
@@ -57,8 +57,8 @@ func newCore(o Options) core {
 		margin: o.Margin, chance: o.Random, revision: o.Revision, announce: o.Announce, watch: o.Watch, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
 }
 
-// Every instance reads a lease's version already, and stores and instances of earlier versions keep it unchanged, so
-// it also carries the announcement and the revision.
+// A lease's version also carries the announcement and the revision, because every instance reads it anyway, and stores
+// and instances of earlier versions preserve it.
 const (
 	announceMark = "#"
 	revisionMark = "@"
@@ -74,9 +74,9 @@ func announcedBy(l queue.Lease) (announcement string, revision int64) {
 // attempt is a swap with one version token. It may be tried several times.
 type attempt struct {
 	old, next queue.Lease
-	// The lease counts from before the first try, because any of the tries may have been applied.
+	// start is when the first try started. The lease counts from it, because any of the tries may have been applied.
 	start time.Time
-	// The time of day at start shows whether the machine was suspended.
+	// wall is the time of day at start. It shows whether the machine was suspended.
 	wall time.Time
 }
 
@@ -94,7 +94,7 @@ type step struct {
 	attempt *attempt
 }
 
-// An attempt is repeated until its outcome is known.
+// decide returns the next step. An attempt is repeated until its outcome is known.
 func (c *core) decide(now time.Time) step {
 	if c.term > 0 && !now.Before(c.trusted) {
 		c.lose()
@@ -121,7 +121,7 @@ func (c *core) decide(now time.Time) step {
 	return step{do: read}
 }
 
-// A leader's step ends with its trust window.
+// bounded limits a leader's wait to its trust window.
 func (c *core) bounded(until time.Time) time.Time {
 	if c.term > 0 {
 		return earlier(until, c.trusted)
@@ -153,9 +153,9 @@ func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 	return &attempt{old: c.seen, next: next, start: now}
 }
 
-// This instance may take a lease that was never written, was released, or is its own from a lost term (no other
-// instance has led since), or was unchanged in a read after its expiry. Without that read, every instance would try
-// to replace a dead leader.
+// free reports whether this instance may take the lease: the lease was never written, was released, is this instance's
+// own from a lost term (no other instance has led since), or was unchanged in a read after its expiry. Without that
+// read, every instance would try to replace a dead leader.
 func (c *core) free() bool {
 	return c.seen.Version == "" || c.seen.Released || c.isOwn(c.seen) || !c.readAt.Before(c.expiry())
 }
@@ -182,7 +182,7 @@ func (c *core) observed(now time.Time, l queue.Lease) {
 	c.nextRead = c.readAfter()
 }
 
-// Another instance's lease is usually read no later than its expiry.
+// readAfter returns when to read another instance's lease again, usually no later than its expiry.
 func (c *core) readAfter() time.Time {
 	interval := c.renew
 	if c.watch != nil {
@@ -224,7 +224,7 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 	return true
 }
 
-// The term is never held again, and the lease must be read before the next attempt.
+// lose ends the term, which is never held again. The lease must be read before the next attempt.
 func (c *core) lose() {
 	c.term = 0
 	c.pending = nil
@@ -243,7 +243,7 @@ func (c *core) failed(now time.Time) time.Duration {
 	return d
 }
 
-// The outcome of earlier attempts must be known.
+// releaseAttempt returns a swap that releases this instance's lease. The outcome of earlier attempts must be known.
 func (c *core) releaseAttempt(now time.Time) (*attempt, bool) {
 	if !c.known || !c.isOwn(c.seen) || c.seen.Released {
 		return nil, false

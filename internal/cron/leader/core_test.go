@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// The core leads in term 1. The time is the start of its attempt.
+// leading returns a core that leads in term 1, and the start of its attempt.
 func leading(t *testing.T) (*core, time.Time) {
 	t.Helper()
 	now := time.Unix(1000, 0)
@@ -26,7 +26,7 @@ func leading(t *testing.T) (*core, time.Time) {
 	return c, now
 }
 
-// The duration starts when the lease's version is first seen. The margin only covers differences between clocks.
+// The duration counts from when the lease's version is first seen. The margin covers only differences between clocks.
 func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -113,7 +113,7 @@ func TestALostTermStaysLost(t *testing.T) {
 	}
 }
 
-// The pending write is discarded.
+// The pending write is discarded, and the lease is read again.
 func TestALostTermIsReadAnew(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)

@@ -21,10 +21,10 @@
 //	|---------------------------------|----------------|---------------|
 //	0                                 5 s              12 s            15 s at the earliest
 //
-// The record contains no time of day. Every write stores a new version token, which other instances watch on their
-// own monotonic clocks. If it stays unchanged for the lease's duration, the holder no longer trusts its lease,
-// because it counts from before the write and stops a margin earlier. Only the clocks' rates must agree, within
-// Margin / Lease.
+// The record contains no time of day. Every write stores a new version token, which other instances watch on their own
+// monotonic clocks. If it stays unchanged for the lease's duration, the holder no longer trusts the lease, because the
+// holder counts from before the write and stops a margin earlier. Only the clocks' rates must agree, within Margin /
+// Lease.
 //
 // # Invariants
 //
@@ -42,7 +42,7 @@
 //   - Process or machine suspended: detected by a late timer, or by a difference between the wall clock and the
 //     monotonic clock, which stops in a suspended machine. The term ends immediately.
 //   - Process killed: another instance leads within Lease + Renew. Process stopped: within Renew.
-//   - Record deleted: the term ends at the next renewal. The next one is higher than any its holder has seen.
+//   - Record deleted: the term ends at the next renewal. The next term is higher than any its holder has seen.
 //
 // [Work] is for tasks that one instance performs once, such as preparing a version of the app. It uses the same core.
 package leader

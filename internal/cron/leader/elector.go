@@ -19,9 +19,9 @@ import (
 type Store interface {
 	// Read returns the named lease, or the zero value if it does not exist.
 	Read(ctx context.Context, name string) (queue.Lease, error)
-	// Swap stores next if the stored Version is old.Version, or if nothing is stored and old.Version is "". It
-	// reports whether next is stored, and returns the stored lease. won is also true if next was stored before the
-	// call, so that callers can repeat a call that got no response. A next without a Version is an error.
+	// Swap stores next if the stored Version is old.Version, or if nothing is stored and old.Version is "". It returns
+	// the stored lease, and won if that is next. won is also true if next was stored before the call, so that callers
+	// can repeat a call that got no response. A next without a Version is an error.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
@@ -35,7 +35,7 @@ type Elector struct {
 
 	// Only Run uses lease.
 	lease holder
-	// The last leader reported.
+	// following is the last leader reported.
 	following Following
 
 	started atomic.Bool
@@ -47,8 +47,7 @@ type Elector struct {
 	seenAt, expiry, failingAt time.Time
 }
 
-// New returns an elector that [Elector.Run] starts. It returns an error if a lease cannot be kept with the given
-// durations.
+// New returns an elector; start it with [Elector.Run]. New fails if a lease cannot be kept with the given durations.
 func New(store Store, opts Options) (*Elector, error) {
 	if store == nil {
 		return nil, errors.New("an elector needs a lease store")
@@ -104,7 +103,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	return nil
 }
 
-// The gate learns that the process is alive.
+// tick tells the gate that the process is alive.
 func (e *Elector) tick(ctx context.Context) {
 	ticker := time.Tick(e.opts.Standstill)
 	for {
@@ -118,7 +117,7 @@ func (e *Elector) tick(ctx context.Context) {
 }
 
 func (e *Elector) round(ctx context.Context) {
-	e.followGate() // it closes on its own if the lease is not renewed in time
+	e.followGate() // the gate closes on its own if the lease is not renewed in time
 	next := e.lease.core.decide(time.Now())
 	switch next.do {
 	case wait:
@@ -159,7 +158,7 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 	}
 }
 
-// Another instance took the lease, or the confirmation came too late.
+// whyLost is called if another instance took the lease, or the confirmation came too late.
 func (e *Elector) whyLost(current queue.Lease) string {
 	switch {
 	case e.lease.core.isOwn(current):
@@ -210,7 +209,8 @@ type Status struct {
 	// Leader is "" if the lease was never written, was released or has expired.
 	Leader     string
 	LeaderTerm int64
-	// The holder's [Options].Data, and its latest [Options].Revision and [Options].Announce.
+	// LeaderData is the holder's [Options].Data. LeaderRevision and LeaderAnnounces are its latest [Options].Revision
+	// and [Options].Announce.
 	LeaderData      string
 	LeaderRevision  int64
 	LeaderAnnounces string
@@ -248,7 +248,7 @@ func (e *Elector) publish() {
 	c := &e.lease.core
 	expiry := c.expiry()
 	if expiry.Before(c.nextRead) && !c.isOwn(c.seen) {
-		expiry = c.nextRead.Add(e.opts.CallTimeout) // until then, this instance does not look whether it was renewed
+		expiry = c.nextRead.Add(e.opts.CallTimeout) // until then, this instance does not check for a renewal
 	}
 	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(expiry)
 	e.mu.Lock()

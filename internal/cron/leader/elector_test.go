@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// The electors share a store, in virtual time.
+// harness has electors that share a store, in virtual time.
 type harness struct {
 	t     *testing.T
 	store *memoryStore
@@ -49,7 +49,7 @@ func (n *node) events() string {
 	return strings.Join(n.reported, "\n")
 }
 
-// Tests can cut the connection to the store.
+// cuttable is a store with a connection that tests can cut.
 type cuttable struct {
 	*memoryStore
 	mu  sync.Mutex
@@ -143,7 +143,7 @@ func (r *harness) sleep(d time.Duration) {
 	r.atMostOne()
 }
 
-// Two leaders fail the test.
+// atMostOne returns the leader, or nil. Two leaders fail the test.
 func (r *harness) atMostOne() *node {
 	r.t.Helper()
 	var leader *node
@@ -158,7 +158,7 @@ func (r *harness) atMostOne() *node {
 	return leader
 }
 
-// The duration is the time it took.
+// until waits until one of the nodes leads. It returns that node and the time it took.
 func (r *harness) until(limit time.Duration, of ...*node) (*node, time.Duration) {
 	r.t.Helper()
 	begin := time.Now()
@@ -316,7 +316,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 	})
 }
 
-// Afterwards, an instance leads within the longest retry delay.
+// Once the store is back, an instance leads within the longest retry delay.
 func TestStoreAwayForAll(t *testing.T) {
 	in(t, func(r *harness) {
 		a, b := r.start(), r.start()

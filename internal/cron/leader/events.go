@@ -27,7 +27,7 @@ type Lost struct {
 
 // Following reports that another instance leads.
 type Following struct {
-	// Name is the lease's, Owner holds it.
+	// Name is the name of the lease, Owner its holder.
 	Name, Owner string
 	Term        int64
 }
@@ -48,14 +48,14 @@ const maxWaiting = 1000
 type dispatcher struct {
 	calls chan func()
 	ended chan struct{} // closed by end
-	done  chan struct{} // when run has returned
+	done  chan struct{} // closed when run has returned
 }
 
 func newDispatcher() *dispatcher {
 	return &dispatcher{calls: make(chan func(), maxWaiting), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
-// If the queue is full, f is dropped.
+// dispatch queues f. If the queue is full, it drops f.
 func (d *dispatcher) dispatch(f func()) {
 	select {
 	case d.calls <- f:
@@ -63,7 +63,7 @@ func (d *dispatcher) dispatch(f func()) {
 	}
 }
 
-// After end, run calls the functions that are still in the queue.
+// run calls the queued functions. After end, it calls those that are still in the queue.
 func (d *dispatcher) run() {
 	defer close(d.done)
 	for {
@@ -78,7 +78,7 @@ func (d *dispatcher) run() {
 	}
 }
 
-// end waits for run no longer than limit.
+// end waits for run, but no longer than limit.
 func (d *dispatcher) end(limit time.Duration) {
 	close(d.ended)
 	select {

@@ -9,16 +9,16 @@ import (
 	"tendril/queue"
 )
 
-// Three cores share a stored lease and a clock. Each copy is another possible future.
+// world has three cores that share a stored lease and a clock. Each copy is another possible future.
 type world struct {
 	now    int // in units of time
 	stored queue.Lease
 	nodes  [3]core
-	// A swap in progress, or nil.
+	// calls contains each node's swap in progress, or nil.
 	calls [3]*attempt
-	// Swaps that were reported as failed may still be applied.
+	// late contains swaps that were reported as failed, but may still be applied.
 	late []*attempt
-	// For each term, the node that led in it plus 1.
+	// owners contains, for each term, the node that led in it plus 1.
 	owners [16]int8
 }
 
@@ -26,7 +26,7 @@ const unit = time.Second
 
 func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
 
-// Worlds with the same futures have the same key. Times matter only relative to each other, and only up to the
+// key is the same for worlds with the same futures. Times matter only relative to each other, and only up to the
 // longest duration in rules.
 func (w *world) key() string {
 	k := make([]byte, 0, 256)
@@ -63,7 +63,7 @@ func (w *world) key() string {
 	return string(k)
 }
 
-// The store's compare-and-swap.
+// apply is the store's compare-and-swap.
 func (w *world) apply(a *attempt) (won bool) {
 	if w.stored.Version == a.old.Version {
 		w.stored = a.next
@@ -110,7 +110,7 @@ func (w world) futures() []world {
 	return all
 }
 
-// A swap in progress can end in all of these ways.
+// answers adds all ways in which a swap in progress can end.
 func (w *world) answers(i int, a *attempt, add func(func(*world))) {
 	add(func(n *world) { // applied, and reported as applied
 		n.calls[i] = nil
@@ -140,7 +140,7 @@ func (w *world) leads(i int) {
 	}
 }
 
-// An invariant is violated.
+// wrong returns which invariant is violated, or "".
 func (w *world) wrong() string {
 	inCharge := 0
 	for i := range w.nodes {
@@ -152,7 +152,7 @@ func (w *world) wrong() string {
 			return fmt.Sprintf("term %d has two leaders, nodes %d and %d", c.term, owner-1, i)
 		}
 		if !w.clock().Before(c.trusted) {
-			continue // its gate is closed, whatever the process still believes
+			continue // its gate is closed
 		}
 		inCharge++
 		if w.stored.Term != c.term || w.stored.Released {
@@ -198,7 +198,7 @@ func (s *search) visit(w world, depth int) {
 	}
 }
 
-// If held is set, node 0 holds a lease.
+// beginning returns the first world. If held is set, node 0 holds a lease.
 func beginning(held bool, lease time.Duration) world {
 	var w world
 	for i := range w.nodes {

@@ -12,7 +12,7 @@ type gate struct {
 	// as suspended.
 	standstill time.Duration
 	wall       func() time.Time
-	// Both are called with the gate's lock held and must not block.
+	// began and lost are called with the gate's lock held and must not block.
 	began func(term int64)
 	lost  func(term int64, reason string)
 
@@ -27,8 +27,8 @@ type gate struct {
 	changed   chan struct{}
 }
 
-// open also extends the trust window. It returns false if the term was closed before, or if there already is a reason
-// to close the gate.
+// open opens the gate for the attempt's term, or extends the trust window of the current term. It returns false if the
+// term was closed before, or if there is already a reason to close the gate.
 func (g *gate) open(a *attempt, until time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,7 +37,7 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 		return false
 	}
 
-	// reasonToClose judges the new window.
+	// reasonToClose needs the new window.
 	g.until = until
 	g.since = a.start
 	g.sinceWall = a.wall

@@ -8,14 +8,14 @@ import (
 	"tendril/queue"
 )
 
-// holder is not safe for concurrent use.
+// holder makes the store calls for one lease. It is not safe for concurrent use.
 type holder struct {
 	store Store
 	opts  Options
 	core  core
 	// onFailure may be nil.
 	onFailure func(err error, retry time.Duration)
-	err       error // last one
+	err       error // the last one
 }
 
 func (h *holder) read(ctx context.Context) error {
@@ -30,7 +30,7 @@ func (h *holder) read(ctx context.Context) error {
 	return nil
 }
 
-// The caller records the outcome.
+// try calls Swap once. The caller records the outcome.
 func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
 	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
 	defer cancel()
@@ -41,7 +41,7 @@ func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.L
 	return won, current, err
 }
 
-// An error after the end of ctx is not the store's.
+// failed records an error of the store. An error after the end of ctx is not the store's.
 func (h *holder) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -53,8 +53,8 @@ func (h *holder) failed(ctx context.Context, err error) {
 	}
 }
 
-// The lease is released even if the outcome of the last attempt is unknown. released reports whether the stored lease
-// is this instance's and released. The only error is ctx's.
+// release releases the lease even if the outcome of the last attempt is unknown. released reports whether the stored
+// lease is this instance's and is released. The only error is ctx's.
 func (h *holder) release(ctx context.Context) (released bool, err error) {
 	if h.core.pending != nil {
 		h.core.lose()

@@ -9,8 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// The store counts its calls and can fail them. Its delays use only package time, so they are virtual in a synctest
-// bubble.
+// memoryStore is a Store that counts its calls and can fail them. Its delays use only package time, so they are virtual
+// in a synctest bubble.
 type memoryStore struct {
 	mu     sync.Mutex
 	leases map[string]queue.Lease
@@ -21,7 +21,7 @@ type memoryStore struct {
 // Refused counts the swaps that found another version.
 type callCounts struct{ Reads, Swaps, Refused int }
 
-// The zero value means success.
+// storeFault is the outcome of a call. The zero value means success.
 type storeFault struct {
 	Takes time.Duration // time until the call is applied
 	Drop  bool
@@ -30,28 +30,28 @@ type storeFault struct {
 
 func newMemory() *memoryStore { return &memoryStore{leases: map[string]queue.Lease{}} }
 
-// nil means no faults.
+// SetFault sets the function that decides on faults; nil means no faults.
 func (m *memoryStore) SetFault(fault func(swap bool) storeFault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault = fault
 }
 
-// Stored does not count as a call.
+// Stored returns the lease. It does not count as a call.
 func (m *memoryStore) Stored(name string) queue.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.leases[name]
 }
 
-// Remove does not count as a call.
+// Remove deletes the lease. It does not count as a call.
 func (m *memoryStore) Remove(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.leases, name)
 }
 
-// Calls whose context ended during their delay do not count.
+// Counts does not include calls whose context ended during their delay.
 func (m *memoryStore) Counts() callCounts {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 
 // Options configure [New]. Only Name is required. All instances that share a lease should use the same durations.
 type Options struct {
-	// Name of the lease.
+	// Name is the name of the lease.
 	Name string
 	// Owner is the display name of this instance; "" means the host name and process ID.
 	Owner string
 	// Data is shown to the other instances, for example the console's address.
 	Data string
-	// Revision is received by the other instances with each renewal; nil means 0.
+	// Revision returns a number for the other instances, which receive it with each renewal; nil means 0.
 	Revision func() int64
-	// Announce is a short text that the other instances receive with each renewal, without the characters # and @;
-	// nil means "".
+	// Announce returns a short text for the other instances, which receive it with each renewal. It must not contain #
+	// or @. Nil means "".
 	Announce func() string
 	// Lease is the time after which a lease expires unless it is renewed; 0 means 15 s. A dead leader is replaced
 	// within Lease + Renew.
@@ -28,8 +28,8 @@ type Options struct {
 	// Renew is the interval between renewals, and between reads of another instance's lease unless Watch is longer; 0
 	// means a third of Lease.
 	Renew time.Duration
-	// Watch is the interval between reads of another instance's lease; nil or a shorter time means Renew. With a
-	// longer one, an instance that can wait makes fewer calls, and replaces a dead leader within twice the interval.
+	// Watch is the interval between reads of another instance's lease; nil or a shorter time means Renew. With a longer
+	// interval, this instance makes fewer calls, and replaces a dead leader within twice the interval.
 	Watch func() time.Duration
 	// CallTimeout limits each call to the store; 0 means two fifteenths of Lease (2 s).
 	CallTimeout time.Duration
@@ -46,7 +46,7 @@ type Options struct {
 	Events *Events
 }
 
-// Some durations cannot work.
+// complete fills in defaults. It returns an error if the durations cannot work.
 func (o Options) complete() (Options, error) {
 	if o.Name == "" {
 		return o, errors.New("a lease needs a name: all instances that share it use the same one")
@@ -87,7 +87,7 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// ProcessName names this process for users: its host and its process ID.
+// ProcessName returns the display name of this process: its host and process ID.
 func ProcessName() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -17,7 +17,7 @@ type perSecond struct {
 	reads, writes map[int]int
 }
 
-// Each call takes 5 ms, like a DynamoDB call.
+// measure counts the calls from now on. Each call takes 5 ms, like a DynamoDB call.
 func measure(store *memoryStore, err error) *perSecond {
 	p := &perSecond{began: time.Now(), reads: map[int]int{}, writes: map[int]int{}}
 	store.SetFault(func(swap bool) storeFault {
@@ -34,7 +34,7 @@ func measure(store *memoryStore, err error) *perSecond {
 	return p
 }
 
-// The race detector allows fewer instances.
+// many is smaller in short mode, which is used with the race detector.
 func many() int {
 	if testing.Short() {
 		return 200
@@ -56,7 +56,7 @@ func sum(counts map[int]int) (n int) {
 	return n
 }
 
-// The electors start within ten seconds, like machines that boot at the same time.
+// startMany starts n electors within ten seconds, like machines that boot at the same time.
 func (r *harness) startMany(n int) {
 	for range n {
 		r.start()
@@ -91,7 +91,7 @@ func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	}
 }
 
-// They read a fifteenth as often, still know who leads, and replace a dead leader.
+// The instances read the lease a fifteenth as often, but still know the leader and replace a dead one.
 func TestInstancesThatCanWaitReadLessOften(t *testing.T) {
 	in(t, func(r *harness) {
 		const n, watch = 20, 90 * time.Second

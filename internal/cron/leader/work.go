@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Another instance may do the work now.
+// errWorkLost means that another instance may do the work now.
 var errWorkLost = errors.New("the lease of this work was not renewed in time, and another instance may do it")
 
-// The lease has these data after the work.
+// workDone is the data of the lease once the work is done.
 const workDone = "done"
 
 // Work is a task that only one instance performs, once. Its lease is renewed until [Work.Finish].
@@ -25,8 +25,8 @@ type Work struct {
 
 // AcquireWork acquires the work named opts.Name, or returns nil if another instance has finished it. While another
 // instance holds the work, AcquireWork calls Following and waits until the lease expires. If repeat is set, work that
-// was finished before the call is done again. Of opts, only Name, Owner, Lease, Renew, CallTimeout, Margin and
-// Events.Following are used. The error is ctx's, or the store's if it fails for longer than patience.
+// was finished before the call is done again. AcquireWork uses only Name, Owner, Lease, Renew, CallTimeout, Margin and
+// Events.Following of opts. It fails if ctx ends, or if the store fails for longer than patience.
 func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, patience time.Duration) (*Work, error) {
 	opts.Random = func() float64 { return 0 } // only a few instances wait, so retries need not be spread
 	opts, err := opts.complete()
@@ -71,7 +71,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 	}
 }
 
-// step waits no longer than until.
+// step makes one step. It waits no longer than until.
 func (w *Work) step(ctx context.Context, until time.Time) {
 	switch next := w.lease.core.decide(time.Now()); next.do {
 	case wait:
@@ -91,7 +91,7 @@ func (w *Work) step(ctx context.Context, until time.Time) {
 // Context returns a context that is canceled when the work is lost, or when the context of AcquireWork is canceled.
 func (w *Work) Context() context.Context { return w.ctx }
 
-// After the end of ctx, renew completes a call in progress.
+// renew renews the lease until ctx ends or the work is lost. It completes a call in progress.
 func (w *Work) renew(ctx context.Context) {
 	defer close(w.over)
 	for core := &w.lease.core; ctx.Err() == nil; {
@@ -109,7 +109,7 @@ func (w *Work) renew(ctx context.Context) {
 }
 
 // Finish ends the work and must be called once. If done is false, another instance may start the work immediately. If
-// Finish returns an error, another instance may do the work again.
+// Finish fails, another instance may do the work again.
 func (w *Work) Finish(ctx context.Context, done bool) error {
 	w.stop()
 	<-w.over

@@ -188,7 +188,7 @@ func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
 	})
 }
 
-// Another instance would replace the lease like this.
+// take replaces the lease as another instance would.
 func take(t *testing.T, store *memoryStore, other queue.Lease) {
 	t.Helper()
 	if won, _, err := store.Swap(t.Context(), work, store.Stored(work), other); !won || err != nil {

@@ -11,7 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// The outcome of an interrupted call would be unknown, so f continues if ctx ends. The caller must hold mu.
+// call calls f in the background. f continues if ctx ends, because the outcome of an interrupted call would be unknown.
+// The caller must hold mu.
 func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	s.work.Go(func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.CallTimeout)
@@ -20,10 +21,10 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	})
 }
 
-// A registry call takes this many slots.
+// maxSkipped is the maximum number of slots per registry call.
 const maxSkipped = 1000
 
-// If reason is not "", all slots are skipped. The caller must hold mu.
+// begin enqueues the slot in slots or, if reason is not "", skips all of them. The caller must hold mu.
 func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++
@@ -60,7 +61,7 @@ type attempt struct {
 	err    error
 }
 
-// effect first verifies that this instance still leads.
+// effect enqueues or skips the runs, after verifying that this instance is still the leader.
 func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
@@ -146,7 +147,7 @@ func (s *Scheduler) enqueued(a attempt) {
 		ScheduledAt: f.ScheduledAt, Lateness: late, Manual: f.Manual, Resent: a.answer.Resent})
 }
 
-// leftOut merges adjacent runs with the same reason. Runs with a record may have been enqueued.
+// leftOut reports skipped runs, merging adjacent ones with the same reason. Runs with a record may have been enqueued.
 func (s *Scheduler) leftOut(a attempt) {
 	var all []Skipped
 	for _, f := range a.out {
@@ -176,7 +177,7 @@ func (s *Scheduler) leftOut(a attempt) {
 	}
 }
 
-// The latest time goes into the history, unless that run was enqueued.
+// skipped reports skipped times. The latest one goes into the history, unless its run was enqueued.
 func (s *Scheduler) skipped(out Skipped) {
 	if out.Reason != ReasonAlready {
 		s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: runID(out.Task, out.To), Skipped: out.Reason})

@@ -21,7 +21,8 @@ func (s *Scheduler) Reload(file *File) {
 	call(s.opts.Events.Reloaded, r)
 }
 
-// If changed is not zero, it is the start of new tasks, regardless of the registry.
+// swap replaces the tasks. changed is the start of new tasks, regardless of the registry; zero means that the registry
+// determines it.
 func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}
@@ -147,7 +148,7 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queu
 // Outcome records the result of a run's delivery. Another instance may have enqueued the run.
 func (s *Scheduler) Outcome(o Outcome) { s.history.outcome(o) }
 
-// History returns the known runs of a task, or of all tasks for "", newest first.
+// History returns the known runs of a task, newest first; "" means all tasks.
 func (s *Scheduler) History(task string) []Run { return s.history.runs(task) }
 
 // Recorded returns how often the history has changed.
@@ -158,7 +159,7 @@ type TaskStatus struct {
 	Task    Task
 	Paused  bool
 	Next    time.Time // scheduled time without jitter, in the task's time zone
-	Failing int       // in a row
+	Failing int       // consecutive failures
 	Problem string    // last failure; "" after a success
 }
 

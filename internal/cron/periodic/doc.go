@@ -1,4 +1,4 @@
-// Package periodic works out when tasks are due and enqueues them.
+// Package periodic determines when tasks are due and enqueues them.
 //
 //	cron.yaml --> ParseFile --> Task: Schedule + policy
 //	                               |
@@ -15,7 +15,7 @@
 //
 //   - A run is identified by its task and scheduled time, on all instances and at every try. Embedded and FIFO queues
 //     get exactly one message per run. A standard queue of Amazon SQS may get two with the same ID, but only if a send
-//     had an unknown outcome or a leader died or was suspended between announcing and settling it.
+//     had an unknown outcome or a leader died or was suspended between announcing and settling the run.
 //   - Nothing is enqueued before its time, by the leader's wall clock. Jitter delays a run by the same amount on all
 //     instances and never changes the order of runs.
 //   - Leadership is checked immediately before each effect, and the registry rejects outdated terms.

@@ -65,7 +65,7 @@ var (
 	starLine = regexp.MustCompile(`^[\s-]*schedule:\s+(\*.*?)\s*(?:\s#.*)?$`)
 )
 
-// The lines before a syntax error tell the task.
+// refuseLine reports a syntax error. The lines before it show which task it is in.
 func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 	number, name := 0, ""
 	for _, line := range lines[:min(fault.Line, len(lines))] {

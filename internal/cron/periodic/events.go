@@ -41,12 +41,12 @@ type Skipped struct {
 	Reason   Reason
 }
 
-// Reason is the reason for skipping a run.
+// Reason says why a run was skipped.
 type Reason string
 
 // The reasons for skipping a run.
 const (
-	ReasonMissed  Reason = "missed" // for the task's policy and grace
+	ReasonMissed  Reason = "missed" // by the task's policy and grace
 	ReasonOverlap Reason = "previous run unfinished"
 	ReasonPaused  Reason = "paused"
 	// ReasonUncertain means that the run may have been enqueued: a response was lost, or a leader stopped between
@@ -56,7 +56,8 @@ const (
 	ReasonAlready Reason = "enqueued before"
 )
 
-// Failed reports a try that was not confirmed. It is tried again after Retry, within the task's grace.
+// Failed reports a try that was not confirmed. Unless Retry is 0, the run is tried again after Retry, within the task's
+// grace.
 type Failed struct {
 	Task, ID string
 	Err      error

@@ -28,7 +28,7 @@ func fields() [5]field {
 
 const maxExpression = 512
 
-// Each of the five fields is * or a list of numbers.
+// splitExpression returns the five fields. Each is * or a list of numbers.
 func splitExpression(expression string) ([]string, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("the expression is longer than %d bytes: write five fields, such as 0 23 * * *", maxExpression)
@@ -78,7 +78,7 @@ func macro(words []string) ([]string, error) {
 	return strings.Fields(five), nil
 }
 
-// A field is a list of *, */n, a, a-b and a-b/n.
+// check accepts a list of *, */n, a, a-b and a-b/n.
 func (f field) check(text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		if problem := f.problem(item); problem != "" {
@@ -157,7 +157,8 @@ func (f field) forwards(item, from, to string) string {
 	return strings.Join(list, ",")
 }
 
-// A * in a list becomes numbers: only a lone * leaves the choice of days to the other field.
+// numbers expands ranges and steps. It also expands a * in a list, because only a lone * leaves the choice of days to
+// the other field.
 func (f field) numbers(text string) string {
 	if text == "*" {
 		return text

@@ -19,9 +19,9 @@ type File struct {
 	Warnings []Problem
 }
 
-// ParseFile parses a cron.yaml. It contains the version, 1, and a list of tasks under the key cron. A task has a
+// ParseFile parses a cron.yaml. The file contains the version, 1, and a list of tasks under the key cron. A task has a
 // name, url and schedule, and optionally timezone, jitter, overlap, missed, grace, payload, attributes and queue.
-// name appears in messages. The returned [*Error] contains all problems. Unknown keys are only warnings.
+// Messages contain the file's name. The returned [*Error] contains all problems. Unknown keys are only warnings.
 func ParseFile(name string, data []byte) (*File, error) {
 	r := &reader{file: name}
 	f := &File{}
@@ -45,7 +45,7 @@ var (
 	taskLine = regexp.MustCompile(`(?m)^\s*-\s+["']?(name|url|schedule)["']?\s*:`)
 )
 
-// The file lacks the key "cron". The result is 0 if it has no tasks.
+// tasksWithoutKey returns the line of the first task if the file lacks the key "cron"; 0 if it has the key or no tasks.
 func tasksWithoutKey(data []byte) int {
 	at := taskLine.FindIndex(data)
 	if at == nil || cronLine.Match(data) {
@@ -142,7 +142,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	return tasks
 }
 
-// A task without a valid name is known by its number.
+// taskLabel returns a task's name, or its number if it has no valid name.
 func taskLabel(node *yamlfile.Node, number int) string {
 	for _, pair := range node.Pairs {
 		if name, ok := scalar(pair.Value); ok && pair.Key == "name" && strings.TrimSpace(name) != "" &&
@@ -153,7 +153,7 @@ func taskLabel(node *yamlfile.Node, number int) string {
 	return fmt.Sprintf("number %d", number)
 }
 
-// ok is false if the item is not a task.
+// task parses a task. ok is false if the item is not a task.
 func (r *reader) task(node *yamlfile.Node) (t Task, ok bool) {
 	if node.Kind != yamlfile.Mapping {
 		r.refuse(node.Line, "cron", "this item is not a task",

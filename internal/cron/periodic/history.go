@@ -11,10 +11,10 @@ import (
 type Run struct {
 	Task        string
 	ScheduledAt time.Time
-	// ID is "" if another instance enqueued the run, or a try that got no response.
+	// ID is "" if another instance enqueued the run, or if a try that got no response did.
 	ID     string
 	Manual bool
-	// Skipped is why the run was skipped, or "".
+	// Skipped says why the run was skipped, or is "".
 	Skipped Reason
 	// EnqueuedAt is zero if another instance enqueued the run. Lateness is the time since the run was due, including
 	// jitter.
@@ -31,7 +31,7 @@ type Run struct {
 
 // Outcome is the result of a delivery of a run.
 type Outcome struct {
-	// Both come from [queue.ParseRun].
+	// Task and ScheduledAt come from [queue.ParseRun].
 	Task        string
 	ScheduledAt time.Time
 	MessageID   string
@@ -48,7 +48,7 @@ type history struct {
 	recorded int64
 }
 
-// A delivery may be reported before its run is known.
+// add adds a run. If its delivery was reported first, it completes that entry.
 func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,7 +63,7 @@ func (h *history) add(r Run) {
 	h.push(r)
 }
 
-// The run was enqueued by another instance, or by an earlier try that got no response.
+// already adds a run that was enqueued by another instance, or by an earlier try that got no response.
 func (h *history) already(task string, at time.Time, messageID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +71,7 @@ func (h *history) already(task string, at time.Time, messageID string) {
 	h.seen(task, at, messageID)
 }
 
-// seen adds a missing entry. The caller must hold mu.
+// seen returns the entry of a run, which it adds if missing. The caller must hold mu.
 func (h *history) seen(task string, at time.Time, messageID string) *Run {
 	if r := h.find(task, at, messageID); r != nil {
 		return r
@@ -99,7 +99,7 @@ func (h *history) find(task string, at time.Time, messageID string) *Run {
 	return nil
 }
 
-// messageOf returns "" if the message is unknown.
+// messageOf returns the ID of a run's message, or "" if unknown.
 func (h *history) messageOf(task string, at time.Time) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,7 +127,7 @@ func (h *history) count() int64 {
 	return h.recorded
 }
 
-// The newest run comes first.
+// runs returns the runs of a task, newest first; "" means all tasks.
 func (h *history) runs(task string) []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()

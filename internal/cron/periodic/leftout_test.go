@@ -10,7 +10,7 @@ import (
 	"tendril/internal/registry"
 )
 
-// The leader dies between sending a run and recording it, or gets no responses for a while.
+// endsAfterSend is a leader that dies between sending a run and recording it, or gets no responses for a while.
 type endsAfterSend struct {
 	*node
 	dies   bool // if false, responses are lost
@@ -28,7 +28,7 @@ func (l *endsAfterSend) after(err error) error {
 	return err
 }
 
-// Runs that were sent are not recorded.
+// Swap does not record runs that were sent.
 func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record,
 	error) {
 	for _, c := range changes {
@@ -41,7 +41,7 @@ func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes 
 	return l.node.Swap(ctx, fence, changes...)
 }
 
-// On an embedded queue, only the response can be lost.
+// embeddedEndsAfterSend has an embedded queue, on which only the response can be lost.
 type embeddedEndsAfterSend struct {
 	*registry.Runs
 	leader *endsAfterSend

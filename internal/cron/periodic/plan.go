@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// A run up to this late does not count as missed.
+	// punctual is how late a run may be without counting as missed.
 	punctual = 10 * time.Second
-	// Missed times in a plan.
+	// maxCounted is the maximum number of missed times in a plan.
 	maxCounted = 10000
 )
 
@@ -24,8 +24,8 @@ type Slot struct {
 // Plan is the result of [Task.Plan].
 type Plan struct {
 	Enqueue []Slot // in order
-	// The task's policy skips Passed slots; they are in order. If there are more than 10,000, the oldest are left
-	// out.
+	// Passed contains the slots that the task's policy skips, in order. If there are more than 10,000, the oldest are
+	// omitted.
 	Passed []Slot
 	Next   Slot // first future slot
 }
@@ -43,7 +43,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	var p Plan
 	due := t.dueSlots(since, now, &p.Next)
 
-	first := len(due) // to enqueue
+	first := len(due) // index of the first slot to enqueue
 	for first > 0 && now.Sub(due[first-1].DueAt) <= punctual {
 		first--
 	}
@@ -76,7 +76,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 		since = oldest.Add(-time.Nanosecond)
 	}
 
-	var latest time.Time // DueAt so far
+	var latest time.Time // latest DueAt so far
 	for at := t.Schedule.Next(since.Add(-t.Jitter)); !at.IsZero(); at = t.Schedule.Next(at) {
 		s := t.slot(at)
 		if s.DueAt.Before(latest) {
@@ -95,7 +95,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 	return due
 }
 
-// These slots exceed any grace, even with jitter; at most the latest maxCounted are returned.
+// longMissed returns slots that exceed any grace, even with jitter, but at most the latest maxCounted.
 func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	for at := t.Schedule.Prev(oldest); at.After(since) && len(missed) < maxCounted; at = t.Schedule.Prev(at) {
 		missed = append(missed, t.slot(at))
@@ -104,10 +104,10 @@ func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	return missed
 }
 
-// Earlier slots are not taken into account.
+// slot does not take earlier slots into account.
 func (t *Task) slot(at time.Time) Slot { return Slot{at, at.Add(t.jitter(at))} }
 
-// jitter, in milliseconds, is derived from the task's name and the time.
+// jitter returns a whole number of milliseconds, derived from the task's name and the time.
 func (t *Task) jitter(at time.Time) time.Duration {
 	if t.Jitter < time.Millisecond {
 		return 0

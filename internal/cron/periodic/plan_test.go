@@ -118,7 +118,7 @@ func TestPlanWithRandomGaps(t *testing.T) {
 	})
 }
 
-// The result covers the slot and all earlier ones.
+// dueNaively returns the latest DueAt of the slot and all earlier ones.
 func dueNaively(task *Task, at time.Time) time.Time {
 	due := task.slot(at).DueAt
 	for before := task.Schedule.Prev(at); at.Sub(before) <= maxJitter; before = task.Schedule.Prev(before) {
@@ -158,7 +158,7 @@ func TestJitterLosesNothing(t *testing.T) {
 	}
 }
 
-// The result is the number of runs.
+// followPlans returns the number of runs.
 func followPlans(t *testing.T, task *Task, since, to time.Time) (found int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -24,7 +24,7 @@ type script struct {
 	events []event
 }
 
-// node is elected (-1 means that no node leads), node restarts, or the clock is set.
+// event is an election of node (-1 means that no node leads), a restart of node, or a change of the clock.
 type event struct {
 	after time.Duration
 	what  string
@@ -94,7 +94,7 @@ func (th *scriptRun) start(i int) {
 	th.instances[i] = in
 }
 
-// The report must be correct.
+// skipped checks that the report is correct.
 func (th *scriptRun) skipped(e Skipped) {
 	th.mu2.Lock()
 	defer th.mu2.Unlock()
@@ -140,7 +140,7 @@ func (th *scriptRun) happen(e event) {
 	}
 }
 
-// The script runs in a synctest bubble.
+// problems must be called in a synctest bubble.
 func (s script) problems() (problems []string) {
 	th := &scriptRun{world: newWorld(), script: s, reported: map[int64]bool{}}
 	th.world.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))
@@ -195,8 +195,8 @@ func (th *scriptRun) judge(start, end time.Time) (problems []string) {
 	return problems
 }
 
-// On a standard queue, a new leader may repeat a run that is still unsettled, and a leader may repeat it once per
-// term if a response was lost.
+// mayRepeat reports whether the second message is allowed. On a standard queue, a new leader may repeat a run that is
+// still unsettled, and a leader may repeat it once per term if a response was lost.
 func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 	if th.kind != "standard" || last.id != again.id {
 		return false

@@ -127,7 +127,7 @@ func (s Schedule) Prev(before time.Time) time.Time {
 	return time.Time{}
 }
 
-// Upcoming returns the next n due times.
+// Upcoming returns the next n due times after the given time.
 func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 	var times []time.Time
 	for len(times) < n {
@@ -141,7 +141,8 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 
 func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
-// Between two clock changes, local time is uniform.
+// nextShown returns the next time at which the clocks show a scheduled time. Between two clock changes, local time is
+// uniform.
 func (s Schedule) nextShown(after time.Time) time.Time {
 	after = after.In(s.zone)
 	for limit := after.AddDate(searchYears, 0, 0); after.Before(limit); {
@@ -193,7 +194,7 @@ func (s Schedule) shown(t time.Time) bool {
 	return s.bits.Next(r.Add(-time.Second)).Equal(r)
 }
 
-// If a gap skips slot, instant returns the end of the gap.
+// instant returns the time of a slot. If a gap skips the slot, it returns the end of the gap.
 func (s Schedule) instant(slot time.Time) time.Time {
 	near := time.Date(slot.Year(), slot.Month(), slot.Day(), slot.Hour(), slot.Minute(), 0, 0, s.zone)
 	start, end := near.ZoneBounds()
@@ -213,19 +214,19 @@ func (s Schedule) instant(slot time.Time) time.Time {
 	return near
 }
 
-// shownAs uses the UTC offset at near.
+// shownAs returns the time of a slot with the UTC offset at near.
 func (s Schedule) shownAs(slot, near time.Time) time.Time {
 	_, offset := near.Zone()
 	return slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
 }
 
-// A reading is the local time as a time in UTC, for calculations without clock changes.
+// reading returns the local time as a time in UTC, for calculations without clock changes.
 func reading(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// Both results count from 1970.
+// multiple returns the last multiple of the interval up to second. Both count from 1970.
 func (s Schedule) multiple(second int64) time.Time {
 	every := int64(s.every / time.Second)
 	return time.Unix(second-(second%every+every)%every, 0).UTC()

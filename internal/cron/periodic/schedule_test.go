@@ -12,10 +12,10 @@ import (
 	_ "time/tzdata"
 )
 
-// The five fields are parsed in the simplest way.
+// naive is an expression whose five fields are parsed in the simplest way.
 type naive [5]set
 
-// written means that the field was not a bare star.
+// set contains the values of a field. written means that the field was not a bare star.
 type set struct {
 	has     [60]bool
 	written bool
@@ -82,8 +82,8 @@ func (n *naive) matchHour(r time.Time) bool {
 	return dom && dow
 }
 
-// The zones have no clock changes; changes of an hour in both hemispheres, of half an hour, at midnight and during
-// Ramadan; and offsets of half and quarter hours.
+// everyZone returns zones without clock changes; with changes of an hour in both hemispheres, of half an hour, at
+// midnight and during Ramadan; and with offsets of half and quarter hours.
 func everyZone() []string {
 	return []string{
 		"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Kathmandu",
@@ -134,8 +134,8 @@ func tenYears(t *testing.T, zoneName string, from, to time.Time) {
 	})
 }
 
-// If the expression is due more than 400 times a month, only the first weeks and the days around each clock change
-// are checked, unless TENDRIL_LONG is set.
+// compare checks Next and Prev. If the expression is due more than 400 times a month, it checks only the first weeks
+// and the days around each clock change, unless TENDRIL_LONG is set.
 func compare(t *testing.T, s Schedule, expected []int64, from, to time.Time) {
 	t.Helper()
 	dense := len(expected) > 400*12*int(to.Sub(from)/(365*24*time.Hour)) && os.Getenv("TENDRIL_LONG") == ""
@@ -159,7 +159,7 @@ func compare(t *testing.T, s Schedule, expected []int64, from, to time.Time) {
 	}
 }
 
-// The clocks change within 30 hours.
+// changing reports whether the clocks change within 30 hours of at.
 func changing(at time.Time, zone *time.Location) bool {
 	start, end := at.In(zone).ZoneBounds()
 	const near = 30 * time.Hour

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// A task without a payload has this body.
+// defaultBody is the body for a task without a payload.
 const defaultBody = "elasticbeanstalk scheduled job"
 
 func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) registry.Run {
@@ -57,7 +57,7 @@ func IDOf(run *queue.Run) string {
 // FIFO reports whether a queue's name, URL or ARN belongs to a FIFO queue.
 func FIFO(queueName string) bool { return strings.HasSuffix(queueName, ".fifo") }
 
-// SQS limits a message group ID to 128 ASCII characters.
+// groupID returns a message group ID, which SQS limits to 128 ASCII characters.
 func groupID(task string) string {
 	if strings.ContainsFunc(task, func(c rune) bool { return c <= ' ' || c > '~' }) || len(task) > 100 {
 		task = digest(task)
@@ -65,7 +65,7 @@ func groupID(task string) string {
 	return "periodic-" + task
 }
 
-// Every queue accepts a hash of 64 characters.
+// digest returns a hash of 64 characters, which every queue accepts.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

@@ -14,7 +14,7 @@ import (
 
 const (
 	checkInterval = time.Second
-	// Delays after a failure.
+	// The first and the longest delay after failures.
 	firstRetry   = time.Second
 	longestRetry = 30 * time.Second
 )
@@ -62,19 +62,19 @@ type Scheduler struct {
 	// wakeup has a capacity of 1.
 	wakeup chan struct{}
 	work   sync.WaitGroup
-	// The last term that the registry refused while this instance held it.
+	// refusedTerm is the last term that the registry refused while this instance held it.
 	refusedTerm atomic.Int64
 
 	mu      sync.Mutex
 	entries []*entry // in the order of the file
 	held    map[string]bool
-	// The entries are loaded for term; 0 while this instance does not lead.
+	// term is the term for which the entries are loaded; 0 while this instance does not lead.
 	term    int64
 	asking  bool
 	askNext time.Time // on the monotonic clock
-	asked   int       // failures in a row
+	asked   int       // consecutive failures
 	busy    int
-	// The clocks at the last check; zero before the first.
+	// wall and mono are the clocks at the last check; zero before the first one.
 	wall, mono time.Time
 }
 
@@ -88,13 +88,13 @@ type entry struct {
 	known bool
 	next  Slot
 	busy  bool
-	// Nothing is tried before retryAt, on the monotonic clock.
+	// failures counts consecutive failures. Nothing is tried before retryAt, on the monotonic clock.
 	failures int
 	retryAt  time.Time
 	problem  string // last failure; "" after a success
 }
 
-// New returns a scheduler for [Scheduler.Run]. file may be nil.
+// New returns a scheduler; start it with [Scheduler.Run]. file may be nil.
 func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	opts = opts.complete()
 	s := &Scheduler{
@@ -137,7 +137,7 @@ func (s *Scheduler) wake() {
 	}
 }
 
-// round returns the time until the next one.
+// round advances all tasks and returns the time until the next round.
 func (s *Scheduler) round(ctx context.Context) time.Duration {
 	now, mono := s.opts.Wall().Round(0), time.Now()
 	if by := now.Sub(s.wall) - mono.Sub(s.mono); !s.wall.IsZero() && by.Abs() > time.Second {
@@ -190,8 +190,8 @@ func (e *entry) pause(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// Plans made before the clock was set are discarded. Tasks exist from the earliest time that the clock has shown, so
-// that runs missed after setting back a fast clock are caught up.
+// replan discards plans made before the clock was set. Tasks then exist from the earliest time that the clock has
+// shown, so that runs missed after setting back a fast clock are caught up.
 func (s *Scheduler) replan(earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *Scheduler) replan(earliest time.Time) {
 	}
 }
 
-// The caller must hold mu.
+// ask requests the times of tasks that are not known yet. The caller must hold mu.
 func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
 	starts := map[string]registry.Start{}
 	for _, e := range s.entries {
@@ -260,8 +260,9 @@ func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// A time in the future was recorded by a fast clock and may hide missed runs. The longest period that can be caught
-// up is then checked again. The registry recognizes runs that are already enqueued.
+// learn takes over a task's times from the registry. A time in the future was recorded by a fast clock and may hide
+// missed runs; the longest period that can be caught up is then checked again. The registry recognizes runs that are
+// already enqueued.
 func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	e.known = true
 	e.since = times.UpTo
@@ -277,7 +278,8 @@ func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	}
 }
 
-// advance skips missed runs or, without any, enqueues the first due run. The caller must hold mu.
+// advance skips missed runs. If there are none, it enqueues the first due run, or skips due runs because of a pause or
+// an overlap. The caller must hold mu.
 func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) {
 	if !e.known || e.busy {
 		return

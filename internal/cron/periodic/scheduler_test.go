@@ -65,7 +65,7 @@ type stage struct {
 	tr   *transcript
 }
 
-// The scheduler leads in term 1. The bubble's time starts at midnight UTC.
+// play calls f with a scheduler that leads in term 1. The bubble's time starts at midnight UTC.
 func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// The registry learns the schedules at the first call and after a reload. A process that starts with another schedule
+// The registry records the schedules at the first call and after a reload. A process that starts with another schedule
 // catches up on nothing.
 func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	t.Parallel()
@@ -336,7 +336,7 @@ func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	})
 }
 
-// A leader reports once per term that the registry considers its term ended. A deposed leader does not report it.
+// A leader reports once per term that the registry considers its term ended. A former leader does not report it.
 func TestARefusedTermIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	var refused []int64
@@ -354,7 +354,7 @@ func TestARefusedTermIsReportedOnce(t *testing.T) {
 	}
 }
 
-// Term 0 means that it does not lead.
+// fixedTerm is the leadership in one term; 0 means that this instance does not lead.
 type fixedTerm struct{ term int64 }
 
 func (l *fixedTerm) Term() (int64, bool) { return l.term, l.term != 0 }
@@ -459,7 +459,7 @@ func TestRestoredTaskDoesNotCatchUp(t *testing.T) {
 	})
 }
 
-// To a new process all tasks are new, but the registry has recorded when they started.
+// All tasks are new to a new process, but the registry has recorded when they started.
 func TestNextProcessCatchesUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -730,7 +730,7 @@ func (h hangs) Enqueue(ctx context.Context, term int64, f registry.Run) (registr
 	return h.Runs.Enqueue(ctx, term, f)
 }
 
-// Leadership is lost between planning and enqueueing in the first minute.
+// losesLeadOnce loses leadership between planning and enqueueing in the first minute.
 type losesLeadOnce struct{ *node }
 
 func (f losesLeadOnce) Term() (int64, bool) {

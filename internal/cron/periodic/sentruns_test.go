@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// The n-th call for a run fails, before or after it is applied. The process may die at that moment.
+// sweep fails the nth call for a run, before or after it is applied. The process may die at that moment.
 type sweep struct {
 	*node
 	nth     int
@@ -143,7 +143,7 @@ func TestThirdTryIsUncertain(t *testing.T) {
 	})
 }
 
-// The repetitions belong to the same try.
+// Repeated sends belong to the same try.
 func TestRefusedSendsAreRepeated(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{registry.ErrNotSent, fmt.Errorf("dialling: %w", registry.ErrNotSent), queue.ErrThrottled,
@@ -212,7 +212,7 @@ func TestNothingIsSentWithoutLeadership(t *testing.T) {
 	})
 }
 
-// Leadership is lost between announcing and sending a run.
+// losesLead loses leadership between announcing and sending a run.
 type losesLead struct{ *node }
 
 func (l losesLead) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {

@@ -38,9 +38,9 @@ type Task struct {
 	Missed  Missed
 	// Grace is the maximum age of a missed run, up to 24 h; 0 means 5 min.
 	Grace time.Duration
-	// Payload is the message body; "" means Elastic Beanstalk's.
+	// Payload is the message body; "" means Elastic Beanstalk's default.
 	Payload string
-	// Attributes are up to 6 additional message attributes, sorted by name.
+	// Attributes contains up to 6 additional message attributes, sorted by name.
 	Attributes []queue.Attribute
 	// Queue is a name, URL or ARN; "" means the environment's queue.
 	Queue string
@@ -95,7 +95,7 @@ func (r *taskReader) take(key string, pair *yamlfile.Pair) {
 	r.refuseFor(line, key, r.set(key, text))
 }
 
-// The text after the error's first colon is the hint.
+// refuseFor reports err as a problem. The text after its first colon is the hint.
 func (r *reader) refuseFor(line int, key string, err error) {
 	if err != nil {
 		what, hint, _ := strings.Cut(err.Error(), ": ")
@@ -111,7 +111,7 @@ var examples = map[string]string{
 	"grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
 }
 
-// The text after the first colon of the error is the hint.
+// set sets the value of a key. The text after the first colon of the error is the hint.
 func (r *taskReader) set(key, text string) (err error) {
 	t := r.task
 	switch key {
@@ -146,7 +146,7 @@ func (r *taskReader) set(key, text string) (err error) {
 
 var queueForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)
 
-// A queue is a name that is valid in SQS, a URL or an ARN.
+// checkQueue accepts a name that is valid in SQS, a URL or an ARN.
 func checkQueue(text string) error {
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
@@ -191,7 +191,8 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// A file that is part of the app must not be able to redirect signed calls to another machine without encryption.
+// isUnencrypted reports whether text is an http URL on another machine. A file that is part of the app must not be able
+// to redirect signed calls there.
 func isUnencrypted(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !strings.EqualFold(u.Scheme, "http") {
@@ -212,7 +213,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// Queues do not accept all characters.
+// checkText rejects characters that SQS does not accept.
 func checkText(what, text string) error {
 	for _, c := range text {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == utf8.RuneError || c == 0xFFFE || c == 0xFFFF {
@@ -222,7 +223,7 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// A duration is "30s", "5m" or a number of seconds.
+// duration parses a text such as "30s" or "5m", or a number of seconds.
 func duration(key, text string, low, top time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil {
@@ -280,7 +281,7 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 	slices.SortFunc(r.task.Attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Some names are reserved.
+// attributeName reports whether a task may use the attribute name. Some names are reserved.
 func attributeName(name string) bool {
 	lower := strings.ToLower(name)
 	taken := slices.ContainsFunc([]string{"aws.", "amazon.", queue.RunPrefix},

@@ -31,7 +31,7 @@ func (s Schedule) Words() string {
 	return at + zone + ", " + days
 }
 
-// For example, "at 23:00" or "every 15 minutes".
+// timeWords returns a text such as "at 23:00" or "every 15 minutes".
 func (s Schedule) timeWords() string {
 	minutes, hours := members(s.bits.Minute, 0, 59), members(s.bits.Hour, 0, 23)
 	if step := stride(minutes, 60); len(hours) == 24 && step > 0 {
@@ -72,7 +72,7 @@ func (s Schedule) timeWords() string {
 	return "at " + plural("minute", minutes) + " " + past
 }
 
-// For example, "on day 1 of the month"; every day gives "".
+// dayWords returns a text such as "on day 1 of the month", or "" for every day.
 func (s Schedule) dayWords() string {
 	dom := members(s.bits.Dom, 1, 31)
 	dow := members(s.bits.Dow, 0, 6)
@@ -111,7 +111,7 @@ func (s Schedule) dayWords() string {
 	return days + " in " + list(names)
 }
 
-// The bit that marks a field written as *.
+// star is the bit that marks a field written as *.
 const star = 1 << 63
 
 func weekdays(days []int) string {
@@ -138,7 +138,7 @@ func members(bits uint64, low, top int) []int {
 	return all
 }
 
-// stride returns n if values are the multiples of n, starting at 0, and n divides cycle, otherwise 0.
+// stride returns n if values are the multiples of n, starting at 0, and n divides cycle; otherwise it returns 0.
 func stride(values []int, cycle int) int {
 	if len(values) < 2 || cycle%len(values) != 0 {
 		return 0
@@ -152,7 +152,7 @@ func stride(values []int, cycle int) int {
 	return step
 }
 
-// For example, "day 1", "days 1 and 15" or "hours 9 to 17".
+// plural returns a text such as "day 1", "days 1 and 15" or "hours 9 to 17".
 func plural(what string, values []int) string {
 	if len(values) == 1 {
 		return fmt.Sprintf("%s %d", what, values[0])

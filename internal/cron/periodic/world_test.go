@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// The instances in a test share the leader, the records, the queues and the time of day.
+// world is shared by all instances of a test: the leader, the records, the queues and the time of day.
 type world struct {
 	mu      sync.Mutex
 	term    int64
@@ -55,7 +55,7 @@ func (w *world) wall() time.Time {
 	return time.Now().Add(w.step).Round(0)
 }
 
-// nil means that there is no leader.
+// elect makes n the leader; nil means that there is no leader.
 func (w *world) elect(n *node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +67,7 @@ func (w *world) elect(n *node) {
 	w.changed = make(chan struct{})
 }
 
-// A node has no effects after dead is set.
+// node is an instance. It has no effects after dead is set.
 type node struct {
 	*world
 	dead bool
@@ -98,7 +98,7 @@ func (n *node) kill() {
 
 var errLost = errors.New("no answer")
 
-// The call may not be applied, and may return an error whether it is applied or not.
+// do may fail before or after calling apply.
 func (n *node) do(ctx context.Context, apply func() error) error {
 	n.mu.Lock()
 	fault, before, after := n.rng.Float64() < n.chance, time.Duration(0), time.Duration(0)
@@ -189,7 +189,7 @@ func (n *node) push(task string, at time.Time, queueName, id string) queue.Sent 
 	return sent
 }
 
-// Sends have no fencing. A FIFO queue deduplicates for five minutes.
+// Send has no fencing. A FIFO queue deduplicates for five minutes.
 func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (sent queue.Sent, err error) {
 	run := queue.ParseRun(&queue.Message{Attributes: m.Attributes})
 	task, at := run.Task, run.ScheduledAt
@@ -214,7 +214,7 @@ func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (se
 	return sent, err
 }
 
-// The queues are in the registry's database.
+// embedded has its queues in the registry's database.
 type embedded struct{ *node }
 
 func (e embedded) Enqueue(ctx context.Context, fence registry.Fence, queueName string, m queue.Outgoing,

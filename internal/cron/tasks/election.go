@@ -10,19 +10,19 @@ import (
 	"tendril/internal/cron/leader"
 )
 
-// Election represents this instance in leader elections. One elector serves everything that only the leader does.
+// Election is this instance's part in leader elections. One elector serves everything that only the leader does.
 type Election struct {
 	registry *finder
-	// The term of an instance that is configured as the only one differs after each restart, so that a run that the
-	// previous process announced but did not settle counts as another leader's.
+	// localTerm is the term of an instance that is configured as the only one. It differs after each restart, so that a
+	// run that the previous process announced but did not settle counts as another leader's.
 	localTerm int64
 	opts      leader.Options
 	elector   atomic.Pointer[leader.Elector] // nil without a registry
-	made      chan struct{}                  // when elector is set
-	joined    atomic.Bool                    // even without tasks
+	made      chan struct{}                  // closed when elector is set
+	joined    atomic.Bool                    // with or without tasks
 }
 
-// The only instance needs no elector. join is not safe for concurrent use.
+// join creates the elector, which an only instance does not need. It is not safe for concurrent use.
 func (e *Election) join(reg *sharedRegistry) error {
 	if e.registry.opts.Local || e.elector.Load() != nil {
 		return nil
@@ -60,8 +60,8 @@ func (e *Election) run(ctx context.Context) {
 	}
 }
 
-// Join takes part in the election even if there are no tasks. elected is false if there is no registry. It must be
-// called before the tasks start.
+// Join takes part in the election even if there are no tasks. elected is false if there is certainly no registry. Join
+// must be called before the tasks start.
 func (e *Election) Join(ctx context.Context) (elected bool, err error) {
 	e.joined.Store(true)
 	err = e.rejoin(ctx)
@@ -125,7 +125,8 @@ func (e *Election) Announcement() string {
 	return ""
 }
 
-// Failing returns for how long the registry has not answered; 0 if it answers or has not been found yet.
+// Failing returns how long calls to the registry have been failing; 0 if they succeed or the registry has not been
+// found yet.
 func (e *Election) Failing() time.Duration {
 	if l := e.elector.Load(); l != nil {
 		return l.Status().Failing

@@ -56,29 +56,29 @@ func Read(path string) (*periodic.File, error) {
 	return periodic.ParseFile(path, data)
 }
 
-// The stamp is "" if the file does not exist.
+// stamp changes whenever the file changes; "" if the file does not exist.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return ""
 	}
-	inode := uint64(0) // tells this file from another with the same size and time
+	inode := uint64(0) // distinguishes this file from another one with the same size and time
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		inode = uint64(stat.Ino)
 	}
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), inode)
 }
 
-// Only the holder of Manager.changing may set the file in use.
+// watchedFile holds the file in use. Only the holder of Manager.changing may set it.
 type watchedFile struct {
 	inForce atomic.Pointer[File] // never nil
 	seen    atomic.Value         // last checked stamp, a string
-	absent  atomic.Int32         // checks in a row that found no file
+	absent  atomic.Int32         // consecutive checks that found no file
 }
 
 func (f *watchedFile) path() string { return f.inForce.Load().Path }
 
-// Tasks that are not scheduled are included.
+// tasks returns the file's tasks, whether scheduled or not.
 func (f *watchedFile) tasks() []periodic.Task {
 	if file := f.inForce.Load().Tasks; file != nil {
 		return file.Tasks
@@ -103,10 +103,10 @@ func (f *watchedFile) set(now File) {
 	f.seen.Store(now.stamp)
 }
 
-// A file may be missing briefly while it is replaced.
+// absentChecks is greater than 1, because a file may be missing briefly while it is replaced.
 const absentChecks = 3
 
-// A deletion is a change.
+// changed reports whether the file has been changed or deleted since the previous call.
 func (f *watchedFile) changed() bool {
 	now := stamp(f.path())
 	if now != "" {
@@ -117,7 +117,7 @@ func (f *watchedFile) changed() bool {
 	return f.seen.Swap(now) != now
 }
 
-// There are no tasks without a path, or if the file is missing and not required.
+// reread reads the file. It returns no tasks if there is no path, or if the file is missing and not required.
 func (f *watchedFile) reread(required bool) (File, error) {
 	f.changed()
 	now := File{Path: f.path(), Tasks: &periodic.File{}}

@@ -15,16 +15,16 @@ import (
 // HistoryFile is the name of the history file in the data directory.
 const HistoryFile = "task-history.json"
 
-// A kill loses at most the changes of one interval.
+// If tendril is killed, it loses at most the changes of one interval.
 const historyInterval = 5 * time.Second
 
-// The newest run comes first.
+// storedHistory contains the newest run first.
 type storedHistory struct {
 	Runs []api.TaskRun `json:"runs"`
 }
 
-// KeepHistory writes the history to its file whenever it has changed. It must be stopped after the workers, to
-// include their last deliveries.
+// KeepHistory writes the history to its file whenever it has changed, until ctx ends. It must be stopped after the
+// workers, to include their last deliveries.
 func (m *Manager) KeepHistory(ctx context.Context) {
 	if m.opts.HistoryFile == "" {
 		return
@@ -66,7 +66,7 @@ func writeHistory(path string, runs []periodic.Run) error {
 	return datadir.ReplaceJSON(path, stored)
 }
 
-// The oldest run comes first.
+// readHistory returns the oldest run first.
 func readHistory(path string, log *slog.Logger) []periodic.Run {
 	if path == "" {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// The history is written a few seconds after an outcome, and at the stop.
+// The history is written a few seconds after an outcome, and when tendril stops.
 func TestHistorySurvivesARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestHistoryFileThatIsBrokenBeginsAnew(t *testing.T) {
 	}
 }
 
-// The registry exists only in memory.
+// onlyInstance has a registry that exists only in memory.
 var onlyInstance = RegistryOptions{Queue: "jobs", QueueURL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
 	Local: true}
 

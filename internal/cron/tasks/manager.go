@@ -17,17 +17,17 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// As read before startup.
+	// File is the file as read before startup.
 	File File
 	// Required means that the settings name the file. Otherwise, the file is in the app's directory and may be
 	// missing.
 	Required bool
 	Registry RegistryOptions
-	// Lease is the duration of the leader's lease; 0 means the default of package leader. Address of the console, for
-	// the other instances.
+	// Lease is the duration of the leader's lease; 0 means the default of package leader. Address is the console's
+	// address for the other instances.
 	Lease   time.Duration
 	Address string
-	// Watch is passed to leader.Options; may be nil.
+	// Watch, Revision and Announce are passed to leader.Options; each may be nil.
 	Watch    func() time.Duration
 	Revision func() int64
 	Announce func() string
@@ -35,7 +35,7 @@ type Options struct {
 	HasWorker func(queue string) bool
 	// Pauses stores the paused tasks if the registry cannot; nil means that they are only in memory.
 	Pauses PauseStore
-	// HistoryFile "" keeps the history only in memory.
+	// HistoryFile is the file of the history; "" means only in memory.
 	HistoryFile string
 	Observers   Observers
 	// Nothing is started after Stopping is closed.
@@ -52,7 +52,7 @@ type Manager struct {
 	election *Election
 	file     watchedFile
 
-	// Only the holder of its one token may replace the schedule.
+	// changing contains one token. Only its holder may replace the schedule.
 	changing chan struct{}
 	current  atomic.Pointer[schedule] // nil without tasks
 
@@ -70,10 +70,10 @@ type schedule struct {
 	account   *Account
 }
 
-// ErrNotScheduled means that there are tasks, but no instance that can be trusted to enqueue each run only once.
+// ErrNotScheduled means that there are tasks, but no instance can be trusted to enqueue each run only once.
 var ErrNotScheduled = errors.New("nothing is scheduled")
 
-// New returns a manager. [Manager.Open] must be called next.
+// New returns a manager. Call [Manager.Open] next.
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	log := opts.Log.With("component", "periodic")
@@ -194,8 +194,8 @@ func (m *Manager) Account() *Account {
 	return nil
 }
 
-// A run is unfinished while it is being delivered on this instance, or its message is in an embedded queue. The
-// registry knows about the other instances.
+// unfinished reports whether a run of the task is being delivered on this instance, or its message is in an embedded
+// queue. Runs on other instances are checked in the registry.
 func (m *Manager) unfinished(task periodic.Task) bool {
 	a, b := m.Account(), m.opts.Registry.Broker
 	switch {

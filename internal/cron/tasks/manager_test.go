@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// The tasks are yearly.
+// cronFile writes a file of yearly tasks.
 func cronFile(t *testing.T, path string, names ...string) {
 	t.Helper()
 	var text strings.Builder
@@ -31,7 +31,7 @@ func cronFile(t *testing.T, path string, names ...string) {
 	}
 }
 
-// The embedded queue is named jobs.
+// env is a manager with an embedded queue named jobs.
 type env struct {
 	*Manager
 	broker *broker.Broker
@@ -40,7 +40,7 @@ type env struct {
 	ended  bool // the test has called Stop
 }
 
-// The directory contains a cron.yaml with the named tasks. begin starts the manager.
+// manager returns a manager whose directory contains a cron.yaml with the named tasks. begin starts it.
 func manager(t *testing.T, o Options, names ...string) *env {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -94,7 +94,7 @@ func (e *env) names() (names []string) {
 	return names
 }
 
-// Each text is a body and a path.
+// messages receives the waiting messages and returns their paths.
 func (e *env) messages(t *testing.T) (paths []string) {
 	t.Helper()
 	msgs, err := e.broker.Queue("jobs").Receive(t.Context(), queue.ReceiveRequest{Max: 10})

@@ -16,7 +16,7 @@ import (
 
 const pauseTimeout = 10 * time.Second
 
-// Registries store a pause as a text.
+// pause says why, by whom and since when a task is paused. Registries store it as a text.
 type pause struct {
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
@@ -28,7 +28,7 @@ func (p pause) text() string {
 	return string(data)
 }
 
-// Earlier versions stored only the reason.
+// pausesOf parses pauses by task. Earlier versions stored only the reason.
 func pausesOf(texts map[string]string) map[string]pause {
 	all := map[string]pause{}
 	for task, text := range texts {
@@ -43,13 +43,13 @@ func pausesOf(texts map[string]string) map[string]pause {
 
 type pauses struct {
 	store    PauseStore    // may be nil
-	interval time.Duration // for reading the other instances' pauses; 0 without any
+	interval time.Duration // between reads of the other instances' pauses; 0 without other instances
 
 	setting sync.Mutex
 	known   atomic.Pointer[map[string]pause] // by task; nil before the first pause
 }
 
-// The map is never modified.
+// all returns the known pauses by task. The map is never modified.
 func (p *pauses) all() map[string]pause {
 	if known := p.known.Load(); known != nil {
 		return *known
@@ -75,7 +75,7 @@ func (p *pauses) set(ctx context.Context, task string, why pause, paused bool) e
 	return nil
 }
 
-// The result is nil if the paused tasks are unknown.
+// read returns the paused tasks, or nil if they are unknown.
 func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	if p.store == nil {
 		return nil
@@ -91,7 +91,7 @@ func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// Other instances make pauses too.
+// follow applies the pauses made on other instances.
 func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 	if p.store == nil || p.interval == 0 {
 		return

@@ -24,13 +24,13 @@ type sharedRegistry struct {
 	leases leader.Store // nil if no leader can be elected
 	runs   runRegistry
 	pauses PauseStore // nil if the registry stores no pauses
-	// The pauses of other instances are read in this interval.
+	// pauseInterval is the interval between reads of the other instances' pauses.
 	pauseInterval time.Duration
 	// checked is closed when it is known whether the registry is available; nil if that is known from the start.
 	checked <-chan struct{}
 }
 
-// [registry.Runs] and its client for another server implement runRegistry.
+// runRegistry is implemented by [registry.Runs] and its client for another server.
 type runRegistry interface {
 	periodic.Registry
 	PauseStore
@@ -40,7 +40,7 @@ type runRegistry interface {
 
 // PauseStore stores which tasks are paused.
 type PauseStore interface {
-	// reason may be "".
+	// SetPaused stores or removes a pause. reason may be "".
 	SetPaused(ctx context.Context, task, reason string, paused bool) error
 	// Paused returns the reasons by task.
 	Paused(ctx context.Context) (map[string]string, error)
@@ -48,33 +48,33 @@ type PauseStore interface {
 
 // RegistryOptions determine an environment's registry.
 type RegistryOptions struct {
-	// The environment's first queue.
+	// Queue and QueueURL identify the environment's first queue.
 	Queue, QueueURL string
 	// Broker contains that queue; nil if another process serves it.
 	Broker *broker.Broker
-	// Set if another process serves the queue.
+	// SQS and Home are set if another process serves the queue.
 	SQS  *aws.SQS
 	Home *aws.Queue
-	// Token is the registry token of the tendril that serves the queue. If Insecure is set, the token is also sent to
-	// a server that does not prove that it knows it.
+	// Token is the registry token of the tendril that serves the queue. If Insecure is set, the token is also sent to a
+	// server that does not prove that it knows the token.
 	Token    string
 	Insecure bool
 	// Local means that this is the only instance, so no leader is elected.
 	Local bool
-	// Table in DynamoDB, or "". If Create is set, a missing table is created with Tags.
+	// Table is the name of a DynamoDB table, or "". If Create is set, a missing table is created with Tags.
 	Table, Region string
 	Create        bool
 	Tags          map[string]string
 	SDK           aws.LogFunc
 }
 
-// Reads of DynamoDB cost money, so its interval is longer.
+// Reads of DynamoDB cost money, so the interval for a table is longer.
 const (
 	pauseInterval      = 5 * time.Second
 	tablePauseInterval = 30 * time.Second
 )
 
-// The timeout applies at startup.
+// registryTimeout limits calls at startup.
 const registryTimeout = time.Second
 
 type finder struct {
@@ -84,9 +84,9 @@ type finder struct {
 
 	opening sync.Mutex
 	found   atomic.Pointer[sharedRegistry] // nil before the first call of open, or without a registry
-	// The queue's server has not reported whether it has a registry.
+	// undecided means that the queue's server has not reported whether it has a registry.
 	undecided atomic.Bool
-	// A string: why this instance cannot use the registry.
+	// refusal is a string that says why this instance cannot use the registry.
 	refusal atomic.Value
 
 	cleanup atomic.Pointer[func()] // may be nil
@@ -164,8 +164,8 @@ func (f *finder) served(ctx context.Context) *sharedRegistry {
 	return &sharedRegistry{runs: f.sentRuns(registry.NewMemory())}
 }
 
-// If the server does not prove that it knows the token, probe tries again without the token: other SQS servers have
-// no registry, and a tendril that checks signatures needs no token.
+// probe looks for a registry at endpoint. If the server does not prove that it knows the token, probe tries again
+// without the token: other SQS servers have no registry, and a tendril that checks signatures needs no token.
 func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (client *sqsapi.RegistryClient,
 	found bool, err error) {
 	client = sqsapi.NewRegistryClient(endpoint, scope, as, nil)
@@ -185,7 +185,7 @@ func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi
 	return client, false, err
 }
 
-// Other errors have the text "".
+// refusalText returns the reason if the server denies access to its registry, or "" for other errors.
 func refusalText(err error) string {
 	unproved := (*proof.Error)(nil)
 	switch {
@@ -198,7 +198,7 @@ func refusalText(err error) string {
 	return ""
 }
 
-// If the table is missing, tasks wait for it, but deliveries do not.
+// table returns the registry in DynamoDB. If the table is missing, tasks wait for it, but deliveries do not.
 func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
 	if err != nil {
@@ -225,7 +225,7 @@ func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	return reg, nil
 }
 
-// The check may create the registry's table.
+// await waits up to registryTimeout for the check of the registry's table, which may create it.
 func (f *finder) await(ctx context.Context) {
 	reg := f.found.Load()
 	if reg == nil || reg.checked == nil {

@@ -50,7 +50,7 @@ func (m *Manager) schedule(s *schedule) {
 	})
 }
 
-// Reload reads the file again and applies it. After an error, the previous tasks continue.
+// Reload reads the file again and applies it. If it fails, the previous tasks continue.
 func (m *Manager) Reload() error {
 	if !m.started.Load() {
 		return errStarting
@@ -85,7 +85,8 @@ func (m *Manager) Adopt(ctx context.Context, path string) error {
 	})
 }
 
-// The context of do is canceled with ctx and when shutdown starts.
+// change calls do while no other change is in progress. The context of do is canceled with ctx and when shutdown
+// starts.
 func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -110,7 +111,7 @@ func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error
 	return do(ctx)
 }
 
-// Tasks may not have been scheduled before.
+// refresh applies the file, even if no tasks were scheduled before.
 func (m *Manager) refresh(ctx context.Context) error {
 	switch s := m.current.Load(); {
 	case s != nil && s.scheduler != nil:
@@ -170,8 +171,8 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// Embedded queues are created, and get a worker, only at startup, so tasks for those without one use the first queue.
-// Queues elsewhere are looked up for each run. file may be nil.
+// withKnownQueues changes tasks for embedded queues without a worker to use the first queue, because embedded queues
+// are created, and get a worker, only at startup. Queues elsewhere are looked up for each run. file may be nil.
 func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	if file == nil {
 		return nil
@@ -189,7 +190,7 @@ func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	return &here
 }
 
-// An embedded queue without a worker counts as missing.
+// isMissing reports whether own is an embedded queue without a worker.
 func (o *Options) isMissing(own string) bool {
 	return own != "" && o.Registry.Broker != nil && !o.HasWorker(own)
 }
@@ -199,7 +200,7 @@ const (
 	longestSeekPause = 30 * time.Second
 )
 
-// The tasks start once the queue's server responds.
+// seekRegistry looks for the registry until the queue's server responds, and then starts the tasks.
 func (m *Manager) seekRegistry() {
 	for pause := firstSeekPause; m.registry.undecided.Load(); pause = min(2*pause, longestSeekPause) {
 		select {

@@ -22,7 +22,7 @@ const (
 	markLimit = 10 * time.Second // per call to the store
 )
 
-// An instance that delivers a run of a task that must not overlap holds a lease for it.
+// runningTasks holds a lease for each task that must not overlap while this instance delivers one of its runs.
 type runningTasks struct {
 	store leader.Store
 	// queue is part of the names of leases. owner identifies this instance.
@@ -100,7 +100,8 @@ func (r *runningTasks) write(task string, stored queue.Lease, released bool) (qu
 	return current, err
 }
 
-// The lease of a dead instance expires once it has been unchanged for its duration.
+// elsewhere reports whether an instance holds the task's lease. The lease of a dead instance expires once it has been
+// unchanged for its duration.
 func (r *runningTasks) elsewhere(ctx context.Context, task string) (bool, error) {
 	l, err := r.store.Read(ctx, periodic.RunningLease(r.queue, task))
 	r.mu.Lock()

@@ -60,8 +60,8 @@ var (
 	resizes  = action{autoScaling, "SetDesiredCapacity", 0}
 )
 
-// The daemons of an environment share an SQS queue, a registry table in DynamoDB, and an Auto Scaling group. Calls
-// are counted in each second and take 5 ms.
+// region contains what the daemons of an environment share: an SQS queue, a registry table in DynamoDB, and an Auto
+// Scaling group. It counts the calls in each second; each takes 5 ms.
 type region struct {
 	queue *queuetest.Fake
 	store *registry.Memory
@@ -93,7 +93,7 @@ func (r *region) measure() {
 	r.began, r.calls = time.Now(), map[action]map[int]int{}
 }
 
-// During an outage, the call fails.
+// called counts a call. It fails during an outage.
 func (r *region) called(a action) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +123,7 @@ func (r *region) outage(of service, down bool) {
 	r.down[of] = down
 }
 
-// peak is the maximum per second.
+// total returns the number of calls and the maximum per second.
 func (r *region) total(of ...action) (total, peak int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,7 +148,7 @@ func (r *region) dollars() (d float64) {
 	return d
 }
 
-// The calls are per minute and per daemon.
+// report returns the calls per minute, in total and per daemon.
 func (r *region) report(daemons int, minutes float64) string {
 	var all []string
 	for a := range maps.Keys(r.calls) {
@@ -160,7 +160,7 @@ func (r *region) report(daemons int, minutes float64) string {
 	return strings.Join(all, "\n")
 }
 
-// A region is a store, a sender and a group.
+// region implements the store, the sender and the group.
 
 func (r *region) Read(ctx context.Context, kind registry.Kind, keys ...string) ([]registry.Record, error) {
 	of := map[registry.Kind]action{registry.KindLease: reads, registry.KindPauses: looks}
@@ -195,7 +195,7 @@ func (r *region) Size(ctx context.Context) (current, desired int, err error) {
 
 func (r *region) SetSize(ctx context.Context, _ int) error { return r.call(ctx, resizes) }
 
-// The parts are created as in an environment with an SQS queue, a registry table and an Auto Scaling group.
+// daemon has the parts of an environment with an SQS queue, a registry table and an Auto Scaling group.
 type daemon struct {
 	worker  *worker.Worker
 	manager *Manager
@@ -205,7 +205,7 @@ type daemon struct {
 	done int
 }
 
-// A delivery takes 50 ms.
+// Deliver takes 50 ms.
 func (d *daemon) Deliver(ctx context.Context, _ *queue.Message) queue.Result {
 	select {
 	case <-ctx.Done():
@@ -220,7 +220,7 @@ func (d *daemon) Deliver(ctx context.Context, _ *queue.Message) queue.Result {
 
 func (d *daemon) Probe(context.Context) error { return nil }
 
-// Messages count since the previous call.
+// taken returns the number of messages since the previous call.
 func (d *daemon) taken() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -229,7 +229,7 @@ func (d *daemon) taken() int {
 	return n
 }
 
-// Each task is due every five minutes.
+// cron returns a file with n tasks, each due every five minutes.
 func cron(n int) []byte {
 	file := []byte("version: 1\ncron:\n")
 	for i := range n {
@@ -343,7 +343,7 @@ func idle(t *testing.T, r *region, n int) {
 	}
 }
 
-// The first ten seconds after the outage count.
+// afterOutage measures the calls during an outage and in the first ten seconds after it.
 func afterOutage(t *testing.T, r *region, n int, of service) {
 	actions := map[service][]action{sqs: {receives, deletes, sends}, dynamoDB: {reads, writes, looks, runs, runReads}}[of]
 	r.measure()
@@ -380,7 +380,7 @@ type shares struct {
 	took    time.Duration
 }
 
-// A rate of 0 sends all messages at once.
+// atWork sends messages and measures how the daemons share them. A rate of 0 sends all messages at once.
 func atWork(t *testing.T, r *region, daemons []*daemon, messages, rate, batch int) (s shares) {
 	n := len(daemons)
 	for _, d := range daemons {

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// A task may have its own queue; the others use the environment's first one.
+// sqsSender sends runs to Amazon SQS. A task may have its own queue; the others use the environment's first one.
 type sqsSender struct {
 	sqs  *aws.SQS
 	name string // of the environment's first queue
@@ -46,7 +46,8 @@ func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
 	return q, err
 }
 
-// If the check fails and the options allow it, prepareTable creates the table, and waits for it until ctx is done.
+// prepareTable checks the table. If the check fails and the options allow it, prepareTable creates the table, and waits
+// for it until ctx is done.
 func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, log *slog.Logger) {
 	err := table.Check(ctx)
 	if err != nil && opts.Create {

@@ -15,8 +15,8 @@ var errUndecided = errors.New("the queue server does not say whether it has a re
 	"instances with this version are unknown")
 
 // AcquireVersion acquires the work that one instance does for a version of the app. version must be the same text on
-// all instances. While another instance does the work, AcquireVersion waits. It returns nil if the work is done.
-// alone is true if there is no registry, which means that this instance does the work.
+// all instances. While another instance does the work, AcquireVersion waits. work is nil if it is done. alone means
+// that there is no registry, so this instance does the work without a lease.
 func AcquireVersion(ctx context.Context, m *Manager, version string) (work *leader.Work, alone bool, err error) {
 	reg, err := awaitRegistry(ctx, m)
 	if err != nil {
@@ -35,7 +35,7 @@ func AcquireVersion(ctx context.Context, m *Manager, version string) (work *lead
 	return work, false, err
 }
 
-// A server may not respond. The result is nil without a registry.
+// awaitRegistry waits up to versionPatience for the queue's server to respond. It returns nil if there is no registry.
 func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err error) {
 	for began := time.Now(); ; {
 		err := m.change(ctx, func(ctx context.Context) error {
