@@ -111,12 +111,12 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 	}
 
 	known := keys{
+		"waitAfterCompletion": nil, // for Windows only
 		"command":             func(v yamlfile.Pair) { c.Argv, c.Shell = e.program(v) },
 		"env":                 into(&c.Env, e.variables),
 		"cwd":                 into(&c.Dir, e.text),
 		"test":                into(&c.Test, e.text),
 		"ignoreErrors":        into(&c.IgnoreErrors, e.flag),
-		"waitAfterCompletion": func(yamlfile.Pair) {}, // for Windows only
 	}
 	if section == "container_commands" {
 		known["leader_only"] = into(&c.LeaderOnly, e.flag)
@@ -157,9 +157,9 @@ func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 }
 
 // A key without effect is reported, a misspelled one rejected.
-func (e *entryReader) unknown(p yamlfile.Pair, known []string) {
-	for _, name := range known {
-		if plainName(name) == plainName(p.Key) {
+func (e *entryReader) unknown(p yamlfile.Pair, known keys) {
+	for name, read := range known {
+		if read != nil && plainName(name) == plainName(p.Key) {
 			e.wrong(p, "write "+name, "is misspelt")
 			return
 		}

@@ -34,15 +34,15 @@ func walkCopied(folder, dataDir string, add func(path, relative string, info fs.
 		if err != nil {
 			return err
 		}
-		if slices.Contains(notCopied(), d.Name()) || without != nil && os.SameFile(info, without) {
+		relative, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if relative != "." && (slices.Contains(notCopied(), d.Name()) || without != nil && os.SameFile(info, without)) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}
 			return nil
-		}
-		relative, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
 		}
 		return add(path, relative, info)
 	})

@@ -1,6 +1,8 @@
 package bundle
 
 import (
+	"archive/zip"
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -52,6 +54,20 @@ func TestAFolderIsCopiedAsItIs(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(dir, "run")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the mode of a program: %v, %v", info.Mode(), err)
+	}
+}
+
+// Only folders below the app's own are left out, whatever its name.
+func TestAFolderNamedLikeVersionControlIsPacked(t *testing.T) {
+	t.Parallel()
+	source := filepath.Join(folder(t, map[string]string{".git/Procfile": "web: run", ".git/.hg/HEAD": "ref"}), ".git")
+	var packed bytes.Buffer
+	if err := Pack(&packed, source, source); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := zip.NewReader(bytes.NewReader(packed.Bytes()), int64(packed.Len()))
+	if err != nil || len(archive.File) != 1 || archive.File[0].Name != "Procfile" {
+		t.Errorf("the archive has %d entries: %v", len(archive.File), err)
 	}
 }
 

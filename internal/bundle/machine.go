@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -319,6 +318,7 @@ func readEntries[T any](d *document, section string, of yamlfile.Pair, read func
 	return all
 }
 
+// keys are the keys of an entry and what reads them. Those without a function are ignored.
 type keys map[string]func(yamlfile.Pair)
 
 func into[T any](field *T, read func(yamlfile.Pair) T) func(yamlfile.Pair) {
@@ -346,11 +346,13 @@ func (e *entryReader) each(p yamlfile.Pair, known keys) {
 	}
 
 	for _, v := range p.Value.Pairs {
-		if read := known[v.Key]; read != nil {
+		read, isKnown := known[v.Key]
+		switch {
+		case read != nil:
 			read(v)
-			continue
+		case !isKnown:
+			e.unknown(v, known)
 		}
-		e.unknown(v, slices.Collect(maps.Keys(known)))
 	}
 }
 

@@ -56,7 +56,7 @@ func TestLatestVersionsAreThoseThatARollbackChoosesFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	latest, err := r.changes.versions(t.Context(), true)
-	if err != nil || latest[0].Number != deployed.Number {
+	if err != nil || len(latest) == 0 || latest[0].Number != deployed.Number {
 		t.Errorf("the latest versions are %+v, %v, want version %d first", latest, err, deployed.Number)
 	}
 	if err := server.end(); err != nil {

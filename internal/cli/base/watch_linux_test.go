@@ -33,7 +33,11 @@ func TestWatchOnATerminal(t *testing.T) {
 	go func() { ended <- w.draw(t.Context(), p.File, p.File) }()
 	for _, output := range []string{"block 1", "block 2\r\n\x1b[2K\\x1b[2J", "No answer, retrying: look 3 failed"} {
 		p.Await(output)
-		next <- struct{}{}
+		select {
+		case next <- struct{}{}:
+		case err := <-ended:
+			t.Fatalf("it ended early: %v", err)
+		}
 	}
 	p.Await("block 4")
 	close(next)

@@ -3,6 +3,7 @@ package yamlfile
 import (
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,12 @@ import (
 func TestOnlyRegularFilesAreRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file, fifo := filepath.Join(dir, "file"), filepath.Join(dir, "fifo")
+	file, fifo, socket := filepath.Join(dir, "file"), filepath.Join(dir, "fifo"), filepath.Join(dir, "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
 	if err := errors.Join(os.WriteFile(file, []byte("abcdef"), 0o600), syscall.Mkfifo(fifo, 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +29,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 			t.Errorf("at most %d bytes: %q, %v", most, data, err)
 		}
 	}
-	for _, path := range []string{dir, fifo} {
+	for _, path := range []string{dir, fifo, socket} {
 		if _, _, err := ReadFile(path, 3); !errors.Is(err, ErrIrregular) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}
