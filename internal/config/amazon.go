@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// CloudWatch is on only if a queue or function is on AWS and the environment's name was configured, to avoid
-// unexpected costs.
+// deriveMetrics turns CloudWatch on only if a queue or function is on AWS and the environment's name was configured, to
+// avoid unexpected costs.
 func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
@@ -28,7 +28,8 @@ func deriveMetrics(l *loader) {
 	}
 }
 
-// Metrics about AWS services go to AWS; those about an SQS-compatible server go only to a custom CloudWatch endpoint.
+// watched reports whether the metrics belong in CloudWatch. Metrics about AWS services go to AWS; those about an
+// SQS-compatible server go only to a custom CloudWatch endpoint.
 func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
@@ -60,8 +61,8 @@ func amazonHost(name string) bool {
 	})
 }
 
-// Unencrypted requests over the network would reveal messages and session tokens, so a bundle may not cause them.
-// Users can still set such a URL themselves.
+// refuseClearQueue rejects unencrypted queue URLs in a bundle, because requests over the network would reveal messages
+// and session tokens. Users can still set such a URL themselves.
 func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
@@ -99,7 +100,8 @@ func warnClear(l *loader) {
 	}
 }
 
-// The AWS SDK always uses TLS for Amazon's own hosts.
+// leavesInClear reports whether requests leave the machine unencrypted. The AWS SDK always uses TLS for Amazon's own
+// hosts.
 func leavesInClear(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {

@@ -31,7 +31,8 @@ func readBundle(l *loader) {
 	}
 }
 
-// An empty value restores the default. Package bundle reports namespaces without effect.
+// takeSetting assigns an option setting; an empty value restores the default. Package bundle reports namespaces without
+// effect.
 func takeSetting(l *loader, s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
@@ -77,8 +78,8 @@ func takeSetting(l *loader, s bundle.Setting) {
 	}
 }
 
-// Unknown options of the worker and scaling namespaces are errors; Elastic Beanstalk options without effect here are
-// warnings.
+// unknownSetting rejects unknown options of the namespaces that tendril reads. Elastic Beanstalk options without effect
+// here only cause a warning.
 func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
 		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
@@ -120,7 +121,7 @@ type healthRule struct {
 	Enabled *bool
 }
 
-// Most of these options are about instances and load balancers, and only cause a warning.
+// takeHealthSetting only warns about most options, because they concern instances and load balancers.
 func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":

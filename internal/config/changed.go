@@ -7,10 +7,10 @@ import (
 
 // Change describes the difference between the settings in force and a newly loaded configuration.
 type Change struct {
-	// Settings are those in force, updated with options that can change at run time.
+	// Settings are the settings in force, with the changes in Live applied.
 	Settings *Settings
-	// Settings applies Live; Later needs a restart. Both are in table order. A change to a single queue is listed as
-	// "NAME of QUEUE".
+	// Live lists changes that take effect at run time, Later those that need a restart. Both are in table order. A
+	// change to a single queue is listed as "NAME of QUEUE".
 	Live, Later []string
 
 	loaded *Config
@@ -38,7 +38,7 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	return now
 }
 
-// Settings that need a restart keep their previous descriptions.
+// explainQueues keeps the previous descriptions of settings that need a restart.
 func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string) bool) []QueueExplanation {
 	names := func(a, b QueueExplanation) bool { return a.Name == b.Name && len(a.Settings) == len(b.Settings) }
 	if !slices.EqualFunc(before, now, names) {
@@ -175,7 +175,7 @@ func compareQueue(inForce, loaded *QueueSettings) queueComparison {
 		loaded: table(&Settings{PerQueue: loaded.PerQueue})}
 }
 
-// A queue without a limit of its own uses the one for all queues.
+// compareConcurrency compares the queues' own limits. A queue without one uses the limit for all queues.
 func (c *Change) compareConcurrency(inForce, loaded *Settings) {
 	for i := range c.Settings.Queues {
 		q := &c.Settings.Queues[i]

@@ -16,7 +16,7 @@ func TestClearQueueURLs(t *testing.T) {
 		warned  = "warned"
 		silent  = "silent"
 	)
-	for address, want := range map[string][2]string{ // the outcomes in a bundle and as a flag
+	for address, want := range map[string][2]string{ // outcomes in a bundle and as a flag
 		"http://queue.example/123456789012/jobs":                 {refused, warned},
 		"http://10.0.0.7:9324/000000000000/jobs":                 {refused, warned},
 		"http://localhost.example/000000000000/jobs":             {refused, warned},
@@ -56,7 +56,7 @@ func TestClearQueueURLs(t *testing.T) {
 	}
 }
 
-// The address that requests are sent to matters, not the one in the queue's URL.
+// The endpoint's address matters, not the one in the queue's URL.
 func TestClearEndpointIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	const queue = "http://queue.example/123456789012/jobs"

@@ -7,9 +7,9 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// An aws-sqsd settings file is a flat list of "key: value" lines. The file named by --config or TENDRIL_CONFIG is
-// read in this format if [isDaemonFile] recognizes it. It may also contain keys of tendril.yaml. Unknown keys cause a
-// warning.
+// readDaemonFile reads an aws-sqsd settings file, a flat list of "key: value" lines. The file named by --config or
+// TENDRIL_CONFIG has this format if [isDaemonFile] recognizes it. It may also contain keys of tendril.yaml. Unknown
+// keys cause a warning.
 
 func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
@@ -90,7 +90,7 @@ func (d *daemonReader) target() {
 		name: base.key, text: text})
 }
 
-// verbose is tendril's most detailed level.
+// debug turns on verbose, tendril's most detailed level.
 func (d *daemonReader) debug() {
 	e, found := d.lines["debug"]
 	if !found || e.null {

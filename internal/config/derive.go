@@ -127,14 +127,14 @@ func deriveFree(l *loader) {
 }
 
 const (
-	// shutdown-timeout is app-grace plus stopMargin.
+	// stopMargin is added to app-grace to derive shutdown-timeout.
 	stopMargin = 5 * time.Second
 	// leastDelay is the documented minimum of WORKER_SHUTDOWN_DELAY; only app-grace may be shorter.
 	leastDelay = 10 * time.Second
 )
 
-// An app that needs a minute to stop may also need a minute to finish its messages, so app-grace extends
-// shutdown-timeout.
+// deriveStop lets app-grace extend shutdown-timeout, because an app that needs a minute to stop may also need a minute
+// to finish its messages.
 func deriveStop(l *loader) {
 	s := l.s
 	from := l.origin("app-grace")
@@ -164,7 +164,7 @@ func hasBothOrNone(l *loader, cert, key string) bool {
 	return hasCert == hasKey
 }
 
-// An SQS endpoint that other machines can reach needs credentials.
+// deriveEndpoint requires credentials for an SQS endpoint that other machines can reach.
 func deriveEndpoint(l *loader) {
 	s := l.s
 	address, _ := s.ListenOn()

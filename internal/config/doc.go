@@ -1,7 +1,7 @@
 // Package config loads the settings, tracks the origin of each, and rejects invalid ones with advice.
 //
 // Every option is one row of the table behind [Options]: its name in each notation, kind, default, range and help.
-// Flags, variables, the settings file, messages, documentation ([Reference]) and completion all derive from that row.
+// Flags, variables, the settings file, messages, documentation and completion all derive from that row.
 // To add an option, add a field to [Settings] and a row whose value points at that field.
 //
 //	default < bundle < file < registry < environment < flag        [Load]
@@ -9,7 +9,7 @@
 //	             |       |       |          |          --http-path, --concurrency
 //	             |       |       |          TENDRIL_HTTP_PATH > TENDRIL_SQSD_HttpPath
 //	             |       |       |            > WORKERLESS_..., AWS_REGION, PORT > SQSD_...
-//	             |       |       the same form as the file, without places and identities; see Option.PerInstance
+//	             |       |       in the form of the file, without paths and identities; see Option.PerInstance
 //	             |       tendril.yaml: http_path, sqsd: {HttpPath},
 //	             |       queues: [{name, weight, http_path}]
 //	             |       or an aws-sqsd settings file, unchanged

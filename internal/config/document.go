@@ -14,14 +14,14 @@ const (
 	maxFile     = 64 << 10
 )
 
-// text is the value as written, so that values such as 000000000000 and off keep their spelling.
+// entry is a key with its value as written, so that values such as 000000000000 and off keep their spelling.
 type entry struct {
 	key, text string
 	line      int
 	null      bool
-	// The key was nested in sqsd.
+	// sqsd means that the key was nested in sqsd.
 	sqsd bool
-	// text was a YAML list, joined with commas.
+	// list means that text was a YAML list, joined with commas.
 	list bool
 	// items are the elements of a list that contains maps. An element has either a text or pairs.
 	items, pairs []entry
@@ -41,7 +41,7 @@ func fileForm() *yamlfile.Options {
 	}
 }
 
-// The entries are in file order.
+// parseDocument returns the entries in file order.
 func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	d := document{file: file}
 	root, fault := yamlfile.Read(data, fileForm())
@@ -151,7 +151,7 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-// These keys exist only in aws-sqsd; the advice names their tendril.yaml equivalents.
+// daemonOnly maps keys that exist only in aws-sqsd to advice with their tendril.yaml equivalents.
 var daemonOnly = map[string]string{
 	"http_url": "use target: http://HOST:PORT", "http_port": "use target: http://HOST:PORT",
 	"sqs_wait_time_seconds": "use wait_time: 20s", "drain_timeout": "use shutdown_timeout: 600s",

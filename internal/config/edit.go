@@ -151,7 +151,7 @@ func queueOf(item *yamlfile.Node) string {
 	return ""
 }
 
-// Secret options, probable passwords and query strings are hidden.
+// shownLine hides secret options, probable passwords and query strings.
 func shownLine(line, secret string) string {
 	key, _, found := strings.Cut(line, ":")
 	if secret != "" {

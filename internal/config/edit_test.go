@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The form is "option=text", or "option" to remove it.
+// change parses "option=text", or "option" to remove it.
 func change(settings ...string) map[string]*string {
 	set := map[string]*string{}
 	for _, s := range settings {

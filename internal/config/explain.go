@@ -30,7 +30,7 @@ type QueueExplanation struct {
 type QueueSetting struct {
 	// Key is the key in tendril.yaml.
 	Key, Value string
-	// From is the origin of the queue's own value, or of the value for all queues.
+	// From is the origin of the queue's own value or, without one, of the value for all queues.
 	From Origin
 }
 
@@ -120,7 +120,7 @@ func UnknownOption(name string) error {
 	return fmt.Errorf("unknown option %s: docs/options.md lists them all", shown(name))
 }
 
-// String returns several lines of text, without a final newline.
+// String formats the explanation as several lines, without a final newline.
 func (e *Explanation) String() string {
 	o := &e.Option
 	var b strings.Builder
@@ -169,7 +169,7 @@ func orNone(s string) string {
 	return s
 }
 
-// A large number of seconds gets an equivalent in a larger unit.
+// readable adds an equivalent in a larger unit to a large number of seconds.
 func readable(k string, text string) string {
 	d, err := ParseDuration(text)
 	if k != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {

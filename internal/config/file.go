@@ -21,7 +21,7 @@ type settingsFile struct {
 	explicit bool
 }
 
-// A file named explicitly must exist; otherwise the first existing one is used, or none.
+// findFile returns the named file, which must exist, or the first existing candidate; nil if there is none.
 func findFile(named string, src *Sources, vars map[string]string) (*settingsFile, *Problem) {
 	if src.File != nil {
 		return &settingsFile{path: src.File.Path, data: src.File.Data, explicit: named != ""}, nil
@@ -68,8 +68,8 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, err
 }
 
-// A settings file may name commands to run, so if it was found by searching, other users must not be able to change
-// it.
+// untrusted returns a problem if other users can change a settings file that was found by searching, because it may
+// name commands to run.
 func (f *settingsFile) untrusted() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if you trust it"
 	var wrong *trust.Error
@@ -154,7 +154,7 @@ func readRegistry(l *loader) {
 	}
 }
 
-// The app's folder may contain a settings file that was not read.
+// warnAboutBundleFile warns about a settings file in the app's folder that was not read.
 func warnAboutBundleFile(l *loader, read *settingsFile) {
 	if l.src.Bundle == nil {
 		return
@@ -218,7 +218,7 @@ func readOwnFile(l *loader, layer Layer, path string, entries []entry) {
 	}
 }
 
-// An entry needs a value, and an option appears once.
+// admit requires that an entry has a value and that its option appears only once.
 func admit(l *loader, from Origin, o *Option, e entry, lines map[string]int) (assignment, bool) {
 	a := assignment{option: o, origin: from, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {

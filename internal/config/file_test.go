@@ -10,7 +10,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// The file that is found is removed, one after another.
+// Each file that is found is removed, so that the search finds the next one.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	named := filepath.Join(write(t, "named.yaml", "name: named\n"), "named.yaml")
@@ -157,7 +157,7 @@ func TestDaemonFileRule(t *testing.T) {
 	}
 }
 
-// A file found by searching may name commands.
+// Other users must not be able to change a file found by searching, because it may name commands.
 func TestFoundFileMustBeTrusted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -49,7 +49,7 @@ func (o *Option) Label() string {
 
 var capitalised = []string{"HTTP", "MIME", "URL", "SQS", "SNS", "S3", "TLS", "ID", "AWS"}
 
-// Unit applies to a number without a suffix: "seconds", "bytes", "messages per second" or "".
+// Unit returns the unit of a number without a suffix: "seconds", "bytes", "messages per second" or "".
 func (o *Option) Unit() string {
 	_, unit, _ := strings.Cut(unitNote(o.Kind()), " is ")
 	return unit

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Arbitrary files are loaded as tendril.yaml and as aws-sqsd files. Loading results in valid settings, or in
-// printable errors with a position.
+// FuzzLoad loads arbitrary files as tendril.yaml and as aws-sqsd files. The result must be valid settings, or printable
+// errors with a position.
 func FuzzLoad(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.yaml", "testdata/*/*.yaml"} {
 		files, err := filepath.Glob(pattern)
@@ -47,7 +47,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// Every value must be valid in its layer and explainable.
+// checkLoaded checks that every value is valid in its layer and can be explained.
 func checkLoaded(t *testing.T, cfg *Config) {
 	again := table(&Settings{})
 	for i, o := range cfg.options {

@@ -20,7 +20,7 @@ type Config struct {
 	options []*Option
 	idle    map[string]bool
 	chains  map[string][]Setting
-	// Each queue's own settings, by key.
+	// queueOrigins holds the origins of each queue's own settings, by key.
 	queueOrigins []map[string]Origin
 	daemon       bool
 }
@@ -48,25 +48,26 @@ func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Defaul
 // DaemonFile reports whether the settings file is an aws-sqsd file. aws-sqsd posts to http://localhost by default.
 func (c *Config) DaemonFile() bool { return c.daemon }
 
-// loader is the state of a call to Load. Each queue has its own view of it, as have the settings for all queues.
+// loader is the state of a call to [Load]. Each queue has its own view of it, and so do the settings for all queues.
 type loader struct {
 	src     Sources
 	vars    map[string]string
 	cfg     *Config
 	refused *Error
-	// Each queue's own settings, in the order of Queues, and those of the registry, by the queue's name.
+	// ownSettings holds each queue's own settings, in the order of Queues. sharedSettings holds those of the registry,
+	// by the queue's name.
 	ownSettings    [][]assignment
 	sharedSettings map[string][]assignment
 	queues         []*loader
-	// Origin of a WorkerQueueURL whose value CloudFormation computes.
+	// computedQueue is the origin of a WorkerQueueURL whose value CloudFormation computes.
 	computedQueue Origin
 
-	// The view of the settings for all queues.
+	// all is the view of the settings for all queues.
 	all *loader
 	// rows are the options bound to the fields of s.
 	s    *Settings
 	rows []*Option
-	// Warnings about a queue start with prefix, such as "queue payments: ".
+	// prefix starts warnings about a queue, for example "queue payments: ".
 	prefix string
 	own    map[string]Origin
 }
@@ -111,7 +112,7 @@ func (l *loader) warnAt(where, option, hint, format string, args ...any) {
 		Problem{Where: where, Option: option, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// Sources are read from weakest to strongest, so the last assignment of an option wins.
+// assign sets an option. Sources are read from weakest to strongest, so the last assignment wins.
 func (l *loader) assign(a assignment) {
 	if a.option.Name == "config" {
 		return // already set by readSettingsFile
@@ -126,7 +127,7 @@ func (l *loader) assign(a assignment) {
 	l.record(a.option.Name, a.origin)
 }
 
-// If a stronger source names the queues, the weaker one's settings of single queues are dropped.
+// dropOwn drops a weaker source's settings of single queues, because a stronger one names the queues.
 func (l *loader) dropOwn(by Origin) {
 	if slices.ContainsFunc(l.ownSettings, func(own []assignment) bool { return len(own) > 0 }) {
 		l.warnAt(l.origin("queues").Where, "queues", "",
@@ -151,8 +152,8 @@ func (l *loader) origin(name string) Origin {
 	return l.cfg.last(name).Origin
 }
 
-// A derived value belongs to the layer of the value it was derived from. For a default, the origin's place becomes
-// reason.
+// settle replaces the latest value of an option with the derived one, in the same layer. For a default, reason becomes
+// the origin's place.
 func (l *loader) settle(name, reason string) {
 	from := l.cfg.last(name).Origin
 	if from.Layer == Default {
@@ -163,7 +164,7 @@ func (l *loader) settle(name, reason string) {
 	l.record(name, from)
 }
 
-// The problem is reported at the place of the first option.
+// clash reports a conflict at the place of the named option.
 func (l *loader) clash(name, hint, format string, args ...any) {
 	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
 }
@@ -189,7 +190,7 @@ func (l *loader) bundled() []bundle.Setting {
 	return l.src.Bundle.InForce()
 }
 
-// endpoint comes from the AWS SDK's environment variables; "" means Amazon's own endpoint.
+// endpoint returns a service's endpoint from the AWS SDK's environment variables; "" means Amazon's own.
 func (l *loader) endpoint(service string) string {
 	if strings.EqualFold(l.vars["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"], "true") {
 		return ""
@@ -213,7 +214,7 @@ func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// why completes "NAME was set without effect".
+// idle warns about an option that is set without effect. why completes "NAME VALUE has no effect".
 func (l *loader) idle(name, why, hint string) {
 	if l.isSet(name) {
 		l.about(name, hint, "%s has no effect%s", l.named(name), why)

@@ -19,41 +19,43 @@ type Option struct {
 	Key string
 	// Variable is TENDRIL_ followed by the name.
 	Variable string
-	// Elastic Beanstalk's equivalent; may be "".
+	// Beanstalk and Namespace identify Elastic Beanstalk's equivalent; may be "".
 	Beanstalk, Namespace string
 	// DaemonKey is the key in an aws-sqsd settings file; may be "".
 	DaemonKey string
 	// Aliases are the names of the equivalent flags in Workerless.
 	Aliases []string
-	// OtherVariables of other programs also set the option. The first one set wins; Variable overrides all of them.
+	// OtherVariables are variables of other programs that also set the option. The first one set wins; Variable
+	// overrides all of them.
 	OtherVariables []string
-	// Default is as in a settings file; "" if it varies. DefaultNote describes it.
+	// Default has the form of a settings file; "" if the default varies. DefaultNote describes it.
 	Default, DefaultNote string
 	// Example is for options without a fixed default.
 	Example string
-	// Serve is true if tendril serve also has the option.
+	// Serve means that 'tendril serve' also has the option.
 	Serve bool
-	// Individual queues can override a PerQueue option.
+	// PerQueue means that individual queues can override the option.
 	PerQueue bool
-	// A reload or deployment can change a Live option; others need a restart.
+	// Live means that a reload or deployment can change the option; others need a restart.
 	Live bool
-	// AppRestart is true if a restart of the app can change it.
+	// AppRestart means that a restart of the app can change the option.
 	AppRestart bool
 
 	// secretFile is the path of the file that holds the secret; nil if the option is not secret.
 	secretFile   *string
 	isSecretFile bool
-	// Most environments set it.
+	// essential means that most environments set the option.
 	essential bool
-	// Section and name on Elastic Beanstalk's configuration page for worker environments; may be "".
+	// block and label are the section and name on Elastic Beanstalk's configuration page for worker environments; may
+	// be "".
 	block, label string
-	// The value may be a YAML list instead of comma-separated text.
+	// list means that the value may be a YAML list instead of comma-separated text.
 	list bool
-	// Common misspellings of Beanstalk that are also accepted.
+	// beanstalkAliases are common misspellings of Beanstalk that are also accepted.
 	beanstalkAliases []string
-	// Elastic Beanstalk takes numbers without a unit as minutes.
+	// beanstalkMinutes means that Elastic Beanstalk takes numbers without a unit as minutes.
 	beanstalkMinutes bool
-	// Environment properties that also set the option.
+	// properties are environment properties that also set the option.
 	properties     []string
 	cloneVariables []string
 	value          value
@@ -190,7 +192,7 @@ func (s *Settings) Daemon() map[string]string {
 	return byKey
 }
 
-// The values are in Elastic Beanstalk's notation.
+// eachForeign calls do for each option with a value, in Elastic Beanstalk's notation.
 func (s *Settings) eachForeign(do func(o *Option, value string)) {
 	first := *s
 	if len(s.Queues) > 0 {

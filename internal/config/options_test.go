@@ -80,7 +80,7 @@ func TestExamplesAreAccepted(t *testing.T) {
 	}
 }
 
-// Users copy suggestions. The example in docs/signing.md is refused.
+// Users copy suggestions, so each must be new. The public example in docs/signing.md is refused.
 func TestSuggestedSecretsAreNotPublic(t *testing.T) {
 	t.Parallel()
 	for _, o := range Options() {
@@ -269,7 +269,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// The fields of PerQueue are included.
+// settingsFields includes the fields of PerQueue.
 func settingsFields() []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Settings]()), func(f reflect.StructField) bool {
 		return f.Anonymous

@@ -50,8 +50,8 @@ func (o Origin) String() string {
 	}
 }
 
-// Overrides returns the source of a value that overrides a layer, as "the variable NAME" or "the flag --NAME"; "" if
-// it does not.
+// Overrides returns the source of a value that overrides a layer, as "the variable NAME" or "the flag --NAME", or "" if
+// it does not override it.
 func (o Origin) Overrides(layer Layer) string {
 	switch {
 	case o.Layer <= layer:
@@ -73,11 +73,11 @@ type assignment struct {
 	option     *Option
 	origin     Origin
 	name, text string
-	// Durations written as plain numbers have this unit, time.Second or time.Minute; else 0.
+	// unit is the unit of a duration written as a plain number, time.Second or time.Minute; 0 for other options.
 	unit time.Duration
 }
 
-// bareUnit is 0 if the option is not a duration.
+// bareUnit returns the unit of plain numbers; 0 if the option is not a duration.
 func bareUnit(o *Option, minutes bool) time.Duration {
 	switch {
 	case o.Kind() != kindDuration:
@@ -88,7 +88,7 @@ func bareUnit(o *Option, minutes bool) time.Duration {
 	return time.Second
 }
 
-// withUnit adds the unit to a number of minutes.
+// withUnit appends the unit to a plain number of minutes.
 func (a assignment) withUnit() string {
 	if a.unit == time.Minute && a.text != "" && strings.Trim(a.text, "0123456789") == "" {
 		return a.text + "m"
@@ -96,7 +96,7 @@ func (a assignment) withUnit() string {
 	return a.text
 }
 
-// bare rounds a duration up to a number of units.
+// bare rounds a duration up to a plain number of units.
 func (a assignment) bare(value string) string {
 	if d, err := ParseDuration(value); a.unit > 0 && err == nil {
 		return strconv.FormatInt(int64((d+a.unit-1)/a.unit), 10)

@@ -55,7 +55,7 @@ func WithoutQuery(url string) string {
 	return url
 }
 
-// shownName is "" if the origin already contains the name.
+// shownName returns the name to display before the value, or "" if the origin already contains it.
 func (a assignment) shownName() string {
 	switch {
 	case FromBundle <= a.origin.Layer && a.origin.Layer <= FromRegistry:
@@ -67,7 +67,7 @@ func (a assignment) shownName() string {
 	}
 }
 
-// A rejected value is shown on one line, shortened, and without a password or a query.
+// shown formats a rejected value on one line, shortened and without a password or a query.
 func shown(text string) string {
 	if u, err := url.Parse(text); err == nil && u.User != nil {
 		text = u.Redacted()

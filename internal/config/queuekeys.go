@@ -49,7 +49,7 @@ func queueKeys(q *QueueSettings) []*Option {
 	return keys
 }
 
-// The keys that only queues have are bound to q, and the per-queue options are in rows.
+// queueTable returns the keys that only queues have, bound to q, and the per-queue options of rows.
 func queueTable(q *QueueSettings, rows []*Option) []*Option {
 	return append(queueKeys(q), slices.DeleteFunc(slices.Clone(rows), func(o *Option) bool { return !o.PerQueue })...)
 }
@@ -78,7 +78,7 @@ func takeQueues(l *loader, file string, e entry) {
 	l.record("queues", origin)
 }
 
-// The results are only valid if nothing was refused.
+// readQueue returns valid results only if nothing was refused.
 func readQueue(l *loader, file string, item entry) (q QueueSettings, own []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
@@ -106,7 +106,7 @@ func readQueue(l *loader, file string, item entry) (q QueueSettings, own []assig
 	return q, own
 }
 
-// A short queue is only a name, URL or ARN, possibly with a weight.
+// readShortQueue reads a name, URL or ARN, possibly with a weight.
 func readShortQueue(l *loader, where, text string) QueueSettings {
 	q, err := parseQueue(text)
 	if err != nil {
@@ -115,7 +115,7 @@ func readShortQueue(l *loader, where, text string) QueueSettings {
 	return q
 }
 
-// The assignment is applied after every queue has been read. readQueueKey returns false if it refused the key.
+// readQueueKey returns an assignment to apply after every queue has been read, or false if it refused the key.
 func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows []*Option) (assignment, bool) {
 	o := withKey(rows, e.key)
 	if o == nil {
@@ -158,7 +158,7 @@ func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 	}
 }
 
-// A missing name is not reported if another key was rejected.
+// checkQueueKeys does not report a missing name if another key was rejected.
 func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool) {
 	one := func(keys ...string) string {
 		first := ""

@@ -20,7 +20,7 @@ func queueList(field *[]QueueSettings) value {
 	return v
 }
 
-// The format is "a,b" or "a:2,b:1", where each item is a name, URL or ARN with an optional weight.
+// parseQueues parses "a,b" or "a:2,b:1", where each item is a name, URL or ARN with an optional weight.
 func parseQueues(text string) ([]QueueSettings, error) {
 	var queues []QueueSettings
 	for item := range strings.SplitSeq(text, ",") {
@@ -63,7 +63,7 @@ func parseQueue(item string) (QueueSettings, error) {
 	return q, nil
 }
 
-// URLs and ARNs also contain colons.
+// splitWeight separates an item's weight. URLs and ARNs also contain colons.
 func splitWeight(item string) (ref, weight string, weighted bool) {
 	const inARN = 5 // colons
 	at := strings.LastIndexByte(item, ':')

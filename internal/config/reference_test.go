@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Groups are in page order.
+// Groups returns the groups in page order.
 func Groups() []string {
 	return []string{"Queue", "Delivery", "Functions", "Timeouts", "Retries", "Limits", "App", "Scaling", "Embedded queue",
 		"Periodic tasks", "Console", "Metrics", "Output", "Stop"}
@@ -107,7 +107,7 @@ func defaultCell(o *Option) string {
 	}
 }
 
-// The meaning and the default of switches and paths show their allowed values.
+// allowedCell omits the allowed values of switches and paths, which the meaning and the default already show.
 func allowedCell(o *Option) string {
 	allowed := o.AllowedText()
 	switch strings.TrimSuffix(strings.TrimPrefix(allowed, "a "), ", or off") {

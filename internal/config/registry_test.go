@@ -72,7 +72,7 @@ func TestRegistryRejectsWhatItCannotSet(t *testing.T) {
 	}
 }
 
-// The other options are in force at the next start.
+// The other options take effect at the next start.
 func TestRestartOfTheAppAppliesItsOptions(t *testing.T) {
 	t.Parallel()
 	before, err := fromAll("", "", nil, nil)
@@ -101,7 +101,7 @@ func TestRestartOfTheAppAppliesItsOptions(t *testing.T) {
 	}
 }
 
-// The options are about the registry that stores the settings for all instances.
+// These options concern the registry that stores the settings for all instances.
 func TestFleetOptionsAreSetForAllInstances(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"rollout-policy", "rollout-batch-size-type", "rollout-batch-size", "rollout-timeout",

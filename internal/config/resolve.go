@@ -43,7 +43,7 @@ func singleQueue(l *loader) string {
 	return "queue"
 }
 
-// The option queues may take precedence over queue and queue-url.
+// severalChosen reports whether the option queues determines the queues, rather than queue or queue-url.
 func severalChosen(l *loader) bool {
 	if !l.isSet("queues") {
 		return false
@@ -114,7 +114,7 @@ func resolveQueue(l *loader, i int, backend string) {
 	l.queues = append(l.queues, queue)
 }
 
-// A queue's own destination replaces the one for all queues.
+// applyOwnSettings applies a queue's own settings. Its own destination replaces the one for all queues.
 func applyOwnSettings(l *loader, own []assignment) {
 	for _, a := range own {
 		switch a.option.Key {
@@ -150,7 +150,8 @@ func applyOwnSettings(l *loader, own []assignment) {
 	}
 }
 
-// The backend auto means SQS for a URL, an ARN or a function on AWS, otherwise embedded.
+// placeQueue determines a queue's backend. The backend auto means SQS for a URL, an ARN or a function on AWS, otherwise
+// embedded.
 func placeQueue(l *loader) {
 	q, s := &l.s.Queues[0], l.s
 	own, chosen := l.own["backend"], l.all.origin("backend")
@@ -205,8 +206,8 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	return c.Origin(ofAllQueues(key))
 }
 
-// A worker with its own empty queue would look healthy but do nothing, so a bundle whose queue URL CloudFormation
-// computes is rejected, unless a stronger source names a queue.
+// refuseComputedQueue rejects a bundle whose queue URL CloudFormation computes, unless a stronger source names a queue.
+// A worker with its own empty queue would look healthy but do nothing.
 func refuseComputedQueue(l *loader) {
 	if l.computedQueue == (Origin{}) {
 		return
@@ -246,15 +247,15 @@ func deriveBackend(l *loader) {
 	}
 }
 
-// Two apps in folders with the same name must not share a queue on Amazon SQS, so its name must be configured rather
-// than derived from a folder.
+// namedOnPurpose reports whether the environment's name was configured rather than derived from a folder. Two apps in
+// folders with the same name must not share a queue on Amazon SQS.
 func namedOnPurpose(l *loader) bool {
 	from := l.origin("name")
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
-// A stronger source that selects the embedded backend drops a queue URL, so that a production settings file can be
-// tested locally.
+// dropQueueURL drops the queue URL if a stronger source selects the embedded backend, so that a production settings
+// file can be tested locally.
 func dropQueueURL(l *loader) {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
@@ -280,7 +281,8 @@ func deriveQueue(l *loader) {
 	}
 }
 
-// Without a configured region, the first one in a queue's URL applies. A queue always uses the region in its own URL.
+// deriveRegion uses the first region in a queue's URL if none is configured. A queue always uses the region in its own
+// URL.
 func deriveRegion(l *loader) {
 	queues := l.cfg.Queues
 	for i := range queues {
@@ -310,7 +312,7 @@ func regionOf(queueURL string) string {
 	return found
 }
 
-// The region is the label after "sqs", or in legacy names the label before "queue".
+// regionOfHost returns the label after "sqs" or, in legacy names, the label before "queue".
 func regionOfHost(name string) string {
 	if !amazonHost(name) {
 		return ""
@@ -327,7 +329,7 @@ func regionOfHost(name string) string {
 	return ""
 }
 
-// path is "" for "/" and for unix sockets.
+// splitTarget returns the base and the path of a target. path is "" for "/" and for unix sockets.
 func splitTarget(target string) (base, path string) {
 	u, err := url.Parse(target)
 	if target == "" || err != nil || u.Scheme == "unix" {

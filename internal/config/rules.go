@@ -20,8 +20,8 @@ import (
 	"tendril/internal/delivery/webhook"
 )
 
-// A rule validates and normalizes a value. Its error completes a sentence that starts with the value: "... is not a
-// URL".
+// The limits are used by rules: functions that validate and normalize a value. A rule's error completes a sentence that
+// starts with the value: "... is not a URL".
 
 const (
 	maxEnvironmentName = 64
@@ -194,7 +194,7 @@ func targetURL(text string) (string, error) {
 			"is a link-local address, to which tendril never posts"})
 }
 
-// Passwords would leak, and fragments are never sent.
+// plainURL rejects passwords, which would leak, and fragments, which are never sent.
 func plainURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
@@ -227,7 +227,7 @@ func httpPath(text string) (string, error) {
 	return text, checkPath(path)
 }
 
-// Servers may decode a path repeatedly, so it is checked before and after each round of percent-decoding.
+// checkPath checks a path before and after each round of percent-decoding, because servers may decode it repeatedly.
 func checkPath(path string) error {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
@@ -347,7 +347,7 @@ func listenAddress(text string) (string, error) {
 		fault{host != "localhost" && err != nil, "has no IP address to listen on"})
 }
 
-// The placeholder in generated files is public, so token rejects it.
+// token rejects the placeholder in generated files, because it is public.
 func token(text string) (string, error) {
 	return valid(text, fault{text == placeholder, "is the placeholder from a generated file: replace it with a " +
 		"secret, such as the output of 'openssl rand -hex 32'"},
@@ -356,7 +356,7 @@ func token(text string) (string, error) {
 		fault{strings.Trim(text, text[:min(1, len(text))]) == "", "repeats a single character, which is easy to guess"})
 }
 
-// The current key comes first, then the previous ones, separated by commas.
+// fleetKey accepts the current key and the previous ones, separated by commas.
 func fleetKey(text string) (string, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		if _, err := token(part); err != nil {
@@ -369,7 +369,7 @@ func fleetKey(text string) (string, error) {
 // placeholder stands for a secret in generated files.
 const placeholder = "REPLACE-ME"
 
-// The error does not contain the key.
+// signingKey returns an error that does not contain the key.
 func signingKey(text string) (string, error) {
 	if strings.Contains(text, "EXAMPLE") {
 		return "", errors.New("is an example from the documentation, which is public")
@@ -377,16 +377,16 @@ func signingKey(text string) (string, error) {
 	return text, webhook.CheckKey(text)
 }
 
-// The key has 24 random bytes.
+// newSigningKey returns a key of 24 bytes, 160 bits of which are random.
 func newSigningKey() string { return "whsec_" + (rand.Text() + rand.Text())[:32] }
 
-// Users copy a suggested secret from a message, so each suggestion must be new.
+// secret suggests a new value each time, because users copy it from a message.
 func secret(v value, sample func() string) value {
 	v.sample = sample
 	return v
 }
 
-// sharedSecret is known to several programs or instances.
+// sharedSecret stores a secret known to several programs or instances.
 func sharedSecret(field *string, rule func(string) (string, error)) value {
 	return secret(checked(field, "16 to 256 printable ASCII characters without spaces", rule), rand.Text)
 }
@@ -394,7 +394,7 @@ func sharedSecret(field *string, rule func(string) (string, error)) value {
 // exampleFilter is normalized like the result of filterPattern.
 const exampleFilter = `{"body":{"kind":["order"]}}`
 
-// The suggestion is quoted for shells and YAML.
+// filterValue suggests an example that is quoted for shells and YAML.
 func filterValue(field *string) value {
 	v := checked(field, "a pattern such as "+exampleFilter+", the path of a pattern file, or off", filterPattern)
 	v.nearest = func(string) string { return "'" + exampleFilter + "'" }
@@ -497,8 +497,8 @@ func scaleTarget(text string) (string, error) {
 		fault{group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"), "has no group name"})
 }
 
-// ECS cluster and service names have up to 255 letters, digits, hyphens and underscores. Source: Amazon ECS API
-// Reference, CreateCluster and CreateService.
+// isECSName accepts up to 255 letters, digits, hyphens and underscores. Source: Amazon ECS API Reference, CreateCluster
+// and CreateService.
 func isECSName(name string) bool { return isWord(name) && len(name) <= 255 }
 
 const (
@@ -515,7 +515,7 @@ func (r codeRange) String() string {
 	return fmt.Sprintf("%d-%d", r.first, r.last)
 }
 
-// The result has sorted and merged ranges, from a list such as "200,202-204" or "2xx".
+// normalizeCodes returns sorted and merged ranges for a list such as "200,202-204" or "2xx".
 func normalizeCodes(text string) (string, error) {
 	var ranges []codeRange
 	for item := range strings.SplitSeq(text, ",") {
@@ -587,7 +587,7 @@ func userName(text string) (string, error) {
 			!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")), "is not the name or number of a user"})
 }
 
-// The names of resource limits are those in ulimit and systemd.
+// resources returns the names of resource limits, as in ulimit and systemd.
 func resources() []string {
 	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 }

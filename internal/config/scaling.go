@@ -32,7 +32,7 @@ func deriveScaling(l *loader) {
 	checkCPUSource(l)
 }
 
-// CloudWatch has no metric for some settings.
+// checkCPUSource rejects settings for which CloudWatch has no metric.
 func checkCPUSource(l *loader) {
 	s := l.s
 	switch {
@@ -45,7 +45,7 @@ func checkCPUSource(l *loader) {
 	}
 }
 
-// If the maximum is below the minimum, the unset one is raised or lowered.
+// deriveLargest raises or lowers the unset bound if the maximum is below the minimum.
 func deriveLargest(l *loader, most, least string, high, low *int) {
 	switch {
 	case *high >= *low:
@@ -60,10 +60,10 @@ func deriveLargest(l *loader, most, least string, high, low *int) {
 	}
 }
 
-// A bundle for a hundred instances must not overload a laptop.
+// maxAutoProcesses keeps a bundle for a hundred instances from overloading a laptop.
 const maxAutoProcesses = 16
 
-// The target is auto if it is not set but another scaling option is.
+// deriveAuto sets the target to auto if it is not set but another scaling option is.
 func deriveAuto(l *loader) {
 	s := l.s
 	if l.isSet("scale-target") || l.isSet("processes-min") || l.isSet("processes-max") || s.ScaleMaxSize == 1 ||
@@ -79,7 +79,7 @@ func deriveAuto(l *loader) {
 	}
 }
 
-// A bundle's group sizes are meant for instances, so they count only if processes are scaled.
+// deriveProcesses uses a bundle's group sizes, which are meant for instances, only if processes are scaled.
 func deriveProcesses(l *loader) {
 	s := l.s
 	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {
@@ -145,7 +145,7 @@ func deriveMeasure(l *loader) {
 
 const usualMeasure = "NetworkOut"
 
-// Thresholds that a weaker source set for a different measure are dropped.
+// dropThresholds drops thresholds that a weaker source set for a different measure.
 func dropThresholds(l *loader) {
 	s := l.s
 	if s.ScaleMeasureName == "" {
@@ -187,7 +187,7 @@ func meantForAnother(l *loader, name string) bool {
 	return other != "" && other != l.cfg.ScaleMeasureName
 }
 
-// valueIn falls back to the closest weaker layer that sets the option.
+// valueIn returns the value in a layer or, if unset, in the closest weaker layer that sets the option.
 func valueIn(l *loader, name string, layer Layer) string {
 	chain := l.cfg.chains[name]
 	for i := len(chain) - 1; i >= 0; i-- {
@@ -198,7 +198,7 @@ func valueIn(l *loader, name string, layer Layer) string {
 	return ""
 }
 
-// The unit and thresholds depend on the measure.
+// deriveThresholds derives the unit and the thresholds from the measure.
 func deriveThresholds(l *loader) {
 	s := l.s
 	unit, lower, upper := measureDefaults(s.ScaleMeasureName)
@@ -236,7 +236,7 @@ func deriveThresholds(l *loader) {
 	}
 }
 
-// The default period is at most the breach duration.
+// derivePeriod shortens the default period to the breach duration.
 func derivePeriod(l *loader) {
 	s := l.s
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {

@@ -43,7 +43,7 @@ func scalarSchema() object {
 	return object{"type": []string{"string", "number", "boolean"}}
 }
 
-// Values that look like numbers are numbers, as in YAML.
+// schema returns the option's schema. Values that look like numbers are numbers, as in YAML.
 func (o *Option) schema() object {
 	s := scalarSchema()
 	switch o.Kind() {
@@ -81,7 +81,7 @@ func (o *Option) schema() object {
 	return s
 }
 
-// The pattern matches the input of [ParseDuration].
+// durationPattern matches the input of [ParseDuration].
 const durationPattern = `^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)d?|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)\s*$`
 
 func (o *Option) numbers() object {
@@ -96,7 +96,7 @@ func (o *Option) numbers() object {
 	return s
 }
 
-// Scalars other than the listed words are allowed only if the option accepts them, such as words in capitals or
+// choiceSchema allows scalars other than the listed words only if the option accepts them, such as words in capitals or
 // booleans.
 func (o *Option) choiceSchema() object {
 	words := o.Choices()

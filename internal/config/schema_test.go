@@ -34,7 +34,7 @@ func compiledSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// An editor would validate a file like this.
+// validate validates a file as an editor would.
 func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	t.Helper()
 	var value any
@@ -52,7 +52,7 @@ func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	return schema.Validate(doc)
 }
 
-// The files in testdata with errors that a schema can express are rejected.
+// The schema rejects the files in testdata with errors that a schema can express.
 func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)

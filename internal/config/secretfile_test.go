@@ -144,7 +144,7 @@ func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 	})
 }
 
-// These are placeholders in generated files, and repeated characters.
+// Placeholders in generated files and repeated characters are refused.
 func TestTokensThatEverybodyKnowsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, option := range []string{"console-token", "console-drain-token", "registry-token"} {
@@ -166,7 +166,7 @@ func TestTokensThatEverybodyKnowsAreRefused(t *testing.T) {
 	}
 }
 
-// The files have the same access rules.
+// A secret and its file have the same access rules.
 func TestEverySecretHasAFile(t *testing.T) {
 	t.Parallel()
 	secrets := 0

@@ -41,7 +41,7 @@ const (
 	rolloutFixed      = "Fixed"
 )
 
-// These deployment policies of Elastic Beanstalk need new instances or a load balancer.
+// foreignPolicies returns deployment policies of Elastic Beanstalk that need new instances or a load balancer.
 func foreignPolicies() []string {
 	return []string{"RollingWithAdditionalBatch", "Immutable", "TrafficSplitting"}
 }
@@ -95,7 +95,7 @@ type PerQueue struct {
 	BatchSize         int
 	BatchWindow       time.Duration
 	SigningSecret     []string // in the format of package webhook
-	SigningSecretFile string   // SigningSecret was read from it; may be ""
+	SigningSecretFile string   // file that SigningSecret was read from; may be ""
 	Filter            string   // in the format of package filter; "" matches all messages
 	ViaSNS            bool
 	InactivityTimeout time.Duration
@@ -208,14 +208,14 @@ type Settings struct {
 	// RegistryToken gives access to the registry of an embedded queue, in this process or in the tendril that serves
 	// the queue; "" means a generated token.
 	RegistryToken     string
-	RegistryTokenFile string // RegistryToken was read from it; may be ""
+	RegistryTokenFile string // file that RegistryToken was read from; may be ""
 	RegistryInsecure  bool   // send the token even to a server that cannot prove that it has it
 	AccountID         string
 
 	Cron           string // file; "" means the bundle's cron.yaml, if any
 	RegistryTable  string // DynamoDB table; may be ""
 	RegistryCreate bool
-	// Receiving continues for RegistryLostAfter while the shared registry does not answer; 0 means forever.
+	// RegistryLostAfter is how long receiving continues while the shared registry does not answer; 0 means forever.
 	RegistryLostAfter time.Duration
 	Leader            string // leaderElect or LeaderLocal
 	PeriodicTrust     string // trustAll or TrustRegistry
@@ -231,9 +231,9 @@ type Settings struct {
 	ConsoleTrustedProxy      []string // network prefixes in CIDR notation
 	ConsoleHosts             []string // besides localhost and the console's own addresses
 	ConsoleToken             string   // "" means a new token at each start
-	ConsoleTokenFile         string   // ConsoleToken was read from it; may be ""
+	ConsoleTokenFile         string   // file that ConsoleToken was read from; may be ""
 	ConsoleDrainToken        string   // only for /-/drain and /-/quiet; may be ""
-	ConsoleDrainTokenFile    string   // ConsoleDrainToken was read from it; may be ""
+	ConsoleDrainTokenFile    string   // file that ConsoleDrainToken was read from; may be ""
 	HealthIgnoreClientErrors bool
 
 	Quiet, Verbose bool // not both
@@ -254,14 +254,14 @@ type QueueSettings struct {
 	PerQueue
 	Name string // unique; from URL if that is set. ".fifo" at the end makes it a FIFO queue.
 	URL  string // URL or ARN; "" for an embedded queue or one known by its name only
-	// A Managed queue is on Amazon SQS and no setting names it: tendril creates it under the environment's name.
+	// Managed means that no setting names the queue: tendril creates it on Amazon SQS under the environment's name.
 	Managed     bool
 	Region      string // in URL, else Settings.Region
 	Weight      int    // share of free slots, 1 to 1000; if every queue has 0, they are served in strict order
 	Concurrency int    // maximum concurrent deliveries, 1 to 1000; Settings.HTTPConnections limits all queues together
 }
 
-// FIFO judges by the queue's name.
+// FIFO reports whether the queue's name ends in ".fifo".
 func (q *QueueSettings) FIFO() bool { return strings.HasSuffix(q.Name, fifoSuffix) }
 
 // ToFunction reports whether messages go to a Lambda function, on AWS or emulated locally, rather than to an app over
@@ -278,7 +278,7 @@ func (q *QueueSettings) reference() string {
 	return q.Name
 }
 
-// In Listen, this prefix marks the path of a socket.
+// unixPrefix marks the path of a socket in Listen.
 const unixPrefix = "unix:"
 
 // ListenOn returns the address and the unix socket path of the SQS endpoint; either may be "".
@@ -345,7 +345,7 @@ const (
 	ScaleService   = "ecs:"      // followed by "CLUSTER/SERVICE"
 )
 
-// ScalesInstances reports whether the target is certain to be a number of instances rather than of local processes.
+// ScalesInstances reports whether the target is certain to be instances rather than local processes.
 func (s *Settings) ScalesInstances() bool {
 	return s.ScaleTarget == ScalePublish || strings.HasPrefix(s.ScaleTarget, ScaleGroup) ||
 		strings.HasPrefix(s.ScaleTarget, ScaleService)

@@ -36,7 +36,7 @@ type File struct {
 	Path string
 	Data []byte
 	// Shared means that the file holds the settings for all instances. It does not list queues: a key such as
-	// "http_path of payments" sets an option of one.
+	// "http_path of payments" sets an option of one queue.
 	Shared bool
 }
 
@@ -146,7 +146,7 @@ func warnAboutVariables(l *loader) {
 	}
 }
 
-// Names that resemble no option are ignored, because tendril also reads variables that are not options.
+// warnAboutTypo ignores names that resemble no option, because tendril also reads variables that are not options.
 func warnAboutTypo(l *loader, name string, own []string) {
 	const typo = 2 // maximum edit distance
 	near := nearestOne(name, own)

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// Maximum visibility timeout of SQS.
+	// twelveHours is the maximum visibility timeout of SQS.
 	twelveHours = 12 * time.Hour
-	// Maximum message retention period of SQS.
+	// twoWeeks is the maximum message retention period of SQS.
 	twoWeeks = 14 * 24 * time.Hour
 )
 

@@ -17,13 +17,13 @@ const (
 
 // Values of scale-in-protection.
 const (
-	protectionAuto = "auto" // during long deliveries, from scale-in of this instance or ECS task
+	protectionAuto = "auto" // protects this instance or ECS task from scale-in during long deliveries
 	ProtectionOff  = "off"  // leaves it to other tools
 )
 
 // Values of scale-cpu-source.
 const (
-	cpuFromInstances  = "instances"  // their reports
+	cpuFromInstances  = "instances"  // reports of the instances
 	CPUFromCloudWatch = "cloudwatch" // the group's metric in AWS/EC2
 )
 
@@ -135,7 +135,7 @@ func ownMeasures() []string {
 	return []string{"CPUUtilization", "BacklogPerProcess", "OldestMessageAge", "BusyShare"}
 }
 
-// Elastic Beanstalk has these measures, tendril does not.
+// foreignMeasures returns the measures that Elastic Beanstalk has but tendril does not.
 func foreignMeasures() []string {
 	return []string{"NetworkIn", "NetworkOut", "DiskWriteOps", "DiskReadBytes", "DiskReadOps", "DiskWriteBytes",
 		"Latency", "RequestCount", "HealthyHostCount", "UnhealthyHostCount", "TargetResponseTime"}

@@ -47,7 +47,7 @@ func TestSettingsFiles(t *testing.T) {
 	}
 }
 
-// The outcome is an error, or every option that differs from its default and every warning.
+// outcome returns the error, or every option that differs from its default and every warning.
 func outcome(cfg *Config, err error) string {
 	var b strings.Builder
 	if err != nil {

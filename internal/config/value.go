@@ -33,14 +33,14 @@ type value struct {
 	sample func() string
 	// instead is an alternative that follows the suggestion; may be "".
 	instead string
-	// set's error contains no suggestion.
+	// set parses and stores a value. Its error contains no suggestion.
 	set func(text string) error
 	get func() string
 	// unset makes the field empty, which set may not accept. It is nil for options that cannot be empty.
 	unset func()
 }
 
-// take stores a result of get for a field of another table.
+// take stores a value that get returned for the field of another table.
 func (v *value) take(text string) error {
 	if text == "" && v.unset != nil {
 		v.unset()
@@ -67,7 +67,7 @@ func stored[T any](field *T, kind, allowed string, parse func(string) (T, error)
 	}
 }
 
-// If text is out of range, bounded suggests the closest bound.
+// bounded suggests the closest bound for a value that is out of range.
 func bounded[T cmp.Ordered](field *T, kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
 	v := stored(field, kind, format(low)+" to "+format(high), func(text string) (T, error) {
 		n, err := parse(text)
@@ -120,7 +120,7 @@ const (
 	minRate = 1.0 / 86400
 )
 
-// rate is in messages per second; 0 is unlimited.
+// rate stores messages per second; 0 means no limit.
 func rate(field *float64) value {
 	v := bounded(field, kindRate, 0, maxRate, func(text string) (float64, error) {
 		r, err := parseRate(text)
@@ -186,7 +186,7 @@ func autoSwitch(field *string) value {
 	})
 }
 
-// anyCase ignores case and suggests only the offered words.
+// anyCase ignores case, and suggests only the offered words.
 func anyCase(field *string, allowed string, offered []string, silent ...string) value {
 	known := slices.Concat(offered, silent)
 	return chosen(field, allowed, offered, func(text string) (string, bool) {
@@ -204,7 +204,7 @@ func checked(field *string, allowed string, rule func(string) (string, error)) v
 
 func asWritten(text string) string { return text }
 
-// list values are comma-separated; [Off] is an empty list.
+// list stores comma-separated values; [Off] means an empty list.
 func list(field *[]string, allowed string, rule func(string) (string, error)) value {
 	return stored(field, kindList, allowed, func(text string) (all []string, err error) {
 		if text == Off {
@@ -248,7 +248,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// Like Elastic Beanstalk, formatDuration prefers whole seconds.
+// formatDuration prefers whole seconds, like Elastic Beanstalk.
 func formatDuration(d time.Duration) string {
 	if d%time.Second == 0 {
 		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
@@ -316,7 +316,7 @@ var (
 	longUnits = []unit{{"d", 24 * 3600}, {"h", 3600}, {"m", 60}, {"s", 1}}
 )
 
-// The scale is 1 without a unit.
+// cutUnit returns a number and the scale of its unit; 1 without a unit.
 func cutUnit(text string, units []unit) (number string, scale float64) {
 	for _, u := range units {
 		if number, found := strings.CutSuffix(text, u.suffix); found {

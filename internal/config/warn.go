@@ -27,7 +27,7 @@ func warn(l *loader) {
 	}
 }
 
-// Options of deployments to all instances may have no effect.
+// warnRollout warns about options without effect on deployments to all instances.
 func warnRollout(l *loader) {
 	if l.s.FleetKey == "" {
 		for _, name := range []string{"versions", "rollout-policy", "rollout-batch-size-type", "rollout-batch-size",
@@ -44,9 +44,9 @@ func warnRollout(l *loader) {
 
 var privateKeys = []string{"tls-key", "console-tls-key", "target-key"}
 
-// Every user can read some secret files. Files owned by other users are skipped, such as those mounted by a container
-// platform, because this user cannot change their permissions. Private keys that other users control are warned about
-// too; such secret files are refused.
+// warnReadableSecrets warns about secret files that every user can read. It skips files owned by other users, such as
+// those mounted by a container platform, because this user cannot change their permissions. It also warns about private
+// keys that other users control; other secret files that they control are refused.
 func warnReadableSecrets(l *loader) {
 	for _, o := range l.rows {
 		if !o.IsSecret() {
@@ -100,7 +100,8 @@ func warnTimes(l *loader) {
 	warnBatch(l)
 }
 
-// A problem of the settings for all queues is reported only once, not for queues without a value of their own.
+// concerns reports whether to warn about the options here. Problems of the settings for all queues are reported only
+// once, not for queues without a value of their own.
 func (l *loader) concerns(names ...string) bool {
 	return l.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
 		return l.own[l.option(name).Key] != Origin{}
@@ -109,12 +110,13 @@ func (l *loader) concerns(names ...string) bool {
 
 func hasFunction(l *loader) bool { return l.s.Function != "" || l.s.Lambda != "" }
 
-// apart reports whether this queue and the settings for all queues differ in delivering to a function.
+// apart reports whether either this queue or the settings for all queues, but not both, deliver to a function.
 func apart(l *loader) bool {
 	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }
 
-// Elastic Beanstalk may reject these values. Its documentation is inconsistent; tendril accepts the wider range.
+// warnRanges warns about values that Elastic Beanstalk may reject. Its documentation is inconsistent; tendril accepts
+// the wider range.
 func warnRanges(l *loader) {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
@@ -191,7 +193,7 @@ func warnErrorVisibility(l *loader) {
 	}
 }
 
-// Some batch windows cannot work, and some options have no effect on batches.
+// warnBatch warns about batch windows that cannot work and options that have no effect on batches.
 func warnBatch(l *loader) {
 	if !l.concerns("batch-size", "batch-window", "visibility-timeout", "terminal-codes", "mime-type") {
 		return

@@ -26,7 +26,7 @@ func localKeys(t *testing.T) {
 	}
 }
 
-// The tasks take part in leader election like others, and end with the environment.
+// Tasks added at run time take part in leader election, and end with the environment.
 func TestTasksAddedAtRunTimeAreScheduled(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -45,7 +45,7 @@ func TestTasksAddedAtRunTimeAreScheduled(t *testing.T) {
 	}
 }
 
-// An earlier instance may have enqueued some of them.
+// An earlier instance may have enqueued some of the runs.
 func TestRunsBeforeATaskWasAddedAreNotCaughtUp(t *testing.T) {
 	t.Parallel()
 	var clock skewed

@@ -19,8 +19,8 @@ import (
 	"tendril/queue"
 )
 
-// The messages fail three times and are then dead-lettered, with and without recorded attempts in turn. The results
-// are medians and their ratio.
+// BenchmarkFailing dead-letters messages after three failures, alternately with and without recorded attempts. It
+// reports medians and their ratio.
 func BenchmarkFailing(b *testing.B) {
 	answer := `{"error":"missing customer_id","detail":"` + strings.Repeat("x", 200) + `"}`
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -47,7 +47,7 @@ func BenchmarkFailing(b *testing.B) {
 	b.ReportMetric(100*median(processor[0])/median(processor[1]), "%-by-cpu")
 }
 
-// The app's CPU time is included. On a busy machine, CPU time is more reliable than elapsed time.
+// processorTime includes the app's CPU time. On a busy machine, CPU time is more reliable than elapsed time.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -56,7 +56,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// The result is attempts per second.
+// failAll returns attempts per second.
 func failAll(b *testing.B, address string, recorded bool) float64 {
 	const messages, receives = 2000, 3
 	dead := make(chan int, messages)

@@ -16,7 +16,7 @@ import (
 	"tendril/internal/instances"
 )
 
-// Flags and environment variables override the settings file.
+// configured starts an environment with a settings file, which flags and environment variables override.
 func configured(t *testing.T, content string, flags map[string]string, environ ...string) (r *running, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "tendril.yaml")
@@ -183,7 +183,7 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 	}
 }
 
-// Options of one queue need no list of queues in the settings for all instances.
+// To set options of one queue for all instances, the settings need no list of queues.
 func TestOptionsOfQueuesAreSetForAllInstances(t *testing.T) {
 	t.Parallel()
 	r, _ := configured(t, "queues:\n- a\n- name: b\n  deadline: 5s\n", nil)
@@ -221,7 +221,8 @@ func TestOptionsOfQueuesAreSetForAllInstances(t *testing.T) {
 	}
 }
 
-// Live options must take effect in deliveries, workers and the fleet; others must not until the next start.
+// A change of a live option must take effect in deliveries, workers and the fleet; other options must keep their values
+// until the next start.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
 	key := "whsec_" + strings.Repeat("A", 32)
@@ -275,7 +276,7 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	}
 }
 
-// The result has everything that a change of settings can affect.
+// readInForce returns everything that a change of settings can affect.
 func readInForce(t *testing.T, s *config.Settings) []any {
 	t.Helper()
 	q := queueWith(*s, s.Queues...)

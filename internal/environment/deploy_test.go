@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// In the app that a variable selects, each POST blocks until a GET of /finish.
+// If a variable is set, TestMain runs an app in which each POST blocks until a GET of /finish.
 func TestMain(m *testing.M) {
 	if os.Getenv("ENVIRONMENT_TEST_APP") == "" {
 		os.Exit(testpeer.Contained(m, "TENDRIL_REGISTRY_TOKEN=0123456789abcdef", "AWS_ACCESS_KEY_ID=test",
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		})))
 }
 
-// The last hooks run at once, the next deployment is accepted, and both previous versions finish their deliveries.
+// While both previous versions finish their deliveries, the last hooks run and the next deployment is accepted.
 func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	t.Parallel()
 	dir, said, port := t.TempDir(), filepath.Join(t.TempDir(), "said"), testpeer.FreePort(t)

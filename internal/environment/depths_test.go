@@ -75,7 +75,7 @@ func TestOldReadingOfAmazonSQSIsForgotten(t *testing.T) {
 	<-c.askedOnce() // closed even if there are no queues to query
 }
 
-// Amazon SQS does not report the age of messages.
+// Amazon SQS does not report the age of messages, so the longest wait of recent deliveries is used.
 func TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	now, held, waited := time.Unix(1_800_000_000, 0), 2, time.Minute

@@ -29,6 +29,6 @@
 //	systemd   notifies systemd
 //	instance  makes the environment discoverable for other commands, and opens its console
 //
-// All components share the options, the lifecycle and the current settings, an immutable revision (settings.go) that
+// Components share the options, the lifecycle and the current settings, an immutable revision (settings.go) that
 // a reload replaces as a whole.
 package environment

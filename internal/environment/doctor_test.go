@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// Without such a finding, the result is a zero Finding.
+// finding returns the finding with an ID, or a zero Finding.
 func finding(e *doctor.Examination, id string) doctor.Finding {
 	for _, f := range e.Findings {
 		if f.ID == id {
@@ -28,7 +28,7 @@ func finding(e *doctor.Examination, id string) doctor.Finding {
 	return doctor.Finding{}
 }
 
-// want holds the level of each finding and a part of its text.
+// expect compares findings by ID. want holds the level of each finding and a part of its text.
 func expect(t *testing.T, e *doctor.Examination, want map[string][2]string) {
 	t.Helper()
 	for id, w := range want {
@@ -180,7 +180,7 @@ func TestExamineServedQueuesReportsProblemsWithStoredMessages(t *testing.T) {
 	expect(t, &e, map[string][2]string{"messages": {"error", "tendril queues create jobs-dead --no-dead-letter-queue"}})
 }
 
-// All other calls are forwarded.
+// fakeIAM denies one action and forwards all other calls.
 func fakeIAM(t *testing.T, denied string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {

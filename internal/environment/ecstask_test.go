@@ -14,7 +14,7 @@ import (
 	"tendril/internal/config"
 )
 
-// The agent is called when a long delivery runs, and again when the drain ends.
+// The agent must be called when a long delivery runs, and again when the drain ends.
 func TestTaskIsProtected(t *testing.T) {
 	var mu sync.Mutex
 	var asked []bool
@@ -57,7 +57,7 @@ func TestTaskIsProtected(t *testing.T) {
 	}
 }
 
-// An unresponsive agent does not delay shutdown either.
+// The test also checks that an unresponsive agent does not delay shutdown.
 func TestTaskProtectionCanBeOff(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	agent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

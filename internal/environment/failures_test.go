@@ -71,7 +71,7 @@ func deadLetters(t *testing.T, b *broker.Broker, name string, n int) (found []qu
 	return found
 }
 
-// The worker, not the queue, moved the message.
+// The worker, not the queue, moves the message to the dead-letter queue.
 func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
@@ -140,7 +140,7 @@ func TestStatusCountsDeadLettersOnSQS(t *testing.T) {
 	}
 }
 
-// The messages keep their groups. Their IDs are used for deduplication.
+// The dead letters must keep their message groups. Their IDs are used for deduplication.
 func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	b, url := standInForSQS(t, "jobs.fifo", "dead.fifo")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
@@ -164,7 +164,7 @@ func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// So does a success after a failure.
+// A success after a failure must survive a restart, too.
 func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	flags := map[string]string{"queue-url": url, "error-visibility-timeout": "0", "data-dir": t.TempDir()}

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// The message may be inside an SNS envelope. Scheduled runs are not filtered.
+// The filter looks into SNS envelopes, and does not apply to scheduled runs.
 func TestFilterLooksAtWhatTheAppGets(t *testing.T) {
 	t.Parallel()
 	const envelope = `{"Type":"Notification","MessageId":"m","TopicArn":"arn:aws:sns:eu-west-1:1:t",` +

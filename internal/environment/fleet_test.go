@@ -99,8 +99,8 @@ func testMember(t *testing.T, c *amazon) {
 	}
 }
 
-// The measurements of one instance do not suffice to scale in a group of three. Status, decision, health causes and
-// log give the reason.
+// A single instance's measurements must not scale in a group of three. Status, decision, health causes and log must
+// give the reason.
 func testIdleLeader(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "3")
@@ -125,7 +125,7 @@ func testIdleLeader(t *testing.T, c *amazon) {
 	}
 }
 
-// The group's metric decides, not the CPU usage of this instance.
+// The size must follow the group's metric, not this instance's CPU usage.
 func testGroupMetric(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	app, release := slowApp(t)
@@ -176,7 +176,7 @@ func testGroupMetric(t *testing.T, c *amazon) {
 	}
 }
 
-// The published load is divided by the number of instances in service.
+// The published load must be divided by the number of instances in service.
 func testPublishing(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -200,7 +200,7 @@ func testPublishing(t *testing.T, c *amazon) {
 	}
 }
 
-// A machine outside the group still scales the group. Its queue is another tendril's, which elects a leader.
+// An instance outside the group must still scale it. Its queue is on another tendril, which elects a leader.
 func testNotAMember(t *testing.T, c *amazon) {
 	makeFleet(t, c)
 	t.Setenv("TENDRIL_INSTANCE_ID", "i-00000000000000000")
@@ -239,7 +239,7 @@ func testNotAMember(t *testing.T, c *amazon) {
 	}
 }
 
-// No size limits are configured.
+// Without configured size limits, the group's own limits must apply.
 func testOwnBounds(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -261,7 +261,7 @@ func testOwnBounds(t *testing.T, c *amazon) {
 	}
 }
 
-// Without a leader, tasks are displayed and do not interfere.
+// Without a leader, tasks must be displayed and must not interfere.
 func testNotScheduled(t *testing.T, c *amazon) {
 	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n")
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/", "cron": cron}, nil)
@@ -280,7 +280,7 @@ func testNotScheduled(t *testing.T, c *amazon) {
 	}
 }
 
-// The tasks are added later.
+// The tasks are added while the environment runs.
 func testTasksInAFleet(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/",
@@ -300,7 +300,7 @@ func testTasksInAFleet(t *testing.T, c *amazon) {
 	}
 }
 
-// The queue is called jobs.
+// makeDead puts messages into the dead-letter queue of the queue jobs.
 func makeDead(t *testing.T, server *running, messages int) {
 	t.Helper()
 	b, ctx := server.queues.broker, t.Context()
@@ -321,7 +321,7 @@ func makeDead(t *testing.T, server *running, messages int) {
 	}
 }
 
-// A fleetGroup is in the form of DescribeAutoScalingGroups.
+// fleetGroup is a response of DescribeAutoScalingGroups.
 type fleetGroup struct {
 	Desired   int `xml:"DescribeAutoScalingGroupsResult>AutoScalingGroups>member>DesiredCapacity"`
 	Instances []struct {
@@ -348,7 +348,7 @@ func group(t *testing.T, c *amazon) (g fleetGroup) {
 	return g
 }
 
-// The group workers has one instance and a lifecycle hook.
+// makeFleet creates the group workers with one instance and a lifecycle hook.
 func makeFleet(t *testing.T, c *amazon) (id string) {
 	t.Helper()
 	c.ask(t, "autoscaling", "CreateLaunchConfiguration", "LaunchConfigurationName", "one", "ImageId", "ami-12c6146b",
@@ -393,7 +393,7 @@ func startMetadata(t *testing.T, id string, leaving *atomic.Bool) {
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.URL)
 }
 
-// Responses block until release is called.
+// slowApp starts an app whose responses block until release is called.
 func slowApp(t *testing.T) (address string, release func()) {
 	t.Helper()
 	released := make(chan struct{})

@@ -52,7 +52,7 @@ func TestDeliveriesAreCountedByResult(t *testing.T) {
 	}
 }
 
-// The health report includes the retry interval.
+// The health report must include the retry interval.
 func TestGivenUpProcessIsRetried(t *testing.T) {
 	t.Parallel()
 	s, err := supervisor.New([]supervisor.Process{{Name: "mailer", Shell: "exit 7"}},
@@ -100,7 +100,7 @@ func TestDeploymentsAsHealthSeesThem(t *testing.T) {
 	}
 }
 
-// Platforms send these probes.
+// The test sends the probes that platforms send.
 func TestHealthOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32
@@ -160,7 +160,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 		t.Errorf("the health is %v", r.observe.monitor.Report())
 	}
 
-	// Failures make health Severe by the next query.
+	// Failures must make health Severe by the next query.
 	status.Store(http.StatusInternalServerError)
 	if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 		t.Errorf("the health is %d %s", code, got)
 	}
 
-	// Last, because health that was judged in between stays Severe for a while.
+	// This check is last, because health that was judged in between stays Severe for a while.
 	r.observe.monitor.PollFailed("jobs", errors.New("the disk is full"), false)
 	if code, got := get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(got, `"store"`) {
 		t.Errorf("a store of its own that fails: %d %s", code, got)

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// Only callers with a token see the app's response.
+// Only callers with a token may see the app's response.
 func TestConsoleShowsTheFateOfAMessage(t *testing.T) {
 	t.Parallel()
 	answer := make(chan struct{})
@@ -55,7 +55,7 @@ func TestConsoleShowsTheFateOfAMessage(t *testing.T) {
 		strings.Contains(open.String(), "no such order") {
 		t.Errorf("without the token: %s, %v", open.String(), err)
 	}
-	// The redrive policy in effect is the current one.
+	// The current redrive policy must be used.
 	l := r.work.all[0]
 	for _, tt := range []struct {
 		name    string

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/config"
 )
 
-// Root runs no code that every user can write, and reports other users who control the code.
+// Root must not run code that every user can write, and must report other users who control the code.
 func TestRootAndFoldersOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -87,7 +87,7 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// All other code is rejected, also without a configured app user.
+// Without a configured app user, root must refuse to run code that other users can change.
 func TestRootRunsTheAppIfNobodyElseCanChangeIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		path    string // changed path below the folder "app", or ".." for its parent

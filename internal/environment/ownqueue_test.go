@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// The queue of the second environment belongs to a different one.
+// A second environment must not use a queue that a different environment owns.
 func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

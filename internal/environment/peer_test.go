@@ -22,7 +22,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The limit of waits in tests is not a performance requirement.
+// patience limits waits in tests; it is not a performance requirement.
 const patience = 30 * time.Second
 
 func eventually(t *testing.T, what string, ask func() bool) {
@@ -63,7 +63,7 @@ type running struct {
 	done chan error
 }
 
-// change may modify the environment before it starts; it may be nil.
+// run starts an environment. change may modify it before it starts; it may be nil.
 func run(t *testing.T, flags map[string]string, change func(*Environment)) *running {
 	t.Helper()
 	given := map[string]string{"data-dir": t.TempDir(), "listen": "127.0.0.1:0", "console": "127.0.0.1:0"}

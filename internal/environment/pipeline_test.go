@@ -6,7 +6,7 @@ import (
 	"tendril/internal/instances"
 )
 
-// A pause at the same time can be resumed.
+// A pause by an operator at the same time can be resumed.
 func TestRolloutIsNoPauseOfAQueue(t *testing.T) {
 	t.Parallel()
 	pause := instances.Pause{Reason: "x"}

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// Log, health and doctor report problems until they are solved.
+// Log, health and doctor must report problems until they are solved.
 func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -81,7 +81,7 @@ func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 	}
 }
 
-// The environment moved its queues to a server.
+// The environment moved its queues to an SQS server.
 func TestEmbeddedMessagesLeftAfterAMoveToSQSAreReported(t *testing.T) {
 	localKeys(t)
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The registry may never have been found. Receiving resumes after the desired state was read.
+// Receiving must also stop if the registry was never found, and resume only after the desired state has been read.
 func TestReceivingStopsWhileTheRegistryIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// Whatever the queue's server responds, messages are delivered in the meantime. Periodic tasks start once it reports
-// a registry.
+// Messages must be delivered whatever the queue's server responds. Periodic tasks must start once it reports a
+// registry.
 func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range map[string]http.HandlerFunc{
@@ -77,5 +77,5 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 	}
 }
 
-// It is unknown whether a registry exists.
+// searching reports whether it is still unknown if a registry exists.
 func searching(r *running) bool { return strings.Contains(r.cron.tasks.Off(), "unknown whether") }

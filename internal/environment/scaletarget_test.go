@@ -14,7 +14,7 @@ import (
 	"tendril/internal/config"
 )
 
-// Without a scaling target, sizes apply to this instance's group or service, unless something else scales it, and
+// Without a scaling target, sizes must apply to this instance's group or service, unless something else scales it, and
 // otherwise to processes. moto simulates AWS, and local servers simulate the metadata services.
 func TestScaleTargetOfTheSizes(t *testing.T) {
 	if testing.Short() {
@@ -34,14 +34,14 @@ func TestScaleTargetOfTheSizes(t *testing.T) {
 	}
 }
 
-// The queue is on Amazon SQS.
+// sized returns flags for a queue on Amazon SQS.
 func sized(t *testing.T, c *amazon, messages int) map[string]string {
 	return map[string]string{"queue-url": makeQueue(t, c, messages), "target": "http://127.0.0.1:1/",
 		"scale-min-size": "2", "scale-max-size": "3", "registry-table": "registry", "registry-create": "true",
 		"scale-measure-name": "BusyShare", "scale-period": "1s"} // short, because the first readings precede the election
 }
 
-// Scaling is off, and the reason is displayed and logged.
+// wantLeft checks that scaling is off, and that the reason is displayed and logged.
 func wantLeft(t *testing.T, r *running, why string) {
 	t.Helper()
 	st := r.scale.scalingStatus()
@@ -141,7 +141,7 @@ func testScaledService(t *testing.T, c *amazon) {
 	}
 }
 
-// The published backlog is divided by the number of running tasks.
+// The published backlog must be divided by the number of running tasks.
 func testCountedTasks(t *testing.T, c *amazon) {
 	makeService(t, c)
 	if got := publishedBacklog(t, c); got != "5" {
@@ -149,7 +149,7 @@ func testCountedTasks(t *testing.T, c *amazon) {
 	}
 }
 
-// Outside EC2 the whole backlog is published.
+// Outside EC2, the whole backlog must be published.
 func testPublishingElsewhere(t *testing.T, c *amazon) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	if got := publishedBacklog(t, c); got != "20" {
@@ -157,7 +157,7 @@ func testPublishingElsewhere(t *testing.T, c *amazon) {
 	}
 }
 
-// The environment receives nothing from its queue of 20 messages.
+// publishedBacklog runs an environment that receives nothing from its queue of 20 messages.
 func publishedBacklog(t *testing.T, c *amazon) string {
 	t.Helper()
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 20), "target": "http://127.0.0.1:1/",
@@ -176,7 +176,7 @@ func publishedBacklog(t *testing.T, c *amazon) string {
 	return got[1]
 }
 
-// The service's desired count is one, and this process is one of its tasks.
+// makeService creates a service with a desired count of one and makes this process one of its tasks.
 func makeService(t *testing.T, c *amazon) {
 	t.Helper()
 	const ecs = "AmazonEC2ContainerServiceV20141113."
@@ -208,7 +208,7 @@ func desiredTasks(t *testing.T, c *amazon) int {
 	return answer.Services[0].DesiredCount
 }
 
-// The protocol is the JSON protocol.
+// askJSON makes a call with the JSON protocol.
 func (a *amazon) askJSON(t *testing.T, service, target, body string) string {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, a.URL+"/", strings.NewReader(body))

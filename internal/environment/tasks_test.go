@@ -23,7 +23,7 @@ type skewed struct{ by atomic.Int64 }
 
 func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
 
-// The time becomes one second past the next full minute.
+// toNextMinute moves the clock to one second past the next full minute.
 func (s *skewed) toNextMinute() {
 	now := s.now()
 	s.by.Add(int64(now.Truncate(time.Minute).Add(61 * time.Second).Sub(now)))
@@ -38,7 +38,7 @@ func writeTasks(t *testing.T, text string) (path string) {
 	return path
 }
 
-// Doctor and the task list report them, too.
+// Doctor and the task list must report such tasks, too.
 func TestHealthNamesTasksThatFailOrArePaused(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -86,7 +86,7 @@ cron:
 	}
 }
 
-// The message of the task's last run is still queued. Other tasks are unaffected.
+// While the message of a task's last run is queued, its next runs must be skipped. Other tasks must be unaffected.
 func TestOverlapIsSkipped(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -155,7 +155,7 @@ func TestOverlapOfInstances(t *testing.T) {
 		})
 		return reason
 	}
-	// The run must take a while to be reported.
+	// It takes a while until the run is reported.
 	eventually(t, "a run that is left out", func() bool { return next() == string(periodic.ReasonOverlap) })
 	release()
 	eventually(t, "a run after the end", func() bool { return next() == "" })
@@ -232,7 +232,7 @@ func TestTrustWithoutTasks(t *testing.T) {
 	}
 }
 
-// The queue is called jobs.
+// onlyInstancePlace returns the registry table and the URL of the queue jobs.
 func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
 	t.Helper()
 	c := startCloud(t)
@@ -247,7 +247,7 @@ func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
 	return table, makeQueue(t, c, 0)
 }
 
-// The table contains no lease. After a restart, the same runs are not enqueued again.
+// The table must contain no lease, and a restart must not enqueue the same runs again.
 func TestOnlyInstanceWithATable(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -290,7 +290,7 @@ func countEnqueued(r *running, task string) int {
 	return len(regexp.MustCompile(`"msg":"scheduled run enqueued".*"task":"`+task+`"`).FindAllString(r.log.String(), -1))
 }
 
-// Without the flag --registry-create, a warning with a remedy reports that time to live is off.
+// Without --registry-create, a warning must report that time to live is off, with a remedy.
 func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	file := filepath.Join(t.TempDir(), "cron.yaml")
@@ -320,7 +320,7 @@ func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 	}
 }
 
-// Runs due by a schedule that was not in effect at that time are not caught up.
+// Runs due by a schedule that was not in effect at that time must not be caught up.
 func TestScheduleChangedOverARestart(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	runs, file := registry.NewSentRuns(table, registry.Scope{Name: "periodic:jobs"}, nil, nil), filepath.Join(t.TempDir(), "cron.yaml")

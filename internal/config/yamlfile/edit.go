@@ -17,7 +17,7 @@ type Edit struct {
 
 // EditedLine is a line that an edit removed or added.
 type EditedLine struct {
-	Edit int // from 0
+	Edit int // index of the edit
 	// Line counts from 1: in the new file if Added, otherwise in the previous file.
 	Line  int
 	Added bool
@@ -65,7 +65,7 @@ func notEditable(line int) *Fault {
 type editedLine struct {
 	text, end string
 	was       int // in the previous file, from 1; 0 for an added line
-	edit      int // that added the line
+	edit      int // index of the edit that added the line
 }
 
 type editor struct {
@@ -73,7 +73,7 @@ type editor struct {
 	mark    string // byte order mark; may be ""
 	lines   []editedLine
 	removed []EditedLine
-	number  int // of the current edit
+	number  int // index of the current edit
 }
 
 func newEditor(text string, o *Options) *editor {
@@ -98,7 +98,7 @@ func newEditor(text string, o *Options) *editor {
 	return e
 }
 
-// The parser expects another form than the disk has.
+// file returns the lines with their line breaks on disk; text returns those that the parser expects.
 func (e *editor) file() string {
 	var b strings.Builder
 	for _, l := range e.lines {
@@ -149,7 +149,7 @@ func placeOf(edit int, removed []EditedLine, line int) (n int) {
 	return n
 }
 
-// Lines count from 1. If end is from-1, replace only inserts.
+// replace replaces the lines from and to end, which count from 1. If end is from-1, it only inserts.
 func (e *editor) replace(from, end int, texts ...string) {
 	var put []editedLine
 	lineEnd := "\n"
@@ -221,7 +221,7 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 
 func (n *Node) says(text string) bool { return n.Kind == Scalar && n.Text == text }
 
-// An absent child is nil.
+// child returns nil if the child is absent.
 func child(n *Node, step string) *Node {
 	if n.Kind == Sequence {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Items) {
@@ -232,7 +232,7 @@ func child(n *Node, step string) *Node {
 	return n.Get(step)
 }
 
-// Keys of the top-level map go at the end of the file.
+// add adds a line after the parent's last key, or at the end of the file for the top-level map.
 func (e *editor) add(parent *Node, top bool, line string) *Fault {
 	column, after := 1, len(e.lines)
 	if len(parent.Pairs) > 0 {
@@ -276,7 +276,7 @@ func lastLine(n *Node, line int) int {
 	return line
 }
 
-// A comment after a single-line value stays.
+// set keeps a comment after a single-line value.
 func (e *editor) set(p *Pair, text string) *Fault {
 	line := e.lines[p.Line-1].text
 	at := behindKey(line, p)
@@ -301,7 +301,7 @@ func (e *editor) set(p *Pair, text string) *Fault {
 	return nil
 }
 
-// A missing key gives -1.
+// behindKey returns the index after the key's colon, or -1 if the line does not contain the key.
 func behindKey(line string, p *Pair) int {
 	runes := []rune(line)
 	if p.Column < 1 || p.Column > len(runes) {
@@ -327,10 +327,10 @@ func behindKey(line string, p *Pair) int {
 	return len(line) - len(trimmed) + 1
 }
 
-// The match has leading blanks and a quoted value, if any.
+// inlineValue matches leading blanks and a quoted value, if any.
 var inlineValue = regexp.MustCompile(`^[ \t]*("(?:\\.|[^"\\])*"|'(?:''|[^'])*')?`)
 
-// The comment includes the blanks before it.
+// afterValue returns the comment after a value, including the blanks before it.
 func afterValue(text string) string {
 	at := len(inlineValue.FindString(text))
 	for ; at < len(text); at++ {
@@ -341,7 +341,7 @@ func afterValue(text string) string {
 	return ""
 }
 
-// If the key follows a list item's dash, the next key takes its place on that line.
+// remove removes a key. If it follows a list item's dash, the next key takes its place on that line.
 func (e *editor) remove(parent *Node, i int) *Fault {
 	p := &parent.Pairs[i]
 	end := e.end(p)
@@ -361,10 +361,10 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 	return nil
 }
 
-// These texts need no quotes.
+// plainScalar matches text that needs no quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
 
-// The scalar is on one line, quoted if necessary.
+// scalarText returns a value as a scalar on one line, quoted if necessary.
 func (e *editor) scalarText(value string) (string, *Fault) {
 	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", quoted(value)}
 	if plainScalar.MatchString(value) {
@@ -381,7 +381,7 @@ func (e *editor) scalarText(value string) (string, *Fault) {
 	return "", &Fault{Text: "this value does not fit on one line", Hint: "use plain text"}
 }
 
-// The edit should produce this document.
+// edited returns the document that the edit should produce.
 func edited(n *Node, edit Edit) *Node {
 	copied := Node{Kind: Mapping}
 	if n != nil {
@@ -420,7 +420,7 @@ func edited(n *Node, edit Edit) *Node {
 	return &copied
 }
 
-// Positions are ignored. A block scalar may gain a final newline.
+// sameNode ignores positions and the final newlines of block scalars.
 func sameNode(a, b *Node) bool {
 	empty := func(n *Node) bool { return n == nil || n.Kind == Mapping && len(n.Pairs) == 0 }
 	if empty(a) || empty(b) {

@@ -23,7 +23,7 @@ func FromJSON(data []byte) ([]byte, error) {
 	return w.out.Bytes(), nil
 }
 
-// The position is after a key, after a dash, or at the top.
+// position tells whether a value follows a key or a dash, or starts the document.
 type position int
 
 const (
@@ -37,7 +37,7 @@ type jsonReader struct {
 	out bytes.Buffer
 }
 
-// indent precedes each line except the first after a dash.
+// value writes the next value. indent precedes each line except the first after a dash.
 func (j *jsonReader) value(indent string, at position) error {
 	t, err := j.dec.Token()
 	if err != nil {
@@ -88,7 +88,7 @@ func (j *jsonReader) entry(indent string, keyed bool) error {
 	return j.value(indent+"  ", afterKey)
 }
 
-// Every YAML parser reads these texts as strings, except words that isWord matches.
+// unquoted matches texts that every YAML parser reads as strings, except the words that isWord matches.
 var (
 	unquoted = regexp.MustCompile(`^-{0,2}[A-Za-z/][A-Za-z0-9_./@()'+=-]*(?:[ :]{0,1}[A-Za-z0-9_./@()'+=-]+)*$`)
 	isWord   = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
@@ -109,7 +109,7 @@ func scalar(t json.Token) string {
 	return quoted(t)
 }
 
-// YAML parsers read the JSON as the same value.
+// quoted returns JSON, which YAML parsers read as the same value.
 func quoted(t json.Token) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

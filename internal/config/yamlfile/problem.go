@@ -12,7 +12,7 @@ type Problem struct {
 	// Where is the result of [Place], an environment variable, or a flag with its dashes; may be "".
 	Where string
 	Task  string
-	// Option or key with the problem; may be "".
+	// Option is the option or key with the problem; may be "".
 	Option string
 	Text   string
 	Hint   string

@@ -19,11 +19,12 @@ import (
 type Options struct {
 	// Plain rejects anchors, aliases, tags, merge keys, "? " keys and directives.
 	Plain bool
-	// The parser takes quadratic time or more for some files.
+	// MaxBytes, MaxTokens and MaxDepth protect the parser, which takes quadratic time or more for some files.
 	MaxBytes, MaxTokens, MaxDepth int
 	// Form describes the expected content in errors, for example "map of settings".
 	Form string
-	// Hints: HintTooMuch for a file that is too large, HintForm if it is not a map, and HintSyntax if it is not YAML.
+	// HintTooMuch is the hint for a file that is too large, HintForm for one that is not a map or nested too deeply,
+	// and HintSyntax for invalid YAML.
 	HintTooMuch, HintForm, HintSyntax string
 }
 
@@ -73,13 +74,13 @@ type Fault struct {
 	Text, Hint   string
 }
 
-// Merge keys could expand a small file to millions of keys.
+// maxMerged limits merge keys, which could expand a small file to millions of keys.
 const maxMerged = 10000
 
-// The lexer would read CR LF in quoted scalars and after block scalars as two line breaks.
+// lineEnds normalizes line breaks. The lexer would read CR LF in quoted scalars and after block scalars as two.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// Some files would overload the parser, and a plain file must not use every YAML feature.
+// admit rejects files that would overload the parser, and YAML features that are not allowed in a plain file.
 func (o *Options) admit(tokens token.Tokens) *Fault {
 	if len(tokens) > o.MaxTokens {
 		return at(tokens[o.MaxTokens], fmt.Sprintf("more than %d words and symbols", o.MaxTokens), o.HintTooMuch)
@@ -113,7 +114,7 @@ var unread = map[token.Type]string{
 	token.MergeKeyType: "merge keys", token.MappingKeyType: `keys that begin with "? "`, token.DirectiveType: "directives",
 }
 
-// The parser reads "? a: b" as "a: b", although the key is a map.
+// plainKey rejects keys such as "? a: b", which the parser reads as "a: b", although the key is a map.
 func plainKey(tokens token.Tokens, flow bool) bool {
 	rest := withoutComments(tokens[1:])
 	if len(rest) == 0 {
@@ -133,7 +134,7 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 		rest[0].Position.Column == tokens[0].Position.Column
 }
 
-// This package reads YAML 1.1 and 1.2 alike, so a file may start with their directive.
+// yamlVersion accepts directives for YAML 1.1 and 1.2, because this package reads both alike.
 func yamlVersion(tokens token.Tokens, i int) bool {
 	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" ||
 		tokens[i+2].Position.Line != tokens[i].Position.Line {
@@ -159,10 +160,10 @@ func at(t *token.Token, text, hint string) *Fault {
 	return p
 }
 
-// The parser's messages repeat excerpts of the file.
+// repeated matches excerpts of the file in the parser's messages.
 var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
 
-// Excerpts of the file may contain part of an unquoted password, so they are omitted.
+// syntaxFault omits excerpts of the file, because they may contain part of an unquoted password.
 func (o *Options) syntaxFault(err error) *Fault {
 	message := err.Error()
 	var where *token.Token
@@ -177,7 +178,7 @@ func (o *Options) syntaxFault(err error) *Fault {
 
 type nesting struct {
 	flow int
-	// Of the open block lists and maps.
+	// columns are the columns of the open block lists and maps.
 	columns []int
 }
 
@@ -209,7 +210,7 @@ func (n *nesting) open(column int) {
 	n.columns = append(n.columns, column)
 }
 
-// reader stops at the first problem.
+// reader converts parsed nodes, and stops at the first problem.
 type reader struct {
 	// anchors holds only complete nodes, so that a node cannot contain itself.
 	anchors map[string]*Node
@@ -308,7 +309,7 @@ func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	return &m
 }
 
-// plainText returns nil for a key that is not plain text.
+// plainText returns the token of a key, or nil if the key is not plain text.
 func plainText(key ast.Node) *token.Token {
 	if explicit, ok := key.(*ast.MappingKeyNode); ok {
 		key = explicit.Value
