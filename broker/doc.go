@@ -19,12 +19,12 @@
 // The messages table is the source of truth. Memory holds an index of each queue: a window of the next visible
 // messages, and every received message that is still in the queue. Receives therefore need no disk I/O.
 //
-// The writer commits all pending requests in one transaction, with an fsync if any must be durable, and publishes
-// their messages before Send returns. Deletes commit without an fsync: they survive kill -9, but a power failure
-// may undo them, which costs a second delivery.
+// The writer commits all pending requests in one transaction, with an fsync if any of them must be durable, and
+// publishes their messages before Send returns. Deletes commit without an fsync: they survive kill -9, but a power
+// failure may undo them, so that the message is delivered again.
 //
-// On a standard queue a message group ID names a tenant. Messages of noisy tenants, with many messages in flight or
-// much of the processing time, are delivered after the others.
+// On a standard queue, a message group ID names a tenant. Messages of noisy tenants, which have many messages in
+// flight or use much of the processing time, are delivered after the others.
 //
 // # Invariants
 //
@@ -33,25 +33,25 @@
 //   - Readers ignore a row until its request has been notified of the commit (index.published).
 //   - A key is never reused. New messages get keys at the end of their queue's range.
 //   - Memory holds every message whose state is not fully in its row (index.held).
-//   - A message that a request is about to remove is marked as leaving; other requests leave it alone.
+//   - A message that a request is about to remove is marked as leaving. Other requests do not touch it.
 //   - A row in attempts belongs to a message in the queue or to a purged range. If a message with attempts was never
-//     moved, it has a row in receipts too, so that deleting it after a restart also deletes the attempts.
-//   - A queue's lock is never held during disk I/O, and no two queues' locks are held at once.
+//     moved, it also has a row in receipts, so that deleting it after a restart also deletes the attempts.
+//   - A queue's lock is never held during disk I/O, and the locks of two queues are never held at once.
 //
 // # Durability
 //
 // All state survives Close, except the attempt IDs of FIFO receives. Acknowledged sends and deletes, receive counts,
-// visibility deadlines and attempts survive kill -9, but not deadlines and attempts of the last fifth of a second:
-// most messages are deleted before these are written. Receives of that time are marked in a memory-mapped file and
-// count (see [Queue.Posting]), but their messages become visible at once; their receipt handles still delete the
-// message on a standard queue and have expired on a FIFO queue. A power failure may lose the latest receives.
+// visibility deadlines and attempts survive kill -9, except deadlines and attempts of the last 200 ms: most messages
+// are deleted before these are written. Receives of that time are marked in a memory-mapped file and still count (see
+// [Queue.Posting]), but their messages become visible at once. Their receipt handles can still delete the message on
+// a standard queue, and have expired on a FIFO queue. A power failure may lose the latest receives.
 //
 // # Failures
 //
-// After a failed write or fsync all requests return StorageFailed, until the broker has reopened the file and verified
-// that it holds all acknowledged data. When the disk fills up, sends and attempts are refused early enough for receives
-// and deletes to continue. Rows with a wrong checksum are neither delivered nor moved ([Damaged]). A damaged file
-// is not put back into service, a missing one is not replaced ([CreatedFile]).
+// After a failed write or fsync, all requests return StorageFailed until the broker has reopened the file and
+// verified that it holds all acknowledged data. When the disk fills up, sends and attempts are refused early enough
+// for receives and deletes to continue. Rows with a wrong checksum are neither delivered nor moved ([Damaged]). A
+// damaged file is not used again, and a missing one is not replaced ([CreatedFile]).
 //
 // # Limitations
 //
@@ -60,6 +60,6 @@
 //
 // # Size
 //
-// The package has more than 4,000 lines because the in-memory index, the writer and the tables share one set of
+// The package has more than 8,000 lines because the in-memory index, the writer and the tables share one set of
 // invariants under the same locks. Splitting them would export their internals.
 package broker

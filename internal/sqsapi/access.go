@@ -10,7 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// name is "" for actions without a queue. A caller without permission does not learn whether the queue exists.
+// authorize checks the caller's permission for the queue name, or "" for actions without a queue. A caller without
+// permission does not learn whether the queue exists.
 func (x *actionCall) authorize(name string) error {
 	arn := ""
 	if name != "" {
@@ -33,7 +34,7 @@ var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queu
 	"content of the file registry-token, in the data directory of the tendril that serves the queue, as "+
 	"--registry-token or TENDRIL_REGISTRY_TOKEN.")
 
-// An admitted action requires the registry's token, unless requests must be signed.
+// admitted makes an action require the registry's token, unless requests must be signed.
 func (h *Handler) admitted(a action) action {
 	run := a.run
 	a.run = func(x *actionCall, request any) (any, error) {
@@ -49,8 +50,8 @@ func (h *Handler) isToken(given string) bool {
 	return h.token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(h.token)) == 1
 }
 
-// Anonymous reports whether a request's headers lack the required credentials. Such a request is refused whatever its
-// body contains.
+// Anonymous reports whether a request's headers lack the required credentials. Such a request is refused, whatever
+// its body contains.
 func (h *Handler) Anonymous(r *http.Request) bool {
 	if proof.Knows(r, h.token) {
 		return false
@@ -61,7 +62,7 @@ func (h *Handler) Anonymous(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), registryPrefix) && !h.isToken(r.Header.Get(registryToken))
 }
 
-// Web pages cannot reach a Unix socket.
+// overSocket reports whether the request came over a Unix socket, which web pages cannot reach.
 func overSocket(r *http.Request) bool {
 	_, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr)
 	return ok

@@ -25,7 +25,7 @@ import (
 	"tendril/queue"
 )
 
-// The client signs for the host queue.internal, whatever the URL.
+// signedClient returns a client that signs for the host queue.internal, whatever the URL.
 func signedClient(t testing.TB, url string, p access.KeyPair) *sqs.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -48,7 +48,7 @@ func code(err error) string {
 	return ""
 }
 
-// Each key pair has its own permissions.
+// Each key pair must have only its own permissions.
 func TestSignedRequests(t *testing.T) {
 	t.Parallel()
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "credentials.json")
@@ -144,7 +144,7 @@ func TestSignedRequests(t *testing.T) {
 	}
 }
 
-// Setting a redrive policy requires permission for its target queue.
+// Setting a redrive policy must require permission for its target queue.
 func TestConfinedKeyPairCannotMoveMessagesToOtherQueues(t *testing.T) {
 	t.Parallel()
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "credentials.json")
@@ -210,7 +210,7 @@ func TestTLSOnlyPolicyIsExplainedAndCanBeRepaired(t *testing.T) {
 	mustCall(t, h, "SendMessage", `{"QueueUrl":"jobs","MessageBody":"x"}`)
 }
 
-// Web pages cannot reach a Unix socket.
+// Web pages cannot reach a Unix socket, so any Host header is accepted.
 func TestSocketsAnswerToAnyHost(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -232,7 +232,7 @@ func TestSocketsAnswerToAnyHost(t *testing.T) {
 	}
 }
 
-// The signature of a Query request may be in its headers or in its URL.
+// The signature of a Query request may be in the headers or in the URL.
 func TestSignedQueryRequests(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")
@@ -291,8 +291,8 @@ func TestSignedQueryRequests(t *testing.T) {
 	}
 }
 
-// Any local user can call a loopback endpoint, so becoming the leader and enqueueing runs require the token. Queues
-// need no token.
+// Any local user can call a loopback endpoint, so becoming the leader and enqueueing runs must require the token.
+// Queues must not.
 func TestRegistryAsksForItsToken(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &Options{RegistryToken: "0123456789abcdef"})
@@ -318,7 +318,7 @@ func TestRegistryAsksForItsToken(t *testing.T) {
 	mustCall(t, h, "ListQueues", "{}")
 }
 
-// With signed requests, a key pair with all permissions replaces the token.
+// With signed requests, a key pair with all permissions must replace the token.
 func TestRegistryOfSignedRequests(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "credentials.json")
@@ -352,8 +352,8 @@ func TestRegistryOfSignedRequests(t *testing.T) {
 	}
 }
 
-// A program on the port of a stopped 'tendril serve' does not get the token. An older version of tendril does not get
-// it either, unless it is trusted explicitly.
+// Another program on the port of a stopped 'tendril serve' must not get the token, nor must an earlier version of
+// tendril unless it is explicitly trusted.
 func TestRegistryTokenIsNotSentToImpostors(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"

@@ -12,15 +12,15 @@ import (
 	"tendril/queue"
 )
 
-// action is independent of the protocol, which decodes a request into the value that request returns, passes it to
-// run and encodes the response.
+// action is independent of the protocol. The protocol decodes a request into the value that request returns, passes
+// it to run, and encodes the response.
 type action struct {
 	request func() any
 	run     func(x *actionCall, request any) (response any, err error)
-	// The action is not valid at a queue's URL.
+	// ofAccount actions are not valid at a queue's URL.
 	ofAccount bool
 
-	// The request and response types, for both protocols.
+	// responseType, parameters and answer describe the request and the response for both protocols.
 	responseType reflect.Type
 	parameters   parameters
 	answer       elements
@@ -40,24 +40,24 @@ func ofAccount(a action) action {
 	return a
 }
 
-// actionCall is the context of a call: everything but its parameters.
+// actionCall holds everything about a call except its parameters.
 type actionCall struct {
 	ctx    context.Context
 	broker *broker.Broker
 	queue  string // "" for an action without a queue
-	// base is the scheme and host that the client used ("http://HOST"). Queue URLs contain it because older SDKs send
-	// requests to the host in the queue URL.
+	// base is the scheme and host that the client used ("http://HOST"). Queue URLs contain it, because older SDKs
+	// send requests to the host in the queue URL.
 	base, account string
-	// X-Amzn-Trace-Id header
+	// trace is the X-Amzn-Trace-Id header.
 	trace  string
 	caller *access.Caller
 	action string
-	// Header with the registry's token
+	// token is the header with the registry's token.
 	token string
 	// stopped is closed when receives must stop waiting.
 	stopped <-chan struct{}
 	room    answerRoom
-	// archives is nil if this server stores none.
+	// archives is nil if this server stores no archives.
 	archives Archives
 }
 
@@ -78,7 +78,8 @@ func (x *actionCall) exists(name string) error {
 
 type nothing struct{}
 
-// If the request names a queue, the action sets x.queue and authorizes the caller first.
+// typed returns an action that runs f. If the request names a queue, the action sets x.queue. It authorizes the
+// caller before it runs f.
 func typed[Request, Response any](f func(*actionCall, *Request) (*Response, error)) action {
 	return action{
 		request: func() any { return new(Request) },
@@ -111,13 +112,14 @@ type queueRequest struct {
 
 func (r *queueRequest) setPath(path string) { r.QueueURL = cmp.Or(r.QueueURL, path) }
 
-// namedQueue gives a queue's name instead of its URL. The queue need not exist.
+// namedQueue contains a queue's name instead of its URL. The queue need not exist.
 type namedQueue struct{ QueueName string }
 
 func (r *namedQueue) about() string { return r.QueueName }
 
-// The name is in the last two segments of QueueUrl, or QueueUrl is a bare name. Scheme, host, prefix, account and
-// query are ignored, because clients keep URLs of other endpoints, and the name alone identifies a queue.
+// queueName returns the name in the last two segments of QueueUrl, or QueueUrl if that is a bare name. It ignores
+// scheme, host, prefix, account and query, because clients keep URLs of other endpoints, and the name alone
+// identifies a queue.
 func (r *queueRequest) queueName() (string, error) {
 	if r.QueueURL == "" {
 		return "", missing("QueueUrl")

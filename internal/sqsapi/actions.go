@@ -35,7 +35,7 @@ func sqsActions() map[string]action {
 			}
 			return &queueURLResponse{x.queueURL(in.QueueName)}, x.broker.CreateQueue(x.ctx, in.QueueName, in.Attributes, in.Tags)
 		})),
-		// Accounts other than this broker's have no queues.
+		// Other accounts have no queues on this broker.
 		"GetQueueUrl": typed(func(x *actionCall, in *struct {
 			namedQueue
 			QueueOwnerAWSAccountID string `json:"QueueOwnerAWSAccountId"`
@@ -120,14 +120,14 @@ type listQueuesResponse struct {
 	NextToken string   `json:",omitempty"`
 }
 
-// As in SQS, this response differs from the one to ListQueues: the name of its list starts in lower case, and the
-// list is present even if it is empty.
+// As in SQS, listDeadLetterSourceQueuesResponse differs from the response to ListQueues: the name of its list starts
+// in lower case, and the list is present even if empty.
 type listDeadLetterSourceQueuesResponse struct {
 	QueueURLs []string `json:"queueUrls" query:"QueueUrl"`
 	NextToken string   `json:",omitempty"`
 }
 
-// This is both the maximum and the default page size.
+// maxListed is the maximum page size and the default.
 const maxListed = 1000
 
 type pageRequest struct {
@@ -178,12 +178,12 @@ type listQueueTagsResponse struct {
 	Tags map[string]string `json:",omitempty" query:"Tag,Key"`
 }
 
-// Numbers are strings, times are in seconds since 1970.
+// queueAttributes contains numbers as strings, and times in seconds since 1970.
 type queueAttributes struct {
 	Attributes map[string]string `json:",omitempty" query:"Attribute,Name"`
 }
 
-// The list is read-only.
+// queueAttributeNames lists the names that a request may contain. Read-only.
 var queueAttributeNames = []string{
 	"All", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible",
 	"ContentBasedDeduplication", "CreatedTimestamp", "DeduplicationScope", "DelaySeconds", "FifoQueue",
@@ -192,7 +192,7 @@ var queueAttributeNames = []string{
 	"SqsManagedSseEnabled", "VisibilityTimeout",
 }
 
-// As in SQS, a request without names gets no attributes.
+// As in SQS, getQueueAttributes returns no attributes for a request without names.
 func getQueueAttributes(x *actionCall, in *struct {
 	queueRequest
 	AttributeNames []string `query:"AttributeName"`

@@ -24,10 +24,10 @@ type messageAttribute struct {
 	BinaryListValues [][]byte `query:"BinaryListValue"`
 }
 
-// attributeList is sorted by name. On the wire it is a JSON object.
+// attributeList is sorted by name. In JSON, it is an object.
 type attributeList []messageAttribute
 
-// Of several attributes with the same name, the last is kept.
+// sort sorts the list. Of several attributes with the same name, it keeps the last.
 func (l *attributeList) sort() {
 	slices.SortStableFunc(*l, func(a, b messageAttribute) int { return strings.Compare(a.name, b.name) })
 	distinct := (*l)[:0]
@@ -39,7 +39,7 @@ func (l *attributeList) sort() {
 	*l = distinct
 }
 
-// MarshalJSONTo is for the registry's client.
+// MarshalJSONTo is used by the registry's client.
 func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	object := make(map[string]*messageAttribute, len(l))
 	for i := range l {
@@ -48,8 +48,8 @@ func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	return json.MarshalEncode(to, object)
 }
 
-// toQueue checks only whether the value is in the string or the binary field, which is lost in the conversion; the
-// broker validates the rest.
+// toQueue checks only whether the value is in the string or the binary field, because the result does not show that.
+// The broker validates the rest.
 func (l attributeList) toQueue() ([]queue.Attribute, error) {
 	if len(l) == 0 {
 		return nil, nil
@@ -86,10 +86,11 @@ func (v *messageAttribute) toQueue() (queue.Attribute, error) {
 	return a, nil
 }
 
-// The only system attribute that a sender can set.
+// traceAttribute is the only system attribute that a sender can set.
 const traceAttribute = "AWSTraceHeader"
 
-// In bytes. The trace header counts towards no SQS limit; X-Ray's own headers are below 500 bytes.
+// maxTrace limits the trace header, in bytes. The header does not count toward any SQS limit; X-Ray's own headers are
+// below 500 bytes.
 const maxTrace = 2048
 
 func checkTraceHeader(system []queue.Attribute) error {
@@ -106,7 +107,7 @@ func checkTraceHeader(system []queue.Attribute) error {
 	return nil
 }
 
-// Attributes are requested by name, with "prefix.*", or all with "All", ".*" or "*".
+// selectAttributes returns the requested attributes: by name, with "prefix.*", or all with "All", ".*" or "*".
 func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attribute {
 	if len(attributes) == 0 || len(names) == 0 {
 		return nil
@@ -127,13 +128,13 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 	return selected
 }
 
-// Clients verify the digest. It detects corruption, not attacks.
+// appendBodyMD5 appends a digest that clients verify. It detects corruption, not attacks.
 func appendBodyMD5(dst []byte, body string) []byte {
 	sum := sqswire.BodyMD5(body)
 	return hex.AppendEncode(dst, sum[:])
 }
 
-// Without attributes, nothing is appended.
+// appendAttributesMD5 appends nothing if there are no attributes.
 func appendAttributesMD5(dst []byte, attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return dst
@@ -147,8 +148,8 @@ func digestOf[T any](appendTo func(dst []byte, of T) []byte, of T) string {
 	return string(appendTo(text[:0], of))
 }
 
-// The list is read-only and in output order. Numbers are sent as strings, times in milliseconds since 1970, and empty
-// attributes are omitted.
+// systemAttributes are in output order. Numbers are sent as strings, times in milliseconds since 1970, and empty
+// attributes are omitted. Read-only.
 var systemAttributes = [...]struct {
 	name string
 	of   func(m *queue.Message) string
@@ -166,7 +167,7 @@ var systemAttributes = [...]struct {
 
 type systemSet uint16
 
-// The names come from the deprecated and the current parameter. Unknown names are ignored, as in SQS.
+// systemSetOf combines the names in the deprecated and the current parameter. As in SQS, unknown names are ignored.
 func systemSetOf(lists ...[]string) (set systemSet) {
 	for _, name := range slices.Concat(lists...) {
 		for i := range systemAttributes {

@@ -52,7 +52,7 @@ func newWire(b *testing.B, h http.Handler) *wire {
 	return &wire{&http.Client{Transport: transport}, "http://" + listener.Addr().String() + "/"}
 }
 
-// The protocol is JSON, or Query if action is "".
+// call makes a request in JSON, or in the Query protocol if action is "".
 func (w *wire) call(b *testing.B, action, body string) []byte {
 	r, err := http.NewRequest(http.MethodPost, w.url, strings.NewReader(body))
 	if err != nil {
@@ -76,7 +76,7 @@ func (w *wire) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// canned replies to each action with one response recorded from our server.
+// canned replies to each action with a response recorded from our server.
 type canned struct {
 	mu      sync.RWMutex
 	replies map[string][]byte
@@ -107,7 +107,7 @@ func newBench(b *testing.B) *bench {
 	return &bench{h: h, ours: newWire(b, h), fake: newWire(b, c), canned: c}
 }
 
-// The response becomes the canned one.
+// call makes a request to our server. The response becomes the canned one.
 func (s *bench) call(b *testing.B, action, body string) []byte {
 	answer := s.ours.call(b, action, body)
 	s.canned.mu.Lock()
@@ -116,14 +116,15 @@ func (s *bench) call(b *testing.B, action, body string) []byte {
 	return answer
 }
 
-// prepare runs before each step on our server, and its time does not count.
+// compare measures our server and the canned one in turns. prepare runs before each turn on our server; its time does
+// not count.
 func (s *bench) compare(b *testing.B, prepare func(n int), ours, fake func(n int)) {
 	share, cpuShare := inTurns(b, prepare, ours, fake)
 	b.ReportMetric(100*share, "%canned")
 	b.ReportMetric(100*cpuShare, "%canned-cpu")
 }
 
-// The results are the time and processor time of other relative to ours.
+// inTurns returns the time and processor time of other relative to ours.
 func inTurns(b *testing.B, prepare func(n int), ours, other func(n int)) (share, cpuShare float64) {
 	const turns = 10
 	var spent, spentFake, cpu, cpuFake time.Duration
@@ -274,7 +275,7 @@ func handlesIn(answer string) (handles []string) {
 	}
 }
 
-// "xJSON-cpu" is the processor time of Query relative to JSON, including the client.
+// BenchmarkQuery reports, as "xJSON-cpu", the processor time of Query relative to JSON, including the client.
 func BenchmarkQuery(b *testing.B) {
 	for _, test := range []struct{ name, action, body string }{
 		{"send/single", "SendMessage", sendBody()},
@@ -347,7 +348,7 @@ func (s *bench) queryReceiveDelete(b *testing.B, n int) {
 	s.ours.call(b, "", action+to+form.String())
 }
 
-// Ten messages are encoded, including digests.
+// BenchmarkEncode encodes ten messages, including their digests.
 func BenchmarkEncode(b *testing.B) {
 	r := receiveMessageResponse{system: 1<<len(systemAttributes) - 1, attributes: []string{"All"}}
 	for range 10 {
@@ -414,8 +415,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// A journal does the minimum of a durable server: one goroutine appends pending data to a file in one write, waits
-// for the disk, and notifies all callers.
+// journal does the minimum of a durable server: one goroutine appends pending data to a file in one write, waits for
+// the disk, and notifies all callers.
 type journal struct {
 	canned
 	pending chan journaled
@@ -431,7 +432,7 @@ func newJournal(b *testing.B) *journal {
 	if err != nil {
 		b.Fatal(err)
 	}
-	// Write the file once in advance, since overwriting does not change its metadata.
+	// Write the whole file in advance, because overwriting does not change its metadata.
 	if _, err := file.Write(make([]byte, 16<<20)); err != nil {
 		b.Fatal(err)
 	}
@@ -473,8 +474,8 @@ func (j *journal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	j.canned.ServeHTTP(w, r)
 }
 
-// BenchmarkSender compares the sends of one caller with the canned server plus one sync, which is the minimum for a
-// durable send over HTTP. O_DSYNC makes a write wait for the disk.
+// BenchmarkSender compares the sends of one caller with the canned server plus one sync, the minimum for a durable
+// send over HTTP. O_DSYNC makes a write wait for the disk.
 func BenchmarkSender(b *testing.B) {
 	s := newBench(b)
 	s.call(b, "SendMessage", sendBody())
@@ -498,8 +499,8 @@ func BenchmarkSender(b *testing.B) {
 	b.ReportMetric(100*cpuShare, "%row-cpu")
 }
 
-// BenchmarkLeast compares the journal with the canned server. The result is the upper limit for durable servers using
-// net/http on this machine.
+// BenchmarkLeast compares the journal with the canned server. The result is an upper limit for durable servers that
+// use net/http on this machine.
 func BenchmarkLeast(b *testing.B) {
 	for _, test := range []struct{ name, action, body string }{
 		{"single/16", "SendMessage", sendBody()},

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/host/httplimit"
 )
 
-// A stalled body returns its text and then blocks until it is closed.
+// stalled is a body that returns its text and then blocks until it is closed.
 type stalled struct {
 	io.Reader
 	closed, waits chan struct{}
@@ -30,7 +30,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 
 func (s *stalled) Close() error { return nil }
 
-// For a body with a Content-Length of 6 MB, a buffer of that size is allocated only once memory is available.
+// For a body with a Content-Length of 6 MB, a buffer of that size must be allocated only once memory is available.
 func TestBodiesWaitingForMemoryCostLittle(t *testing.T) {
 	const length, many = 6 << 20, 50
 	h := newHandler(t, nil)
@@ -47,17 +47,17 @@ func TestBodiesWaitingForMemoryCostLittle(t *testing.T) {
 		requests.Go(func() { server.ServeHTTP(httptest.NewRecorder(), r) })
 	}
 	post(strings.Repeat("x", 100<<10))
-	<-waits // the first request holds all the memory
+	<-waits // the first request holds all of the memory
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range many {
-		post(strings.Repeat("x", 4<<10)) // one byte more, and the body would require memory
+		post(strings.Repeat("x", 4<<10)) // with one more byte, the body would require memory
 	}
 	for range many {
 		<-waits
 	}
 	runtime.ReadMemStats(&after)
-	// The race detector allocates memory too; a buffer of the announced length would be 6 MB.
+	// The race detector allocates memory too; a buffer of the announced length would take 6 MB.
 	if each := (after.TotalAlloc - before.TotalAlloc) / many; each > 2<<20 {
 		t.Errorf("%d kB were allocated for each body that is not there", each>>10)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Until then, the handle can delete and change the message. Afterwards it is rejected, in both protocols, alone and
-// in a batch.
+// Until the visibility timeout ends, the handle must delete and change the message. Afterwards it must be rejected,
+// in both protocols, alone and in a batch.
 func TestG13FIFOReceiptEndsWithItsVisibility(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ action, json, query string }{
@@ -56,7 +56,7 @@ func TestG13FIFOReceiptEndsWithItsVisibility(t *testing.T) {
 	}
 }
 
-// The message is hidden for a second.
+// receiveFIFO receives a message with a visibility timeout of one second.
 func receiveFIFO(t *testing.T, h *Handler, name string) (handle string) {
 	t.Helper()
 	mustCall(t, h, "CreateQueue", `{"QueueName":"`+name+`","Attributes":{"FifoQueue":"true"}}`)

@@ -13,19 +13,20 @@ import (
 )
 
 const (
-	// The limit in bytes applies to a message or batch.
+	// maxMessage limits a message or batch, in bytes.
 	maxMessage = 1 << 20
-	// MaxBody is the maximum size of a request body in bytes. JSON may need six bytes for one (\u003c), so every
-	// valid request fits into six times the largest batch plus space for names, handles and URLs.
+	// MaxBody is the maximum size of a request body in bytes. JSON may need six bytes for one (\u003c), so six times
+	// the largest batch, plus space for names, handles and URLs, is enough for every valid request.
 	MaxBody = 6*maxMessage + 256<<10
-	// A valid request has at most six levels.
+	// maxDepth limits nesting. A valid request has at most six levels.
 	maxDepth = 16
-	// Without a limit, a small body could require a hundred times its size in memory. The largest valid batch has
-	// fewer than a thousand values.
+	// maxValues limits the number of values, because a small body could otherwise require a hundred times its size in
+	// memory. The largest valid batch has fewer than a thousand values.
 	maxValues = 10_000
 )
 
-// An empty body is a request without parameters. Errors are [*queue.Error] and never quote the body.
+// decodeJSON decodes a request body. An empty body is a request without parameters. Errors are of type [*queue.Error]
+// and never quote the body.
 //
 // decodeJSON accepts the JSON of old SDKs: duplicate parameters (the last wins), names in any case, and base64 with
 // line breaks.
@@ -41,7 +42,7 @@ func (p parameters) decodeJSON(body []byte, request any) error {
 	return nil
 }
 
-// Unknown members are ignored.
+// readJSON reads an object and ignores unknown members.
 func (p parameters) readJSON(r *sqswire.Reader, to reflect.Value) {
 	r.Object(func(name string) {
 		if f := p.byJSONName(name); f != nil {
@@ -52,7 +53,7 @@ func (p parameters) readJSON(r *sqswire.Reader, to reflect.Value) {
 	})
 }
 
-// byJSONName ignores case.
+// byJSONName finds a parameter by its JSON name in any case.
 func (p parameters) byJSONName(name string) *parameter {
 	if f := p[name]; f != nil && f.json == name {
 		return f
@@ -154,7 +155,7 @@ func jsonRefusal(err *sqswire.Error, body []byte) *queue.Error {
 	return malformed("it is not valid JSON from byte " + strconv.Itoa(min(err.At+1, len(body))) + " on")
 }
 
-// After the name of a Query parameter.
+// notBase64 follows the name of a Query parameter.
 const notBase64 = " must be base64"
 
 func malformed(why string) *queue.Error {

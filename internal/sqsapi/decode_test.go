@@ -105,7 +105,7 @@ func TestDecodeJSONRefuses(t *testing.T) {
 	}
 }
 
-// Characters inside strings, even after an escaped quotation mark, do not count.
+// Characters in strings must not count, even after an escaped quotation mark.
 func TestLimitsIgnoreStrings(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("[", 2*maxDepth), `\"` + strings.Repeat("[", 2*maxDepth),
@@ -125,7 +125,7 @@ func TestMostValues(t *testing.T) {
 	}
 }
 
-// The decoders accept only JSON, keep text intact and respect their limits.
+// The decoders must accept only JSON, keep text intact and respect their limits.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		``, " \n", " \f", `{}`, `null`, `[{}]`, `{"QueueUrl":"http://localhost/1/q","MessageBody":"hi"}`,
@@ -168,7 +168,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Requests with duplicates may differ.
+// checkSameAsStandard compares decodeJSON with encoding/json, except for requests with duplicates.
 func checkSameAsStandard(t *testing.T, body []byte, action action) {
 	t.Helper()
 	ours := action.request()
@@ -188,10 +188,10 @@ func decodeJSON(body []byte, request any) error {
 	return parametersOf(reflect.TypeOf(request).Elem(), "").decodeJSON(body, request)
 }
 
-// JSON has less white space than package bytes.
+// blank considers the white space of JSON, which is less than that of package bytes.
 func blank(body []byte) bool { return len(bytes.Trim(body, " \t\r\n")) == 0 }
 
-// The reference is the next version of encoding/json.
+// decodeByLibrary decodes a request with the next version of encoding/json.
 func decodeByLibrary(body []byte, request any) error {
 	if blank(body) {
 		return nil
@@ -214,7 +214,7 @@ func (l *attributeList) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// The values may be nil.
+// attributesOf converts an object whose values may be nil.
 func attributesOf(object map[string]*messageAttribute) (l attributeList) {
 	if object != nil {
 		l = attributeList{}
@@ -295,7 +295,8 @@ func decodeCases() []decodeCase {
 	}
 }
 
-// Duplicates may differ, and requests beyond the limits.
+// checkSameAsLibrary compares decodeJSON with decodeByLibrary, except for requests with duplicates or beyond the
+// limits.
 func checkSameAsLibrary(t *testing.T, body []byte, action action) {
 	t.Helper()
 	ours, library := action.request(), action.request()

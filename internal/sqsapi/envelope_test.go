@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// The reference is Amazon's model and recorded responses.
+// The expected values are from Amazon's model and recorded responses.
 func TestA1A2A3ErrorTable(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -65,7 +65,7 @@ func TestA1A2A3ErrorTable(t *testing.T) {
 	left := maps.Clone(faults)
 	for _, code := range []string{codeUnknownOperation, codeSerialization, codeTooLarge, codeMethodNotAllowed,
 		codeEncoding, codeInternal} {
-		delete(left, code) // these errors occur before an action runs; see TestA1A5A8Envelope
+		delete(left, code) // these codes occur before an action runs; see TestA1A5A8Envelope
 	}
 	for _, test := range tests {
 		w := httptest.NewRecorder()
@@ -180,7 +180,7 @@ func TestA1A5A8Envelope(t *testing.T) {
 	}
 }
 
-// If the length is unknown, reading stops at the limit.
+// If the length is unknown, reading must stop at the limit.
 func TestLargeBodiesAreNotRead(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -203,7 +203,7 @@ func (s *spaces) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte(" "), len(p))), nil
 }
 
-// A million escapes take no longer than letters. If decoding were quadratic, this test would take minutes.
+// A million escapes must not take longer than letters. If decoding were quadratic, this test would take minutes.
 func TestLargestMessageInItsLongestForm(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -269,7 +269,7 @@ func TestA6QueueURLCarriesTheHostThatWasCalled(t *testing.T) {
 	}
 }
 
-// Replies to arbitrary parameters must be JSON and must not be internal failures.
+// Replies to arbitrary parameters must be JSON and not internal failures.
 func FuzzServe(f *testing.F) {
 	h := newHandler(f, nil)
 	h.Stop() // prevents long polls

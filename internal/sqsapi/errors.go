@@ -6,7 +6,7 @@ import (
 	"tendril/queue"
 )
 
-// These requests do not reach an action.
+// Codes of requests that fail before an action runs.
 const (
 	codeUnknownOperation = "UnknownOperationException"
 	codeSerialization    = "SerializationException"
@@ -17,11 +17,12 @@ const (
 )
 
 type fault struct {
-	// JSON replies repeat the code of the Query protocol in the header x-amzn-query-error, batch entries in Code.
+	// query is the code in the Query protocol. JSON replies repeat it in the header x-amzn-query-error, and in the
+	// Code of batch entries.
 	query string
-	// From status 500 on the server is at fault.
+	// status is 500 or more if the server is at fault.
 	status int
-	// Clients may match on a fixed text, which replaces the message.
+	// text replaces the message if it is fixed, because clients may match on it.
 	text string
 }
 
@@ -36,13 +37,13 @@ func (f fault) side() string {
 
 const prefixed = "AWS.SimpleQueueService."
 
-// Clients match on these texts.
+// noQueueText and noQueueQueryText are texts on which clients match.
 const (
 	noQueueText      = "The specified queue does not exist."
 	noQueueQueryText = "The specified queue does not exist for this wsdl version."
 )
 
-// Unknown codes become internal failures.
+// faultOf treats unknown codes as internal failures.
 func faultOf(code string) fault {
 	if f, ok := faults[code]; ok {
 		return f
@@ -84,7 +85,7 @@ var faults = map[string]fault{
 	"KmsThrottled":       {"KMS.ThrottlingException", 400, ""},
 
 	// These codes are not in Amazon's model. A full disk is not a 503, because SDKs retry that immediately and the
-	// disk stays full. A closed or failed store may work again at the next attempt.
+	// disk stays full. A closed or failed store may work again on the next attempt.
 	queue.CodeAccessDenied:          {"AccessDenied", 403, ""},
 	queue.CodeSignatureDoesNotMatch: {"SignatureDoesNotMatch", 403, ""},
 	queue.CodeUnreachable:           {"ServiceUnavailable", 503, ""},

@@ -17,7 +17,7 @@ type exchange struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	form   replyForm
-	id     string // of the request
+	id     string // request ID
 	action string
 	caller *access.Caller
 }
@@ -47,8 +47,8 @@ func (x *exchange) readJSON(target string) (act *action, request any, err error)
 	return act, request, act.parameters.decodeJSON(in.Bytes(), request)
 }
 
-// Bytes that must arrive before the server allocates a buffer for the whole Content-Length. Package httplimit
-// reserves memory for larger bodies.
+// trusted is the number of bytes that must arrive before the server allocates a buffer for the whole Content-Length.
+// Package httplimit reserves memory for larger bodies.
 const trusted = 64<<10 + bytes.MinRead
 
 func (x *exchange) readBody(in *bytes.Buffer) error {
@@ -87,7 +87,7 @@ func tooLarge() error {
 		"The request's body is larger than %d bytes, the most that a legal request can need.", MaxBody)
 }
 
-// Without keys, every caller is the owner.
+// authenticate sets the caller. Without keys, every caller is the owner.
 func (x *exchange) authenticate(body []byte) (err error) {
 	x.caller = access.OwnerOf(x.r)
 	if x.h.keys != nil {
@@ -96,7 +96,7 @@ func (x *exchange) authenticate(body []byte) (err error) {
 	return err
 }
 
-// Thousands of long polls may wait in run, so its stack must be small.
+// run runs an action. Thousands of long polls may wait in it, so its stack must be small.
 func (x *exchange) run(act *action, request any) {
 	call := x.call()
 	defer call.room.release()
@@ -124,7 +124,7 @@ func (x *exchange) succeed(act *action, response any) error {
 	return nil
 }
 
-// The client does not see the cause of an internal error.
+// fail replies with an error. It hides the cause of an internal error from the client.
 func (x *exchange) fail(err error) {
 	refusal := asQueueError(err)
 	if refusal == nil {
@@ -143,7 +143,7 @@ func (x *exchange) answer(status int, contentType string, body []byte) {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
 	if len(body) > 0 {
-		// The client has disconnected, and received messages become visible again after their visibility timeout.
+		// If the client has disconnected, its messages become visible again after their visibility timeout.
 		_, _ = x.w.Write(body)
 	}
 }

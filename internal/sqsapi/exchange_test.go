@@ -16,13 +16,17 @@ import (
 	"time"
 )
 
-// The files in testdata/exchanges have each action in each protocol, as bytes, and errors. A file has its own broker
-// in virtual time and three parts:
+// The files in testdata/exchanges contain requests and replies of each action in each protocol, byte for byte, and
+// errors. Each file has its own broker in virtual time, and three parts:
 //
-// === before CreateQueue {"QueueName":"jobs"} preparing requests === request POST / HTTP/1.1 the request without its
-// Content-Length === reply 200 status, headers and body
+//	=== before
+//	CreateQueue {"QueueName":"jobs"}        preparing requests
+//	=== request
+//	POST / HTTP/1.1                         the request without its Content-Length
+//	=== reply
+//	200                                     status, headers and body
 //
-// IDs and receipt handles are replaced by placeholders of the same length.
+// Placeholders of the same length replace IDs and receipt handles.
 func TestA1A8Exchanges(t *testing.T) {
 	t.Parallel()
 	for _, file := range exchangeFiles(t) {
@@ -102,7 +106,7 @@ func exchanged(t *testing.T, file string) string {
 	return head + "=== request\n" + request + "=== reply\n" + s.replace(reply) + "\n"
 }
 
-// The text after the headers is the body.
+// rawRequest parses a request. The text after the headers is the body.
 func rawRequest(t *testing.T, text string) *http.Request {
 	t.Helper()
 	head, body, _ := strings.Cut(strings.TrimSuffix(text, "\n"), "\n\n")
@@ -121,11 +125,11 @@ func rawRequest(t *testing.T, text string) *http.Request {
 	return r
 }
 
-// IDs, receipt handles and task handles differ between runs.
+// volatile matches IDs, receipt handles and task handles, which differ between runs.
 var volatile = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|` +
 	`(ReceiptHandle|TaskHandle)(":"|>)([^"<]+)`)
 
-// The placeholders have the same length as the text.
+// stable replaces volatile text with placeholders of the same length.
 type stable struct{ values, names []string }
 
 func (s *stable) replace(text string) string {
@@ -150,7 +154,7 @@ func (s *stable) replace(text string) string {
 	return text
 }
 
-// <1> stands for the first value seen.
+// fill replaces <0> with the first value, <1> with the second, and so on.
 func (s *stable) fill(text string, escape func(string) string) string {
 	for i := range s.values {
 		text = strings.ReplaceAll(text, fmt.Sprintf("<%d>", i), escape(s.values[i]))
@@ -183,7 +187,7 @@ func TestA4EmptyListsAreAbsent(t *testing.T) {
 	}
 }
 
-// Attributes are text. Queue times are in seconds and message times in milliseconds, without fractions.
+// Attributes are text. Times of queues are in seconds and times of messages in milliseconds, without fractions.
 func TestA7NumbersAndTimesOfAttributes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // virtual time starts in the year 2000

@@ -27,8 +27,8 @@ import (
 //	< 200                            reply: status and query error, with the
 //	{"MessageId":"<id 1>"}           body below
 //
-// IDs and receipt handles are numbered in order of appearance and can be used in requests by that name; <12 x> stands
-// for twelve x.
+// IDs and receipt handles are numbered in order of appearance, and requests can use them by that name. <12 x> means x
+// twelve times.
 func TestA4A7Golden(t *testing.T) {
 	files, err := filepath.Glob("testdata/golden/*.txt")
 	if err != nil || len(files) == 0 {
@@ -65,7 +65,7 @@ func replay(t *testing.T, script string) string {
 		line = strings.TrimRight(line, "\n")
 		if p.answered && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ">") && !strings.HasPrefix(line, "+") &&
 			line != "" {
-			continue // skip the reply that the script contains
+			continue // skip the old reply in the script
 		}
 		p.answered = false
 		switch {
@@ -127,7 +127,7 @@ func (p *player) answer(t *testing.T) {
 	p.action, p.headers, p.answered = "", nil, true
 }
 
-// Values that differ between runs become names.
+// scrubber replaces values that differ between runs with names.
 type scrubber struct {
 	names, values []string
 	ids, handles  int

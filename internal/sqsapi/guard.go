@@ -10,9 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// guard keeps web pages from calling the endpoint. A page can send requests to any port of this machine, but browsers
-// add headers that no other client sends. With DNS rebinding a page can also read the replies, but then the Host
-// header is wrong.
+// guard rejects calls from web pages. A page can send requests to any port of this machine, but browsers add headers
+// that no other client sends. With DNS rebinding a page can also read the replies, but then the Host header is wrong.
 type guard struct {
 	signed bool // requests must be signed, which a page cannot do
 }
@@ -40,7 +39,7 @@ func (g guard) check(r *http.Request) error {
 			"the endpoint from a program that does not send it.", quote(header))
 }
 
-// Any port is accepted, since ports may be forwarded.
+// isLoopback accepts any port, because ports may be forwarded.
 func isLoopback(hostport string) bool {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -58,8 +57,9 @@ func isLoopback(hostport string) bool {
 	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
-// Node's fetch sends Sec-Fetch-Mode: cors and no other browser header. Browsers always add Sec-Fetch-Site, and
-// scripts cannot set or remove either (https://www.w3.org/TR/fetch-metadata/).
+// ofNodeFetch reports whether a request is from Node's fetch, which sends Sec-Fetch-Mode: cors and no other browser
+// header. Browsers always add Sec-Fetch-Site, and scripts cannot set or remove either
+// (https://www.w3.org/TR/fetch-metadata/).
 func ofNodeFetch(header http.Header) bool {
 	const mode = "Sec-Fetch-Mode"
 	language := header["Accept-Language"]
@@ -67,7 +67,8 @@ func ofNodeFetch(header http.Header) bool {
 		(language == nil || slices.Equal(language, []string{"*"}))
 }
 
-// browserHeader returns a header other than allowed that only browsers send. Scripts cannot set Sec- headers.
+// browserHeader returns a header, other than allowed, that only browsers send; "" if there is none. Scripts cannot
+// set Sec- headers.
 func browserHeader(header http.Header, allowed string) string {
 	for name := range header {
 		if name != allowed && (name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-")) {

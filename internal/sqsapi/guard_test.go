@@ -55,7 +55,7 @@ func TestGuardHosts(t *testing.T) {
 	}
 }
 
-// A web page could cause these requests.
+// browserAttacks are requests that a web page could cause.
 var browserAttacks = []struct {
 	name    string
 	method  string
@@ -124,7 +124,7 @@ func TestBrowserAttacksAreRefused(t *testing.T) {
 			}
 			t.Run(attack.name+" "+sdk, func(t *testing.T) {
 				t.Parallel()
-				// The handler has no broker, so a request that reaches an action panics.
+				// The handler has no broker, so it panics if a request reaches an action.
 				h := &Handler{guard: guard{}, actions: actions()}
 				body := `{"QueueUrl":"jobs"}`
 				if sdk == "" {
@@ -161,7 +161,7 @@ func TestNodeFetchIsAccepted(t *testing.T) {
 	}
 }
 
-// The reply is a 403 with an explanation that scripts cannot read.
+// checkRefusal checks that the reply is a 403 with an explanation, which scripts cannot read.
 func checkRefusal(t *testing.T, w *httptest.ResponseRecorder, inJSON bool) {
 	t.Helper()
 	if w.Code != http.StatusForbidden {

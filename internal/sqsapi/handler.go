@@ -20,15 +20,15 @@ import (
 
 // Options configure a [Handler]. A nil *Options is valid.
 type Options struct {
-	// Keys authenticate requests. If nil, every client is trusted.
+	// Keys authenticates requests. If nil, every client is trusted.
 	Keys *access.Keyring
-	// RegistryToken must be in registry requests if Keys is nil; "" means that none is required.
+	// RegistryToken must accompany registry requests if Keys is nil. "" means that no token is required.
 	RegistryToken string
-	// Archives stores archives for the instances that share the registry; nil refuses them.
+	// Archives stores archives for the instances that share the registry. If nil, requests for archives are refused.
 	Archives Archives
-	// Memory limits the memory of receives to at least 4 MiB; nil means no limit.
+	// Memory limits the memory of receives, to at least 4 MiB; nil means no limit.
 	Memory Memory
-	// Failed is called with the cause of an internal error, which the client does not see; may be nil.
+	// Failed is called with the cause of an internal error, which the client does not see. It may be nil.
 	Failed func(action, requestID string, err error)
 }
 
@@ -50,7 +50,7 @@ type Handler struct {
 	buffers sync.Pool
 }
 
-// New returns a handler that serves b. The caller must close b after the last request.
+// New returns a handler that serves b. The caller must not close b before the last request has ended.
 func New(b *broker.Broker, opts *Options) *Handler {
 	opts = cmp.Or(opts, &Options{})
 	h := &Handler{
@@ -80,9 +80,9 @@ func New(b *broker.Broker, opts *Options) *Handler {
 func (h *Handler) Stop() { h.stop() }
 
 // ServeHTTP replies with status 403 if a web page could have caused the request, or if the Host header is not
-// accepted. Challenges of package proof are answered before these checks.
+// accepted. It answers challenges of package proof before these checks.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// A client asks for proof that this server knows the registry token. That is not an SQS request.
+	// Answer proves to a client that this server knows the registry token. Such a challenge is not an SQS request.
 	if proof.Answer(w, r, h.token) {
 		return
 	}
@@ -106,7 +106,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.run(act, request)
 }
 
-// Larger buffers are rarely needed and not kept for reuse.
+// keptBuffer is the size in bytes above which buffers are not reused, because they are rarely needed.
 const keptBuffer = 256 << 10
 
 func (h *Handler) buffer() *bytes.Buffer { return h.buffers.Get().(*bytes.Buffer) }
@@ -135,16 +135,16 @@ func asQueueError(err error) *queue.Error {
 	return refusal
 }
 
-// Server returns a server for h whose timeouts allow long polls but stop slow or stalled clients. The server's
-// Shutdown calls h.Stop. The caller may set Addr, ErrorLog and other fields before use.
+// Server returns a server for h whose timeouts allow long polls but stop slow or stalled clients. Its Shutdown calls
+// h.Stop. The caller may set Addr, ErrorLog and other fields before use.
 func Server(h *Handler) *http.Server {
 	server := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		// 30 s for the body, 20 s for the longest poll, the rest for the reply, counted from the end of the header.
+		// From the end of the header: 30 s for the body, 20 s for the longest poll, and the rest for the reply.
 		WriteTimeout: 80 * time.Second,
-		// Above the 90 s of Go's HTTP client, so that the client closes idle connections first and never uses a
+		// Exceed the 90 s of Go's HTTP client, so that the client closes idle connections first and never uses a
 		// connection that the server is closing.
 		IdleTimeout:    120 * time.Second,
 		MaxHeaderBytes: 64 << 10, // a signed request has about 1 KiB

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden files with what the 
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// The broker is empty and closed after the test.
+// newHandler returns a handler with an empty broker, which is closed after the test.
 func newHandler(t testing.TB, opts *Options) *Handler {
 	t.Helper()
 	return New(newBroker(t, nil), opts)
@@ -38,7 +38,7 @@ func newBroker(t testing.TB, opts *broker.Options) *broker.Broker {
 	return b
 }
 
-// The settings are those of [Server].
+// newServer starts a server with the settings of [Server].
 func newServer(t testing.TB, h *Handler) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)

@@ -15,10 +15,10 @@ const (
 	sqsPrefix = "AmazonSQS."
 )
 
-// An appender is faster than the standard encoder.
+// appender encodes itself faster than the standard encoder.
 type appender interface{ appendJSON(dst []byte) []byte }
 
-// A send's result needs no escaping.
+// appendMembers need not escape the result of a send.
 func (a *accepted) appendMembers(dst []byte) []byte {
 	dst = append(append(dst, `"MD5OfMessageBody":"`...), a.MD5OfMessageBody...)
 	if a.MD5OfMessageAttributes != "" {
@@ -58,7 +58,7 @@ func (a *accepted) appendJSON(dst []byte) []byte {
 	return append(a.appendMembers(append(dst, '{')), '}')
 }
 
-// Without output, nothing is appended.
+// encodeJSON appends nothing for an action without output.
 func encodeJSON(dst []byte, response any) ([]byte, error) {
 	switch r := response.(type) {
 	case nil:

@@ -36,7 +36,7 @@ func removePermission(x *actionCall, in *removePermissionRequest) (*nothing, err
 	return nil, x.broker.RemovePermission(x.ctx, x.queue, in.Label)
 }
 
-// Move tasks name queues by ARN.
+// startMoveRequest names queues by ARN.
 type startMoveRequest struct {
 	SourceARN                    string `json:"SourceArn"`
 	DestinationARN               string `json:"DestinationArn"`
@@ -53,7 +53,7 @@ func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveRespon
 	if in.SourceARN == "" {
 		return nil, missing("SourceArn")
 	}
-	// Without a destination each message goes back to its source queue, which requires permission for all queues.
+	// Without a destination, messages go back to their source queues, which requires permission for all queues.
 	if err := x.authorize(queue.NameInARN(in.DestinationARN)); err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveRespon
 	return &startMoveResponse{handle}, err
 }
 
-// For the broker 0 means absent, so an explicit 0 becomes an invalid value.
+// given turns an explicit 0 into an invalid value, because 0 means absent in the broker.
 func given(n *int) int {
 	switch {
 	case n == nil:
@@ -98,7 +98,7 @@ type listMovesResponse struct {
 	Results []moveResult `json:",omitempty" query:"*ResultEntry"`
 }
 
-// Times are in milliseconds since 1970.
+// moveResult has times in milliseconds since 1970.
 type moveResult struct {
 	TaskHandle                        string `json:",omitempty"`
 	Status                            string
@@ -120,7 +120,7 @@ func listMessageMoveTasks(x *actionCall, in *listMovesRequest) (*listMovesRespon
 	response := &listMovesResponse{}
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Delete { // tasks that delete do not exist in SQS
+		if t.Delete { // SQS has no such tasks
 			continue
 		}
 		response.Results = append(response.Results, moveResult{TaskHandle: t.Handle, Status: string(t.Status),

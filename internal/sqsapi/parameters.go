@@ -10,8 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// parameters describes the fields of a request by their Query names. Request types describe both protocols. JSON
-// names are the json tag or the field's name; Query uses the same unless there is a query tag:
+// parameters maps the Query names of a request's fields to their descriptions. Request types describe both protocols.
+// The JSON name is the json tag or the field's name. The Query name is the same, unless there is a query tag:
 //
 //	`query:"TagKey"`         a list: TagKey.1, TagKey.2
 //	`query:"*RequestEntry"`  a list of structures with the action's name: SendMessageBatchRequestEntry.1.Id
@@ -24,8 +24,8 @@ type parameter struct {
 	json  string
 	key   string     // name of a map's keys
 	of    parameters // fields of a structure, or of the elements of a list or map
-	set   setter     // nil if not a single value in the Query protocol
-	// transient strings share the request's memory and must not be kept after it.
+	set   setter     // nil for lists, maps and structures
+	// transient strings share the request's memory, so they must not be kept after the request.
 	transient bool
 }
 
@@ -60,10 +60,10 @@ type wireField struct {
 	typ              reflect.Type
 	name             string // in Go
 	json, query, key string
-	omitted          bool // if empty
+	omitted          bool // omitted if empty
 }
 
-// The SDK for Java writes Tags.1.Key although the JSON name is "tags".
+// aliases returns the names of a map: the SDK for Java writes Tags.1.Key although the JSON name is "tags".
 func (f *wireField) aliases() []string {
 	if f.key == "" {
 		return []string{f.json}
@@ -132,15 +132,16 @@ func setterOf(t reflect.Type) setter {
 	return nil
 }
 
-// The parameters of a list or structure are not consecutive.
+// errScattered means that the parameters of a list or structure are not consecutive.
 var errScattered = errors.New("the parameters are scattered")
 
-// As in SQS, decode ignores unknown parameters, and the last duplicate wins. Errors are [*queue.Error].
+// decode sets the fields of a request. As in SQS, it ignores unknown parameters, and the last duplicate wins. Errors
+// are of type [*queue.Error].
 func (p parameters) decode(values []formValue, request any) error {
 	v := reflect.ValueOf(request).Elem()
 	err := p.fill(v, values)
 	if errors.Is(err, errScattered) {
-		// Clients usually write lists in order, so sort only if this one did not.
+		// Clients usually write lists in order, so sort only otherwise.
 		v.SetZero()
 		sortValues(values)
 		for i := range values {
@@ -154,7 +155,7 @@ func (p parameters) decode(values []formValue, request any) error {
 	return err
 }
 
-// The values are positioned at the names of the struct's fields.
+// fill sets the fields of a struct. The values are positioned at the names of its fields.
 func (p parameters) fill(v reflect.Value, values []formValue) error {
 	var seen uint64
 	for len(values) > 0 {
@@ -191,7 +192,7 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 	return nil
 }
 
-// sameHead counts the leading values whose next name part is head.
+// sameHead returns the number of leading values whose next name part is head.
 func sameHead(values []formValue, head string) int {
 	n := 1
 	for n < len(values) && values[n].head() == head {
@@ -210,8 +211,8 @@ func (f *parameter) setTo(field reflect.Value, v *formValue) error {
 	return nil
 }
 
-// The values are positioned at the element numbers. Old clients omit the number of a single element:
-// AttributeName=All, or Attribute.Name and Attribute.Value. Then an empty value means an empty list.
+// fillList sets a list or map. The values are positioned at the element numbers. Old clients omit the number of a
+// single element: AttributeName=All, or Attribute.Name and Attribute.Value. An empty value then means an empty list.
 func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 	last := -1
 	for len(values) > 0 {
@@ -303,7 +304,8 @@ func (f *parameter) pair(values []formValue) (key, value string) {
 	return key, value
 }
 
-// below returns the values whose next name part is head, positioned after it. They must be consecutive.
+// below returns the values whose next name part is head, positioned after it. If they are not consecutive, it returns
+// errScattered.
 func below(values []formValue, head string) ([]formValue, error) {
 	for len(values) > 0 && values[0].head() != head {
 		values = values[1:]

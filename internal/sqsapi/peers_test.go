@@ -19,7 +19,7 @@ func TestA8Boto3OfTheQueryProtocol(t *testing.T) {
 	runPeer(t, exec.Command(testpeer.QueryPython(t, "boto3==1.26.165", "boto3"), "testdata/boto3_test.py"))
 }
 
-// Celery sends requests of its own besides those of boto3.
+// Celery makes other requests than boto3 alone.
 func TestCelery(t *testing.T) {
 	t.Parallel()
 	runCelery(t, testpeer.Python(t, "celery[sqs]", "boto3", "celery", "pycurl"))
@@ -59,7 +59,7 @@ func runJava(t *testing.T, variable, version string) {
 	runPeer(t, exec.Command("java", "-cp", jars, "testdata/java/SqsLife.java"))
 }
 
-// The client is packaged by Debian.
+// The client is a Debian package.
 func TestA8AsyncAwsOfPHP(t *testing.T) {
 	t.Parallel()
 	php := testpeer.Program(t, "php")
@@ -69,7 +69,7 @@ func TestA8AsyncAwsOfPHP(t *testing.T) {
 	runPeer(t, exec.Command(php, "testdata/ordinary_life.php"))
 }
 
-// The first-generation SDK is packaged by Debian.
+// The first-generation SDK is a Debian package.
 func TestA8RubySDKOfTheQueryProtocol(t *testing.T) {
 	t.Parallel()
 	ruby := testpeer.Program(t, "ruby")
@@ -96,7 +96,7 @@ func TestSQSConsumer(t *testing.T) {
 
 func runNode(t *testing.T, name string, packages ...string) {
 	modules := testpeer.NodeModules(t, packages...)
-	// Node looks for modules in the script's directory and its parents, so run the script from a directory next to a
+	// Node looks for modules in the script's directory and its parents, so run the script from a directory with a
 	// link to the modules.
 	dir := t.TempDir()
 	script, err := os.ReadFile("testdata/js/" + name)

@@ -16,7 +16,7 @@ import (
 
 const formType = "application/x-www-form-urlencoded"
 
-// The parameters are in the URL, a form or both, and the path may name a queue.
+// serveQuery serves a request whose parameters are in the URL, in a form or in both. The path may name a queue.
 func (x *exchange) serveQuery() {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodPost {
 		x.w.Header().Set("Allow", "GET, POST")
@@ -75,8 +75,8 @@ func actionName(values []formValue) (name string) {
 	return name
 }
 
-// readForm returns the parameters of the URL, then the body's. It also authenticates the request: the signature
-// covers the body, so every body must be read first.
+// readForm returns the parameters of the URL, followed by those of the body. It also authenticates the request. The
+// signature covers the body, so readForm always reads the body first.
 func (x *exchange) readForm() ([]formValue, error) {
 	in := x.h.buffer()
 	defer x.h.release(in)
@@ -93,7 +93,7 @@ func (x *exchange) readForm() ([]formValue, error) {
 	return values, err
 }
 
-// contentType may be "".
+// isForm reports whether the body is a form. contentType may be "".
 func isForm(contentType string) bool {
 	if contentType == "" {
 		return true
@@ -103,9 +103,9 @@ func isForm(contentType string) bool {
 }
 
 type formValue struct {
-	// The name is a path such as SendMessageBatchRequestEntry.1.Id.
+	// name is a path such as SendMessageBatchRequestEntry.1.Id.
 	name, value string
-	// Offset of the next name part to decode.
+	// at is the offset of the next name part to decode.
 	at int
 }
 
@@ -114,7 +114,7 @@ func (v *formValue) head() string {
 	return head
 }
 
-// Values are copied so that they do not keep the form in memory.
+// parseForm copies the values, so that they do not keep the form in memory.
 func parseForm(values []formValue, form string) ([]formValue, error) {
 	values = slices.Grow(values, min(strings.Count(form, "&")+1, maxValues))
 	for form != "" {
@@ -158,7 +158,8 @@ func unescape(s string) (_ string, err error) {
 	return s, nil
 }
 
-// The parameters of each list, map or structure are grouped, and lists sorted by element number. The sort is stable.
+// sortValues groups the parameters of each list, map or structure, and sorts lists by element number. The sort is
+// stable.
 func sortValues(values []formValue) {
 	slices.SortStableFunc(values, func(a, b formValue) int {
 		for a.at, b.at = 0, 0; a.at < len(a.name) && b.at < len(b.name); {

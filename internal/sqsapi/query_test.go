@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// An empty form means GET.
+// query makes a POST request, or a GET request if form is empty.
 func query(t testing.TB, h http.Handler, target, form string) *httptest.ResponseRecorder {
 	t.Helper()
 	method := http.MethodGet
@@ -119,7 +119,7 @@ func TestA8DecodeQuery(t *testing.T) {
 	}
 }
 
-// Numbers come by value and before other text, shorter names first.
+// Numbers are sorted by value and before other text, shorter names first.
 func TestSortedParameters(t *testing.T) {
 	t.Parallel()
 	sorted := []string{"A", "A.", "A.1", "A.1.Id", "A.2", "A.10", "A.10.1", "A.10.Id", "A.Id", "A.b", "B", "B.1", "a"}
@@ -168,7 +168,7 @@ func TestABatchIsReadIntoOneArray(t *testing.T) {
 	}
 }
 
-// Errors quote at most 80 bytes of input.
+// Errors must quote at most 80 bytes of input.
 func TestUntrustedTextIsShortened(t *testing.T) {
 	t.Parallel()
 	most := strings.Repeat("x", 80)
@@ -216,7 +216,7 @@ func TestA8DecodeQueryRefuses(t *testing.T) {
 	}
 }
 
-// The requests use GET and POST, on "/" and on a queue's path. A QueueUrl parameter overrides the path.
+// The requests use GET and POST, on "/" and on a queue's path. A QueueUrl parameter must override the path.
 func TestA8WaysToNameAQueue(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -301,7 +301,7 @@ func replaceNoXML(s string) string {
 	}, string([]rune(s)))
 }
 
-// Replies to arbitrary forms must be valid XML and must not be internal failures.
+// Replies to arbitrary forms must be valid XML and not internal failures.
 func FuzzServeQuery(f *testing.F) {
 	h := newHandler(f, nil)
 	h.Stop() // prevents long polls

@@ -73,7 +73,7 @@ func encoded(values []formValue) string {
 	return strings.Join(form, "&")
 }
 
-// Absent lists become empty ones.
+// asJSON encodes a request. Missing lists become empty ones.
 func asJSON(t *testing.T, request any) string {
 	t.Helper()
 	text, err := json.Marshal(request, json.Deterministic(true))
@@ -83,7 +83,7 @@ func asJSON(t *testing.T, request any) string {
 	return string(text)
 }
 
-// The order of form parameters does not matter.
+// The order of form parameters must not matter.
 func TestA8BothProtocolsFillTheSameRequest(t *testing.T) {
 	t.Parallel()
 	for _, test := range decodeCases() {
@@ -99,7 +99,7 @@ func TestA8BothProtocolsFillTheSameRequest(t *testing.T) {
 	}
 }
 
-// The parameters are decoded in either order.
+// checkRoundTrip decodes the parameters forward and backward.
 func checkRoundTrip(t *testing.T, act action, parameters parameters, name string, request any) {
 	t.Helper()
 	want := asJSON(t, request)
@@ -124,7 +124,7 @@ func checkRoundTrip(t *testing.T, act action, parameters parameters, name string
 	checkSameAsLibrary(t, []byte(want), act)
 }
 
-// Accepted forms can be encoded in both protocols and decoded again.
+// Accepted forms must survive encoding and decoding in both protocols.
 func FuzzDecodeQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "Action=SendMessage&MessageBody=a", "&=&a&%", "QueueUrl=q&AttributeName.1=All&AttributeName.2=x",

@@ -53,16 +53,17 @@ func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageRe
 	return in.response(messages), err
 }
 
-// Memory is the limited memory for receives. A receive waits if too little is available.
+// Memory is the limited memory for receives. Acquire waits until enough is available.
 type Memory interface {
 	Acquire(ctx context.Context, bytes int64) error
 	Release(bytes int64)
 }
 
 const (
-	// Copies of a response in memory: messages, encoded text, and the buffer that this text outgrew.
+	// copies is how often a response is in memory: as messages, as encoded text, and in the buffer that this text
+	// outgrew.
 	copies = 3
-	// The most memory that one receive can need.
+	// maxAnswerMemory is the maximum memory that a receive can need.
 	maxAnswerMemory = copies * (queue.ReceiveBytes + maxMessage)
 )
 
@@ -71,7 +72,7 @@ type answerRoom struct {
 	held   int64
 }
 
-// Acquire reserves the most memory that a receive can need.
+// Acquire reserves the maximum memory that a receive can need.
 func (a *answerRoom) Acquire(ctx context.Context) error {
 	if err := a.memory.Acquire(ctx, maxAnswerMemory); err != nil {
 		return err
@@ -80,7 +81,7 @@ func (a *answerRoom) Acquire(ctx context.Context) error {
 	return nil
 }
 
-// Keep releases the reserved memory that messages of this size do not need.
+// Keep releases the reserved memory, except for messages of this size.
 func (a *answerRoom) Keep(bytes int64) {
 	if unused := a.held - copies*bytes; unused > 0 {
 		a.memory.Release(unused)
@@ -94,7 +95,7 @@ func (a *answerRoom) release() {
 	}
 }
 
-// If response were inlined, its frame would be on the stack of each waiting long poll.
+// response is not inlined, because its frame would be on the stack of each waiting long poll.
 //
 //go:noinline
 func (in *receiveMessageRequest) response(messages []queue.Message) *receiveMessageResponse {
@@ -119,7 +120,8 @@ func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
 	return request, err
 }
 
-// This response is the largest and most frequent one, and the standard encoder is several times slower.
+// appendJSON exists because this response is the largest and most frequent one, and the standard encoder is several
+// times slower.
 func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 	if len(r.received) == 0 {
 		return append(dst, "{}"...)

@@ -8,11 +8,12 @@ import (
 	"tendril/queue"
 )
 
-// The registry's actions are not part of SQS. Clients use their X-Amz-Target prefix to detect this server.
+// registryPrefix is the X-Amz-Target prefix of the registry's actions, which are not part of SQS. Clients use it to
+// detect this server.
 const registryPrefix = "Tendril_20261120."
 
-// The types below are shared with [RegistryClient]. Responses contain every field that is not marked as omitted when
-// empty, so that the client can tell a response of this server from other JSON.
+// The types below are shared with [RegistryClient]. Responses contain every field, unless it is marked as omitted
+// when empty, so that the client can tell a response of this server from other JSON.
 
 type leaseWire struct {
 	Owner                string
@@ -39,7 +40,7 @@ type (
 
 type swapLeaseRequest struct {
 	Name string
-	// OldVersion is the version to replace; "" if nothing is stored.
+	// OldVersion is the version to replace; "" if no lease is stored.
 	OldVersion string
 	Next       *leaseWire
 }
@@ -60,7 +61,7 @@ type runWire struct {
 	Term           int64
 }
 
-// A run without a task was requested manually.
+// run converts a run. A run without a task was requested manually.
 func (w *runWire) run(x *actionCall) (registry.Run, *registry.Runs, error) {
 	if w.AtMilliseconds == nil {
 		return registry.Run{}, nil, missing("AtMilliseconds")
@@ -94,27 +95,27 @@ type (
 type sinceRunsRequest struct {
 	Lease string
 	Term  int64
-	// Unix milliseconds by task.
+	// From is in Unix milliseconds, by task.
 	From map[string]int64
-	// The text of each task's schedule. Clients that do not compare schedules omit it.
+	// Schedules identifies each task's schedule. Clients that do not compare schedules omit it.
 	Schedules map[string]string `json:",omitempty"`
 }
 
 type sinceRunsResponse struct {
 	Since map[string]int64
-	// From omits tasks whose start is unknown. Older servers omit the field.
+	// From omits tasks whose start is unknown. Earlier servers omit the field.
 	From map[string]int64 `json:",omitempty"`
 }
 
 type skipRunRequest struct {
 	runWire
-	// Older clients omit the IDs of the runs to look up.
+	// IDs are the IDs of the runs to look up. Earlier clients omit it.
 	IDs []string `json:"Ids,omitempty"`
 }
 
 type skipRunResponse struct {
 	Skipped bool
-	// Message IDs by run.
+	// Made contains message IDs by run.
 	Made map[string]string `json:",omitempty"`
 }
 
@@ -159,7 +160,7 @@ type (
 	archiveResponse      struct{ Done bool }
 )
 
-// Archives stores archives for the instances that share the registry, in chunks. The package archives describes the
+// Archives stores archives in chunks, for the instances that share the registry. Package archives describes the
 // methods.
 type Archives interface {
 	WriteArchive(ctx context.Context, name, upload string, offset, size int64, data []byte) error
@@ -176,7 +177,7 @@ func archivesOf(x *actionCall) (Archives, error) {
 	return x.archives, nil
 }
 
-// For compatibility, scheduled runs are "fires" on the wire.
+// registryActions calls scheduled runs "fires" on the wire, for compatibility.
 func registryActions() map[string]action {
 	return map[string]action{
 		"ReadLease": typed(func(x *actionCall, in *readLeaseRequest) (*readLeaseResponse, error) {
@@ -206,7 +207,7 @@ func registryActions() map[string]action {
 				return nil, missing("Message")
 			}
 			run.Queue = in.Queue
-			// The request's trace header belongs to the call, not to the message.
+			// Ignore the request's trace header, which belongs to the call, not to the message.
 			if run.Message, _, err = in.Message.prepare(""); err != nil {
 				return nil, err
 			}
@@ -248,7 +249,7 @@ func registryActions() map[string]action {
 			if err != nil {
 				return nil, err
 			}
-			last.Manual = false // only scheduled runs can be skipped, so a task is required
+			last.Manual = false // only scheduled runs can be skipped, so require a task
 			var all []registry.Run
 			for _, id := range in.IDs {
 				all = append(all, registry.Run{ID: id})

@@ -17,7 +17,7 @@ func callRegistry(t testing.TB, h http.Handler, action, body string) *httptest.R
 	return w
 }
 
-// Processes of different versions share a server, so no byte may change.
+// Processes of different versions share a server, so no byte of the protocol may change.
 func TestRegistryProtocol(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -111,7 +111,7 @@ func TestRegistryIsGuarded(t *testing.T) {
 	}
 }
 
-// Replies to arbitrary parameters must be JSON and must not be internal failures.
+// Replies to arbitrary parameters must be JSON and not internal failures.
 func FuzzRegistry(f *testing.F) {
 	h := newHandler(f, nil)
 	mustCall(f, h, "CreateQueue", `{"QueueName":"jobs"}`)

@@ -24,9 +24,9 @@ import (
 )
 
 // RegistryClient accesses the registry of a broker in another process. If the registry refuses a call, the error is
-// the registry's own [*queue.Error]. If the endpoint does not respond, the code is queue.CodeUnreachable; if it is
-// not a registry, queue.CodeUnsupportedOperation. After other errors the outcome of a write is unknown, and repeating
-// the write is harmless.
+// the registry's own [*queue.Error]. If the endpoint does not respond, its code is [queue.CodeUnreachable]; if the
+// endpoint is not a registry, [queue.CodeUnsupportedOperation]. After other errors the outcome of a write is unknown,
+// and the write can be repeated.
 //
 // Calls are not retried, and only their context limits their duration. All methods are safe for concurrent use.
 type RegistryClient struct {
@@ -41,18 +41,18 @@ type RegistryClient struct {
 // Identity holds the credentials of a [RegistryClient]. The zero value has none.
 type Identity struct {
 	Token string
-	// Insecure sends the token even if the server does not prove that it knows the token.
+	// Insecure sends the token even to a server that does not prove that it knows the token.
 	Insecure bool
-	// Sign signs a request with the given body if the endpoint requires it, because other SQS servers reject
-	// signatures with unknown keys. A nil Sign never signs.
+	// Sign signs a request with the given body. It is used only if the endpoint requires it, because other SQS
+	// servers reject signatures with unknown keys. A nil Sign never signs.
 	Sign func(r *http.Request, body []byte) error
 }
 
 const maxRegistryAnswer = 16 << 20
 
 // NewRegistryClient returns a client for the runs of one environment at the endpoint of a [Handler], such as
-// http://127.0.0.1:9324. hc may provide a transport; nil means http.DefaultClient's. Redirects are not followed. The
-// token is sent only over TLS or to a server that proves that it knows the token.
+// http://127.0.0.1:9324. hc may provide a transport; if nil, the transport is that of [http.DefaultClient]. Redirects
+// are not followed. The token is sent only over TLS, or to a server that proves that it knows the token.
 func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *http.Client) *RegistryClient {
 	c := &RegistryClient{endpoint: endpoint, scope: scope, token: as.Token, sign: as.Sign}
 	if hc != nil {
@@ -77,7 +77,7 @@ func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if u, bad := url.Parse(c.endpoint); bad != nil || u.Host == "" {
-		return false, err // the endpoint is invalid, so nothing was sent
+		return false, err // nothing was sent
 	}
 	if errors.Is(err, errNoRegistry) || ctx.Err() == nil && !mayPass(err) {
 		return false, nil
@@ -85,7 +85,7 @@ func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// Other SQS servers reject unknown actions with various codes.
+// mayPass reports whether a later call may succeed. Other SQS servers reject unknown actions with various codes.
 func mayPass(err error) bool {
 	e := asQueueError(err)
 	return e == nil || slices.Contains([]string{queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity,
@@ -132,7 +132,7 @@ func (c *RegistryClient) runWire(term int64, run *registry.Run) runWire {
 	return w
 }
 
-// Since implements [registry.Runs.Since]. Older servers do not return the start times of tasks.
+// Since implements [registry.Runs.Since]. Earlier servers do not return the start times of tasks.
 func (c *RegistryClient) Since(ctx context.Context, term int64, starts map[string]registry.Start) (
 	map[string]queue.TaskTimes, error) {
 	fence := c.scope.Fence(term)
@@ -161,7 +161,7 @@ func (c *RegistryClient) Since(ctx context.Context, term int64, starts map[strin
 	return known, nil
 }
 
-// Skip implements [registry.Runs.Skip]. Older servers do not look up runs.
+// Skip implements [registry.Runs.Skip]. Earlier servers do not look up runs.
 func (c *RegistryClient) Skip(ctx context.Context, term int64, runs []registry.Run) (map[string]registry.RunRecord, error) {
 	in := skipRunRequest{runWire: c.runWire(term, &runs[len(runs)-1])}
 	for i := range runs {
@@ -263,10 +263,10 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 	return o, nil
 }
 
-// The last of duplicate members wins.
+// decodeOptions let the last of duplicate members win.
 var decodeOptions = jsontext.AllowDuplicateNames(true)
 
-// The standard encoder has the same output, but replaces invalid UTF-8 instead of rejecting it.
+// callOptions produce the output of the standard encoder, but reject invalid UTF-8 instead of replacing it.
 var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAsNull(true),
 	json.FormatNilSliceAsNull(true))
 
@@ -327,7 +327,7 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 		answer, err = io.ReadAll(io.LimitReader(resp.Body, maxRegistryAnswer))
 	}
 	if err = cmp.Or(ctx.Err(), err); err != nil {
-		var outer *url.Error // a url.Error would repeat the address
+		var outer *url.Error // the text of a url.Error would repeat the address
 		if errors.As(err, &outer) {
 			err = outer.Err
 		}

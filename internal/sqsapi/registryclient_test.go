@@ -22,7 +22,7 @@ import (
 
 var _ leader.Store = (*RegistryClient)(nil)
 
-// The client and the broker's registry share these methods.
+// runs are the methods that the client and the broker's registry share.
 type runs interface {
 	leader.Store
 	registrytest.Registry
@@ -40,7 +40,7 @@ func clientTo(t testing.TB, url string) *RegistryClient {
 	return NewRegistryClient(url, registry.Scope{}, Identity{}, &http.Client{Transport: transport})
 }
 
-// The broker has one queue of each type.
+// newRegistry returns a client of a broker that has one queue of each type.
 func newRegistry(t testing.TB) (*RegistryClient, *broker.Broker) {
 	t.Helper()
 	b := newBroker(t, nil)
@@ -52,7 +52,7 @@ func newRegistry(t testing.TB) (*RegistryClient, *broker.Broker) {
 	return clientTo(t, newServer(t, New(b, nil))), b
 }
 
-// The server counts its calls.
+// answering returns a client of a server that always gives the same answer, and the server's number of calls.
 func answering(t testing.TB, status int, contentType, body string) (*RegistryClient, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32
@@ -83,7 +83,7 @@ func TestRegistryClientIsARegistry(t *testing.T) {
 	}, c)
 }
 
-// Older clients do not compare the path.
+// Earlier clients do not compare the path.
 func TestRegistryClientKnowsRunsOfAnyPath(t *testing.T) {
 	t.Parallel()
 	c, _ := newRegistry(t)
@@ -135,7 +135,7 @@ func TestRegistryClientEnqueues(t *testing.T) {
 	}
 }
 
-// The code and text are the same over HTTP as locally.
+// The code and text must be the same over HTTP as locally.
 func TestRegistryClientRefusals(t *testing.T) {
 	t.Parallel()
 	c, b := newRegistry(t)
@@ -176,7 +176,7 @@ func TestRegistryClientRefusals(t *testing.T) {
 	}
 }
 
-// Text that JSON would change silently is rejected.
+// Text that JSON would change silently must be rejected.
 func TestRegistryClientSendsWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	c, calls := answering(t, 200, jsonType, `{"MessageId":"m","Already":false}`)

@@ -17,12 +17,12 @@ import (
 
 type replyForm interface {
 	contentType() string
-	// response is nil if the action has no output.
+	// success gets a nil response if the action has no output.
 	success(dst []byte, x *exchange, act *action, response any) ([]byte, error)
 	failure(dst []byte, x *exchange, refusal *queue.Error) []byte
 }
 
-// The Query protocol replies in XML, or in JSON to "Accept: application/json".
+// awsJSON is AWS JSON 1.0. The Query protocol replies in XML, or in JSON to "Accept: application/json".
 type (
 	awsJSON   struct{}
 	xmlQuery  struct{}
@@ -92,7 +92,8 @@ func (xmlQuery) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 
 func (jsonQuery) contentType() string { return "application/json" }
 
-// Like Amazon's gateways to SQS, absent members are null, and two lists have other names than in AWS JSON 1.0.
+// As in Amazon's gateways to SQS, success writes absent members as null, and two lists have other names than in AWS
+// JSON 1.0.
 func (jsonQuery) success(dst []byte, x *exchange, act *action, response any) ([]byte, error) {
 	whole := map[string]any{"ResponseMetadata": requestMetadata{x.id}}
 	if response != nil {

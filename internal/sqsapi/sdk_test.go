@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The SDK verifies the digests of bodies.
+// newClient returns an SDK client, which verifies the digests of bodies.
 func newClient(t testing.TB) *sqs.Client {
 	t.Helper()
 	return clientOf(t, newServer(t, newHandler(t, nil)))

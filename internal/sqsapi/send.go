@@ -21,7 +21,7 @@ type sendMessageRequest struct {
 	outgoing
 }
 
-// Clients verify the digests.
+// accepted is the result of a send. Clients verify its digests.
 type accepted struct {
 	MD5OfMessageBody             string
 	MD5OfMessageAttributes       string `json:",omitempty"`
@@ -85,7 +85,7 @@ func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchRespons
 	})
 }
 
-// Bodies and the names, types and values of attributes count, system attributes do not.
+// batchSize counts bodies, and the names, types and values of attributes, but not system attributes.
 func batchSize(entries []sendEntry) (size int) {
 	for i := range entries {
 		size += len(entries[i].MessageBody)
@@ -97,7 +97,8 @@ func batchSize(entries []sendEntry) (size int) {
 	return size
 }
 
-// prepare also returns the part of the result that is known before the send. trace is the request's trace header.
+// prepare returns the message to send, and the part of its result that is known before the send. trace is the
+// request's trace header.
 func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepted, err error) {
 	if o.MessageBody == "" {
 		return message, answer, missing("MessageBody")
@@ -152,7 +153,7 @@ func notEmpty(text *string, parameter string) (string, error) {
 	return *text, nil
 }
 
-// An absent parameter is nil.
+// seconds returns nil for an absent parameter.
 func seconds(n *int, parameter string, most int, reason string) (*time.Duration, error) {
 	if n == nil {
 		return nil, nil

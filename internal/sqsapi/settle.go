@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// The maximum is in seconds.
+// maxVisibility is in seconds.
 const maxVisibility = int(queue.MaxVisibility / 1e9)
 
 type deleteMessageRequest struct {
@@ -112,9 +112,9 @@ type batchResponse[Answer any] struct {
 	Failed     []failure `json:",omitempty" query:"BatchResultErrorEntry"`
 }
 
-// prepare validates an entry and returns its job, and its answer in case the job succeeds. call makes one call for
-// all valid entries and may complete the answers. It returns one error per job (nil if all succeeded), or an error
-// for the whole call.
+// runBatch runs a batch. prepare validates an entry and returns its job, and its answer in case the job succeeds.
+// call makes one call for all valid entries and may complete the answers. It returns one error per job (nil if all
+// succeeded), or an error for the whole call.
 func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []Entry,
 	prepare func(E) (Job, Answer, error), call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
 	response := &batchResponse[Answer]{}
@@ -169,7 +169,7 @@ type failure struct {
 	Message     string `json:",omitempty"`
 }
 
-// kind is an entry's name in the SQS model.
+// checkBatch checks the number and IDs of entries. kind is an entry's name in the SQS model.
 func checkBatch[Entry any, E entry[Entry]](entries []Entry, kind string) error {
 	if err := queue.CheckEntries(len(entries), kind); err != nil {
 		return err
@@ -195,7 +195,7 @@ func notInEntryID(c rune) bool {
 	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
 }
 
-// In a batch, a missing parameter becomes an invalid value, with the same text.
+// inBatch turns a missing parameter into an invalid value, with the same text.
 func inBatch(refusal *queue.Error) *queue.Error {
 	if refusal.Code == queue.CodeMissingRequiredParameter {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", refusal.Message)

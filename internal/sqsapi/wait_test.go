@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The wait is 20 s.
+// poll makes a long poll of 20 seconds.
 func poll(ctx context.Context, h *Handler) <-chan polled {
 	done := make(chan polled, 1)
 	go func() {
@@ -82,7 +82,7 @@ func TestReceiveWakesForAMessage(t *testing.T) {
 	})
 }
 
-// Connections are in memory, so that a test can wait until the server has reacted to them.
+// pipes is a listener for connections in memory, so that a test can wait until the server has reacted to them.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -113,7 +113,7 @@ func TestLongPollsOfDisconnectedClientsTakeNoMessage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		synctest.Wait() // until all of them wait for a message
+		synctest.Wait() // until all of them poll
 
 		for _, client := range clients {
 			client.Close()

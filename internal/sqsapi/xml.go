@@ -11,11 +11,11 @@ import (
 const (
 	xmlType  = "text/xml"
 	xmlStart = `<?xml version="1.0"?>` + "\n<"
-	// All current clients use this API version.
+	// xmlNamespace contains the API version that all current clients use.
 	xmlNamespace = ` xmlns="http://queue.amazonaws.com/doc/2012-11-05/">`
 )
 
-// elements describes the XML of a response's fields, using the same tags as [parameters]. A list is a sequence of
+// elements describes the XML of a response's fields, by the same tags as [parameters]. A list is a sequence of
 // elements; a map is a sequence of elements with a key and a Value.
 type elements []element
 
@@ -23,9 +23,9 @@ type element struct {
 	index   []int
 	name    string
 	key     string   // name of a map's keys
-	omitted bool     // if empty
+	omitted bool     // omitted if empty
 	of      elements // fields of the structures in a list
-	json    string   // in JSON replies of the Query protocol
+	json    string   // name in JSON replies of the Query protocol
 }
 
 func elementsOf(t reflect.Type, action string) (all elements) {
@@ -96,8 +96,8 @@ func appendKeyValue(dst []byte, name, keyName, key, value string) []byte {
 	return appendTag(dst, "</", name)
 }
 
-// Characters that XML cannot represent become U+FFFD: messages never contain any, but errors may quote them. Carriage
-// returns are escaped because parsers convert them to line feeds.
+// appendXMLText escapes text. Characters that XML cannot represent become U+FFFD: messages never contain any, but
+// errors may quote them. Carriage returns are escaped, because parsers convert them to line feeds.
 func appendXMLText(dst []byte, s string) []byte {
 	done := 0
 	for i := 0; i < len(s); {
@@ -115,7 +115,7 @@ func appendXMLText(dst []byte, s string) []byte {
 	return append(dst, s[done:]...)
 }
 
-// Bytes that need no escaping. Read-only.
+// xmlPlain contains the bytes that need no escaping. Read-only.
 var xmlPlain = func() (plain [256]bool) {
 	for c := range utf8.RuneSelf {
 		plain[c] = c >= ' ' || c == '\t' || c == '\n'
@@ -126,7 +126,8 @@ var xmlPlain = func() (plain [256]bool) {
 	return plain
 }()
 
-// escape is "" if the first character of s needs none; size is its size in bytes.
+// xmlEscape returns the escape of the first character of s, or "" if it needs none, and the character's size in
+// bytes.
 func xmlEscape(s string) (escape string, size int) {
 	switch s[0] {
 	case '&':

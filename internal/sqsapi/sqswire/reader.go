@@ -20,15 +20,15 @@ const (
 	WrongKind                    // the value at Error.Path must be Error.Want
 )
 
-// Error describes why a text cannot be read. It never quotes strings of the text.
+// Error describes why a text cannot be read. It never quotes strings in the text.
 type Error struct {
 	Problem Problem
-	// At is the offset of the problem.
+	// At is the offset of the problem in bytes.
 	At int
-	// Path names the value, such as Entries.0.Id; empty for the whole text.
+	// Path names the value, such as Entries.0.Id; "" for the whole text.
 	Path string
-	// Want and Got are kinds of values, such as "string" and "number 1.5". Got is empty if the kind is right but the
-	// value is wrong.
+	// Want and Got are kinds of values, such as "string" and "number 1.5". Got is "" if the kind is right but the
+	// value is invalid.
 	Want, Got string
 }
 
@@ -48,19 +48,19 @@ func (e *Error) Error() string {
 	return "it is not valid JSON" + at
 }
 
-// Limits restrict the input of a [Reader]. Zero means no limit.
+// Limits restricts the input of a [Reader]. Zero means no limit.
 type Limits struct {
 	// Depth is the maximum nesting.
 	Depth int
-	// Values is the maximum number of values, counted by commas and opening brackets. A short text can require a
-	// hundred times its size in memory.
+	// Values is the maximum number of values, counted by commas and opening brackets. Without a limit, a short text
+	// can require a hundred times its size in memory.
 	Values int
-	// Lenient accepts control characters and invalid UTF-8 in strings, and replaces unpaired surrogates by U+FFFD.
+	// Lenient accepts control characters and invalid UTF-8 in strings, and replaces unpaired surrogates with U+FFFD.
 	Lenient bool
 }
 
 // Reader reads a JSON text. Each method consumes the next value, which must be of the method's kind or null. After an
-// error methods return zero values, and [Reader.Finish] returns the error.
+// error, methods return zero values and [Reader.Finish] returns the error.
 type Reader struct {
 	limits Limits
 	text   string
@@ -74,7 +74,7 @@ type Reader struct {
 // NewReader returns a reader of text.
 func NewReader(text string, limits Limits) Reader { return Reader{limits: limits, text: text} }
 
-// Finish returns the first error. Anything but white space after the value is an error.
+// Finish returns the first error, or nil. Anything but white space after the value is an error.
 func (r *Reader) Finish() *Error {
 	if !r.AtEnd() {
 		r.fail(NotJSON)
@@ -121,7 +121,7 @@ func (r *Reader) Mismatch(want string) {
 	failed.Got = got
 }
 
-// Reject records that the value just read is invalid, such as broken base64.
+// Reject records that the value just read is invalid, such as malformed base64.
 func (r *Reader) Reject(want string) { r.fail(WrongKind).Want = want }
 
 func (e *Error) within(name string) {
@@ -142,7 +142,7 @@ func (r *Reader) skipSpace() {
 	}
 }
 
-// Peek returns the next byte after white space; 0 at the end.
+// Peek skips white space and returns the next byte without consuming it; 0 at the end.
 func (r *Reader) Peek() byte {
 	r.skipSpace()
 	if r.at < len(r.text) {
@@ -237,7 +237,7 @@ func (r *Reader) Object(member func(name string)) {
 	}
 }
 
-// List calls element for each element. element must consume it.
+// List calls element for each element. element must consume the element.
 func (r *Reader) List(element func()) {
 	if !r.open('[', "list or base64 string") {
 		return
@@ -250,7 +250,7 @@ func (r *Reader) List(element func()) {
 	}
 }
 
-// Text returns a string, which shares the text's memory unless it has escapes.
+// Text returns a string. Unless it has escapes, it shares the text's memory.
 func (r *Reader) Text() string {
 	if r.Null() {
 		return ""
@@ -289,7 +289,7 @@ func (r *Reader) Text() string {
 	return r.unescape(s, start+1)
 }
 
-// OwnText is like Text but returns a copy, for strings that outlive the text.
+// OwnText is like Text but always copies, for strings that outlive the text.
 func (r *Reader) OwnText() string {
 	s := r.Text()
 	if r.shared {
@@ -338,7 +338,7 @@ func (r *Reader) unescape(s string, offset int) string {
 	}
 }
 
-// codeUnit decodes the \uXXXX at the start of s, or returns -1.
+// codeUnit decodes the \uXXXX at the start of s. It returns -1 if there is none.
 func codeUnit(s string) rune {
 	if len(s) < 6 || s[:2] != `\u` {
 		return -1
@@ -365,7 +365,7 @@ func isText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' })
 }
 
-// Integer returns an integer of the given number of bits.
+// Integer returns an integer that fits into the given number of bits.
 func (r *Reader) Integer(bits int) int64 {
 	if r.Null() {
 		return 0
@@ -416,7 +416,7 @@ func (r *Reader) number() string {
 	return r.text[start:r.at]
 }
 
-// Bool returns a boolean; null is false.
+// Bool returns a boolean. It returns false for null.
 func (r *Reader) Bool() bool {
 	if r.word("true") {
 		return true
@@ -427,7 +427,7 @@ func (r *Reader) Bool() bool {
 	return false
 }
 
-// Skip consumes any value.
+// Skip consumes a value of any kind.
 func (r *Reader) Skip() {
 	switch r.Peek() {
 	case '{':
