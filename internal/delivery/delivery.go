@@ -65,8 +65,7 @@ func (b batches) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 
 func (b batches) Probe(ctx context.Context) error { return b.one.Probe(ctx) }
 
-// DeliverBatch delivers msgs in order. A message that cannot be sent holds back only later messages of its FIFO
-// group.
+// A message that cannot be sent holds back only later messages of its FIFO group.
 func (b batches) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	batch := make([]*message, len(msgs))
 	for i, m := range msgs {

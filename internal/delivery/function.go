@@ -59,7 +59,7 @@ var (
 	plainPath       = regexp.MustCompile(`^[A-Za-z0-9_./@%+-]+$`)
 )
 
-// programName returns the name of a command's program, or "function" if the command line is too complex to parse.
+// programName returns "function" if the command line is too complex to parse.
 func programName(command string) string {
 	for word := range strings.FieldsSeq(command) {
 		switch {

@@ -17,7 +17,6 @@ import (
 	"tendril/queue"
 )
 
-// CheckAt takes the host and the protocol from the target.
 func TestHealthCheckAtATarget(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -103,7 +103,6 @@ type account struct {
 func (a *account) Begun(task string)              { a.begun = append(a.begun, task) }
 func (a *account) Ended(outcome periodic.Outcome) { a.ended = append(a.ended, outcome) }
 
-// The start and result of a delivered run are recorded in the same account.
 func TestRunsAreAccountedFor(t *testing.T) {
 	t.Parallel()
 	var a account

@@ -182,8 +182,8 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// convertUnknownRun turns runs that the registry does not know, and copies of runs with a different path, into
-// ordinary messages. If the lookup fails, it sets the message's result and returns false.
+// convertUnknownRun makes ordinary messages of runs that the registry does not know, and of copies of runs with a
+// different path. If the lookup fails, it sets the message's result and returns false.
 func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true
@@ -210,8 +210,7 @@ func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	return true
 }
 
-// failedLookup returns the result after a failed lookup. An outage of the registry must not use up the message's
-// receives.
+// An outage of the registry must not use up the message's receives, so failedLookup postpones the message.
 func failedLookup(ctx context.Context, m *message, opts *Options, err error, took time.Duration) queue.Result {
 	switch {
 	case errors.Is(err, periodic.ErrUndecided):
@@ -228,8 +227,8 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 		RetryAfter: retryIn}
 }
 
-// prepare returns the messages for which ready returns true. ready sets the results of the others, which hold back
-// their FIFO groups.
+// prepare returns the messages that are ready. ready sets the results of the others, which hold back their FIFO
+// groups.
 func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message {
 	stuck := map[string]queue.Result{}
 	return slices.DeleteFunc(slices.Clone(batch), func(m *message) bool {

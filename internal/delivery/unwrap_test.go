@@ -266,7 +266,6 @@ func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	}
 }
 
-// The servers fail in several ways.
 func TestPayloadIsPostponedWhenS3Fails(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1",

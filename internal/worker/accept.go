@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// accept takes received messages whose visibility timeout started at began.
+// The visibility timeout of msgs started at began.
 func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.Duration, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
@@ -18,8 +18,7 @@ func (s *settler) accept(msgs []queue.Message, filtered []bool, visibility time.
 	}
 }
 
-// acceptNew holds the message until it is settled. A message that is already done, filtered out or past its
-// retention is deleted without being posted.
+// acceptNew deletes a message that is already done, filtered out or past its retention without posting it.
 func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Duration, began, now time.Time) {
 	h := &held{msg: *m}
 	h.received(m, began, now, visibility)

@@ -32,10 +32,10 @@ type appMonitor struct {
 
 	readinessSet bool               // Worker.Gate was called
 	stopProbe    context.CancelFunc // nil without a prober
-	// outages counts the outages noticed by deliveries since the app last responded to one.
+	// outages counts the outages that deliveries noticed since the last response.
 	outages int
-	// Results of deliveries started before answered are ignored. alive is the time of the last response or
-	// successful probe.
+	// Failures to reach the app are ignored if the delivery started before answered. alive is the time of the last
+	// response or successful probe.
 	answered, alive time.Time
 	pauses          throttle
 }
@@ -45,8 +45,8 @@ type throttle struct {
 	count       int       // since the target last accepted a message
 }
 
-// pause returns how long to pause. fresh is false for deliveries that started before the latest pause ended: they
-// do not lengthen the back-off.
+// fresh is false for deliveries that started before the latest pause ended; pause does not lengthen the back-off
+// for them.
 func (t *throttle) pause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
@@ -98,8 +98,8 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 	return true
 }
 
-// unreached closes the gate and probes the app. The wait before the first probe grows each time the app passes
-// probes but accepts no delivery.
+// unreached closes the gate and probes the app. The wait before the first probe grows if the app passes probes but
+// accepts no delivery.
 func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	if started.Before(a.answered) || a.core.phase != running {
 		return
@@ -111,9 +111,9 @@ func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	a.probe(retryWait(a.outages, probeEvery, probeLimit, a.core.opts.Random()))
 }
 
-// returnable reports whether a message that did not reach the app is returned immediately. If that increments the
-// receive count, it is done only in the first outage since the last response: an app that accepts only probes would
-// otherwise use up all receives within seconds.
+// returnable reports whether a message that did not reach the app is returned immediately. If that uses up a
+// receive, only the first outage since the last response counts: otherwise, an app that accepts only probes would
+// use up all receives within seconds.
 func (a *appMonitor) returnable() bool {
 	outages := a.outages
 	if !a.gate.has(AppDown) {
@@ -135,7 +135,7 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 	a.gate.lift(NotReady)
 }
 
-// setReachable ends the probes and the outage. After an outage, deliveries resume one at a time.
+// setReachable ends an outage, after which deliveries resume one at a time.
 func (a *appMonitor) setReachable(now time.Time) {
 	a.stopProbing()
 	a.alive = now
@@ -149,7 +149,7 @@ func (a *appMonitor) setReachable(now time.Time) {
 	a.gate.lift(AppDown)
 }
 
-// watchIdle probes an idle app, so that an outage is detected before the next message.
+// watchIdle detects an outage before the next message.
 func (a *appMonitor) watchIdle(now time.Time) {
 	if a.core.opts.ProbeIdle == 0 || a.core.phase != running || a.core.inWork > 0 || a.gate.has(NotReady) || a.gate.has(AppDown) ||
 		now.Sub(a.alive) < a.core.opts.ProbeIdle {
@@ -197,7 +197,7 @@ func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// probed handles the result of a probe. over means that no more probes are needed.
+// probed returns when to probe again. over means that no more probes are needed.
 func (a *appMonitor) probed(ctx context.Context, err error, failures int, began, first time.Time) (
 	wait time.Duration, over bool,
 ) {

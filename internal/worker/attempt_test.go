@@ -12,7 +12,8 @@ import (
 	"tendril/queuetest"
 )
 
-// redriven numbers attempts like an embedded queue that redrove the message after its given receive.
+// redriven restarts the attempts of a message after the given number of receives, like a redrive in an embedded
+// queue.
 type redriven struct {
 	*queuetest.Fake
 	after int

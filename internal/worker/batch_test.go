@@ -15,7 +15,7 @@ import (
 	"tendril/queuetest"
 )
 
-// batchApp delivers batches and records them. If judge is nil, all messages succeed.
+// batchApp records its batches. If judge is nil, all messages succeed.
 type batchApp struct {
 	*testApp
 	work  time.Duration
@@ -293,7 +293,7 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 	}
 }
 
-// The other messages in the batch may have reached the app, so only their results count.
+// Only the results of the other messages show whether the app responded.
 func TestUnsentResultsAreIgnored(t *testing.T) {
 	t.Parallel()
 	unsent := queue.Result{Unsent: true, Reason: "path refused"}

@@ -18,7 +18,7 @@ type batcher struct {
 }
 
 // With partCalls or more calls in flight, only full batches are sent, so that entries share calls even without
-// lingering. maxCalls is the limit for full batches.
+// lingering.
 const (
 	maxCalls  = 64
 	partCalls = 4
@@ -46,8 +46,7 @@ func (b *batcher) cut(now time.Time) []pending {
 	return batch
 }
 
-// returned records the end of a call. failed means that the call was conclusive for none of its entries; it delays
-// the next call.
+// failed means that the call was conclusive for none of its entries; returned then delays the next call.
 func (b *batcher) returned(batch []pending, now time.Time, failed bool, random float64) {
 	clear(batch[:cap(batch)])
 	b.spare = batch[:0]
@@ -68,7 +67,7 @@ func (b *batcher) next() time.Time {
 	return later(b.due, b.hold)
 }
 
-// full reports whether no more calls may start. After a failure, calls are made one at a time.
+// After a failure, calls are made one at a time; full then allows no second one.
 func (b *batcher) full() bool {
 	switch {
 	case b.fails > 0, b.serial:

@@ -13,7 +13,7 @@ import (
 	"tendril/queuetest"
 )
 
-// endless is a queue without overhead: it returns n messages in batches of ten and accepts every delete.
+// endless returns n messages in batches of ten and accepts every delete, without overhead.
 type endless struct {
 	left, deleted atomic.Int64
 	ids           []string
@@ -76,7 +76,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkOverhead measures the worker alone: the queue and the app do nothing.
+// BenchmarkOverhead uses a queue and an app without overhead.
 func BenchmarkOverhead(b *testing.B) {
 	for _, bm := range []struct {
 		name   string

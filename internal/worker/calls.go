@@ -94,7 +94,6 @@ const (
 	changeVisibility
 )
 
-// call calls the queue without holding the lock.
 func (w *Worker) call(action callAction, batch []pending) {
 	ctx, cancel := context.WithTimeout(w.core.callCtx, callTimeout)
 	start := time.Now()

@@ -67,7 +67,7 @@ func newCore(o Options) *core {
 	return c
 }
 
-// setVisibility never slows down the maintenance loop, because messages keep the timeout of their receive.
+// setVisibility never slows down the maintenance loop, because held messages keep the timeout of their receive.
 func (c *core) setVisibility(timeout time.Duration) {
 	c.opts.VisibilityTimeout = timeout
 	c.opts.Batch.Window = min(c.opts.Batch.Window, timeout*3/8)
@@ -87,7 +87,7 @@ func (c *core) wakeAt(t time.Time) {
 	}
 }
 
-// lingerUntil returns how long an entry may wait to share a call: until shortly before its visibility timeout ends.
+// lingerUntil returns when an entry must be sent even if it does not share its call.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {

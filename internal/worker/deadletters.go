@@ -30,8 +30,7 @@ func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	return d.core.opts.MaxReceives > 0 && h.receivesHere >= d.core.opts.MaxReceives && d.to.TakesDeadLetters(true)
 }
 
-// send queues the message for the dead-letter queue. Until it is accepted, the message stays invisible and its FIFO
-// group waits.
+// Until the dead-letter queue accepts the message, it stays invisible and its FIFO group waits.
 func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
 	h.stage, h.instruction = deadLettering, e.Instruction
 	h.letter = &queue.DeadLetter{Message: &h.msg, Failure: queue.Failure{

@@ -151,7 +151,6 @@ func TestOtherFailuresStayInTheQueue(t *testing.T) {
 	}
 }
 
-// A rejected message is not sent again.
 func TestDeadLetterThatIsRefusedIsLeftToTheRedrivePolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -304,7 +303,7 @@ func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
 	}
 }
 
-// Without a dead-letter queue, the message is retried like after any other failure.
+// The message is retried like after any other failure.
 func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -128,8 +128,8 @@ func failAfterUnfinished(msgs []*held, results []queue.Result) (behind []int) {
 	return behind
 }
 
-// before inspects the messages before i in the batch. behind means that one of them is in the same group; broken,
-// that one in the same group is neither deleted nor kept.
+// behind means that an earlier message in the batch is in the same group; broken, that such a message is neither
+// deleted nor kept.
 func before(batch []*held, actions []action, i int) (behind, broken bool) {
 	if batch[i].group == nil {
 		return false, false

@@ -183,8 +183,8 @@ func (s *slots) begin(now time.Time) []*held {
 	return batch
 }
 
-// returnStale returns ready messages that have waited too long for a slot. Messages postponed before are postponed
-// again.
+// returnStale returns ready messages that have waited too long for a slot, or postpones them again if they were
+// postponed before.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		expired := !now.Before(h.hiddenUntil)

@@ -25,8 +25,8 @@
 //
 //   - Each receive is posted at most once, and a worker never posts one message twice at the same time. Deliver is
 //     called again for a receive only after [queue.Postponed], which guarantees that nothing was posted.
-//   - A message is deleted only after a success response, past its retention, or after the dead-letter queue accepted
-//     it. If the delete is not confirmed, the worker deletes the message without posting it if it is received again.
+//   - A message is deleted only once it is done, filtered out, past its retention or accepted by the dead-letter queue.
+//     If the delete is not confirmed and the message is received again, it is deleted without being posted.
 //   - A delivery holds its slot until the response, not until the delete.
 //   - A delivery starts with more than half of its visibility timeout left. Messages that waited longer are returned to
 //     the queue.

@@ -12,7 +12,7 @@ import (
 	"tendril/queuetest"
 )
 
-// changeWatch counts visibility changes, and those that overlap with another change of the same receipt handle.
+// changeWatch counts visibility changes and those that overlap for one receipt handle.
 type changeWatch struct {
 	*queuetest.Fake
 
@@ -41,7 +41,7 @@ func (c *changeWatch) mark(changes []queue.VisibilityChange, begin bool) {
 	}
 }
 
-// firstFails fails the first attempt of each message after work.
+// firstFails fails the first attempt of each message, after the duration work.
 type firstFails struct {
 	work, latency time.Duration
 
@@ -105,7 +105,8 @@ func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	}
 }
 
-// checkDue checks that messages that fail after work are received again after due.
+// checkDue checks that a message that fails after the duration work is attempted again when due has passed since
+// its first attempt started.
 func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options) {
 	t.Helper()
 	const latency = 40 * time.Millisecond
@@ -131,8 +132,7 @@ func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options)
 			t.Errorf("%s: %d attempts", name, len(at))
 			continue
 		}
-		// A change may have to wait for an extension in flight, and lingers to share its call. The next receive
-		// takes time as well.
+		// A change may wait for an extension in flight and to share its call. The next receive takes time as well.
 		if late := at[1].Sub(at[0]) - due; late < 0 || late > 4*latency+defaultDeleteLinger {
 			t.Errorf("%s: the second receive came %v after it was due", name, late)
 		}

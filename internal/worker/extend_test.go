@@ -82,7 +82,7 @@ func TestNothingIsHiddenForMoreThanTwelveHours(t *testing.T) {
 		r := start(t, fake, &testApp{handle: done(13 * time.Hour)}, &Options{VisibilityTimeout: 10 * time.Minute})
 		ids := r.send(1, "")
 		after(12*time.Hour + time.Minute)
-		// The queue returned the message to this worker again, which did not post it.
+		// The worker received the message again but did not post it.
 		if m, _ := fake.Message(ids[0]); m.Receives != 2 || m.Place != queuetest.FakeInFlight {
 			t.Errorf("after 12 h: %+v", m)
 		}

@@ -66,7 +66,6 @@ func TestFIFOGroupGoesOneByOne(t *testing.T) {
 	})
 }
 
-// Ten held messages of one group use only one slot.
 func TestFIFOGroupThatWaitsDoesNotStarveOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,8 +284,8 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	}
 }
 
-// The queue counts receives of returned messages. Messages received as often as a dead-lettered one must be posted
-// directly after it, because they might otherwise never be posted.
+// Returned messages use up receives. Those received as often as a dead-lettered message must be posted directly
+// after it, because they might otherwise never be posted.
 func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
@@ -315,8 +314,8 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	}
 }
 
-// After a failure, single messages are received, so those behind the failing one lose at most one attempt. With
-// several workers they may lose a few more, but none is dead-lettered without being posted.
+// After a failure, messages are received one at a time, so those behind the failing one lose at most one attempt.
+// With several workers they may lose a few more, but none is dead-lettered without being posted.
 func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 	t.Parallel()
 	const most = 5

@@ -101,7 +101,6 @@ func hasBlock(reasons []Reason, block Block) bool {
 	return false
 }
 
-// An app with a large backlog is down for ten minutes.
 func TestOutageBurnsOnlyTheReceivesInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -159,7 +159,6 @@ func (r *harness) run() {
 	go func() { r.ended <- r.w.Run(receive, work) }()
 }
 
-// stop fails the test if the drain fails.
 func (r *harness) stop() {
 	r.t.Helper()
 	r.drain()

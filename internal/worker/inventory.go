@@ -80,7 +80,8 @@ type failingGroup struct {
 	urgent bool
 }
 
-// rememberFailing is a multiple of the visibility timeout: another worker may receive the group in the meantime.
+// Failing groups are remembered for rememberFailing visibility timeouts, because another worker may receive them in
+// the meantime.
 const rememberFailing = 4
 
 // groupFailed remembers a group if returning a message counts as a receive: the messages behind the failed one
@@ -95,7 +96,7 @@ func (m *inventory) groupFailed(h *held, again time.Time) {
 func (m *inventory) groupRecovered(group string) { delete(m.failing, group) }
 
 // oneAtATime reports whether to receive single messages, so that a failing one is not received together with those
-// behind it. If full, that would take ten times as many calls, so only urgent groups count.
+// behind it. With a large backlog (full), that would take ten times as many calls, so only urgent groups count.
 func (m *inventory) oneAtATime(now time.Time, full bool) bool {
 	found := false
 	for group, f := range m.failing {
@@ -218,8 +219,8 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	m.makeReady(next, now)
 }
 
-// disband removes an unfinished message and all waiting ones from their group. The caller returns the waiting ones
-// to the queue, which will deliver them again in order.
+// disband removes an unfinished message and all waiting ones from their group. The caller returns the waiting ones,
+// which the queue will deliver again in order.
 func (m *inventory) disband(h *held) (waiting []*held) {
 	g := h.group
 	if g == nil {

@@ -47,7 +47,7 @@ func (l *lane) receivable(now time.Time) int {
 
 func (l *lane) isOpen() bool { return l.core.phase == running && l.gate.open() }
 
-// capacity returns the number of deliveries that can start without waiting for another to end.
+// capacity returns how many deliveries can start without waiting for another to end.
 func (l *lane) capacity(now time.Time) int {
 	if !l.isOpen() || l.limiter.refusing(now) {
 		return 0
@@ -71,7 +71,7 @@ func (l *lane) heldOrExpected(now time.Time) int {
 	return n
 }
 
-// usableSlots returns the number of slots that the queue can use now, including reserved ones.
+// usableSlots returns how many slots the queue can use now, including reserved ones.
 func (l *lane) usableSlots(now time.Time) int {
 	capacity := l.capacity(now)
 	if capacity == 0 {
@@ -89,7 +89,7 @@ func (l *lane) usableSlots(now time.Time) int {
 	return min(slots, capacity)
 }
 
-// hasWork reports whether the queue has messages or may receive some soon, and its limiter has room for them.
+// hasWork reports whether the queue has or may soon receive messages for which its limiter has room.
 func (l *lane) hasWork(now time.Time) bool {
 	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
 }
@@ -119,7 +119,7 @@ func (l *lane) demand(now time.Time) demand {
 }
 
 // overdue returns how long the next message has waited if that exceeds MaxWait, otherwise 0. Without a held
-// message, the wait is an estimate. Unless the queue has plenty, only one receive at a time may check it.
+// message, the wait is an estimate, which only one receive at a time may check unless the queue has plenty.
 func (l *lane) overdue(now time.Time) time.Duration {
 	if l.usableSlots(now) <= l.granted {
 		return 0
@@ -164,7 +164,7 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// usedByOthers returns how much of the limiter's room other queues use and reserve; 0 and 0 if room is plentiful.
+// usedByOthers returns how much of the limiter's room other queues use and reserve, or zeros if room is plentiful.
 func (l *lane) usedByOthers(room int) (used, reserved int) {
 	if room >= maxPrefetch {
 		return 0, 0
@@ -195,8 +195,7 @@ func (l *lane) permitted(room int, now time.Time) int {
 	return max(min(inTens(share, near), room-used-near), need)
 }
 
-// room returns how many messages to request next, for reserved slots, free slots and the prefetch. An empty queue
-// has at most one open receive.
+// room returns how many messages to request next. An empty queue has at most one open receive.
 func (l *lane) room(now time.Time) int {
 	p := l.pool
 	need := l.neededMessages()
@@ -295,9 +294,9 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	return min(most, max(now.Sub(l.backlog.gaveUpAt)/20, usual))
 }
 
-// firstTimeout applies before the first call has returned. It is three times the slowest call of any queue, and at
-// least a second. While no queue has responded, the slots cannot be used otherwise, so it is an entire long poll,
-// except in strict order or with a tight limiter, where it would block other queues.
+// firstTimeout applies before the first call has returned: three times the slowest call of any queue, and at least
+// a second. While no queue has responded, the slots cannot be used otherwise, so it is an entire long poll, except
+// in strict order or with a tight limiter, where it would block other queues.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
 		return max(usualAnswerFirst, usual)

@@ -459,7 +459,6 @@ func TestSharesUnderALimiter(t *testing.T) {
 	}
 }
 
-// The limiter allows parts of a batch.
 func TestLimiterCutsBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -90,7 +90,7 @@ func (h *held) hide(t time.Time, d time.Duration) {
 	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
-// shift moves the times back by the hidden part of a suspend, during which the queue's clock kept running.
+// The queue's clock kept running during the hidden part of a suspend, so shift moves the times back.
 func (h *held) shift(hidden time.Duration) {
 	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)
@@ -128,8 +128,8 @@ func (h *held) extension(now time.Time) time.Duration {
 	return v
 }
 
-// stale reports whether the message has waited too long for a slot. Stale messages are returned, so that deliveries
-// start with more than half of the visibility timeout left.
+// stale messages have waited too long for a slot. They are returned, so that deliveries start with more than half
+// of the visibility timeout left.
 func (h *held) stale(o *Options, now time.Time) bool {
 	return now.Sub(h.readyAt) >= min(h.visibility*3/8, 10*time.Second)+o.Batch.Window ||
 		now.Sub(h.hiddenFrom) >= h.visibility/2
@@ -181,7 +181,7 @@ type pending struct {
 	receipt    string
 	purpose    purpose
 	tries      int32
-	visibility time.Duration // for extensions set in advance, otherwise when sent
+	visibility time.Duration // set in advance for extensions, otherwise when sent
 	at         time.Time     // when it becomes visible; zero means now
 	until      time.Time     // no effect after this time
 }

@@ -137,8 +137,8 @@ func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// reservable returns how many slots may be reserved for a queue, about its share. Beyond it, its turn and all later
-// ones wait, because held messages of other queues would otherwise overtake slow receives.
+// reservable returns about the queue's share of the slots. Beyond it, its turn and all later ones wait; otherwise,
+// held messages of other queues would overtake slow receives.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }
@@ -175,7 +175,6 @@ func (p *Pool) draw(now time.Time) *lane {
 	return next
 }
 
-// byOrder draws a queue in strict order or by weight.
 func (p *Pool) byOrder(now time.Time) *lane {
 	if !p.strict {
 		return takeTurn(p.lanes, func(l *lane) bool { return l.demand(now) == hasDemand }, p.random)

@@ -89,7 +89,6 @@ func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, member
 	return c
 }
 
-// run starts the workers one after another.
 func (c *crowd) run() {
 	for _, r := range c.all {
 		r.run()

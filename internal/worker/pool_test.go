@@ -109,7 +109,7 @@ func TestStrictOrderLeavesTheLowerQueueAlone(t *testing.T) {
 	}
 }
 
-// While lower queues use all slots, a new message in the higher queue gets the next free one.
+// A new message in the higher queue gets the next free slot.
 func TestStrictOrderIsWorkConserving(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -547,7 +547,6 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 	}
 }
 
-// Fast deliveries of one queue do not cause a prefetch in another.
 func TestNothingIsPrefetchedFromAQueueOfUnknownSpeed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -327,7 +327,7 @@ func TestPostponedBytesMayReachTheirBound(t *testing.T) {
 	}
 }
 
-// The message stays invisible while it waits for a slot, and is not returned.
+// The message stays invisible instead of being returned.
 func TestPostponedFindsNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -491,7 +491,6 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 	}
 }
 
-// Postponed messages do not reduce the throughput.
 func TestPostponedTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -207,8 +207,7 @@ func (p *poller) mayBegin(now time.Time) bool {
 		p.core.opts.Concurrency*p.core.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
 }
 
-// room returns how many messages to request next, for free slots and for the prefetch, which is received in batches
-// of ten.
+// room returns how many messages to request next. The prefetch is received in batches of ten.
 func (p *poller) room(now time.Time) int {
 	if p.lane != nil {
 		return p.lane.room(now)
@@ -246,7 +245,7 @@ func (p *poller) fitting() int {
 	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
-// permitted returns how many messages the next receive may request under the limiter.
+// permitted returns the limiter's maximum for the next receive.
 func (p *poller) permitted(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {

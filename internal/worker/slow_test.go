@@ -45,7 +45,7 @@ func (r *harness) slowly(slow slowness, seed uint64) {
 	})
 }
 
-// The slots of three queues with large backlogs are shared by weight.
+// Three queues with large backlogs share the slots by weight.
 func TestSharesWhenReceivesAreSlow(t *testing.T) {
 	t.Parallel()
 	for name, slow := range slowCases {
@@ -136,7 +136,7 @@ func TestEmptyTimeout(t *testing.T) {
 	}
 }
 
-// A queue that becomes empty again and again hardly slows down the other one.
+// A queue that repeatedly becomes empty hardly slows down the other one.
 func TestPriceOfBecomingEmpty(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -31,7 +31,7 @@ type Status struct {
 	// Oldest is the age of the oldest held message. LongestWait is the longest time between send and delivery in the
 	// last minute. Both are 0 without messages.
 	Oldest, LongestWait time.Duration
-	// LongestDelivery is the age of the longest delivery in flight; the IDs are those of its message.
+	// LongestDelivery is the age of the longest-running delivery; LongestID and LongestGroup identify its message.
 	LongestDelivery         time.Duration
 	LongestID, LongestGroup string
 	// Recent covers the last five minutes.

@@ -3,11 +3,12 @@ package worker
 type demand uint8
 
 const (
-	// noDemand: no work for another slot.
+	// noDemand means that there is no work for another slot.
 	noDemand demand = iota
-	// openDemand: open receives may still bring messages for the slot. In strict order, lower queues wait for them.
+	// openDemand means that open receives may still bring messages for the slot. In strict order, lower queues wait
+	// for them.
 	openDemand
-	// hasDemand: the queue holds or expects a message for the slot.
+	// hasDemand means that the queue holds or expects a message for the slot.
 	hasDemand
 )
 

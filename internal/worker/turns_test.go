@@ -65,8 +65,7 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	})
 }
 
-// All orders of the first three turns are equally likely, each queue is equally likely to be first, and all queues
-// get equal shares in the long run.
+// All orders of the first three turns are equally likely, and all queues get equal shares in the long run.
 func TestEqualWeightsAreInRandomOrder(t *testing.T) {
 	t.Parallel()
 	const starts = 60_000

@@ -72,8 +72,7 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	return a
 }
 
-// readHead returns the head of the final response. Informational responses count as activity and may carry
-// instructions.
+// Informational responses count as activity and may carry instructions. readHead returns the final one.
 func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	for {
 		c.limit = maxAnswerHead
@@ -127,8 +126,7 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err erro
 	return false, nil
 }
 
-// takePlainHead parses most success responses without the slower parser of net/http. It returns nil for any other
-// response.
+// takePlainHead parses most success responses faster than net/http. It returns nil for any other response.
 func (c *conn) takePlainHead(p *protocol) *http.Response {
 	if p.headers {
 		return nil
@@ -150,7 +148,7 @@ func (c *conn) takePlainHead(p *protocol) *http.Response {
 
 const maxPlainHeaders = 16
 
-// parsePlainHead accepts only headers that are known to be irrelevant. For any other head, size is 0.
+// parsePlainHead accepts only headers that are known to be irrelevant. Otherwise, size is 0.
 func parsePlainHead(text []byte) (status int, length int64, size int) {
 	line, rest, ok := bytes.Cut(text, crlf)
 	if !ok {

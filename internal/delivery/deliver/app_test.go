@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// app is a server that runs script for each connection. script may violate the protocol.
+// app runs script for each connection. script may violate the protocol.
 type app struct {
 	script func(c *appConn)
 
@@ -104,14 +104,14 @@ func (a *app) listenOn(t testing.TB, l net.Listener) {
 	t.Cleanup(func() { l.Close(); a.running.Wait() })
 }
 
-// pipe dials a connection in memory, as synctest requires.
+// pipe connects in memory, as synctest requires.
 func (a *app) pipe(context.Context, string, string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	a.serve(theirs)
 	return ours, nil
 }
 
-// start returns a client for an app that runs script. change modifies the client's options.
+// start returns a client of an app. change modifies the client's options.
 func start(t testing.TB, script func(*appConn), change ...func(*Options)) (*Client, *app) {
 	a := &app{script: script}
 	return newHTTP(t, append([]func(*Options){func(o *Options) { o.Target = a.listen(t) }}, change...)...), a

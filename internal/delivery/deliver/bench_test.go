@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDeliver compares Deliver with a net/http client. "ratio" is Deliver's rate divided by the client's;
+// BenchmarkDeliver alternates Deliver with a net/http client. "ratio" is Deliver's rate divided by the client's;
 // "cpu-ratio" is the client's CPU time per request divided by Deliver's. Both include the app's CPU time.
 func BenchmarkDeliver(b *testing.B) {
 	for _, connections := range []int{1, 10, 50} {

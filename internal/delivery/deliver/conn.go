@@ -29,7 +29,8 @@ const (
 	maxAnswerBody = 64 << 10
 	// answerRead is how much of an unsuccessful response is kept.
 	answerRead = 2 << 10
-	// drainTime limits reading the body of an unsuccessful response, which only its excerpt and its trailer need.
+	// drainTime limits reading the body of an unsuccessful response, which is needed only for an excerpt and the
+	// trailer.
 	drainTime = time.Second
 )
 
@@ -61,7 +62,7 @@ type conn struct {
 	buf    *bufio.Reader // reads through conn.Read
 	out    []byte        // request headers, then chunks of the body
 
-	// The following buffers are reused by the next exchange.
+	// The next exchange reuses the following buffers.
 	scrap    []byte        // for reading the body
 	first    []byte        // kept part of the body
 	response http.Response // for simple responses

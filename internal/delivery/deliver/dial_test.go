@@ -18,7 +18,6 @@ import (
 	"tendril/queue"
 )
 
-// The reason tells a failed connection from a failing app.
 func TestDialFailures(t *testing.T) {
 	t.Parallel()
 	connect := func(err error) error {
@@ -120,13 +119,12 @@ func TestRefuseAddress(t *testing.T) {
 	}
 }
 
-// Addresses are checked after name resolution.
 func TestRefusedAtConnect(t *testing.T) {
 	t.Parallel()
 	h := newHTTP(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	// The address is multicast, because nothing would be sent to it anyway.
+	// Even if it were not refused, nothing would be sent to a multicast address.
 	_, err := h.transport.dialer.open(ctx, "tcp", "224.0.0.1:80")
 	if !errors.Is(err, errRefusedAddress) {
 		t.Errorf("dialled: %v", err)

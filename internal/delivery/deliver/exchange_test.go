@@ -137,7 +137,6 @@ func TestClosedWhileUnused(t *testing.T) {
 	a.wantCounts(t, 5, 5)
 }
 
-// An unsolicited response must not be taken for the response to the next message.
 func TestUnsolicitedResponseIsIgnored(t *testing.T) {
 	t.Parallel()
 	said := make(chan struct{})
@@ -207,7 +206,7 @@ func TestNothingWritten(t *testing.T) {
 	}
 }
 
-// The app responds before it has read the entire message, or without reading the rest.
+// The app responds before it has read the entire message.
 func TestEarlyAnswers(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -209,8 +209,8 @@ func TestCoreHeadersCannotBreakOut(t *testing.T) {
 	}
 }
 
-// FuzzHeaders checks that net/http can parse the request, that it contains exactly the permitted headers, and that
-// dropped attributes are counted.
+// net/http must be able to parse the request, which must contain exactly the permitted headers and the number of
+// dropped attributes.
 func FuzzHeaders(f *testing.F) {
 	f.Add("a", "String", "1", "b", "Number", "2", "beanstalk.sqsd.path", "String", "/x?y")
 	f.Add("Foo", "String", "x\r\ny: z", "foo", "String.x", "é", "Dropped", "Number", "9")

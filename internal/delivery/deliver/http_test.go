@@ -89,7 +89,7 @@ func TestPeriodicMessageHasNoBodyAndItsOwnPath(t *testing.T) {
 	}
 }
 
-// Of all statuses from 100 to 599, only the configured ones mean success. No message is posted twice, and redirects
+// Of all statuses from 100 to 599, only 200, the default, means success. No message is posted twice, and redirects
 // are not followed.
 func TestEveryStatus(t *testing.T) {
 	t.Parallel()

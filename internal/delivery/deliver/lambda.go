@@ -60,8 +60,7 @@ func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// invoke invokes the function once. If the function rejects the event as too large, invoke reduces most and tries
-// again.
+// If the function rejects an event as too large, invoke reduces most and tries again.
 func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) []queue.Result {
 	event, n := renderEvent(part[:min(len(part), *most)], l.source, l.maxEvent)
 	if n == 0 {
@@ -86,7 +85,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) [
 		ids[i] = m.ID
 	}
 	results := judgeCall(ctx, &answered, err, ids)
-	broken := map[string]queue.Result{} // by group; its first result that is not done
+	broken := map[string]queue.Result{} // first unsuccessful result, by group
 	for i := range results {
 		r := &results[i]
 		r.Duration = took

@@ -21,7 +21,7 @@ import (
 	"tendril/queue"
 )
 
-// endpoint is a Lambda service. It counts each call of answer as a run.
+// endpoint is a Lambda service. Each call of answer counts as a run.
 type endpoint struct {
 	answer func(w http.ResponseWriter, event events.SQSEvent)
 

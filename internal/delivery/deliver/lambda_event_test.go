@@ -73,7 +73,7 @@ func TestEventOfABareMessage(t *testing.T) {
 	}
 }
 
-// The expected digest was computed by Amazon's clients.
+// Amazon's clients compute this digest.
 func TestAttributesSum(t *testing.T) {
 	t.Parallel()
 	sum := sqswire.AttributesMD5([]queue.Attribute{{Name: "timestamp", Type: "Number", Value: "1493147359900"}})

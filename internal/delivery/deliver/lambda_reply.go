@@ -15,9 +15,9 @@ const (
 	identifierMember = "itemIdentifier"
 )
 
-// readReply reads the reply of a function that did not fail. ids are the messages in its event; failed are those
-// that it reports. A problem means that the reply may report failures, but not reliably, so the whole batch fails.
-// A note means that it reports failures where Lambda ignores them, so all messages are done.
+// readReply reads the reply of a function that did not fail. ids are the IDs in its event; failed are those that it
+// reports. A problem means that the reply may report failures, but not reliably, so the whole batch fails. A note
+// means that it reports failures where Lambda ignores them, so all messages are done.
 //
 //	empty, null, {}                          all done
 //	failures in the body of an object        all done, with a note

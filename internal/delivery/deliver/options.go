@@ -36,7 +36,7 @@ type Options struct {
 	KeepAlive time.Duration
 	// SuccessCodes are the status codes that mean success; default {200}.
 	SuccessCodes StatusSet
-	// TerminalCodes are status codes whose messages are not retried. SuccessCodes take precedence.
+	// TerminalCodes are status codes after which a message is not retried. SuccessCodes take precedence.
 	TerminalCodes StatusSet
 	// HeaderBudget limits attribute and trace headers in bytes; default 8 KiB, the limit of common servers.
 	HeaderBudget int

@@ -21,7 +21,7 @@ import (
 
 const maxLocation = 80
 
-// reasons contains the settings that are part of the results' reasons.
+// reasons contains the settings that appear in reasons.
 type reasons struct {
 	silent  string // no response
 	stalled string // incomplete response
@@ -267,8 +267,8 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow returns the start of text, preceded by line unless it begins with it. It returns "" if the excerpt
-// would add nothing to line.
+// excerptBelow returns the start of text, preceded by line unless text starts with it. The result is "" if it would
+// add nothing to line.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	begin := strings.TrimSpace(firstBytes(text))

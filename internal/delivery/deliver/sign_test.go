@@ -81,7 +81,6 @@ func TestIDIsSignedAsItIsSent(t *testing.T) {
 	}
 }
 
-// The ID of a batch depends only on its messages.
 func TestBatchIsSigned(t *testing.T) {
 	t.Parallel()
 	var got []received

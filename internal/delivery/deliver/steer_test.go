@@ -162,7 +162,6 @@ func alwaysAnswerAndClose(answer string) func(*appConn) {
 	}
 }
 
-// The app extends its time in an informational response or in the headers of a success response.
 func TestAppExtendsItsTime(t *testing.T) {
 	t.Parallel()
 	const idle = 180 * time.Second

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// isFieldValue reports whether s can be sent unchanged. It must be valid UTF-8, because servers that decode values
-// reject anything else.
+// isFieldValue reports whether s can be sent unchanged. Servers that decode values reject invalid UTF-8.
 func isFieldValue(s string) bool { return httpguts.ValidHeaderFieldValue(s) && utf8.ValidString(s) }
 
 func hasControl(s string) bool {

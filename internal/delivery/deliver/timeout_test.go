@@ -144,7 +144,6 @@ func TestTimeoutsOfLongMessages(t *testing.T) {
 	}
 }
 
-// The context may end during any part of a delivery.
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	silent := func(c *appConn) { c.read(); c.wait() }
@@ -204,7 +203,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// A context that ends after the delivery does not affect the kept connection.
+// The kept connection is not affected by a context that ends later.
 func TestContextEndsAfterwards(t *testing.T) {
 	t.Parallel()
 	h, a := start(t, alwaysAnswer(ok200), func(o *Options) { o.KeepAlive = time.Hour })

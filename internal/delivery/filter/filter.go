@@ -77,8 +77,8 @@ func (p *parser) message(root node) (*object, *patternError) {
 	return p.object(root)
 }
 
-// checkKeys rejects unknown top-level keys. With such a key, a pattern would match no message, so all messages
-// would be deleted.
+// checkKeys rejects unknown top-level keys, because a pattern with one would match no message, and all would be
+// deleted.
 func (p *parser) checkKeys(n node) *patternError {
 	for _, m := range n.object {
 		switch {

@@ -9,8 +9,7 @@ import (
 
 const (
 	initialLimit = 10
-	// stabilizationWindow is how long the limit does not fall for lack of load after a peak in concurrent
-	// deliveries.
+	// After a peak in concurrent deliveries, the limit does not fall for lack of load during stabilizationWindow.
 	stabilizationWindow = time.Minute
 	// baselineWindows is the number of library windows (one second each, or 50 deliveries if that takes longer) that
 	// define the normal speed. With the library's default of 10, the limit rises to three times the app's capacity

@@ -58,8 +58,7 @@ func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	return b
 }
 
-// admits reports whether a delivery may start. wait is the time until the next request; 0 means after the next
-// result.
+// wait is the time until the next request; 0 means after the next result.
 func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	switch {
 	case b == nil || b.state == stateClosed:
@@ -90,7 +89,7 @@ func (b *breaker) acquire(now time.Time) (generation uint32) {
 	return b.generation
 }
 
-// release records the result of a delivery, unless it started in an earlier state of the breaker.
+// release ignores deliveries that started in an earlier state of the breaker.
 func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	if b == nil || generation != b.generation {
 		return

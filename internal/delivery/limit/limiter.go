@@ -98,7 +98,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	case done || class != resultIgnored && l.estimate.showsSpeed(took):
 		d.adaptive.Record()
 	default:
-		d.adaptive.Drop() // the duration is no sample of the app's speed
+		d.adaptive.Drop() // the duration does not reflect the app's speed
 	}
 
 	if done {

@@ -25,7 +25,6 @@ func TestWithoutLimitsEverythingPasses(t *testing.T) {
 	}
 }
 
-// A refusal by one limit does not use up capacity of the others.
 func TestRefusalConsumesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,7 @@ const epsilon = 1e-9
 // twice.
 type rateLimiter struct{ *rate.Limiter }
 
-// newRateLimiter returns nil without a limit; a nil rateLimiter allows everything. batch is the maximum number of
-// messages per delivery.
+// A nil rateLimiter allows everything. batch is the maximum number of messages per delivery.
 func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
@@ -23,8 +22,8 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch))}
 }
 
-// burstOf returns how much unused capacity accumulates, see [Options].Rate. After a pause, the burst is delivered
-// on top of the rate, so it should be small, but large enough for late timers and for batches.
+// After a pause, the burst is delivered on top of the rate, so it should be small, but large enough for late timers
+// and for batches. See [Options].Rate.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }

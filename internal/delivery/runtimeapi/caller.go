@@ -19,8 +19,8 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{conn: conn})
 }
 
-// started waits until the process is registered and reports whether it sent the request. Each connection is checked
-// only once, because its owner does not change.
+// started waits until the process is registered and reports whether it or one of its children sent the request.
+// Each connection is checked only once, because its owner does not change.
 func (inst *instance) started(r *http.Request) bool {
 	c, ok := r.Context().Value(callerKey{}).(*caller)
 	if !ok {

@@ -152,7 +152,7 @@ func ask(url, body string) (string, error) {
 	return resp.Status, err
 }
 
-// Rejected are this process, other programs of this and another user, and another process of the same function.
+// This process, other programs of this and another user, and another process of the same function are rejected.
 // Children of the function's shell are accepted.
 func TestRealForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()

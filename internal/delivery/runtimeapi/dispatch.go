@@ -10,12 +10,11 @@ import (
 
 // The functions in this file require the caller to hold the pool's mutex, except those that lock it themselves.
 
-// lingering is how long a process that has answered may take to request the next invocation before another process
-// is started.
+// A process that has answered may request the next invocation within lingering, before another process is started.
 const lingering = 50 * time.Millisecond
 
-// dispatch assigns waiting invocations to idle processes. For the others it starts processes or, if no process is
-// usable during a pause, rejects them.
+// dispatch assigns waiting invocations to idle processes. For the others it starts processes or, if a pause leaves
+// none usable, rejects them.
 func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 && len(p.idle) > 0 {
 		inst, inv := p.idle[len(p.idle)-1], p.waiting[0]
@@ -60,7 +59,7 @@ func (p *Pool) grow() {
 	}
 }
 
-// poll handles a request for the next invocation. allowed is false if the process has not answered the current one.
+// allowed is false if the process has not answered the current invocation.
 func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +93,7 @@ func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bo
 	return inst.offer, first, true
 }
 
-// hangUp handles a process that hangs up while waiting. An invocation already assigned to it is taken back.
+// A process may hang up while waiting. An invocation already assigned to it is taken back.
 func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +115,7 @@ func (p *Pool) sendBack(inst *instance, inv *invocation) {
 	p.leave(inst)
 }
 
-// takeBack returns an invocation that was not sent to the front of the queue.
+// takeBack puts an unsent invocation back at the front of the queue.
 func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	if inst.phase != busy || inst.current != inv {
 		return
@@ -148,8 +147,8 @@ func (p *Pool) owed(inst *instance, id string) bool {
 	return inst.owes(id)
 }
 
-// initFailing gives a process some time to exit after a failed initialization. It returns false if the process had
-// already initialized or is being ended.
+// initFailing gives a process some time to exit. It returns false if the process had already initialized or is
+// being ended.
 func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +160,7 @@ func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	return true
 }
 
-// answer records the answer to an invocation. It returns false if the process is not working on it.
+// answer returns false if the process is not working on the invocation.
 func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,7 @@ func functionARN(o *Options) string {
 	return "arn:aws:lambda:" + o.Region + ":" + o.AccountID + ":function:" + o.Name
 }
 
-// environ returns the environment of a process. Lambda's reserved variables override the configured ones.
+// Lambda's reserved variables override the configured ones.
 func environ(o *Options, address string, now time.Time) []string {
 	ours := []string{
 		"AWS_LAMBDA_RUNTIME_API=" + address,
@@ -44,13 +44,13 @@ func environ(o *Options, address string, now time.Time) []string {
 	return append(env, ours...)
 }
 
-// reserved reports whether tendril sets the variable, or it is specific to one invocation or to Lambda's sandbox.
+// A variable is reserved if tendril sets it, or if it is specific to one invocation or to Lambda's sandbox.
 func reserved(ours []string, name string) bool {
 	return name == "_HANDLER" || name == "_X_AMZN_TRACE_ID" || name == "AWS_LAMBDA_MAX_CONCURRENCY" ||
 		slices.ContainsFunc(ours, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
 
-// traceHeader returns a trace header that is not sampled, because functions expect one.
+// Functions expect a trace header. This one is not sampled.
 func traceHeader(now time.Time) string {
 	return "Root=1-" + strconv.FormatInt(now.Unix(), 16) + "-" + randomHex(12) + ";Parent=" + randomHex(8) + ";Sampled=0"
 }
@@ -61,7 +61,7 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// lookup returns the last of several values.
+// lookup returns the last value of a variable.
 func lookup(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

@@ -15,7 +15,7 @@ import (
 // restarts the initialization within the time limit of the first invocation.)
 const initTimeout = time.Minute
 
-// initErrorPatience is how long a process may take to exit after a failed initialization.
+// After a failed initialization, the process has initErrorPatience to exit.
 const initErrorPatience = time.Second
 
 // launch starts an instance. The caller must hold the pool's mutex.

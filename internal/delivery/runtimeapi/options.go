@@ -39,7 +39,8 @@ type Options struct {
 
 	// Name has 1 to 64 letters, digits, hyphens and underscores; default "function".
 	Name string
-	// Region defaults to AWS_REGION in Env or else us-east-1, AccountID to 000000000000.
+	// Region defaults to AWS_REGION or AWS_DEFAULT_REGION in Env, or else us-east-1; AccountID defaults to
+	// 000000000000.
 	Region, AccountID string
 
 	// Output receives every line of output, without the line ending and with control characters escaped. instance

@@ -67,7 +67,6 @@ func TestRealEnvironment(t *testing.T) {
 	}
 }
 
-// All processes must run at the same time.
 func TestRealConcurrency(t *testing.T) {
 	t.Parallel()
 	const n = 4
@@ -120,7 +119,6 @@ func TestRealTimeLimit(t *testing.T) {
 	}
 }
 
-// All processes that the function has started are killed.
 func TestRealDeathLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
