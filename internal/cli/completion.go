@@ -21,10 +21,10 @@ const (
 	completedMessages = 50
 )
 
-// The completions come from the running environment. A tab separates an optional description.
+// completionSource returns completions from the running environment. A tab separates an optional description.
 type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
 
-// The keys are words in a command's usage. In the family tasks, NAME is a task.
+// sourcesOf returns completions by the word in a command's usage. In the family tasks, NAME is a task.
 func sourcesOf(family string) map[string]completionSource {
 	sources := map[string]completionSource{
 		"QUEUE": completeQueues, "PROCESS": completeProcesses, "VERSION": completeVersions, "ID": completeMessages}
@@ -39,7 +39,7 @@ func sourcesOf(family string) map[string]completionSource {
 
 var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
-// Arguments without completions complete to nothing instead of file names.
+// completeArguments completes arguments without a source to nothing instead of file names.
 func completeArguments(c *base.CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		completeArguments(c, sub)
@@ -68,11 +68,11 @@ func completeArguments(c *base.CLI, cmd *cobra.Command) {
 }
 
 func completeFlag(c *base.CLI, cmd *cobra.Command, flag string, source completionSource) {
-	// It fails only if the flag already has completions.
+	// Registering fails only if the flag already has completions.
 	_ = cmd.RegisterFlagCompletionFunc(flag, completes(c, source, true))
 }
 
-// The shell cannot display errors, so there are no completions then.
+// completes returns no completions after an error, because the shell cannot display errors.
 func completes(c *base.CLI, source completionSource, several bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const nothingElse = cobra.ShellCompDirectiveNoFileComp

@@ -25,8 +25,8 @@ type flagSection struct {
 	flags []*pflag.Flag
 }
 
-// A command's own flags come first, then options by topic. If all is false, topics contain only the essential
-// options, and left is the number of others.
+// flagSections lists a command's own flags first, then options by topic. If all is false, topics contain only the
+// essential options, and left is the number of others.
 func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
 	own := flagSection{title: "Flags"}
 	table := map[string]config.Option{}
@@ -101,7 +101,7 @@ func reflow(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Like cobra's usage, but options are grouped by topic and lines fit a terminal.
+// printUsage is like cobra's usage, but groups options by topic, and its lines fit a terminal.
 func printUsage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
@@ -178,7 +178,7 @@ func printCommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// The text is like "-n, --limit integer".
+// flagText returns a text such as "-n, --limit integer".
 func flagText(f *pflag.Flag) string {
 	text := "    --" + f.Name
 	if f.Shorthand != "" {
@@ -190,7 +190,7 @@ func flagText(f *pflag.Flag) string {
 	return text
 }
 
-// A switch has no kind.
+// kindOf returns the kind of a flag's value, or "" for a switch.
 func kindOf(f *pflag.Flag) string {
 	kind, _ := pflag.UnquoteUsage(f)
 	switch kind {
@@ -206,7 +206,7 @@ func kindOf(f *pflag.Flag) string {
 	return kind
 }
 
-// A long flag gets its own line.
+// printFlag puts a long flag on a separate line.
 func printFlag(b *strings.Builder, f *pflag.Flag, column int) {
 	_, help := pflag.UnquoteUsage(f)
 	if value := defaultOf(f); value != "" && !strings.Contains(help, "default") {
@@ -224,7 +224,7 @@ func printFlag(b *strings.Builder, f *pflag.Flag, column int) {
 	}
 }
 
-// A zero value gives "".
+// defaultOf returns "" for a zero value.
 func defaultOf(f *pflag.Flag) string {
 	if d, err := time.ParseDuration(f.DefValue); err == nil && f.Value.Type() == "duration" && d > 0 {
 		return config.HumanDuration(d)
@@ -236,7 +236,7 @@ func defaultOf(f *pflag.Flag) string {
 	return f.DefValue
 }
 
-// Words longer than width get their own line.
+// wrap puts words longer than width on separate lines.
 func wrap(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {

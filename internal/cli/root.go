@@ -105,8 +105,8 @@ signal.`,
 	return root
 }
 
-// One line of cobra's script needs the package bash-completion. Without the package, bash also splits words at "="
-// and ":", so words with these characters are not completed.
+// The first script is a line of cobra's script that needs the package bash-completion. Without the package, bash also
+// splits words at "=" and ":", so words with these characters are not completed.
 const (
 	wordsOfPackage = `    _get_comp_words_by_ref "$@" cur prev words cword
 `
@@ -140,8 +140,8 @@ func plainBash(root *cobra.Command) {
 	}
 }
 
-// cobra's argument errors get the exit status and hint of a usage error. Like --help, --help-all works with any
-// arguments.
+// usageErrors gives cobra's argument errors the exit status and hint of a usage error. Like --help, --help-all works
+// with any arguments.
 func usageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -16,7 +16,7 @@ import (
 
 type meaning struct{ name, words string }
 
-// The values are names of similar commands in other programs.
+// commandMeanings lists the names of similar commands in other programs.
 var commandMeanings = []meaning{
 	{"up", "start run dev launch local begin boot"},
 	{"init", "new scaffold generate-app setup"},
@@ -57,7 +57,7 @@ var commandMeanings = []meaning{
 	{"generate alarms", "alarms alarm alerts alert"},
 }
 
-// All families have these subcommands.
+// subcommandMeanings applies to the subcommands of all families.
 var subcommandMeanings = []meaning{
 	{"list", "ls all"},
 	{"show", "get describe inspect view info"},
@@ -267,7 +267,7 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 		return err
 	case cmd.HasAvailableSubCommands() && len(args) > 0:
 		return unknownCommand(cmd, args[0])
-	case strings.HasPrefix(err.Error(), "unknown command") && len(args) > 0: // cobra's error if no arguments are allowed
+	case strings.HasPrefix(err.Error(), "unknown command") && len(args) > 0: // cobra, without arguments
 		err = fmt.Errorf("%s takes no arguments, not %q", cmd.Name(), args[0])
 		if cmd.Flags().Lookup("environment") != nil {
 			hint = "to choose an environment, type: " + cmd.CommandPath() + " -e " + base.Plain(args[0])

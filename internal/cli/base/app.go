@@ -33,7 +33,7 @@ func OneApp(cmd *cobra.Command, args []string) error {
 }
 
 // PrepareApp reads the arguments and settings, and opens the app's folder. 'tendril up' calls it before it starts
-// anything, and 'tendril check' to validate.
+// anything, 'tendril check' to validate.
 func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
 	dirs, command := args, []string(nil)
@@ -114,7 +114,7 @@ func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for a local one")
 }
 
-// The notice is printed only if Elastic Beanstalk's platform has a default.
+// withDefault adds the default process of Elastic Beanstalk's platform, if there is one, and prints a notice.
 func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	if b == nil || b.Default == nil {
 		return b
@@ -125,8 +125,8 @@ func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	return b.WithDefault()
 }
 
-// TakeFreePorts reloads the settings with free ports if the default ones are in use. It does nothing if the
-// environment is already running, because startup reports that.
+// TakeFreePorts reloads the settings with free ports if the default ones are in use. It does nothing if the environment
+// is already running, because startup reports that.
 func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error {
 	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		return nil
@@ -143,7 +143,8 @@ func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error 
 	return err
 }
 
-// FolderOf returns the absolute path of the folder given to 'tendril up', or of the working directory; "" if unknown.
+// FolderOf returns the absolute path of the folder given to 'tendril up', or else of the working directory; "" if
+// unknown.
 func FolderOf(dirs []string) string {
 	path := "."
 	if len(dirs) > 0 {

@@ -18,7 +18,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// OpenBundle opens the bundle in a folder. Errors have an exit status.
+// OpenBundle opens the bundle in a folder. Its errors have an exit status.
 func OpenBundle(dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,16 +30,16 @@ func OpenBundle(dir string) (*bundle.Bundle, error) {
 	return b, nil
 }
 
-// IsArchive reports whether path is an archive. It returns false if path does not exist; opening it reports the
-// error.
+// IsArchive reports whether path is an archive. It returns false if path does not exist, because opening it reports
+// that.
 func IsArchive(path string) bool {
 	archive, err := bundle.IsArchive(path)
 	return err == nil && archive
 }
 
-// OpenApp opens the app's folder or archive. An archive is unpacked to the data directory of the environment that
-// runs it, which keeps the newest ones; an archive without a bundle is removed again. Unless called is "", the
-// environment has that name instead of the archive's.
+// OpenApp opens the app's folder or archive. An archive is unpacked to the data directory of the environment that runs
+// it, which keeps the newest ones; an archive without a bundle is removed again. If called is not "", the environment
+// gets that name instead of the archive's.
 func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
@@ -54,7 +54,7 @@ func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, e
 		return nil, err
 	}
 
-	// The archive may name another environment. Invalid settings are reported when they are loaded to be used.
+	// The archive may name another environment. Invalid settings are reported later, when they are loaded for use.
 	if named, err := c.LoadSettings(cmd, b); err == nil && named.DataDir != cfg.DataDir {
 		if err := bundle.RemoveVersion(b.Dir); err != nil {
 			return nil, err
@@ -65,7 +65,7 @@ func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, e
 		}
 	}
 
-	// If an environment is running, it rejects this one and may still use an older version.
+	// A running environment will reject this one, and may still use an older version.
 	if _, err := api.ReadInstance(cfg.DataDir); errors.Is(err, api.ErrNotRunning) {
 		if err := bundle.PruneVersions(b.Dir); err != nil {
 			c.PrintWarnings(yamlfile.Problem{Text: err.Error()})
@@ -92,8 +92,8 @@ func unpackApp(c *CLI, dataDir, path, called string) (*bundle.Bundle, error) {
 	return b, err
 }
 
-// LookInto opens a folder or archive for inspection. An archive is unpacked to a temporary folder, but output shows
-// the archive's own name.
+// LookInto opens a folder or archive for inspection. It unpacks an archive to a temporary folder, but output shows the
+// archive's own name.
 func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
@@ -114,7 +114,7 @@ func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	return OpenBundle(dir)
 }
 
-// The name of a folder must not be split across writes.
+// renaming replaces a name in the output. The name must not be split across writes.
 type renaming struct {
 	w        io.Writer
 	from, to []byte

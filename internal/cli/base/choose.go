@@ -29,8 +29,8 @@ func AddEnvironment(cmd *cobra.Command) {
 		"Environment (default: the one of the working folder, else the only one running).")
 }
 
-// DataDir returns the data directory of the selected environment: the one named, else the one in the working
-// directory, else the only one running.
+// DataDir returns the data directory of the selected environment: the named one, else the one in the working directory,
+// else the only running one.
 func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
 		return f.Value.String(), nil
@@ -57,8 +57,8 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if err != nil {
 		here = ""
 	}
-	// An environment with a data directory elsewhere must be named: it would make the choice ambiguous, or a
-	// surprise.
+	// Environments with a data directory elsewhere must be named. Otherwise they could be chosen by surprise, or make
+	// the choice ambiguous.
 	running := slices.DeleteFunc(api.Running(api.DataDirectories(state)), func(f api.Found) bool {
 		return !Within(f.DataDir, state)
 	})
@@ -83,7 +83,7 @@ func chooseNamed(name string, dirs []string) (string, error) {
 		names = append(names, found.Environment)
 	}
 
-	for _, dir := range dirs[:max(len(dirs)-1, 0)] { // the last is the state folder itself
+	for _, dir := range dirs[:max(len(dirs)-1, 0)] { // the last one is the state folder itself
 		if filepath.Base(dir) == name {
 			return dir, nil
 		}
@@ -99,8 +99,8 @@ func chooseNamed(name string, dirs []string) (string, error) {
 	return "", NotFoundf("environment %q not found", name).Hint(hint)
 }
 
-// The environment named in the settings comes first, running or not; then the one running from here or the closest
-// parent folder; then the only one running. If none is running, the settings' directory is used.
+// chooseRunning prefers the environment named in the settings, running or not, then the one running from here or the
+// closest parent folder, then the only running one. If none is running, it returns the settings' data directory.
 func chooseRunning(cfg *config.Config, here string, running []api.Found) (string, error) {
 	if cfg.IsSet("name") {
 		if i := slices.IndexFunc(running, func(f api.Found) bool { return f.Environment == cfg.Name }); i >= 0 {
@@ -141,7 +141,7 @@ func chooseHint(choices []api.Found) string {
 	return "name one with -e, such as -e " + choices[0].Environment
 }
 
-// Several environments may run from one folder, under different names.
+// deepestContaining may return several environments, because one folder can run several under different names.
 func deepestContaining(here string, running []api.Found) (containing []api.Found) {
 	for _, f := range running {
 		switch {

@@ -18,7 +18,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// CLI holds everything a run of the command reads and writes, so that tests can substitute it.
+// CLI holds everything that one run of the command reads and writes, so that tests can substitute it.
 type CLI struct {
 	// Name is the name the program was invoked as; "" in tests.
 	Name     string
@@ -28,15 +28,15 @@ type CLI struct {
 	Args     []string // without the program name
 	// Environ has the form NAME=value.
 	Environ []string
-	// Whether Out and In are terminals.
+	// Tty and TtyIn report whether Out and In are terminals.
 	Tty, TtyIn bool
 	// Free maps options to free addresses and ports; see [environment.Options.FreePorts].
 	Free    map[string]string
-	warned  []yamlfile.Problem // by NewWarnings
+	warned  []yamlfile.Problem // returned by NewWarnings
 	buffers []*lineBuffer
-	// Out and Err without the buffers.
+	// direct holds Out and Err without the buffers.
 	direct [2]io.Writer
-	// The closers are called in reverse order at the end of the command.
+	// closers are called in reverse order at the end of the command.
 	closers []func()
 }
 
@@ -59,18 +59,18 @@ func New(version string) *CLI {
 	}
 }
 
-// Color reports whether colours may be used, according to NO_COLOR and TERM.
+// Color reports whether colors may be used, according to NO_COLOR and TERM.
 func (c *CLI) Color() bool {
 	return c.Tty && c.Env("NO_COLOR") == "" && c.Env("TERM") != "dumb"
 }
 
-// Env returns an environment variable, or "".
+// Env returns the value of an environment variable, or "" if unset.
 func (c *CLI) Env(name string) string {
 	value, _ := c.LookUp(name)
 	return value
 }
 
-// LookUp returns an environment variable. If it is set more than once, the last value counts.
+// LookUp returns the value of an environment variable. If it is set more than once, the last value counts.
 func (c *CLI) LookUp(name string) (value string, found bool) {
 	for _, entry := range slices.Backward(c.Environ) {
 		if value, found = strings.CutPrefix(entry, name+"="); found {
@@ -80,8 +80,8 @@ func (c *CLI) LookUp(name string) (value string, found bool) {
 	return "", false
 }
 
-// Confirm permits an irreversible action if yes is true or a person at the terminal types word. Otherwise it returns
-// a usage error.
+// Confirm permits an irreversible action if yes is true or a person at the terminal types word. Otherwise it returns a
+// usage error.
 func (c *CLI) Confirm(act, word string, yes bool) error {
 	if yes {
 		return nil
@@ -109,9 +109,9 @@ func (c *CLI) Progress(total int, what string, shown bool) *progressbar.Progress
 		progressbar.OptionSetVisibility(w != io.Discard))
 }
 
-// Buffer decouples output from its reader, so that printing does not block and a closed pipe does not kill the
-// process. It is for commands that process messages. Text is written immediately, JSON in batches. Buffers of an
-// environment that has ended are replaced: behind others, the last lines would be lost.
+// Buffer decouples output from its reader, so that printing does not block and a closed pipe does not kill the process.
+// It is for commands that process messages. Text is written immediately, JSON in batches. Calling Buffer again replaces
+// the buffers of an environment that has ended; in front of them, new buffers could lose the last lines.
 func (c *CLI) Buffer(text bool) {
 	OutliveReader()
 	if len(c.buffers) > 0 {
@@ -142,10 +142,10 @@ func (c *CLI) Buffer(text bool) {
 	}
 
 	c.Out = out
-	log.SetOutput(c.Err) // net/http logs there
+	log.SetOutput(c.Err) // for net/http
 }
 
-// CloseBuffers flushes the buffers, waiting up to lineBufferPatience for readers.
+// CloseBuffers flushes the buffers. It waits up to lineBufferPatience for readers.
 func (c *CLI) CloseBuffers() {
 	var written []<-chan struct{}
 	for _, b := range c.buffers {

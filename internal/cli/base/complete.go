@@ -10,7 +10,7 @@ import (
 
 // Complete registers words as completions of a flag's value.
 func Complete(cmd *cobra.Command, flag string, words ...string) {
-	// The only possible error is an unknown flag.
+	// Registering fails only if the flag is unknown.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -38,7 +38,7 @@ func CompleteOptions(*cobra.Command, []string, string) (names []string, _ cobra.
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteAssignment completes OPTION=VALUE: first the option's name, then the values of a choice or a switch.
+// CompleteAssignment completes OPTION=VALUE: first the option's name, then the values of a choice or switch.
 func CompleteAssignment(_ *cobra.Command, _ []string, typed string) (lines []string, _ cobra.ShellCompDirective) {
 	name, _, named := strings.Cut(typed, "=")
 	if o, found := config.Lookup(name); named && found {

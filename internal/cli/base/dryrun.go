@@ -27,8 +27,8 @@ func Step(format string, args ...any) func() ([]string, error) {
 	return func() ([]string, error) { return []string{fmt.Sprintf(format, args...)}, nil }
 }
 
-// Changes implements a command that changes something. The function find prepares the plan without changing anything.
-// With --dry-run the steps are printed instead of executed.
+// Changes implements a command that changes something. find prepares the plan without changing anything. With
+// --dry-run, the steps are printed instead of executed.
 func Changes(c *CLI, cmd *cobra.Command,
 	find func(ctx context.Context, cmd *cobra.Command, args []string) (*Plan, error)) *cobra.Command {
 	AddDryRun(cmd)

@@ -37,11 +37,11 @@ type ExitError struct {
 	Hints []string
 }
 
-// The command ends without a message, as with SIGPIPE.
+// errReaderGone ends the command without a message, like SIGPIPE.
 var errReaderGone = &ExitError{Code: ExitSignal + int(syscall.SIGPIPE),
 	err: errors.New("output closed by its reader")}
 
-// WorthSaying returns err without errReaderGone; nil if nothing else remains.
+// WorthSaying returns err without errReaderGone, or nil if nothing else remains.
 func WorthSaying(err error) error {
 	var rest []error
 	switch joined, ok := err.(interface{ Unwrap() []error }); {
@@ -66,7 +66,7 @@ func (e *ExitError) Error() string { return e.err.Error() }
 
 func (e *ExitError) Unwrap() error { return e.err }
 
-// ExitCode returns the exit status for an error; 0 for nil.
+// ExitCode returns the exit status for an error, or 0 for nil.
 func ExitCode(err error) int {
 	var coded *ExitError
 	switch {
@@ -97,7 +97,8 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// ProblemsOf returns the problems if err is about settings or a file of tasks or alarms; nil for other errors.
+// ProblemsOf returns the problems of an error about settings, or about a file of tasks or alarms. It returns nil for
+// other errors.
 func ProblemsOf(err error) []yamlfile.Problem {
 	var settings *config.Error
 	var tasks *periodic.Error
@@ -160,7 +161,7 @@ func NoticesOf(err error) (all []Notice) {
 
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSuffix(line, "\n")
-		hint, indented := strings.CutPrefix(line, "  ") // as printed by errors about files
+		hint, indented := strings.CutPrefix(line, "  ") // as in errors about files
 		if indented && len(all) > 0 {
 			all[len(all)-1].Hints = append(all[len(all)-1].Hints, hint)
 			continue
@@ -187,7 +188,7 @@ func PrintError(w io.Writer, err error) {
 	}
 }
 
-// Texts of other packages turn into advice here.
+// adviceInText matches advice in the text of other packages' errors, which becomes a hint.
 var adviceInText = regexp.MustCompile(`(?:; (?:or )?(?:stop|choose|type|name|write|use|give|remove|set|start|run|add|` +
 	`correct) |: (?:write one|name the folder|stop that|install it|use an?)[ ,])`)
 
@@ -216,7 +217,7 @@ func HintsOf(err error) []string {
 	return nil
 }
 
-// Written returns the error of a write, or an error without a message if the reader is gone.
+// Written returns the error of a write, or errReaderGone if the reader has closed the pipe.
 func Written(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return errReaderGone
@@ -234,12 +235,12 @@ func NotFoundf(format string, args ...any) *ExitError {
 	return &ExitError{Code: ExitNotFound, err: fmt.Errorf(format, args...)}
 }
 
-// Conflictf returns an error about something in use or in a different state.
+// Conflictf returns an error about something that is in use or in the wrong state.
 func Conflictf(format string, args ...any) *ExitError {
 	return &ExitError{Code: ExitConflict, err: fmt.Errorf(format, args...)}
 }
 
-// Failedf returns an error with ExitFailed.
+// Failedf returns an error with the status ExitFailed.
 func Failedf(format string, args ...any) *ExitError {
 	return &ExitError{Code: ExitFailed, err: fmt.Errorf(format, args...)}
 }

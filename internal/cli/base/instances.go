@@ -30,10 +30,10 @@ func AddInstances(cmd *cobra.Command) *Instances {
 	return f
 }
 
-// Any reports whether a flag is given.
+// Any reports whether one of the flags is set.
 func (f *Instances) Any() bool { return f.name != "" || f.fleet }
 
-// Client returns the client for the chosen instance, by default the answering one.
+// Client returns a client of the chosen instance, by default the answering one.
 func (f *Instances) Client(ctx context.Context, c *api.Client) (*api.Client, error) {
 	chosen, err := f.Choose(ctx, c)
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *Instances) Choose(ctx context.Context, c *api.Client) ([]api.KnownInsta
 	return nil, NotFoundf("instance %q not found", f.name).Hint("choose one of " + strings.Join(names, ", "))
 }
 
-// Report prints why instances have not answered. If none has, it returns the error of the first.
+// Report prints why instances have not answered. If no instance has answered, it returns the first error.
 func Report[T any](c *CLI, answers []api.FromInstance[T]) error {
 	failed := 0
 	for i := range answers {

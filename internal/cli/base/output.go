@@ -25,7 +25,7 @@ type Format string
 const (
 	AsTable Format = "table"
 	AsJSON  Format = "json"
-	// AsYAML has the same names as JSON.
+	// AsYAML uses the same names as JSON.
 	AsYAML Format = "yaml"
 	// AsName prints one identifier per line.
 	AsName Format = "name"
@@ -37,7 +37,7 @@ var Formats = []string{string(AsTable), string(AsJSON), string(AsYAML), string(A
 // String returns the flag's value.
 func (f *Format) String() string { return string(*f) }
 
-// Type returns the word that stands for the value in the help.
+// Type returns the placeholder for the value in the help.
 func (f *Format) Type() string { return "format" }
 
 // Set parses the flag's value.
@@ -135,7 +135,7 @@ func (c *CLI) PrintJSON(v any) error {
 	return err
 }
 
-// IndentedJSON returns v as JSON, indented by two spaces, without HTML escapes, with a final newline.
+// IndentedJSON returns v as JSON with an indentation of two spaces, without HTML escapes, and with a final newline.
 func IndentedJSON(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -180,7 +180,7 @@ func (t *Table) Add(name, value string) {
 	}
 }
 
-// PrintTable prints rows in columns; the first row is the heading.
+// PrintTable prints rows in columns. The first row is the heading.
 func (c *CLI) PrintTable(rows [][]string) error {
 	if w := styled(c); w != nil {
 		return printStyled(w, rows)
@@ -199,7 +199,7 @@ func (c *CLI) PrintTable(rows [][]string) error {
 // Plain makes text safe for a single line on a terminal by escaping unprintable characters.
 func Plain(text string) string { return terminal.Plain(text, false) }
 
-// Preview returns the start of a text on one line, at most limit characters.
+// Preview returns the start of a text on one line, with at most limit characters.
 func Preview(text string, limit int) string {
 	short := Plain(cutRunes(text, limit+1))
 	if utf8.RuneCountInString(short) <= limit {
@@ -246,7 +246,7 @@ func Age(d time.Duration) string {
 	}
 }
 
-// Since formats the age of a time; "-" for the zero time.
+// Since formats the age of a time, or returns "-" for the zero time.
 func Since(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -262,7 +262,7 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Summary prints how many messages were processed, even if an error followed.
+// Summary prints how many messages were processed, even if an error ended the command.
 func (c *CLI) Summary(what string, n int, err error) error {
 	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
 		c.PrintErrf("%s %s\n", Plural(n, "message"), what)
@@ -270,13 +270,13 @@ func (c *CLI) Summary(what string, n int, err error) error {
 	return err
 }
 
-// Position formats a position in a file; line 0 means the whole file.
+// Position formats a position in a file. Line 0 means the whole file.
 func Position(file string, line int) string { return Plain(yamlfile.Place(file, line, 0)) }
 
 // Stamp formats the time of a log line or event, in UTC.
 func Stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05Z") }
 
-// Moment returns a time in the local zone, followed by its age; "" for the zero time.
+// Moment returns a time in the local zone with its age, or "" for the zero time.
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -313,7 +313,7 @@ func WithoutColumn(rows [][]string, column int) [][]string {
 	return rows
 }
 
-// PausedText describes a pause and its reason; "" if not paused.
+// PausedText describes a pause with its reason, or returns "" if not paused.
 func PausedText(paused bool, reason string) string {
 	switch {
 	case !paused:
@@ -324,7 +324,7 @@ func PausedText(paused bool, reason string) string {
 	return "PAUSED: " + Plain(reason)
 }
 
-// QueueText returns why the messages of a queue wait, or "".
+// QueueText returns why a queue's messages wait, or "".
 func QueueText(p *api.Progress) string {
 	if p.Paused {
 		return strings.TrimSpace("PAUSED " + Plain(p.Why))
@@ -332,7 +332,7 @@ func QueueText(p *api.Progress) string {
 	return Plain(p.Why)
 }
 
-// List describes how values are listed: as rows of a table and by name.
+// List determines how values are listed: as the rows of a table, and by name.
 type List[T any] struct {
 	Heading []string
 	Row     func(*T) []string
@@ -376,7 +376,7 @@ func ViewOf[T any](show func(T) error, names func(T) []string) view[T] {
 	return view[T]{show, names}
 }
 
-// Clock formats a time in the named zone, or in its own if the zone is unknown.
+// Clock formats a time in the named zone, or in its own zone if the name is unknown.
 func Clock(at time.Time, zone string) string {
 	if at.IsZero() {
 		return "-"

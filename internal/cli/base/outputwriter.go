@@ -16,7 +16,7 @@ import (
 
 // OutliveReader makes writes to a closed pipe return an error instead of killing the process.
 func OutliveReader() {
-	// Child processes would inherit an ignored signal.
+	// Handle the signal instead of ignoring it, because child processes would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
@@ -55,14 +55,15 @@ func reportPlain(w io.Writer, lines int) {
 const (
 	lineBufferDelay = 20 * time.Millisecond
 	lineBufferSize  = 32 << 10
-	// Some 14,000 lines: over a second at ten thousand lines per second, minutes at default verbosity.
+	// lineBufferMost is about 14,000 lines: over a second at ten thousand lines per second, minutes at default
+	// verbosity.
 	lineBufferMost = 4 << 20
-	// For readers at exit.
+	// lineBufferPatience limits the wait for readers at exit.
 	lineBufferPatience = time.Second
 )
 
-// Batches of log lines save system calls. A line waits at most delay. Write never blocks: lines beyond lineBufferMost
-// are dropped, and their number is reported once the reader continues.
+// lineBuffer batches log lines to save system calls. A line waits at most delay. Write never blocks: lines beyond
+// lineBufferMost are dropped, and their number is reported once the reader continues.
 type lineBuffer struct {
 	w      io.Writer
 	delay  time.Duration
@@ -73,11 +74,11 @@ type lineBuffer struct {
 	lines   []byte
 	spare   []byte
 	held    int // bytes, including the batch being written
-	left    int // dropped lines that have not been reported
+	left    int // dropped lines that have not been reported yet
 	due     bool
 	writing bool
 	timer   *time.Timer
-	closed  chan struct{} // created by Close, and closed once everything is written
+	closed  chan struct{} // created by Close; closed once everything is written
 }
 
 func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, lines int)) *lineBuffer {
@@ -87,7 +88,7 @@ func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, li
 func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// After the first dropped line, drop all lines until write has reported the gap, so that there is only one.
+	// Once a line has been dropped, drop all lines until write has reported the gap, so that there is only one gap.
 	if b.left > 0 || b.held > 0 && b.held+len(lines) > lineBufferMost {
 		b.left += bytes.Count(lines, []byte("\n"))
 		return len(lines), nil
@@ -106,7 +107,7 @@ func (b *lineBuffer) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// The caller holds mu.
+// add appends lines. The caller must hold mu.
 func (b *lineBuffer) add(lines []byte) {
 	b.lines = append(b.lines, lines...)
 	b.held += len(lines)
@@ -123,7 +124,7 @@ func (b *lineBuffer) timedFlush() {
 	b.flush(true)
 }
 
-// The partial batch is written too if all is true. The caller holds mu.
+// flush starts writing full batches, and the partial one if all is true. The caller must hold mu.
 func (b *lineBuffer) flush(all bool) {
 	b.due = b.due || all
 	if !b.writing {
@@ -158,7 +159,7 @@ func (b *lineBuffer) write() {
 	}
 }
 
-// The caller holds mu.
+// next returns the next batch to write, or nil. The caller must hold mu.
 func (b *lineBuffer) next() (portion []byte) {
 	switch {
 	case len(b.full) > 0:
@@ -171,7 +172,7 @@ func (b *lineBuffer) next() (portion []byte) {
 	return portion
 }
 
-// The caller holds mu.
+// reportLeftOut adds a line with the number of dropped lines. The caller must hold mu.
 func (b *lineBuffer) reportLeftOut() {
 	var line bytes.Buffer
 	b.report(&line, b.left)
@@ -180,7 +181,7 @@ func (b *lineBuffer) reportLeftOut() {
 	b.add(line.Bytes())
 }
 
-// Later writes are immediate. The channel is closed once everything has been written.
+// Close makes later writes immediate. It returns a channel that is closed once everything has been written.
 func (b *lineBuffer) Close() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A sink accepts everything.
+// sink accepts all writes.
 type sink struct {
 	mu  sync.Mutex
 	out strings.Builder
@@ -76,7 +76,7 @@ func TestLineBufferWithoutDelayWritesAtOnce(t *testing.T) {
 	})
 }
 
-// The reader blocks until reading is closed.
+// stalled blocks until reading is closed.
 type stalled struct {
 	sink
 	reading chan struct{}
@@ -89,7 +89,7 @@ func (s *stalled) Write(lines []byte) (int, error) {
 	return s.sink.Write(lines)
 }
 
-// Beyond the limit, whole lines are dropped and the gap is reported in its place; the other lines stay in order.
+// Beyond the limit, whole lines are dropped and the gap is reported in their place. The other lines stay in order.
 func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{0, lineBufferDelay} {
@@ -129,7 +129,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 	}
 }
 
-// This test is most useful with the race detector.
+// The test is most useful with the race detector.
 func TestLineBufferKeepsTheOrderOfManyWriters(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -160,12 +160,12 @@ func TestLineBufferKeepsTheOrderOfManyWriters(t *testing.T) {
 	}
 }
 
-// The reader has closed the pipe.
+// gone is a pipe that the reader has closed.
 type gone struct{}
 
 func (gone) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
-// Closing a buffer writes everything, unless a reader blocks for longer than the limit.
+// Closing a buffer writes everything, unless a reader blocks longer than the limit.
 func TestEndsDoNotWaitForReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestEndsDoNotWaitForReaders(t *testing.T) {
 	})
 }
 
-// Each write takes a while.
+// slow takes a while for each write.
 type slow struct{ bytes.Buffer }
 
 func (s *slow) Write(lines []byte) (int, error) {
@@ -211,7 +211,7 @@ func (s *slow) Write(lines []byte) (int, error) {
 	return s.Buffer.Write(lines)
 }
 
-// An environment that starts again, with the version or the settings of all instances, buffers again.
+// If an environment starts again, with the version or settings of all instances, its output is buffered again.
 func TestTheLastLinesOfAThirdEnvironmentAreWritten(t *testing.T) {
 	OutliveReader() // outside the bubble, because it starts a goroutine of the process
 	for _, text := range []bool{false, true} {
@@ -223,7 +223,7 @@ func TestTheLastLinesOfAThirdEnvironmentAreWritten(t *testing.T) {
 				fmt.Fprintln(c.Out, run, "line")
 				fmt.Fprintln(c.Err, run, "error")
 				if run != "third" {
-					time.Sleep(time.Second) // until its lines are written
+					time.Sleep(time.Second) // wait until its lines are written
 				}
 			}
 			c.CloseBuffers()

@@ -17,14 +17,13 @@ import (
 )
 
 const (
-	// FewSettings is how many options the help lists with a command's own flags; more are grouped by topic.
+	// FewSettings is how many options the help lists among a command's own flags; more are grouped by topic.
 	FewSettings = 3
 	// HelpAll is the flag that shows all options in the help.
 	HelpAll = "help-all"
 )
 
-// TextValue is a flag value that is stored as text, so that package config applies the same rules to flags, variables
-// and files.
+// TextValue stores a flag's value as text, so that package config applies the same rules to flags, variables and files.
 type TextValue struct {
 	kind string
 	text string
@@ -33,16 +32,16 @@ type TextValue struct {
 // String returns the flag's value.
 func (v *TextValue) String() string { return v.text }
 
-// Set stores the text; package config validates it later.
+// Set stores the text. Package config validates it later.
 func (v *TextValue) Set(s string) error { v.text = s; return nil }
 
-// Type returns the word that stands for the value in the help.
+// Type returns the placeholder for the value in the help.
 func (v *TextValue) Type() string { return v.kind }
 
-// OptionTable returns the option table, computed once.
+// OptionTable returns the table of all options, which is computed once.
 var OptionTable = sync.OnceValue(config.Options)
 
-// AddSettings adds flags for the named options, or for all if there are no names.
+// AddSettings adds flags for the named options, or for all options if there are no names.
 func AddSettings(cmd *cobra.Command, names ...string) {
 	AddSettingsOf(cmd, func(o config.Option) bool { return len(names) == 0 || slices.Contains(names, o.Name) })
 }
@@ -78,12 +77,12 @@ func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool)
 	}
 }
 
-// LoadSettings loads the settings for a command from flags, environment, files and bundle.
+// LoadSettings loads a command's settings from flags, environment, files and bundle.
 func (c *CLI) LoadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config, error) {
 	return c.ReadSettings(cmd, config.Sources{Bundle: b})
 }
 
-// ReadSettings is like LoadSettings, with the Bundle, File and Registry of src.
+// ReadSettings is like LoadSettings, with src.Bundle, src.File and src.Registry.
 func (c *CLI) ReadSettings(cmd *cobra.Command, src config.Sources) (*config.Config, error) {
 	src.Flags = map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -107,7 +106,7 @@ func (c *CLI) PrintWarnings(warnings ...yamlfile.Problem) {
 	}
 }
 
-// NewWarnings returns the warnings that it has not returned before.
+// NewWarnings returns the warnings that have not been returned before.
 func (c *CLI) NewWarnings(warnings []yamlfile.Problem) []yamlfile.Problem {
 	fresh := slices.DeleteFunc(slices.Clone(warnings), func(w yamlfile.Problem) bool { return slices.Contains(c.warned, w) })
 	c.warned = append(c.warned, fresh...)
@@ -128,7 +127,7 @@ func BundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem 
 	return warnings
 }
 
-// SingleDash converts long flags with one dash, as in Workerless ("-concurrency=5"), to two dashes.
+// SingleDash adds a dash to long flags with a single one, as in Workerless ("-concurrency=5").
 func SingleDash(args []string) (fixed []string, noticed bool) {
 	for i, a := range args {
 		if a == "--" {
@@ -143,13 +142,13 @@ func SingleDash(args []string) (fixed []string, noticed bool) {
 	return fixed, noticed
 }
 
-// IsFlag reports whether name is an option or an alias.
+// IsFlag reports whether name is the name or alias of an option.
 func IsFlag(name string) bool {
 	o, found := config.Lookup(name)
 	return found && (o.Name == name || slices.Contains(o.Aliases, name))
 }
 
-// OriginOf returns the origin of a value.
+// OriginOf returns the origin of an option's value.
 func OriginOf(v api.OptionValue) config.Origin {
 	return config.Origin{Layer: config.ParseLayer(v.Layer), Where: v.Where}
 }

@@ -13,9 +13,9 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// styled returns nil if colors are off.
+// styled returns a writer that permits colors, or nil if they are off.
 func styled(c *CLI) io.Writer {
-	// Other writers, such as renaming, escape everything.
+	// Other writers, such as renaming, escape control sequences.
 	if w, ok := c.Out.(*terminal.Writer); ok && c.Color() {
 		return &terminal.Writer{To: w.To, Colors: true}
 	}
@@ -71,7 +71,7 @@ func isHeading(row []string) bool {
 	return len(row) > 0 && row[0] == strings.ToUpper(row[0]) && row[0] != ""
 }
 
-// Only columns of states have colors, because others may contain external text.
+// stateStyle colors only columns with states, because others may contain external text.
 func stateStyle(column, text string) Style {
 	switch column {
 	case "STATE", "HEALTH", "READY", "OUTCOME", "NOTE", "STATUS":
@@ -96,7 +96,7 @@ func stateStyle(column, text string) Style {
 	return HealthStyle(health.Status(text))
 }
 
-// ReadyStyle returns the colour of an environment's state.
+// ReadyStyle returns the color of an environment's state.
 func ReadyStyle(st *api.Status) Style {
 	for i := range st.Workers {
 		if st.Workers[i].Paused {
@@ -109,10 +109,10 @@ func ReadyStyle(st *api.Status) Style {
 	return Red
 }
 
-// Style is the SGR parameter of a text style, or "".
+// Style is the SGR parameter of a text style; "" for plain text.
 type Style string
 
-// The styles of names, headings and states.
+// Styles of names, headings and states.
 const (
 	PlainText Style = ""
 	Bold      Style = "1"
@@ -124,7 +124,7 @@ const (
 	cyan Style = "36"
 )
 
-// Cell is a text with one style.
+// Cell is a text in one style.
 type Cell struct {
 	Text  string
 	Style Style
@@ -150,7 +150,7 @@ func (l Cells) Render(width int, color bool) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// CutWidth truncates text to the given number of columns. Truncated text ends in "…".
+// CutWidth truncates text to the given number of columns. It ends truncated text with "…".
 func CutWidth(text string, width int) string {
 	if uniseg.StringWidth(text) <= width {
 		return text
@@ -170,7 +170,7 @@ func CutWidth(text string, width int) string {
 	return text[:end] + "…"
 }
 
-// HealthStyle returns the colour of a health status.
+// HealthStyle returns the color of a health status.
 func HealthStyle(s health.Status) Style {
 	switch s {
 	case health.Ok:
@@ -188,7 +188,7 @@ func HealthStyle(s health.Status) Style {
 // Text returns a cell in this style.
 func (s Style) Text(text string) Cell { return Cell{text, s} }
 
-// Heading returns a line of column names.
+// Heading returns a line with the names of columns.
 func Heading(names ...string) Cells {
 	var line Cells
 	for _, name := range names {

@@ -19,7 +19,7 @@ type ScreenTerminal struct {
 	once    sync.Once
 }
 
-// Control sequences: alternate screen, hidden cursor, no automatic line wrap.
+// Control sequences for the alternate screen, a hidden cursor, and no automatic line wrap.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	LeaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -41,7 +41,7 @@ func OpenScreen(in, out *os.File) (*ScreenTerminal, error) {
 	return s, nil
 }
 
-// Restore restores the terminal. Further calls do nothing.
+// Restore restores the terminal. Further calls have no effect.
 func (s *ScreenTerminal) Restore() (err error) {
 	s.once.Do(func() {
 		_, written := io.WriteString(s.Out, LeaveScreen)
@@ -67,14 +67,14 @@ func (s *ScreenTerminal) Draw(lines []string) error {
 		if i > 0 {
 			frame.WriteString("\r\n")
 		}
-		frame.WriteString(clearLine + l) // clearing after a full line would erase its last character
+		frame.WriteString(clearLine + l) // clear before writing: clearing after a full line would erase its last character
 	}
 	frame.WriteString(frameEnd)
 	_, err := io.WriteString(s.Out, frame.String())
 	return err
 }
 
-// Names of special keys; any other key is the typed character.
+// Names of special keys. Any other key is the character typed.
 const (
 	KeyUp        = "up"
 	KeyDown      = "down"
@@ -118,8 +118,8 @@ next:
 	return keys
 }
 
-// ReadKeys sends typed keys to a channel, and closes it at the end of the input. Reading cannot be interrupted: once
-// ctx is done, ReadKeys returns after the next key.
+// ReadKeys sends typed keys to a channel, and closes it at the end of the input. Because reading cannot be interrupted,
+// ReadKeys returns only after the next key once ctx is done.
 func ReadKeys(ctx context.Context, in io.Reader, keys chan<- string) {
 	defer close(keys)
 	sent := make([]byte, 256)

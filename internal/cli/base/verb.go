@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// Verb returns a command's RunE. SIGINT and SIGTERM cancel the context of do, so that it can release messages. Errors
+// Verb returns a RunE function. SIGINT and SIGTERM cancel the context of do, so that it can release messages. Errors
 // get an exit status and hints.
 func Verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -29,8 +29,8 @@ func Verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error)
 	}
 }
 
-// Dial returns a client of the selected environment. It is closed when the command ends, and is read-only in a dry
-// run.
+// Dial returns a client of the selected environment. The client is closed when the command ends, and is read-only in a
+// dry run.
 func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client.Bodies = true // typing a command is a request to see bodies
+	client.Bodies = true // typing a command requests bodies
 	if IsDryRun(cmd) {
 		client.OnlyRead()
 	}
@@ -48,7 +48,7 @@ func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 	return client, nil
 }
 
-// Prints makes cmd print a value in the format given by -o.
+// Prints makes cmd print a value in the format given with -o.
 func Prints[T any](c *CLI, cmd *cobra.Command, get func(context.Context, *cobra.Command, []string) (T, error),
 	as view[T]) {
 	f := AddOutput(cmd)
@@ -61,7 +61,7 @@ func Prints[T any](c *CLI, cmd *cobra.Command, get func(context.Context, *cobra.
 	})
 }
 
-// PrintValue prints value as text, as a list of names or encoded, depending on f.
+// PrintValue prints value as text, as a list of names, or encoded, depending on f.
 func PrintValue[T any](c *CLI, f Format, value T, as view[T]) error {
 	var names []string
 	if f == AsName {
@@ -83,7 +83,7 @@ func Asks[T any](c *CLI, cmd *cobra.Command, ask func(context.Context, *api.Clie
 	}, as)
 }
 
-// Family returns a parent command, which prints its help when run without a subcommand.
+// Family returns a parent command. Without a subcommand, it prints its help.
 func Family(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
@@ -91,7 +91,7 @@ func Family(use, short, long string, commands ...*cobra.Command) *cobra.Command 
 	return cmd
 }
 
-// Argument returns a command's only argument, or "".
+// Argument returns a command's only argument, or "" if absent.
 func Argument(args []string) string { return strings.Join(args, "") }
 
 // CheckLimit validates a --limit.
@@ -102,7 +102,7 @@ func CheckLimit(limit int) error {
 	return nil
 }
 
-// CheckShown validates a --limit, which the console limits to 1000.
+// CheckShown validates a --limit of at most 1000, the console's limit.
 func CheckShown(limit int) error {
 	if limit < 1 || limit > 1000 {
 		return Usagef("--limit %d is out of range", limit).Hint("use 1 to 1000")
@@ -110,7 +110,7 @@ func CheckShown(limit int) error {
 	return nil
 }
 
-// Explained adds an exit status and hints to errors from the console and from queues.
+// Explained adds an exit status and hints to errors of the console and of queues.
 func Explained(err error) error {
 	var reported *ExitError
 	var apiError *api.Error

@@ -87,7 +87,7 @@ func (w *watch) print(ctx context.Context) error {
 	}
 }
 
-// The output includes standard error.
+// take returns the lines of the output, including standard error.
 func (w *watch) take() ([]string, error) {
 	var text bytes.Buffer
 	out, talk := w.cli.Out, w.cli.Err
@@ -99,7 +99,7 @@ func (w *watch) take() ([]string, error) {
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n"), err
 }
 
-// After a first success, errors do not clear the last output.
+// draw keeps the last output on the screen when an error follows.
 func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	lines, err := w.take()
 	if err != nil {
@@ -151,7 +151,7 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 type watchFrame struct {
 	lines  []string
 	at     time.Time
-	lost   string // of the last attempt
+	lost   string // error of the last attempt
 	scroll int
 }
 
@@ -172,7 +172,7 @@ func (f *watchFrame) visible(width, height int) []string {
 	return append(shown, CutWidth(Plain(footer), width))
 }
 
-// Scrolled returns the scroll position after a key. The caller limits it to the text's length.
+// Scrolled returns the scroll position after a key. The caller must limit it to the text's length.
 func Scrolled(scroll int, key string, page int) int {
 	switch key {
 	case KeyUp, "k":

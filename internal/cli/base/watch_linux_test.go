@@ -17,7 +17,7 @@ import (
 func TestWatchOnATerminal(t *testing.T) {
 	p := pseudoterminal.Open(t)
 	before := p.Modes()
-	n, next := 0, make(chan struct{}) // a look starts once the previous one was seen: frames that follow closely may be skipped
+	n, next := 0, make(chan struct{}) // each look waits until the previous frame was seen
 	c := &CLI{In: p.File, Out: p.File, Err: p.File, Tty: true, TtyIn: true}
 	w := &watch{cli: c, cmd: &cobra.Command{}, interval: 100 * time.Millisecond, block: func() error {
 		if n++; n > 1 {
@@ -82,7 +82,7 @@ func TestWatchFrame(t *testing.T) {
 	}
 }
 
-// The context may be done between two outputs.
+// The context may be canceled between two outputs.
 func TestWatchStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -81,7 +81,7 @@ environment, according to --rollout-policy, and --abort returns all of them to t
 	})
 }
 
-// The error is for a deployment in progress.
+// readyToDeploy returns the app's versions, or an error if a deployment is in progress.
 func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
 	all, err := client.LatestVersions(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 	return all, err
 }
 
-// A plan's sentence names the version to be replaced, if there is one.
+// replacedVersionText is the part of a plan's sentence that names the version to be replaced; "" if no version is live.
 func replacedVersionText(all []api.AppVersion) string {
 	live := versionInState(all, api.VersionLive)
 	if live == nil {
@@ -108,7 +108,7 @@ func replacedVersionText(all []api.AppVersion) string {
 	return fmt.Sprintf(" in place of version %d, %s", live.Number, sourceText(live))
 }
 
-// The result may be nil.
+// versionInState returns nil if no version is in the state.
 func versionInState(all []api.AppVersion, state string) *api.AppVersion {
 	if i := slices.IndexFunc(all, func(v api.AppVersion) bool { return v.State == state }); i >= 0 {
 		return &all[i]
@@ -116,7 +116,8 @@ func versionInState(all []api.AppVersion, state string) *api.AppVersion {
 	return nil
 }
 
-// The environment was started in the working directory, which contains a runnable app; otherwise the result is "".
+// ownFolder returns the working directory if the environment was started in it and it contains a runnable app,
+// otherwise "".
 func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) {
 	const here = "."
 	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
@@ -186,8 +187,8 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	})
 }
 
-// The result is the absolute path of the folder or archive; "" means the current version. appliesMachine is true if
-// the environment applies the sections that change the machine.
+// checkCandidate prints warnings about the app to deploy. It returns the absolute path of the folder or archive, or ""
+// for the current version. appliesMachine is true if the environment applies the sections that change the machine.
 func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
 	if path == "" {
 		return "", nil
@@ -242,7 +243,7 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 		case o := <-done:
 			return o.result, o.err
 		case <-tick.C:
-			// Ignore errors; the result of the deployment arrives separately.
+			// Ignore errors, because the deployment's result arrives separately.
 			now, err := client.Status(ctx)
 			if err != nil || now.Deployment == nil || before.Deployment != nil &&
 				now.Deployment.Since.Equal(before.Deployment.Since) {

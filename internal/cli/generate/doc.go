@@ -8,7 +8,7 @@
 //
 // # Invariants
 //
-// Files contain no secrets: a [Plan] lists the variables with secret values, and the files refer to them. Settings
+// Files contain no secrets: a [Plan] lists the variables with secret values, and the files refer to them. Settings from
 // outside the app's folder become flags of 'tendril up'. Timeouts are chosen so that the platform does not kill the
 // process during a drain.
 //

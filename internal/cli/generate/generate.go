@@ -17,12 +17,12 @@ import (
 type Plan struct {
 	// Name is the environment's name; see [Label] for its characters.
 	Name string
-	// Args are the flags of 'tendril up', as "--name=value".
+	// Args are the flags of 'tendril up', such as "--name=value".
 	Args []string
 	// Secrets are the environment variables that contain secret settings.
 	Secrets []string
-	// App is true if tendril starts an app, and Beside if it delivers to an app started separately. If both are
-	// false, it delivers to a function.
+	// App means that tendril starts an app, Beside that it delivers to an app that is started separately. Otherwise it
+	// delivers to a function.
 	App, Beside bool
 	// Folder is the app's local folder, or the working directory. Command is the app's program and arguments if given
 	// on the command line. AppCommand is the command line in its Procfile.
@@ -32,10 +32,10 @@ type Plan struct {
 	AppPort             int
 	Runtime             Runtime
 	Image, TendrilImage string
-	// Embedded is true if queues are embedded. AWS is true if the environment uses AWS, in Account and Region.
+	// Embedded means that queues are embedded, AWS that the environment uses AWS, in Account and Region.
 	Embedded, AWS   bool
 	Account, Region string
-	// ShutdownTimeout, AppGrace and AppReadyTimeout are the options of these names.
+	// ShutdownTimeout, AppGrace and AppReadyTimeout are the options with these names.
 	ShutdownTimeout, AppGrace, AppReadyTimeout time.Duration
 }
 
@@ -46,14 +46,14 @@ type Runtime struct {
 	Steps []string
 }
 
-// File is a generated file. Path includes a folder if the file belongs at a fixed place on the machine.
+// File is a generated file. Path includes a folder if the file has a fixed place on the machine.
 type File struct {
 	Path, Text string
-	// Beside is true for a file that is not printed, but written next to the first file unless it exists.
+	// Beside means that the file is not printed, but written next to the first file unless it exists.
 	Beside bool
 }
 
-// Secrets, history and files installed by the image itself are excluded.
+// dockerIgnore excludes secrets, history, and files that the image itself installs.
 var dockerIgnore = File{Path: ".dockerignore", Beside: true, Text: `# Not for the image: secrets, history, and what the image installs itself.
 .env
 *.env
@@ -67,13 +67,13 @@ Dockerfile
 compose.yaml
 `}
 
-// Startup and shutdown limits get this margin.
+// margin is added to startup and shutdown limits.
 const margin = 20 * time.Second
 
-// StopDelay returns the time the platform must wait before it kills the process.
+// StopDelay returns how long the platform must wait before it kills the process.
 func (p *Plan) StopDelay() time.Duration { return p.ShutdownTimeout + p.AppGrace + margin }
 
-// StartDelay returns the time the platform must wait for startup.
+// StartDelay returns how long the platform must wait for startup.
 func (p *Plan) StartDelay() time.Duration { return p.AppReadyTimeout + 3*margin/2 }
 
 const (
@@ -94,7 +94,7 @@ func Label(name string) string {
 	return strings.TrimRight(label, "-")
 }
 
-// Systemd returns the environment's unit. If split is true, the app gets its own unit.
+// Systemd returns the environment's unit. With split, the app gets a separate unit.
 func Systemd(p *Plan, split bool) []File {
 	v := newView(p)
 	v.Unit = "tendril-" + p.Name
@@ -117,7 +117,7 @@ func Systemd(p *Plan, split bool) []File {
 	return files
 }
 
-// Docker returns the Dockerfile of an image of the app with tendril, or of tendril with its settings.
+// Docker returns the Dockerfile of an image with the app and tendril, or of tendril with its settings.
 func Docker(p *Plan) []File {
 	return p.image(File{Path: "Dockerfile", Text: newView(p).render("Dockerfile")})
 }
@@ -129,7 +129,7 @@ func (p *Plan) image(first File) []File {
 	return []File{first, dockerIgnore}
 }
 
-// Compose returns the file for Docker Compose.
+// Compose returns a file for Docker Compose.
 func Compose(p *Plan) []File {
 	return p.image(File{Path: "compose.yaml", Text: newView(p).render("compose.yaml")})
 }
@@ -165,7 +165,7 @@ func newView(p *Plan) *view {
 	return v
 }
 
-// systemd's ProtectHome would hide the app's folder.
+// InHome reports whether systemd's ProtectHome would hide the app's folder.
 func (v *view) InHome() bool {
 	return strings.HasPrefix(v.Folder, "/home/") || strings.HasPrefix(v.Folder, "/root/")
 }
@@ -202,7 +202,7 @@ func (v *view) render(name string) string {
 	return strings.TrimLeft(b.String(), "\n")
 }
 
-// "%" and "$" have a special meaning in a systemd unit.
+// unitWord escapes "%" and "$", which have a special meaning in a systemd unit.
 func unitWord(text string) string {
 	text = strings.NewReplacer(`%`, `%%`, `$`, `$$`).Replace(text)
 	if text != "" && !strings.ContainsAny(text, " \t\"'\\;") {

@@ -30,7 +30,7 @@ func plans() map[string]Plan {
 	return map[string]Plan{"app": app, "command": command, "beside": beside, "function": function}
 }
 
-// systemd-analyze reports no errors and a low exposure level.
+// systemd-analyze must report no errors and a low exposure level.
 func TestSystemdTakesTheUnits(t *testing.T) {
 	t.Parallel()
 	testpeer.Program(t, "systemd-analyze")
@@ -68,7 +68,7 @@ func assignments(text string) (lines []string) {
 	return lines
 }
 
-// The unit equals the one in the folder deploy, except for names, times and the command.
+// Except for names, times and the command, the unit must equal the one in the folder deploy.
 func TestTheUnitIsThatOfDeploy(t *testing.T) {
 	t.Parallel()
 	p := plans()["beside"]
@@ -122,7 +122,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// The program receives signals, does not run as root, and stores its data in a volume.
+// The program must receive signals, not run as root, and store its data in a volume.
 func TestDockerfiles(t *testing.T) {
 	t.Parallel()
 	for name, p := range plans() {
@@ -199,7 +199,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// Each document is valid YAML, and an embedded queue runs in a single pod with a persistent volume claim.
+// Each document must be valid YAML, and an embedded queue must run in a single pod with a persistent volume claim.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	for name, p := range plans() {

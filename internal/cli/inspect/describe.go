@@ -63,8 +63,8 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 	return cmd
 }
 
-// AskRunning returns the running environment's description. It returns nil if none is running. It also returns nil,
-// after printing a notice, if the environment is unreachable or the command line describes a different one.
+// AskRunning returns the description of the running environment, or nil if none is running. If the environment is
+// unreachable or the command line describes a different one, it prints a notice and returns nil.
 func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*api.Description, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -103,7 +103,7 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	return nil, nil
 }
 
-// The argument or flag describes an environment to start.
+// givenArguments returns the argument or flag that describes an environment to start, or "" if absent.
 func givenArguments(cmd *cobra.Command, args []string) (given string) {
 	if len(args) > 0 {
 		return fmt.Sprintf("%q", args[0])
@@ -258,8 +258,8 @@ func describedPlaces(ports, files []api.Place) [][]string {
 	return rows
 }
 
-// DescribedOptions returns a table of options and their origins. It includes options with their default value if
-// defaults is true.
+// DescribedOptions returns a table of options and their origins. If defaults is true, it includes options with their
+// default value.
 func DescribedOptions(all []api.DescribedOption, defaults bool) [][]string {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range all {
@@ -270,7 +270,7 @@ func DescribedOptions(all []api.DescribedOption, defaults bool) [][]string {
 	return rows
 }
 
-// DescribedChanges returns a table of the options that were changed in files since the process read them.
+// DescribedChanges returns a table of options whose values in the files have changed since the process read them.
 func DescribedChanges(all []api.OptionChange) [][]string {
 	rows := [][]string{{"CHANGED SINCE", "VALUE IN THE FILES NOW", "SET BY", "IN FORCE AFTER"}}
 	for _, o := range all {
@@ -287,7 +287,7 @@ func TakesEffect(o api.OptionChange) string {
 	return "'tendril reload'"
 }
 
-// ExplanationOf returns an explanation of an option, based on the running process's description.
+// ExplanationOf explains an option, based on the running process's description.
 func ExplanationOf(o config.Option, d *api.Description) *config.Explanation {
 	option, _ := d.Option(o.Name)
 	e := &config.Explanation{Option: o, Value: option.Value, From: base.OriginOf(option.OptionValue)}

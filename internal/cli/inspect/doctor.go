@@ -63,7 +63,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 	return cmd
 }
 
-// The environment is the running one, or the one that the arguments would start.
+// examine examines the running environment, or the one that the arguments would start.
 func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
 	client, err := dialUnlessGiven(c, cmd, args)
 	if err != nil {
@@ -99,7 +99,7 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 	return &e, nil
 }
 
-// The executable of the environment differs from this one; "" if equal or unknown.
+// otherProgram returns the environment's executable if it differs from this one; "" if equal or unknown.
 func otherProgram(theirs api.Program) string {
 	program := api.ThisProgram()
 	if program.ID == "" || program.ID == theirs.ID {
@@ -140,8 +140,8 @@ func printFindings(c *base.CLI, e *doctor.Examination) {
 		base.Plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
 }
 
-// dialUnlessGiven returns nil if no environment is running or if, after a notice, the command line describes a
-// different one.
+// dialUnlessGiven returns nil if no environment is running. If the command line describes a different environment, it
+// prints a notice and returns nil.
 func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if errors.Is(err, api.ErrNotRunning) {

@@ -71,7 +71,7 @@ events are kept in the data directory and can be read when no environment is run
 			filter.Since = time.Now().Add(-since)
 		}
 
-		var last eventlog.Event // the last event that was printed
+		var last eventlog.Event // printed last
 		print := func(e eventlog.Event) error {
 			if len(eventlog.OnePerAction([]eventlog.Event{e, last})) == 1 {
 				return nil // the action that caused the last event
@@ -125,7 +125,7 @@ events are kept in the data directory and can be read when no environment is run
 	return cmd
 }
 
-// One entry is printed at a time until all streams have ended.
+// followEach prints the entries of all streams, one at a time, until all streams have ended.
 func followEach[E any](ctx context.Context, c *base.CLI, client *api.Client, answers []api.FromInstance[[]E], print func(E) error,
 	follow func(context.Context, *api.Client, *api.FromInstance[[]E], func(E) error) error) error {
 	following, ctx := errgroup.WithContext(ctx)
@@ -154,7 +154,7 @@ func followEach[E any](ctx context.Context, c *base.CLI, client *api.Client, ans
 	return streamEnd(c, following.Wait())
 }
 
-// Without events of the stopped environment, the error is notRunning.
+// storedEvents prints the events of the stopped environment. If there are none, it returns notRunning.
 func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format base.Format,
 	notRunning error) error {
 	dir, err := c.DataDir(cmd)
@@ -172,7 +172,7 @@ func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format bas
 	return printEvents(c, events, format)
 }
 
-// Events are sorted newest first and printed in reverse order, without those that repeat an action.
+// printEvents prints events, which are sorted newest first, in reverse order. It omits those that repeat an action.
 func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error {
 	events = append([]eventlog.Event{}, eventlog.OnePerAction(events)...)
 	slices.Reverse(events)
@@ -285,7 +285,8 @@ func readLines(ctx context.Context, c *base.CLI, client *api.Client, of *base.In
 	return answers, base.Report(c, answers)
 }
 
-// The process is not part of the app or has no log file. client is nil if no environment is running.
+// checkProcess returns an error if the process is not part of the app and has no log file. client is nil if no
+// environment is running.
 func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}
@@ -317,7 +318,7 @@ func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *
 		Hint("choose one of " + strings.Join(slices.Compact(names), ", "))
 }
 
-// The function returns a line's process at its first occurrence, and "" afterwards.
+// processNames returns a function that returns a line's process at its first occurrence, and "" afterwards.
 func processNames() func(*eventlog.Line) string {
 	seen := map[string]bool{}
 	return func(l *eventlog.Line) string {
@@ -337,9 +338,9 @@ func streamEnd(c *base.CLI, err error) error {
 	return err
 }
 
-// The text is for example:
+// eventText returns a text such as
 //
-// 2026-01-02 03:04:05Z pause queue paused queue=jobs reason="database upgrade"
+//	2026-01-02 03:04:05Z  pause        queue paused  queue=jobs reason="database upgrade"
 func eventText(e *eventlog.Event) string {
 	text, fields := e.Text, e.Fields
 	if fields["action"] != "" {
@@ -360,7 +361,7 @@ func eventText(e *eventlog.Event) string {
 	return b.String()
 }
 
-// Without other instances, the column is "".
+// instanceText returns the column with the instance, or "" if there is only one.
 func instanceText(name string) string {
 	if name == "" {
 		return ""
@@ -368,9 +369,9 @@ func instanceText(name string) string {
 	return fmt.Sprintf("%-20s  ", base.Plain(name))
 }
 
-// The text is for example:
+// lineText returns a text such as
 //
-// 2026-01-02 03:04:05Z web-2 | listening on port 8080
+//	2026-01-02 03:04:05Z  web-2   | listening on port 8080
 func lineText(l *eventlog.Line) string {
 	at := ""
 	if !l.At.IsZero() {

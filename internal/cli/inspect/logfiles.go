@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	readOfLog   = 1 << 20 // bytes to read from the end of a log file
+	readOfLog   = 1 << 20 // bytes read from the end of a log file
 	longestLine = 64 << 10
 )
 
-// The limit applies to each file. If there are no log files, the error is notRunning.
+// storedLines returns the last lines of each log file, up to the limit per file. Without a log folder, it returns
+// notRunning.
 func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
 	all []eventlog.Line, err error) {
 	cfg, err := c.LoadSettings(cmd, nil)
@@ -65,7 +66,7 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	return all, nil
 }
 
-// The lines of the last MiB are copies of template.
+// lastLines returns the matching lines in the last MiB of a file, as copies of template.
 func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []eventlog.Line, err error) {
 	file, cut, err := openTail(path, readOfLog)
 	if err != nil {
@@ -94,7 +95,7 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 	return lines, text.Err()
 }
 
-// cut is true if earlier bytes were skipped.
+// openTail opens a file at its last limit bytes. cut is true if earlier bytes were skipped.
 func openTail(path string, limit int64) (file *os.File, cut bool, err error) {
 	if file, err = os.Open(path); err != nil {
 		return nil, false, err

@@ -62,7 +62,7 @@ func openBrowser(c *base.CLI, link string) error {
 	}
 	browser := exec.Command(program, link)
 	browser.Env = slices.DeleteFunc(slices.Clone(c.Environ), func(entry string) bool {
-		return strings.HasPrefix(entry, "TENDRIL_") // settings of tendril, which may be secret
+		return strings.HasPrefix(entry, "TENDRIL_") // may be secret
 	})
 	if err := browser.Start(); err != nil {
 		return err

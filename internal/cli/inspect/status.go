@@ -266,7 +266,7 @@ func poisonText(i api.PoisonMessages) string {
 		i.Quarantined, i.Poison)
 }
 
-// The text says why a queue's messages wait, how long they will, and the queue's share.
+// paceText describes why a queue's messages wait, how long they will, and the queue's share of deliveries.
 func paceText(w *api.Worker) string {
 	var words []string
 	if w.Why != "" && w.Receiving && w.State != api.QueueFailing {
@@ -403,7 +403,7 @@ func sinceText(s health.Status, color health.Color, since time.Time) string {
 	return text
 }
 
-// If several instances share a registry, the environment's health comes first.
+// printReport shows the health of the whole environment first if several instances share a registry.
 func printReport(c *base.CLI, prefix string, r *health.Report) error {
 	if e := r.Environment; e.IsShared() {
 		prefix = "this instance: "
@@ -432,7 +432,7 @@ func printReport(c *base.CLI, prefix string, r *health.Report) error {
 	return err
 }
 
-// The remedy is on a second line.
+// printCause prints the remedy on a second line.
 func printCause(c *base.CLI, cause *health.Cause, text string) error {
 	const indent = "        "
 	err := base.PrintCells(c, base.Cells{base.PlainText.Text(indent),

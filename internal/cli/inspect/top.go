@@ -108,7 +108,7 @@ func lookAt(ctx context.Context, client *api.Client) (look topLook) {
 type topWatch struct {
 	interval time.Duration
 	client   *api.Client
-	dial     func() (*api.Client, error) // reconnects once the environment has restarted
+	dial     func() (*api.Client, error) // reconnects after the environment has restarted
 	frame    topFrame
 	asks     topAct
 }
@@ -175,7 +175,7 @@ func (w *topWatch) draw(screen *base.ScreenTerminal) error {
 	return screen.Draw(w.frame.lines(screen.Size()))
 }
 
-// The environment may restart, which ends the connection.
+// look polls the environment. It reconnects if the environment restarts.
 func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 	client := w.client
 	defer func() { client.Close() }()
@@ -204,7 +204,7 @@ func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 	}
 }
 
-// After an error, the frame keeps its previous values.
+// update keeps the frame's previous values after an error.
 func (w *topWatch) update(look topLook) {
 	w.client = look.client
 	if look.err != nil {
@@ -239,7 +239,7 @@ func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 	return nil, false
 }
 
-// If some queues are paused, the question is whether to resume them.
+// ask asks whether to resume all queues if some are paused, otherwise whether to pause them.
 func (w *topWatch) ask() {
 	switch {
 	case len(w.frame.status.Workers) == 0:
@@ -263,7 +263,7 @@ func (w *topWatch) ask() {
 	}
 }
 
-// The text is for the footer.
+// outcome returns the text for the footer.
 func outcome(ctx context.Context, success string, act func(context.Context) error) string {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -19,18 +19,18 @@ type topFrame struct {
 	now    time.Time
 	status api.Status
 	curves series.Curves
-	// of outdated values, or ""
+	// lost says why the values are outdated; "" if they are not.
 	lost string
-	// a question, a result, or the keys
+	// footer is a question or a result; "" shows the keys.
 	footer string
-	scroll int // lines of the middle part that are scrolled out at the top
+	scroll int // lines of the middle part above the visible ones
 	color  bool
 }
 
 const topKeys = "q quit   p pause   ↑ ↓ scroll"
 
-// The lines are the head, the visible part of the middle, and the footer. If height is 0, the footer is missing. No
-// line is wider than width, and external text cannot contain control sequences.
+// lines returns the head, the visible part of the middle, and the footer. If height is 0, it returns all lines without
+// the footer. No line is wider than width, and external text cannot contain control sequences.
 func (f *topFrame) lines(width, height int) []string {
 	head, middle := f.head(width), f.middle(width)
 	if height > 0 {
@@ -241,7 +241,7 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 	return lines
 }
 
-// The cause has its severity and duration, and is broken into lines.
+// cause returns a cause with its severity and duration, broken into lines.
 func (f *topFrame) cause(c *health.Cause, text string, width int) (lines []base.Cells) {
 	head := "▲ " + c.Head(f.now) + ":"
 	line, used := base.Cells{base.HealthStyle(c.Status).Text(head)}, uniseg.StringWidth(head)
@@ -261,7 +261,7 @@ func (f *topFrame) cause(c *health.Cause, text string, width int) (lines []base.
 	return lines
 }
 
-// If space is short, the reasons in the last column replace DRAINS IN and LONGEST.
+// queues omits DRAINS IN and LONGEST in a narrow window, in favor of the reasons in the last column.
 func (f *topFrame) queues(width int) topTable {
 	rows := topTable{base.Heading("QUEUE", "STATE", "WAITING", "DRAINS IN", "IN FLIGHT", "LONGEST", "IN/S", "OUT/S", "FAILING", "WHY")}
 	workers := map[string]*api.Worker{}
@@ -314,7 +314,7 @@ func (f *topFrame) queues(width int) topTable {
 	return rows
 }
 
-// From this width on, a frame has sparklines and all columns.
+// wideTop is the width from which a frame has sparklines and all columns.
 const wideTop = 110
 
 func perSecond(v float32, known bool) string { return strings.TrimSuffix(rateText(v, known), "/s") }
@@ -368,12 +368,12 @@ func (f *topFrame) problems() topTable {
 	return rows
 }
 
-// Numeric columns are right-aligned.
+// topTable is a table whose numeric columns are right-aligned.
 type topTable []base.Cells
 
 const topGap = 2
 
-// If space is short, the first column, which contains names, is truncated; the last column takes the remaining space.
+// lines truncates the first column, which contains names, if space is short. The last column takes the remaining space.
 func (t topTable) lines(width int) []base.Cells {
 	columns := len(t[0])
 	widths := make([]int, columns)

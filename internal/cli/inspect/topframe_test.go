@@ -94,7 +94,7 @@ func TestTopFrameIsThatOfTheGoldenFile(t *testing.T) {
 	}
 }
 
-// No line is wider than the window or contains control sequences from external text.
+// No line may be wider than the window or contain control sequences from external text.
 func TestTopFrameFitsEveryWindow(t *testing.T) {
 	t.Parallel()
 	for name, f := range topFrames() {

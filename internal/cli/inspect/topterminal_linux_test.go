@@ -63,7 +63,7 @@ func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client,
 	return client, dial
 }
 
-// The terminal is restored however top exits. The test sends signals to its own process, so it is not parallel.
+// The terminal must be restored however top exits. The test sends signals to its own process, so it is not parallel.
 func TestTopLeavesTheTerminalAsItWas(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(p *pseudoterminal.Terminal, cancel func())

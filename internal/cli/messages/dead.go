@@ -18,21 +18,22 @@ import (
 
 type deadLetterQueue struct {
 	queue *target.Queue
-	// source is the queue given on the command line, the default destination of messages whose source is unknown; ""
-	// if the dead-letter queue itself was given.
+	// source is the queue given on the command line. Messages whose source is unknown are moved there. It is "" if the
+	// dead-letter queue itself was given.
 	source string
-	// The count is approximate on Amazon SQS.
+	// count is approximate on Amazon SQS.
 	count int
-	// Position of the newest message; 0 on Amazon SQS.
+	// newest is the position of the newest message; 0 on Amazon SQS.
 	newest int64
-	// The local environment that receives from the queue, or nil.
+	// worker is the local environment that receives from the queue; nil if there is none.
 	worker *api.Client
 }
 
 type deadLetterQueues []*deadLetterQueue
 
-// If the named queue is itself a dead-letter queue, it is meant. Without a name, all dead-letter queues of the
-// environment are meant. Each must support the selector.
+// findDead returns the dead-letter queue of the named queue, or the named queue if it is a dead-letter queue. Without a
+// name, it returns all dead-letter queues of the environment. It returns an error if one of them does not support the
+// selector.
 func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, which *selector) (
 	deadLetterQueues, error) {
 	queues, err := findDeadSources(ctx, c, cmd, w)
@@ -76,7 +77,8 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 	return dead, nil
 }
 
-// Without a name, the environment's queues are found, and all dead-letter queues in its data directory.
+// Without a queue name, findDeadSources returns the environment's queues and, if they are embedded, every dead-letter
+// queue in its data directory.
 func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags) ([]*target.Queue, error) {
 	if w.IsNamed() {
 		return target.FindAll(ctx, c, cmd, w)
@@ -139,7 +141,7 @@ func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.M
 	return collectAll(ctx, sources, which)
 }
 
-// forEach ends when the selection is exhausted. It returns the number of messages processed.
+// forEach calls do for each queue until the selection is complete. It returns the number of messages processed.
 func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *selection) (int, error)) (n int, err error) {
 	selection := which.begin()
 	for _, g := range d {
@@ -155,7 +157,8 @@ func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *se
 	return n, selection.lost(d.names())
 }
 
-// Finding the oldest messages of several queues would require reading all, so a limit is rejected.
+// refuseLimit rejects a limit for several queues, because finding the oldest messages would require reading all of
+// them.
 func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error {
 	if which.limit == 0 || len(d) == 1 {
 		return nil
@@ -229,7 +232,7 @@ func (g *deadLetterQueue) contents(which *selector) messageSource {
 	return p
 }
 
-// The queues are on Amazon SQS.
+// sources returns the queues on Amazon SQS that use this one as their dead-letter queue.
 func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err error) {
 	urls, err := g.queue.Remote.DeadLetterSources(ctx)
 	for _, url := range urls {
@@ -300,7 +303,7 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	return nil
 }
 
-// The attempts are by message ID, oldest first.
+// failures returns failed attempts by message ID, oldest first.
 func (g *deadLetterQueue) failures(ctx context.Context) map[string][]api.Attempt {
 	failures := map[string][]api.Attempt{}
 	if g.worker == nil {

@@ -21,7 +21,7 @@ type held struct {
 	receipt string // "" for embedded queues
 }
 
-// The ARN is recorded by the queue or in tendril's attribute.
+// source returns the ARN of the source queue, as recorded by the dead-letter queue or in tendril's attribute.
 func (m *held) source() string {
 	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
 		return f.Source
@@ -29,7 +29,7 @@ func (m *held) source() string {
 	return m.DeadLetterSource
 }
 
-// The failure is recorded with the message or in tendril's attribute.
+// lastAttempt returns the last failure recorded with the message or in tendril's attribute, or nil.
 func lastAttempt(m *api.Message) *api.Attempt {
 	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
 		return &api.Attempt{At: f.FailedAt, Instance: f.Instance, Status: f.Status, Reason: f.Reason, Answer: f.Answer}
@@ -50,15 +50,15 @@ func failureGroup(m *api.Message) string {
 type messageSource interface {
 	// read iterates over the messages, oldest first, in batches of at most n. It stops after an error.
 	read(ctx context.Context, n int) iter.Seq2[[]held, error]
-	// redrive returns the number moved. An empty to returns each message to its source queue.
+	// redrive returns the number of messages moved. If to is "", each message returns to its source queue.
 	redrive(ctx context.Context, messages []held, to string) (int, error)
-	// remove returns the number deleted.
+	// remove returns the number of messages deleted.
 	remove(ctx context.Context, messages []held) (int, error)
-	// release makes messages available again that were read but neither moved nor removed.
+	// release makes messages available again that were read, but neither moved nor removed.
 	release(ctx context.Context) error
 }
 
-// Reading an embedded queue does not change it.
+// embeddedSource reads an embedded queue without changing it.
 type embeddedSource struct {
 	client *api.Client
 	queue  string
@@ -125,9 +125,9 @@ func ids(messages []held) []string {
 }
 
 const (
-	// Messages being inspected are usually released earlier.
+	// holdTime hides messages being inspected. They are usually released earlier.
 	holdTime = 5 * time.Minute
-	// A queue that returns no messages for so long counts as empty.
+	// lookTime is how long a queue must return no messages to count as empty.
 	lookTime    = time.Second
 	releaseTime = 10 * time.Second
 )
@@ -138,18 +138,18 @@ type receiver interface {
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 }
 
-// On Amazon SQS, messages can only be read by receiving them. This increments their receive count and hides them
-// until they are released.
+// sqsSource receives messages, because Amazon SQS has no other way to read them. Receiving increments their receive
+// count and hides them until they are released.
 type sqsSource struct {
 	name string
 	from receiver
 	fifo bool
 	open func(ctx context.Context, reference string) (target.Sender, error)
-	// Destination of messages without a known source, or "".
+	// source is the destination of messages without a known source; may be "".
 	source string
-	// Failed attempts that the running environment remembers, by message ID.
+	// failures returns the failed attempts that the running environment remembers, by message ID.
 	failures func(ctx context.Context) map[string][]api.Attempt
-	// Queues that use this one as dead-letter queue; nil if unknown.
+	// sources returns the queues that use this one as their dead-letter queue. It is nil if unknown.
 	sources func(ctx context.Context) ([]string, error)
 
 	holding map[string]string // receipt handles by message ID
@@ -178,8 +178,8 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	}
 }
 
-// receive returns no messages at the end of the queue, or if all have been seen, either because their hold time
-// expired or because copies have failed again.
+// receive returns no messages at the end of the queue, or if it has returned all received ones before, because their
+// hold time has expired or their copies have failed again.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	wait, hold := lookTime, holdTime
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
@@ -200,7 +200,7 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	return portion, nil
 }
 
-// Messages that cannot be deleted stay hidden until they are released.
+// remove leaves messages that cannot be deleted hidden until they are released.
 func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	receipts := make([]string, len(messages))
 	for i := range messages {
@@ -226,8 +226,8 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	return removed, nil
 }
 
-// Each message is deleted here once it has been accepted there. If interrupted, a message may be in both queues, but
-// never in neither.
+// redrive deletes each message once the destination has accepted it. If interrupted, a message may be in both queues,
+// but it is always in at least one.
 func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
@@ -246,8 +246,8 @@ func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (in
 	return moved, nil
 }
 
-// FIFO messages are sent one by one, so that the next message of a group cannot overtake a rejected one. Otherwise,
-// messages with the same destination share a call.
+// sameTarget returns the destination of the first message, and the number of messages to send there. FIFO messages are
+// sent one by one, so that the next message of a group cannot overtake a rejected one.
 func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) (string, int, error) {
 	origin := func(m *held) string {
 		if to != "" {
@@ -276,8 +276,8 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 	return first, n, nil
 }
 
-// Because senders can set any attribute, tendril's source attribute is only trusted if that queue uses this one as
-// its dead-letter queue.
+// sendsHere reports whether a message's source can be trusted. Because senders can set any attribute, tendril's source
+// attribute is only trusted if that queue uses this one as its dead-letter queue.
 func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bool, error) {
 	if to != "" || m.DeadLetterSource != "" || name == p.source || p.sources == nil {
 		return true, nil
@@ -326,9 +326,9 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 	return accepted, nil
 }
 
-// The copies fit into one send and keep all properties a sender can set, without tendril's reason. A FIFO copy gets a
-// new deduplication ID, since the queue would drop it as a duplicate under the original one. It is derived from the
-// message ID, so that a repeated redrive does not duplicate the message.
+// copies returns as many messages as fit into one send. They keep all properties that a sender can set, except
+// tendril's reason. A FIFO copy gets a new deduplication ID, because the queue would drop it as a duplicate under the
+// original one. The new ID is derived from the message ID, so that a repeated redrive does not duplicate the message.
 func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
 	bytes := 0
 	for _, m := range messages[:min(len(messages), queue.MaxBatch)] {
@@ -361,7 +361,7 @@ func (p *sqsSource) target(ctx context.Context, reference string) (target.Sender
 	return q, nil
 }
 
-// Held messages become visible again, even if the command was interrupted.
+// release makes held messages visible again, even if the command was interrupted.
 func (p *sqsSource) release(ctx context.Context) error {
 	var changes []queue.VisibilityChange
 	for _, receipt := range p.holding {

@@ -20,7 +20,7 @@ import (
 	"tendril/queuetest"
 )
 
-// Certain bodies are rejected.
+// sendingQueue records sent messages, and rejects certain bodies.
 type sendingQueue struct {
 	sent   []queue.Outgoing
 	refuse func(body string) error
@@ -51,7 +51,7 @@ func (o *sendingQueue) bodies() []string {
 	return bodies
 }
 
-// The bodies are 0 to n-1. The destination is that of redrives.
+// newSource returns a source with the bodies 0 to n-1, and the destination of redrives.
 func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *sendingQueue) {
 	t.Helper()
 	fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: fifo})
@@ -213,7 +213,7 @@ func TestRefusedMessagesStayDead(t *testing.T) {
 	})
 }
 
-// Whichever call fails, every message is in at least one of the two queues.
+// Whichever call fails, every message must be in at least one of the two queues.
 func TestNothingIsDeletedBeforeItsCopyIsSafe(t *testing.T) {
 	t.Parallel()
 	for fault := range 8 {
@@ -354,13 +354,13 @@ func TestSiblingURL(t *testing.T) {
 	}
 }
 
-// The message was dead-lettered from source.
+// reasonOf returns the reason attribute of a message that was dead-lettered from source.
 func reasonOf(source string) queue.Attribute {
 	return queue.Attribute{Name: queue.AttributeReason, Type: "String",
 		Value: `{"reason":"HTTP 500","message_id":"m","source":"arn:aws:sqs:eu-west-1:123456789012:` + source + `"}`}
 }
 
-// Only genuine reason attributes are used, and they are removed from the copy.
+// Only genuine reason attributes may be used. They are removed from the copy.
 func TestReasonsDecideWhereDeadLettersGo(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -12,10 +12,10 @@ import (
 	"tendril/internal/cli/target"
 )
 
-// On Amazon SQS, the task is an [aws.MoveTask].
+// moveTask is an [aws.MoveTask] or an [embeddedTask].
 type moveTask interface {
 	Progress(ctx context.Context) (aws.MoveProgress, error)
-	// Cancel returns the number of messages already moved.
+	// Cancel returns the number of messages moved.
 	Cancel(ctx context.Context) (int64, error)
 }
 
@@ -33,7 +33,7 @@ func (t *embeddedTask) Progress(ctx context.Context) (aws.MoveProgress, error) {
 		FailureReason: task.FailureReason}, err
 }
 
-// If the task has already ended, Cancel returns no error.
+// Cancel ignores errors, because the task may already have ended. It then returns the last known number.
 func (t *embeddedTask) Cancel(ctx context.Context) (int64, error) {
 	task, err := t.queue.Client.CancelRedrive(ctx, t.queue.Name)
 	if err == nil {
@@ -47,12 +47,12 @@ const (
 	remoteTaskPollInterval = time.Second
 )
 
-// A move task fails if a message was sent directly to the dead-letter queue.
+// noSource is the failure of a move task that reaches a message sent directly to the dead-letter queue.
 const noSource = "CouldNotDetermineMessageSource"
 
 var errNoSource = errors.New("the task stopped early: " + noSource)
 
-// followTask cancels the task when ctx is done. The word done says what happens to messages.
+// followTask waits for the end of a task, and cancels it when ctx is done. done is the word for the progress bar.
 func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done string) (int, error) {
 	every := remoteTaskPollInterval
 	if _, embedded := task.(*embeddedTask); embedded {

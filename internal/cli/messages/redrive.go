@@ -78,10 +78,10 @@ func addRate(cmd *cobra.Command, done string) *pace {
 	return p
 }
 
-// The highest rate that a move task supports, in messages per second.
+// maxTaskRate is the highest rate that a move task supports, in messages per second.
 const maxTaskRate = 500
 
-// For a move task, 0 means no limit. whole is false if move tasks do not support the limit.
+// taskRate returns the rate of a move task; 0 means no limit. whole is false if move tasks do not support the rate.
 func taskRate(limit rate.Limit) (n int, whole bool) {
 	if limit == rate.Inf {
 		return 0, true
@@ -103,7 +103,7 @@ func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *se
 	return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "moved")
 }
 
-// The user confirms the number of dead letters first.
+// deleteTask deletes messages after the user has confirmed their number.
 func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, perSecond int,
 	yes bool) (int, error) {
 	sel, err := which.selection()
@@ -135,7 +135,7 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 
 const countTime = 20 * time.Second
 
-// The function would describes the action without the number.
+// changesDead adds a change of dead letters to cmd. would describes the action without the number of messages.
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {
@@ -188,7 +188,7 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func
 	return steps, err
 }
 
-// On Amazon SQS the number is an estimate, because inspecting messages would be a receive.
+// countSelected returns an estimate on Amazon SQS, because inspecting messages would be a receive.
 func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
 	if g.queue.Remote != nil {
 		if n := which.expect(g.count); n >= 0 {
@@ -283,7 +283,7 @@ without the attempts. Without IDs, --match, --reason or --limit, all are exporte
 
 func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *selector, path string) (n int,
 	err error) {
-	base.OutliveReader() // messages must be released if the reader is gone
+	base.OutliveReader() // messages must be released even if the reader is gone
 	to := c.Programs()
 	if path != "" && path != "-" {
 		file, cannot := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -310,7 +310,7 @@ func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *
 	return n, errors.Join(err, base.Written(buffered.Flush()))
 }
 
-// Messages that are not processed are released.
+// actOn releases messages that were not processed.
 func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSource, selection *selection,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
@@ -345,7 +345,7 @@ func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSou
 	return n, nil
 }
 
-// The rate is "50" or "50/s"; "" means no limit.
+// parseRate parses a rate such as "50" or "50/s"; "" means no limit.
 func parseRate(text string) (rate.Limit, error) {
 	if text == "" {
 		return rate.Inf, nil

@@ -121,7 +121,7 @@ type replay struct {
 	c      *base.CLI
 	client *api.Client
 	to     string // target; "" means the queue's own
-	// queue replaces a missing queue, and queues that the environment does not receive from.
+	// queue is used for messages without a queue, or from queues that the environment does not receive from.
 	queue   string
 	format  base.Format
 	status  *api.Status
@@ -196,7 +196,7 @@ func (p *replay) print(a *replayAnswer) error {
 	return err
 }
 
-// A dead letter is delivered for its source queue.
+// home returns the queue with whose settings a message is delivered. For a dead letter, that is the source queue.
 func (p *replay) home(m *api.Message) string {
 	if p.client == nil {
 		return m.Queue
@@ -269,10 +269,10 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-timeout", "visibility-timeout", "deadline",
 	"success-codes", "header-budget", "connect-timeout", "keepalive", "target-ca", "target-cert", "target-key"}
 
-// The running environment does not reveal its signing keys.
+// signingVariables are read here, because the running environment does not reveal its signing keys.
 var signingVariables = []string{"TENDRIL_SIGNING_SECRET", "TENDRIL_SIGNING_SECRET_FILE"}
 
-// Without a running environment, the settings in the working directory count.
+// settings returns the settings of the running environment, or else of the working directory.
 func (p *replay) settings(ctx context.Context, name string) (*config.Config, error) {
 	if p.client == nil {
 		return config.Load(config.Sources{Environ: p.c.Environ, Root: os.Geteuid() == 0})
@@ -323,7 +323,7 @@ func (p *replay) signs(now *api.Configuration, name string) bool {
 	return false
 }
 
-// If the environment runs the app, the target is a replica that is ready.
+// target returns the URL of a ready replica if the environment runs the app.
 func (p *replay) target(ctx context.Context, name string) (string, error) {
 	if p.status == nil {
 		st, err := p.client.Status(ctx)
@@ -361,7 +361,7 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 	return to, nil
 }
 
-// The URL of a unix socket is not split.
+// splitURL does not split the URL of a Unix socket.
 func splitURL(text string) (address, path string, err error) {
 	u, err := url.Parse(text)
 	switch {

@@ -20,12 +20,12 @@ type selector struct {
 	all       bool
 	match     string
 	attribute string
-	// Each limit of the time of dead-lettering is a duration before now or a time.
+	// since and until are durations before now, or times. They limit when a message was dead-lettered.
 	since, until string
-	// The reason belongs to the last failure; nil means any, and "" no recorded reason.
+	// reason is the reason of the last failure; nil means any, and "" no recorded reason.
 	reason *string
 	limit  int // 0 means no limit
-	// An empty selector selects all messages.
+	// allUnlessNamed makes an empty selector select all messages.
 	allUnlessNamed bool
 }
 
@@ -64,7 +64,7 @@ func (p *selector) narrow() bool {
 
 func (p *selector) isEverything() bool { return p.all && !p.narrow() && p.limit == 0 }
 
-// A move task can process the selection.
+// isTask reports whether a move task can process the selection.
 func (p *selector) isTask() bool { return len(p.ids) == 0 && p.limit == 0 }
 
 func (p *selector) selection() (sel api.Selection, err error) {
@@ -76,7 +76,7 @@ func (p *selector) selection() (sel api.Selection, err error) {
 	return sel, err
 }
 
-// The text is a duration before now, or a time; "" is the zero time.
+// timeBefore parses a duration before now, or a time. It returns the zero time for "".
 func timeBefore(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -92,7 +92,7 @@ func timeBefore(flag, text string) (time.Time, error) {
 	return at, nil
 }
 
-// The queue may not support all criteria.
+// knownBy returns an error if the queue does not support all criteria.
 func (p *selector) knownBy(q *target.Queue) error {
 	if q.Remote != nil && (p.since != "" || p.until != "") {
 		return base.Usagef("--since and --until work on the embedded queue only").
@@ -101,7 +101,7 @@ func (p *selector) knownBy(q *target.Queue) error {
 	return nil
 }
 
-// The embedded queue has already applied the filter.
+// matches reports whether a message matches the filter. The embedded queue has already compared the reason.
 func (p *selector) matches(m *held) bool {
 	name, value, _ := strings.Cut(p.attribute, "=")
 	has := func(a queue.Attribute) bool { return a.Name == name && (value == "" || a.Value == value) }
@@ -172,9 +172,9 @@ func (p *selector) text() string {
 type selection struct {
 	selector *selector
 	missing  map[string]bool
-	met      map[string]bool // IDs already seen
+	met      map[string]bool // IDs seen before
 	taken    int
-	stale    bool // the last batch contained only known messages
+	stale    bool // the last batch contained only messages seen before
 }
 
 func (p *selector) begin() *selection {
@@ -185,7 +185,7 @@ func (p *selector) begin() *selection {
 	return &selection{selector: p, missing: missing, met: map[string]bool{}}
 }
 
-// Messages that reappear because they failed again are ignored.
+// take returns the selected messages. It ignores messages that reappear because they failed again.
 func (s *selection) take(portion []held) []held {
 	var chosen []held
 	s.stale = len(portion) > 0
@@ -226,7 +226,7 @@ func (p *selector) portion() int {
 	return largePortion
 }
 
-// The result is -1 if unknown.
+// expect returns the expected number of messages, or -1 if unknown.
 func (p *selector) expect(count int) int {
 	switch {
 	case len(p.ids) > 0:
@@ -239,7 +239,7 @@ func (p *selector) expect(count int) int {
 	return count
 }
 
-// The messages of one request, and the read-ahead of limited selections.
+// largePortion is the number of messages per request, smallPortion the maximum if the rate is limited.
 const (
 	largePortion = 100
 	smallPortion = 10

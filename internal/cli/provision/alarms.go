@@ -78,7 +78,7 @@ func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []s
 	}
 
 	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
-	if opts.Config == nil { // alarms need no runnable app
+	if opts.Config == nil { // alarms do not need a runnable app
 		return nil, err
 	}
 
@@ -97,7 +97,7 @@ func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []s
 	return set, nil
 }
 
-// The configured region takes precedence over the one in the queue's URL.
+// alarmRegion prefers the configured region to the one in the queue's URL.
 func alarmRegion(ctx context.Context, cfg *config.Config) (string, error) {
 	cloudWatch, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
 	if err == nil {
@@ -112,7 +112,7 @@ func alarmRegion(ctx context.Context, cfg *config.Config) (string, error) {
 	return "", err
 }
 
-// "" means the default of the AWS configuration.
+// setRegion returns "" for the default of the AWS configuration.
 func setRegion(cfg *config.Config) string {
 	if cfg.IsSet("region") {
 		return cfg.Region
@@ -120,7 +120,7 @@ func setRegion(cfg *config.Config) string {
 	return ""
 }
 
-// Dead-letter queues on Amazon SQS are looked up.
+// describeAlarmSet looks up dead-letter queues on Amazon SQS.
 func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Options, f *alarmFlags,
 	region string) (*alarms.Set, error) {
 	cfg := opts.Config

@@ -52,7 +52,7 @@ directory.`,
 	})
 }
 
-// The limit applies to the search for resources, and separately to their deletion.
+// terminateTimeout limits the search for resources, and separately their deletion.
 const terminateTimeout = 5 * time.Minute
 
 func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes string) (*base.Plan, error) {
@@ -86,7 +86,7 @@ func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes s
 	}), nil
 }
 
-// This command must be confirmed with the environment's name, so the hint is another one.
+// hintYes replaces the hint of a usage error, because this command must be confirmed with the environment's name.
 func hintYes(err error, name string) error {
 	var refused *base.ExitError
 	if errors.As(err, &refused) && refused.Code == base.ExitUsage {
@@ -103,7 +103,7 @@ type termination struct {
 	data      *environment.DataDirectory
 }
 
-// The data directory is locked.
+// open locks the data directory and finds the resources to delete.
 func (t *termination) open(ctx context.Context) (err error) {
 	if t.data, err = environment.OpenDataDirectory(&t.cfg.Settings); err != nil {
 		return err
@@ -126,10 +126,11 @@ func (t *termination) close() {
 	}
 }
 
-// The data directory is only certain to belong to this environment if it contains embedded queues.
+// deletesData reports whether the data directory is deleted. Only one with embedded queues certainly belongs to this
+// environment.
 func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
 
-// The result is the number of resources to delete.
+// show prints the plan. It returns the number of resources to delete.
 func (t *termination) show() (owned int, err error) {
 	rows := base.Table{{"ACTION", "WHAT", "NAME", "MESSAGES", "NOTE"}}
 	for i := range t.plan {
@@ -173,7 +174,7 @@ func countText(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// Errors do not end the deletion.
+// delete continues after errors.
 func (t *termination) delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, terminateTimeout)
 	defer cancel()

@@ -110,7 +110,7 @@ func remoteQueue(q *aws.Queue, attributes map[string]string) api.Queue {
 	return out
 }
 
-// List describes how queues are listed.
+// List lists queues.
 var List = base.List[api.Queue]{
 	Heading: []string{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DRAINS IN", "LONGEST", "DEAD LETTERS TO",
 		"NOTE"},
@@ -256,8 +256,8 @@ paused, except the one that answers.`,
 	})
 }
 
-// Without a queue, all are meant. The text would precedes the queues' names. act returns a format for the
-// environment's name and the queues.
+// actsOnReceiving adds a change to cmd that affects the named queue, or all queues without a name. would precedes the
+// queues' names. act returns a format for the environment's name and the queues.
 func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would string, act func(context.Context,
 	*api.Client, string) (string, api.Paused, error)) *cobra.Command {
 	var all bool
@@ -292,7 +292,7 @@ func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would s
 	})
 }
 
-// The default is the environment's only queue, or "" if it has several.
+// workedQueue returns the given queue, or else the environment's only queue; "" if the environment has several.
 func workedQueue(c *base.CLI, cmd *cobra.Command, w *target.Flags) (*api.Client, string, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {

@@ -20,7 +20,7 @@ type newQueue struct {
 	name        string
 	attributes  map[string]string
 	deadLetter  string
-	byDefault   bool // true for the default dead-letter queue, which is not added to an existing queue
+	byDefault   bool // deadLetter is the default one, which is not added to an existing queue
 	maxReceives int
 }
 
@@ -151,8 +151,8 @@ func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.F
 	return m, err
 }
 
-// The dead-letter queue is created first, if it does not exist. If the queue exists, a default dead-letter queue is
-// removed from n.
+// createWithDeadLetterQueue first creates the dead-letter queue, unless it exists. If the queue itself exists, it
+// removes a default dead-letter queue from n.
 func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
 	if n.deadLetter == "" {
 		n.byDefault = false
@@ -241,7 +241,7 @@ func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) 
 	return attributes["QueueArn"], err
 }
 
-// On Amazon SQS, the result is the queue's URL instead of its name.
+// create returns the queue's name, or on Amazon SQS its URL.
 func (m *queueMaker) create(ctx context.Context, name string, attributes map[string]string) (string, error) {
 	if m.sqs == nil {
 		_, err := m.client.CreateQueue(ctx, name, attributes)

@@ -60,14 +60,15 @@ and --yes alone is not enough.`,
 	})
 }
 
-// The running environment receives from some queues, and dead-letter queues may be in use.
+// refuseNeeded returns an error if the running environment receives from the queue, or if the queue is in use as a
+// dead-letter queue.
 func refuseNeeded(ctx context.Context, c *base.CLI, cmd *cobra.Command, p *target.Queue) error {
 	if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
 		return base.Conflictf("environment %q uses queue %s", client.Instance.Environment, p.Name).
 			Hint("stop it and restart it with other --queues before you delete the queue")
 	}
 	if p.Remote != nil {
-		return nil // Amazon SQS allows deleting dead-letter queues in use
+		return nil // Amazon SQS permits deleting dead-letter queues in use
 	}
 	q, err := p.Client.Queue(ctx, p.Name)
 	if err == nil && len(q.DeadLetterSources) > 0 {
@@ -89,7 +90,7 @@ func queueDeleted(c *base.CLI, name string, messages int, err error) error {
 	return err
 }
 
-// A tag of an environment shows that tendril created the queue.
+// deleteRemote requires an additional confirmation unless a tag shows that tendril created the queue.
 func deleteRemote(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagged bool) error {
 	attributes, err := p.Remote.Attributes(ctx)
 	if err != nil {

@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// Go collects garbage whenever the heap has doubled, and an environment's heap is so small that this would happen
-// hundreds of times a second. The ballast is part of the heap but never touched, so it takes no physical memory.
+// ballast is part of the heap but never touched, so it takes no physical memory. Go collects garbage whenever the heap
+// has doubled. Without ballast, that would happen hundreds of times per second, because an environment's heap is small.
 //
 //lint:ignore U1000 it is held, and nobody reads it
 var ballast []byte
 
-// Go may accumulate this much more garbage between collections.
+// ballastSize is how much more garbage may accumulate between collections.
 const ballastSize = 8 << 20
 
 const (
-	// tendril does not start with a smaller limit of the control group; see docs/deploy.md.
+	// leastMemory is the smallest limit of the control group with which tendril starts; see docs/deploy.md.
 	leastMemory = 48 << 20
-	// A smaller memory budget has no room for a ballast.
+	// roomForBallast is the smallest memory budget with room for ballast.
 	roomForBallast = 256 << 20
-	// SQLite and the kernel use this memory.
+	// outsideGo is the memory used by SQLite and the kernel.
 	outsideGo = 8 << 20
 )
 
-// A budget of 0 means no limit. goLimit is GOMEMLIMIT, which takes precedence, and group the limit of the control
-// group; each is [math.MaxInt64] if unset. An app in the same group gets three quarters of the limit, unless that
-// leaves less than tendril's minimum.
+// memoryBudget returns the memory budget; 0 means no limit. goLimit is GOMEMLIMIT, which takes precedence, and group
+// the limit of the control group. Each is [math.MaxInt64] if unset. An app in the same group gets three quarters of the
+// limit, unless that leaves less than tendril's minimum.
 func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	if group < leastMemory {
 		return 0, fmt.Errorf("the memory limit of this container or control group is %d MiB, but tendril needs at "+
@@ -48,7 +48,7 @@ func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	return group / 10 * 9, nil
 }
 
-// A budget of 0 means no limit.
+// limitMemory applies the memory budget and returns it; 0 means no limit.
 func limitMemory(hasApp bool) (budget int64, err error) {
 	goLimit := debug.SetMemoryLimit(-1)
 	if budget, err = memoryBudget(goLimit, groupMemory(), hasApp); err != nil {
@@ -63,7 +63,7 @@ func limitMemory(hasApp bool) (budget int64, err error) {
 	return budget, nil
 }
 
-// Startup is certain to have finished by then.
+// startEnds is long enough for startup to finish.
 const startEnds = time.Second
 
 func releaseStart() {
@@ -73,18 +73,19 @@ func releaseStart() {
 
 const (
 	releaseEvery = 10 * time.Second
-	// Less memory above rest is not worth a release.
+	// leastRelease is the least memory above rest that is worth a release.
 	leastRelease = 16 << 20
 )
 
-// Go itself returns the memory of a load minutes later: an idle process collects garbage every two minutes, and the
-// buffers of ended connections survive one collection.
+// load detects the end of a load, to release its memory. Go itself returns it only minutes later: an idle process
+// collects garbage every two minutes, and the buffers of ended connections survive one collection.
 type load struct {
 	rest        uint64 // bytes at rest
 	collections uint64 // at the last call of ended
 }
 
-// A load has ended if there was no collection since the last call, although there is far more memory than at rest.
+// ended reports whether a load has ended: there was no collection since the last call, but there is far more memory
+// than at rest.
 func (l *load) ended(held, collections uint64) bool {
 	idle := collections == l.collections
 	l.rest, l.collections = min(l.rest, held), collections
@@ -95,12 +96,12 @@ func (l *load) release() {
 	if !l.ended(heldMemory()) {
 		return
 	}
-	runtime.GC() // the first of two for buffers; releaseStart collects again
+	runtime.GC() // the first of two collections for buffers; releaseStart runs the second
 	releaseStart()
 	l.rest, l.collections = heldMemory()
 }
 
-// held is in bytes.
+// heldMemory returns the memory held, in bytes, and the number of collections.
 func heldMemory() (held, collections uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
 		{Name: "/gc/cycles/total:gc-cycles"}}
@@ -108,7 +109,7 @@ func heldMemory() (held, collections uint64) {
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64(), samples[2].Value.Uint64()
 }
 
-// Memory is released after startup, and after each load until ctx ends.
+// releaseMemory releases memory after startup, and after each load, until ctx is done.
 func releaseMemory(ctx context.Context) {
 	releaseStart()
 	var l load

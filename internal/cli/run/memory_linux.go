@@ -21,11 +21,12 @@ import (
 // affected.
 func HideMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// Most pages of the executable are needed only during startup. The kernel maps other pages again from the page cache.
+// releaseProgram releases the pages of the executable. Most are only needed during startup; the kernel maps others
+// again from the page cache.
 func releaseProgram() {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
-		return // without /proc, the kernel releases the pages when memory is short
+		return // without /proc, the kernel releases the pages when memory runs short
 	}
 	defer f.Close()
 	for _, m := range programMappings(f) {
@@ -35,7 +36,8 @@ func releaseProgram() {
 
 type mapping struct{ begin, end uintptr }
 
-// The mappings in the text of /proc/self/smaps are read-only and unmodified. The executable is the first mapped file.
+// programMappings returns the read-only, unmodified mappings of the executable in the text of /proc/self/smaps. The
+// executable is the first mapped file.
 func programMappings(smaps io.Reader) []mapping {
 	var found []mapping
 	var program string
@@ -59,7 +61,7 @@ func programMappings(smaps io.Reader) []mapping {
 	return found
 }
 
-// The lowest limit of the control group and its ancestors applies; [math.MaxInt64] means no limit.
+// groupMemory returns the lowest limit of the control group and its ancestors, or [math.MaxInt64] for no limit.
 func groupMemory() int64 {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -68,8 +70,8 @@ func groupMemory() int64 {
 	return leastLimit(os.DirFS("/sys/fs/cgroup"), string(groups))
 }
 
-// The lines of /proc/self/cgroup are ID:CONTROLLERS:PATH. In a container, PATH may be the host's path, although only
-// its last part is mounted.
+// leastLimit reads the lines of /proc/self/cgroup, which are ID:CONTROLLERS:PATH. In a container, PATH may be the
+// host's path, although only its last part is mounted.
 func leastLimit(root fs.FS, groups string) int64 {
 	least := int64(math.MaxInt64)
 	for line := range strings.Lines(groups) {
@@ -85,7 +87,7 @@ func leastLimit(root fs.FS, groups string) int64 {
 			continue
 		}
 		for group := path.Join("/", fields[2]); ; group = path.Dir(group) {
-			text, _ := fs.ReadFile(root, path.Join(folder, "."+group, file)) // missing if the group is not mounted
+			text, _ := fs.ReadFile(root, path.Join(folder, "."+group, file)) // absent if the group is not mounted
 			if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit < unlimited {
 				least = min(least, limit)
 			}
@@ -98,5 +100,5 @@ func leastLimit(root fs.FS, groups string) int64 {
 	return least
 }
 
-// In version 1, no limit is the largest number of whole pages. Version 2 reports "max".
+// unlimited is a lower bound for the limit that version 1 reports for no limit. Version 2 reports "max".
 const unlimited = 1 << 62

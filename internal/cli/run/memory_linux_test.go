@@ -34,7 +34,7 @@ Anonymous:             0 kB
 	}
 }
 
-// The test's own executable keeps running after its pages have been released.
+// The test's own executable must keep running after its pages have been released.
 func TestPagesOfTheProgramAreReleased(t *testing.T) {
 	resident := func() int {
 		text, err := os.ReadFile("/proc/self/status")
@@ -55,7 +55,7 @@ func TestPagesOfTheProgramAreReleased(t *testing.T) {
 	}
 }
 
-// Covers both versions of control groups, inside and outside containers.
+// The test covers both versions of control groups, inside and outside containers.
 func TestNearestMemoryLimitIsFound(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{}

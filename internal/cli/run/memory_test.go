@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Memory is released only if it has grown and nothing collects garbage, so that no release delays messages.
+// Memory is only released if it has grown and no collection has run, so that no release delays messages.
 func TestEndOfALoad(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
@@ -28,7 +28,7 @@ func TestEndOfALoad(t *testing.T) {
 	}
 }
 
-// Buffers of package net/http survive one collection. This test is not parallel, because others collect garbage.
+// Buffers of package net/http survive one collection. The test is not parallel, because other tests collect garbage.
 func TestMemoryOfALoadIsReleased(t *testing.T) {
 	var l load
 	l.rest, _ = heldMemory()

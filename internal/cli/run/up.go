@@ -45,7 +45,7 @@ five versions are kept.`,
 	return cmd
 }
 
-// All instances may run another version than the app on the command line.
+// runUp runs the app on the command line, or the version that all instances run, if that is another one.
 func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 	var desired *environment.DesiredVersion
 	for {
@@ -55,9 +55,9 @@ func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 	}
 }
 
-// If desired is nil, the app on the command line runs.
+// runVersion runs desired, or the app on the command line if desired is nil.
 func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environment.DesiredVersion) error {
-	c.Free = nil // from another version's start; TakeFreePorts chooses again, from the default ports
+	c.Free = nil // set by another version's start; TakeFreePorts chooses again, starting with the default ports
 	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
 		if desired == nil {
 			return base.OpenApp(c, cmd, path, "")
@@ -91,7 +91,7 @@ func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environ
 	return err
 }
 
-// A first SIGTERM or SIGINT starts a drain, and a second one stops immediately.
+// runEnvironment runs an environment. A first SIGTERM or SIGINT starts a drain, and a second one stops immediately.
 func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) error {
 	var err error
 	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
@@ -129,7 +129,7 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 		if announced != nil {
 			announced()
 		}
-		go releaseProgram() // release the pages of the startup before messages need memory
+		go releaseProgram() // release the pages of startup before messages need memory
 		time.AfterFunc(startEnds, func() { releaseMemory(stop) })
 	}
 
@@ -206,17 +206,17 @@ func NewServe(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-// A repeated signal is ignored in this interval.
+// sameSignal is the interval in which a repeated signal is ignored.
 const sameSignal = 250 * time.Millisecond
 
-// The first SIGTERM or SIGINT starts a drain; the second stops immediately and is sent to the returned channel.
-// SIGHUP reloads the app's folder; errors are logged and change nothing. SIGHUP does not stop the process, so that no
-// work is lost when a terminal is closed. SIGUSR2 logs the state.
+// watchSignals handles signals. The first SIGTERM or SIGINT starts a drain; the second one stops immediately and is
+// sent to the returned channel. SIGHUP reloads the app's folder; errors are logged and change nothing. SIGHUP does not
+// stop the process, so that no work is lost when a terminal is closed. SIGUSR2 logs the state.
 func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	log *logging.Logger) (second <-chan syscall.Signal, unwatch func()) {
 	signals := make(chan os.Signal, 4)
-	// These signals toggle a pause of all queues. A terminal sends SIGTSTP for Ctrl-Z, and other daemons use it the
-	// same way.
+	// SIGUSR1 and SIGTSTP toggle a pause of all queues. A terminal sends SIGTSTP for Ctrl-Z, and other daemons use it
+	// in the same way.
 	quiet := map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
 	signal.Notify(signals, append(slices.Collect(maps.Keys(quiet)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
 		syscall.SIGUSR2)...)
@@ -238,10 +238,10 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 				go environment.LogState(env) // it may block if the environment hangs
 			case draining.IsZero():
 				draining = time.Now()
-				drain() // drain before logging, so that logging cannot delay it
+				drain() // before logging, which could delay it
 				event.Stop.Log(log.Logger, slog.LevelInfo, "draining, a second signal stops immediately", "component", "environment", "reason", sig.String())
 			case time.Since(draining) < sameSignal:
-				// A parent process and the process group both forwarded the same signal.
+				// The parent process and the process group both forwarded the signal.
 			default:
 				select {
 				case killed <- sig:

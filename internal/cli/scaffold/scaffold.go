@@ -19,27 +19,27 @@ import (
 type App struct {
 	// Platform is a framework or language, such as "Node.js", and File the file that identifies it.
 	Platform, File string
-	// Web is the app's command for the Procfile; "" if a Procfile exists. Lambda is the command for a local Lambda
+	// Web is the app's command for the Procfile; "" if a Procfile exists. Lambda is the command of a local Lambda
 	// function, whose own runtime receives the messages.
 	Web, Lambda string
 	// Before holds commands that must be run once in the folder.
 	Before []string
 	// Connections is the number of messages that the command processes concurrently; 0 means no limit.
 	Connections int
-	// Note is what the app needs besides the command, or "".
+	// Note explains what the app needs besides the command; may be "".
 	Note string
 }
 
 const pool = 8
 
-// With gunicorn's defaults, there would be one worker that serves one request at a time, and a request that takes
-// longer than 30 seconds would be killed. It would listen before it loads the app, so that a version that cannot be
+// gunicorn returns a command that does not use gunicorn's defaults: one worker that serves one request at a time,
+// killed after 30 seconds. By default, gunicorn also listens before it loads the app, so a version that cannot be
 // loaded would replace the previous one.
 func gunicorn(app string) string {
 	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 --preload %s", pool, app)
 }
 
-// The texts include advice.
+// The errors include advice.
 var (
 	errContainer = errors.New("this app is built for a container, which tendril does not start; start it yourself " +
 		"and give its address: tendril up --target http://127.0.0.1:8080/, or write a Procfile that starts the " +
@@ -49,7 +49,7 @@ var (
 )
 
 // Recognize identifies the app in a folder and the command that starts it. requirementsMet reports whether this machine
-// has the packages in its [bundle.RequirementsFile].
+// has the packages in the app's [bundle.RequirementsFile].
 func Recognize(folder fs.FS, requirementsMet bool) (*App, error) {
 	f := files{folder, requirementsMet}
 	if f.first("Procfile") != "" {
@@ -85,7 +85,7 @@ func (f files) text(name string) string {
 	return string(data)
 }
 
-// Only regular files count.
+// first returns the first of the names that is a regular file, or "".
 func (f files) first(names ...string) string {
 	for _, name := range names {
 		if info, err := fs.Stat(f.folder, name); err == nil && info.Mode().IsRegular() {
@@ -125,7 +125,7 @@ func (f files) node() *App {
 	}
 	app := &App{Platform: "Node.js", File: f.first("package.json")}
 	if app.File != "" && json.Unmarshal([]byte(f.text(app.File)), &manifest) != nil {
-		manifest.Main = "" // npm will report the mistake
+		manifest.Main = "" // npm will report the error
 	}
 	if manifest.Dependencies["express"] != "" {
 		app.Platform = "Express"
@@ -161,7 +161,7 @@ func (f files) node() *App {
 	return app
 }
 
-// The script that listens seems to have a port of its own.
+// noteOfPort returns advice if the script listens, but does not read PORT.
 func (f files) noteOfPort(script, variable string) string {
 	if text := f.text(script); strings.Contains(text, "listen") && !strings.Contains(text, "PORT") {
 		return script + " does not read the variable PORT: make it listen on " + variable
@@ -169,7 +169,8 @@ func (f files) noteOfPort(script, variable string) string {
 	return ""
 }
 
-// package.json names the package manager, as in "pnpm@9.1.0", or its lock file exists.
+// packageManager returns the package manager named in package.json, such as "pnpm@9.1.0", or else the one with a lock
+// file.
 func (f files) packageManager(named string) string {
 	for manager, locks := range map[string][]string{
 		"pnpm": {"pnpm-lock.yaml"}, "bun": {"bun.lock", "bun.lockb"}, "yarn": {"yarn.lock"},
@@ -198,13 +199,13 @@ func (f files) python() *App {
 	return app
 }
 
-// run starts commands in the app's own environment. 'tendril up' activates a virtual environment in the folder, so
-// commands need nothing for it.
+// pythonTool returns how to run commands in the app's own environment and how to install it. Commands for a virtual
+// environment in the folder need no prefix, because 'tendril up' activates it.
 func (f files) pythonTool() (run string, install []string) {
 	project := f.text("pyproject.toml")
 	switch {
 	case f.first("uv.lock") != "" || strings.Contains(project, "[tool.uv"):
-		return "uv run ", nil // it installs what is missing
+		return "uv run ", nil // installs missing packages itself
 	case f.first("poetry.lock") != "" || strings.Contains(project, "[tool.poetry"):
 		return "poetry run ", []string{"poetry install"}
 	case f.first("Pipfile") != "":
@@ -219,7 +220,7 @@ func (f files) pythonTool() (run string, install []string) {
 	return "", nil
 }
 
-// The command runs within the app's environment.
+// pythonApp returns an app whose command runs within the app's environment.
 func (f files) pythonApp() *App {
 	hasGunicorn := f.first(".venv/bin/gunicorn", "venv/bin/gunicorn") != ""
 	for _, list := range []string{bundle.RequirementsFile, "pyproject.toml", "Pipfile"} {
@@ -313,7 +314,7 @@ func (f files) goModule() *App {
 	return nil
 }
 
-// Requests of PHP's own server end after 30 seconds unless its limit is off.
+// php sets no time limit. By default, PHP's own server ends requests after 30 seconds.
 func (f files) php() *App {
 	app := &App{Platform: "PHP", File: f.first("artisan", "composer.json", "public/index.php", "index.php")}
 	if app.File == "artisan" {
@@ -337,7 +338,7 @@ func (f files) php() *App {
 	return app
 }
 
-// The port is a property for Spring Boot; other apps read PORT.
+// java passes the port as a property for Spring Boot. Other apps read PORT.
 func (f files) java() *App {
 	const run = "java -Dserver.port=$PORT -jar "
 	app := &App{Platform: "Java", File: f.match("*.jar")}
@@ -368,7 +369,7 @@ func (f files) isSpring(build string) bool {
 	return strings.Contains(f.text(build), "springframework.boot")
 }
 
-// Without its script in the folder, the tool itself is used.
+// wrapper returns the wrapper script if the folder contains it, otherwise the tool itself.
 func (f files) wrapper(script, tool string) string {
 	if f.first(script) != "" {
 		return "./" + script
@@ -385,12 +386,12 @@ func (f files) dotNet() *App {
 
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 
-// The path is inside the folder and needs no quotes in a shell.
+// isPlain reports whether a path is inside the folder and needs no quotes in a shell.
 func isPlain(name string) bool {
 	return plainPath.MatchString(name) && !slices.Contains(strings.Split(name, "/"), "..")
 }
 
-// File is a file to write.
+// File is a file to be written.
 type File struct{ Name, Text string }
 
 // Files returns the files to write: the settings and, if Web is set, a Procfile. folder is the folder's name.
@@ -405,7 +406,7 @@ web: %s
 `, a.Web)}, settings}
 }
 
-// A value of "" means the example in the option's documentation.
+// setting is a suggested setting. If value is "", the example in the option's documentation is used.
 type setting struct{ key, value string }
 
 func (a *App) offered() []setting {
@@ -445,7 +446,7 @@ func (a *App) settings(folder string) string {
 	return b.String()
 }
 
-// 'tendril up' derives the name from the folder's name in the same way.
+// environmentName derives the name from the folder's name in the same way as 'tendril up'.
 func environmentName(folder string) string {
 	return cmp.Or((&bundle.Bundle{Called: folder}).Name(), "app")
 }

@@ -24,7 +24,7 @@ func folder(files ...string) fs.FS {
 	return all
 }
 
-// A server with a fixed number of threads or workers gets as many messages at a time, and no server kills slow jobs.
+// A server with a fixed number of threads or workers gets as many messages at a time, and no server may kill slow jobs.
 func TestCommandsOfInitSuitSlowWork(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -167,7 +167,7 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// init names what an app needs besides the command: PORT, or POSTs without a token.
+// init must name what an app needs besides the command: PORT, or POSTs without a token.
 func TestAppsThatNeedAChangeHaveANote(t *testing.T) {
 	t.Parallel()
 	for name, files := range map[string][]string{
@@ -190,7 +190,7 @@ func TestAppsThatNeedAChangeHaveANote(t *testing.T) {
 	}
 }
 
-// The Procfile and the settings are valid, including each suggested line.
+// The Procfile and the settings must be valid, with and without each suggested line.
 func TestFilesAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, app := range []*App{{Web: "npm start"}, {Lambda: "./bootstrap"}} {

@@ -19,13 +19,13 @@ import (
 	"tendril/queue"
 )
 
-// Messages are sent in batches of ten, and their IDs printed.
+// batchSender sends messages in batches of ten and prints their IDs.
 type batchSender struct {
 	c      *base.CLI
 	to     target.Sender
 	format base.Format
 	many   bool
-	wait   bool // IDs are printed later, with the outcomes
+	wait   bool // print IDs later, with the outcomes
 	// verbose makes awaitOutcomes also print the request and answer of each message.
 	verbose bool
 	// embedded holds the names of the destination and its dead-letter queue; nil on Amazon SQS.
@@ -38,8 +38,8 @@ type batchSender struct {
 	refused int
 }
 
-// The lines of rejected messages are printed, and the final error contains their number. An error of the input or of
-// the queue ends the run.
+// send prints the lines of rejected messages, and returns an error with their number. An error of the input or of the
+// queue ends it.
 func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error]) error {
 	defer func() { _ = o.bar.Finish() }()
 	for l, err := range messages {
@@ -108,8 +108,8 @@ func (o *batchSender) flush(ctx context.Context) error {
 	return o.bar.Add(len(batch))
 }
 
-// A FIFO queue rejects a whole batch if a group or deduplication ID is missing. The messages are then sent one by one
-// to find out which is wrong.
+// sendAll sends a batch. A FIFO queue rejects the whole batch if a group or deduplication ID is missing, so sendAll
+// then sends the messages one by one to find the invalid ones.
 func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	results, err := o.to.Send(ctx, msgs)
 	if err == nil || sendHint(err) == "" {
@@ -129,7 +129,7 @@ func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]que
 	return results, nil
 }
 
-// A FIFO queue requires a flag that the hint names.
+// sendHint returns a hint that names the flag that a FIFO queue requires, or "".
 func sendHint(err error) string {
 	for text, hint := range map[string]string{
 		"must contain the parameter MessageGroupId":  "a FIFO queue needs a message group: add --group NAME",
@@ -163,7 +163,7 @@ func (o *batchSender) print(r queue.Sent) error {
 	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
 }
 
-// The environment that receives from the queue knows the outcomes.
+// watcher returns the environment that receives from the queue, because it knows the outcomes.
 func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {
@@ -178,7 +178,8 @@ func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, err
 		works, p.Name).Hint("omit --wait, or add the --data-dir of the environment that receives from it")
 }
 
-// The error contains the number of messages without success.
+// awaitOutcomes prints the outcome of each message. It returns an error with the number of messages that did not
+// succeed.
 func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batchSender, timeout time.Duration) error {
 	var failed, running, unknown int
 	for _, id := range o.sent {
@@ -231,7 +232,8 @@ func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 	return names
 }
 
-// For an embedded queue, the last failure stored with the message survives restarts of the environment.
+// outcome also returns the last failure that an embedded queue stores with the message. It survives restarts of the
+// environment.
 func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
 	d api.Delivery, last api.Attempt, known bool, err error,
 ) {

@@ -31,7 +31,7 @@ func TestAttemptsError(t *testing.T) {
 	}
 }
 
-// No call exceeds the limits of SQS.
+// No call may exceed the limits of SQS.
 func TestSendKeepsWithinTheSizeOfABatch(t *testing.T) {
 	t.Parallel()
 	var calls []int

@@ -27,7 +27,7 @@ type line struct {
 	msg    queue.Outgoing
 }
 
-// Empty lines are skipped. If raw is true, each line is a body; otherwise see [parseLine]. An error ends the
+// readLines skips empty lines. If raw is true, each line is a body; otherwise see [parseLine]. An error ends the
 // iteration and contains the line number.
 func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
@@ -62,9 +62,9 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	}
 }
 
-// An object with the key "body" is a message in the format of 'tendril dead export'. Its body, attributes, group,
-// deduplication ID, trace header, delay and not_before are sent; other exported properties are ignored, and unknown
-// keys are errors. Any other JSON value is itself the body.
+// parseLine parses a line of JSON. An object with the key "body" is a message in the format of 'tendril dead export'.
+// Its body, attributes, group, deduplication ID, trace header, delay and not_before are sent; other exported properties
+// are ignored, and unknown keys are errors. Any other JSON value is itself the body.
 func parseLine(text []byte) (queue.Outgoing, error) {
 	message, when, err := ParseMessage(text)
 	if err != nil {
@@ -84,7 +84,7 @@ type delayed struct {
 	notBefore time.Time
 }
 
-// ParseMessage parses a line as [parseLine] does, but also returns exported properties that are not sent.
+// ParseMessage parses a line like [parseLine], but also returns exported properties that are not sent.
 func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 	switch {
 	case !utf8.Valid(text):
@@ -103,7 +103,7 @@ func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 		Body         json.RawMessage `json:"body"`
 		DelaySeconds *int            `json:"delay_seconds"`
 		NotBefore    time.Time       `json:"not_before"`
-		// Receipt is in the output of 'tendril receive'; it is ignored here.
+		// Receipt is part of the output of 'tendril receive'. It is ignored here.
 		Receipt string `json:"receipt_handle"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -142,7 +142,7 @@ func parseAttributes(texts []string) ([]queue.Attribute, error) {
 	return attributes, nil
 }
 
-// The forms are name=value and name:Type=value. The value of a Binary is base64.
+// parseAttribute parses name=value or name:Type=value. The value of a Binary is base64-encoded.
 func parseAttribute(text string) (queue.Attribute, error) {
 	const forms = "use name=text, name:Number=3, name:String.label=text or name:Binary=AAE="
 	refuse := func(format string, args ...any) (queue.Attribute, error) {

@@ -89,7 +89,7 @@ a longer delay counts as sent when the delay ends: its age and retention start t
 	})
 }
 
-// Exchanges are recorded for this much longer than the wait for outcomes.
+// recordingMargin is added to the wait for outcomes, while exchanges are recorded.
 const recordingMargin = 10 * time.Second
 
 func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *sendFlags) (*base.Plan, error) {
@@ -208,7 +208,7 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 	return out, err
 }
 
-// A time of day means its next occurrence. The time zone is local unless given.
+// parseAt parses a time. A time of day means its next occurrence. Without a time zone, the time is local.
 func parseAt(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -237,7 +237,7 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 		Hint("use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
 }
 
-// A bare number is in seconds.
+// parseDelay parses a duration. A bare number is in seconds.
 func parseDelay(text string) (time.Duration, error) {
 	delay, err := time.ParseDuration(text)
 	if seconds, bare := strconv.Atoi(text); bare == nil {
@@ -250,7 +250,7 @@ func parseDelay(text string) (time.Duration, error) {
 	return delay, nil
 }
 
-// The result is nil if the body is an argument.
+// openInput returns nil if the body is an argument.
 func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
@@ -282,7 +282,7 @@ func single(body string, template queue.Outgoing) iter.Seq2[line, error] {
 	}
 }
 
-// Messages without a property get the template's.
+// filled completes messages with the properties of the template.
 func filled(lines iter.Seq2[line, error], template queue.Outgoing) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		for l, err := range lines {

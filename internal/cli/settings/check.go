@@ -76,7 +76,7 @@ type checkReport struct {
 type checkedItem struct {
 	Kind string `json:"kind"` // such as process, queue, task, setting or property
 	Name string `json:"name"`
-	Text string `json:"text"` // for display; includes the name
+	Text string `json:"text"` // to display; includes the name
 	Next string `json:"next,omitempty"`
 }
 
@@ -91,7 +91,7 @@ func (r *checkReport) warn(warnings ...yamlfile.Problem) {
 	}
 }
 
-// Warnings and problems are already on standard error.
+// show omits warnings and problems, which are already on standard error.
 func (r *checkReport) show() error {
 	for _, i := range r.Items {
 		r.cli.Printf("%-8s %s\n", i.Kind, base.Plain(i.Text))
@@ -119,21 +119,21 @@ func checkApp(c *base.CLI, cmd *cobra.Command, args []string, f base.Format) err
 	return errors.Join(err, f.Print(c, r, r.names(), r.show))
 }
 
-// 'tendril up' returns the same error.
+// fillReport returns the error that 'tendril up' would return.
 func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) error {
 	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config == nil {
 		return err
 	}
 
-	if err == nil { // as 'tendril up' does, replace default ports that are in use
+	if err == nil { // like 'tendril up', replace default ports that are in use
 		err = base.TakeFreePorts(c, cmd, &opts)
 		if opts.Announced != nil {
 			opts.Announced()
 		}
 	}
 
-	refused := []error{err} // without a runnable app, still check everything else
+	refused := []error{err} // without a runnable app, check everything else nevertheless
 	cfg := opts.Config
 	r.warn(cfg.Warnings...)
 	if err := r.addBundle(&opts); err != nil {
@@ -160,8 +160,8 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 	return errors.Join(append(refused, opts.Validate(), r.checkPorts(&opts))...)
 }
 
-// The ports of an environment running on the data directory are its own, because the app is assumed to be deployed
-// there.
+// checkPorts checks whether the ports are free. If an environment is running on the data directory, they are in use by
+// it, so checkPorts only warns that 'tendril up' would fail.
 func (r *checkReport) checkPorts(opts *environment.Options) error {
 	if i, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		r.warn(yamlfile.Problem{
@@ -199,7 +199,7 @@ func queueText(q *config.QueueSettings) string {
 	return text
 }
 
-// A fixed size gives "". The instance's group is not looked up.
+// scaledText returns "" for a fixed size. It does not look up the instance's group.
 func scaledText(s *config.Settings) string {
 	processes := fmt.Sprintf("%d to %d processes of the app", s.ProcessesMin, s.ProcessesMax)
 	switch {
@@ -227,7 +227,7 @@ func scaledText(s *config.Settings) string {
 
 const shownTimes = 5
 
-// Errors in the file are reported elsewhere.
+// addTasks ignores an invalid file, which is reported elsewhere.
 func (r *checkReport) addTasks(path string, now time.Time) {
 	file, err := tasks.Read(path)
 	if path == "" || err != nil {
@@ -246,7 +246,7 @@ func (r *checkReport) addTasks(path string, now time.Time) {
 	}
 }
 
-// A command given as an argument replaces the bundle's processes.
+// addBundle omits the bundle's processes if a command is given as an argument, because the command replaces them.
 func (r *checkReport) addBundle(opts *environment.Options) error {
 	cfg, b := opts.Config, opts.Bundle
 	if b == nil {
@@ -310,7 +310,7 @@ func (r *checkReport) addMachineStep(s *machine.Step) {
 	r.add("machine", s.Title(), fmt.Sprintf("%s (%s)", text, base.Position(s.Place.File, s.Place.Line)))
 }
 
-// The name derived from the folder is left out.
+// addSettings omits the name derived from the folder.
 func (r *checkReport) addSettings(cfg *config.Config, b *bundle.Bundle) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)

@@ -258,10 +258,10 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 	})
 }
 
-// Instances may restart their apps.
+// settingsWait allows for instances that restart their apps.
 const settingsWait = 10 * time.Minute
 
-// A revision of 0 means none. The error is for a rejection by one of the instances.
+// awaitSettings returns immediately if the revision is 0. It returns an error if an instance has rejected the settings.
 func awaitSettings(ctx context.Context, c *base.CLI, client *api.Client, revision int64) error {
 	if revision == 0 {
 		return nil
@@ -272,7 +272,7 @@ func awaitSettings(ctx context.Context, c *base.CLI, client *api.Client, revisio
 			return 0, base.Conflictf("the settings were rolled back on all instances: %s", base.Plain(s.RolledBack)).
 				Hint("correct the value, or set it with --this on the instances that accept it")
 		case one.Rejected != "", s != nil && (one.SettingsRevision > s.Revision || s.InBatches):
-			return 0, nil // a rollback follows, or is not known here yet; or the last batch is still examined
+			return 0, nil // a rollback follows or is not known here yet, or the last batch is still being examined
 		}
 		return one.SettingsRevision, nil
 	})

@@ -66,7 +66,7 @@ type explanations struct {
 	show    func() error
 }
 
-// If one option was requested, the result is an object, otherwise a list.
+// value returns an object if one option was requested, otherwise a list.
 func (e *explanations) value() any {
 	if e.one && len(e.options) == 1 {
 		return e.options[0]
@@ -95,7 +95,7 @@ func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOpt
 	return o
 }
 
-// Without arguments, all options that are set are explained.
+// explainRunning explains all options that are set if there are no arguments.
 func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanations, err error) {
 	var b *bundle.Bundle
 	for _, f := range d.Files {
@@ -139,7 +139,7 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 	}}, nil
 }
 
-// 'tendril up' would read the settings in the same way.
+// explainSettings explains the settings that 'tendril up' would read.
 func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
 	if dir == "" {
 		here, err := base.CurrentFolder(c, cmd, nil)
@@ -178,7 +178,7 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 	}}, nil
 }
 
-// The error is for an unknown option.
+// explainOther explains a setting of the bundle. It returns an error if the bundle does not set it.
 func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, error) {
 	if b == nil || len(b.Named(name)) == 0 {
 		return explanations{}, base.Fail(base.ExitNotFound, config.UnknownOption(name))
@@ -233,7 +233,7 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 		known[o.Name] = true
 	}
 
-	for _, row := range rows[1:] { // a bundle may have settings that are not options
+	for _, row := range rows[1:] { // a bundle can have settings that are not options
 		if name := row[0]; !known[name] {
 			e.options = append(e.options, explainedOption{DescribedOption: api.DescribedOption{Name: name,
 				OptionValue: api.OptionValue{Value: row[1], Layer: config.FromBundle.String(), Where: row[2]}}})
@@ -255,7 +255,7 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 	return e
 }
 
-// The settings are properties, and those without effect.
+// explainBundled explains environment properties, and settings of a bundle that are not options.
 func explainBundled(c *base.CLI, settings []bundle.Setting) {
 	last := settings[len(settings)-1]
 	c.Printf("%s\n  %s\n\n", base.Plain(last.Option), bundledMeaning(last))
@@ -281,7 +281,7 @@ func bundledMeaning(s bundle.Setting) string {
 	return "A setting of the bundle; 'tendril check' shows its effect."
 }
 
-// A value that is probably secret is hidden. A variable in tendril's own environment overrides a property.
+// settingInForce hides a value that is probably secret. A variable in tendril's own environment overrides a property.
 func settingInForce(c *base.CLI, s bundle.Setting) (value, from string) {
 	if value, found := c.LookUp(s.Option); found && s.Namespace == bundle.NamespaceEnvironment {
 		s.Value = value

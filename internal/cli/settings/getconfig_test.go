@@ -7,7 +7,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Every YAML parser reads the values as strings, whatever they look like.
+// Every YAML parser must read the values as strings, whatever they look like.
 func TestYAMLOfGetConfigKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{

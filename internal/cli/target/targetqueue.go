@@ -61,8 +61,8 @@ func AddQueue(cmd *cobra.Command, unnamed string) *Flags {
 	return w
 }
 
-// AddQueueArgument is like [AddQueue] for a command whose only object is a queue: it also takes it as its argument. If
-// unnamed is "", the queue is required.
+// AddQueueArgument is like [AddQueue] for a command whose only object is a queue. The command also accepts the queue as
+// its argument. If unnamed is "", a queue is required.
 func AddQueueArgument(cmd *cobra.Command, unnamed string) *Flags {
 	w := AddQueue(cmd, unnamed)
 	w.takeArgument(cmd, unnamed == "")
@@ -86,7 +86,7 @@ func (w *Flags) addQueue(cmd *cobra.Command, unnamed string) {
 	cmd.Flags().StringVarP(&w.Queue, "queue", "q", "", text)
 }
 
-// cmd's argument becomes another way to give --queue.
+// takeArgument makes cmd's argument another way to give --queue.
 func (w *Flags) takeArgument(cmd *cobra.Command, required bool) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := cobra.MaximumNArgs(1)(cmd, args); err != nil {
@@ -107,7 +107,7 @@ func (w *Flags) takeArgument(cmd *cobra.Command, required bool) {
 // IsNamed reports whether the user named a queue, or must name one.
 func (w *Flags) IsNamed() bool { return w.Queue != "" || w.Backend == BackendSQS }
 
-// FindAll finds the named queue, or all queues the running environment receives from.
+// FindAll finds the named queue, or all queues that the running environment receives from.
 func FindAll(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) ([]*Queue, error) {
 	names := []string{w.Queue}
 	if !w.IsNamed() {
@@ -144,8 +144,8 @@ func QueueList(queues []*Queue) string {
 	return strings.Join(names, ", ")
 }
 
-// Find finds a queue by name in the running environment, or by URL or ARN on Amazon SQS. The default is the only
-// queue the running environment receives from.
+// Find finds a queue by name in the running environment, or by URL or ARN on Amazon SQS. The default is the only queue
+// that the running environment receives from.
 func Find(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) (*Queue, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func severalQueues(cmd *cobra.Command, i *api.Instance) error {
 		Hint("name one: " + command + i.Queues[0].Name)
 }
 
-// Check rejects an unknown --backend.
+// Check returns an error if --backend is unknown.
 func (w *Flags) Check() error {
 	switch w.Backend {
 	case backendAuto, BackendEmbedded, BackendSQS:
@@ -199,7 +199,7 @@ func (w *Flags) Check() error {
 	return base.Usagef("invalid --backend %q", w.Backend).Hint("use auto, embedded or sqs")
 }
 
-// ParseQueue parses a queue's name, URL or ARN; "" is the zero reference.
+// ParseQueue parses a queue's name, URL or ARN. It returns the zero value for "".
 func ParseQueue(text string) (aws.Reference, error) {
 	if text == "" {
 		return aws.Reference{}, nil
@@ -211,7 +211,8 @@ func ParseQueue(text string) (aws.Reference, error) {
 	return ref, nil
 }
 
-// The URLs of the running environment's embedded queues can be used through it.
+// servedHere returns the client of the running environment if ref is the URL of one of its embedded queues, otherwise
+// nil.
 func servedHere(c *base.CLI, cmd *cobra.Command, ref aws.Reference) *api.Client {
 	client, err := c.Dial(cmd)
 	if err != nil || !client.Instance.Embedded() || !strings.HasPrefix(ref.URL, client.Instance.Endpoint+"/") {
@@ -251,7 +252,7 @@ func findOnSQS(ctx context.Context, reference string) (*Queue, error) {
 	return &Queue{Name: q.Name(), Sqs: sqs, Remote: q}, nil
 }
 
-// Address returns the queue's name if it is embedded, else its URL.
+// Address returns the name of an embedded queue, or the URL of another one.
 func (p *Queue) Address() string {
 	if p.Remote != nil {
 		return p.Remote.URL()
@@ -266,7 +267,7 @@ func (p *Queue) WorkedOnBy(i *api.Instance) bool {
 	})
 }
 
-// OpenRemote opens an Amazon SQS queue, given its URL, its ARN or, if it is in the same account and region, its name.
+// OpenRemote opens an Amazon SQS queue by URL or ARN, or by name if it is in the same account and region.
 func (p *Queue) OpenRemote(ctx context.Context, reference string) (*aws.Queue, error) {
 	if !strings.ContainsAny(reference, ":/") {
 		reference = SiblingURL(p.Remote.URL(), reference)
@@ -306,14 +307,14 @@ func Counted(attributes map[string]string) int {
 	return Number(attributes, VisibleCount) + Number(attributes, DelayedCount) + Number(attributes, InFlightCount)
 }
 
-// SQS attributes that count messages.
+// Names of SQS attributes that count messages.
 const (
 	VisibleCount  = "ApproximateNumberOfMessages"
 	DelayedCount  = "ApproximateNumberOfMessagesDelayed"
 	InFlightCount = "ApproximateNumberOfMessagesNotVisible"
 )
 
-// Number returns the value of a numeric attribute; 0 if it is missing.
+// Number returns the value of a numeric attribute, or 0 if it is absent.
 func Number(attributes map[string]string, name string) int {
 	n, _ := strconv.Atoi(attributes[name])
 	return n
@@ -372,7 +373,7 @@ func (p *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	return p.Client.Send(ctx, p.Name, msgs)
 }
 
-// MaxDelay is the longest delay of SQS.
+// MaxDelay is the longest delay that SQS supports.
 const MaxDelay = 15 * time.Minute
 
 // ForSQS converts the NotBefore times of messages to delays.

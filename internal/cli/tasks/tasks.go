@@ -74,7 +74,7 @@ func newTasksRun(c *base.CLI) *cobra.Command {
 	})
 }
 
-// The format would describes the action.
+// changesTask adds a change of a task to cmd. would is a format that describes the action.
 func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 	act func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
 	base.AddDataDir(cmd)
@@ -151,7 +151,7 @@ by other instances and processed by its app.`,
 	return cmd
 }
 
-// List describes how tasks are listed. Their schedules include the time zone.
+// List lists tasks. Their schedules include the time zone.
 var List = base.List[api.Task]{
 	Heading: []string{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"},
 	Name:    func(t *api.Task) string { return t.Name },
@@ -209,7 +209,7 @@ func runText(r *api.TaskRun) string {
 	return text
 }
 
-// Times are in UTC like run IDs.
+// runList lists runs. Times are in UTC, like run IDs.
 var runList = base.List[api.TaskRun]{
 	Heading: []string{"TASK", "SCHEDULED", "LATE", "OUTCOME", "MESSAGE", "NOTE"},
 	Name:    func(r *api.TaskRun) string { return r.MessageID },

@@ -168,7 +168,7 @@ type planned struct {
 	tags        map[string]string
 }
 
-// These message properties are not migrated.
+// notCarried lists the message properties that are not migrated.
 const notCarried = "Messages get a new message ID, sender ID, sent timestamp and receive count, and their retention " +
 	"period restarts. FIFO messages keep their group and order; their deduplication ID is derived from the old message ID."
 
@@ -183,7 +183,7 @@ type migration struct {
 	all   []*planned
 }
 
-// Dead-letter queues come last.
+// plan lists the queues to migrate, dead-letter queues last.
 func (p *migration) plan(ctx context.Context, names []string) error {
 	names, err := p.names(ctx, names)
 	if err != nil {
@@ -334,10 +334,10 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 	return nil
 }
 
-// The queue has, or will have, this ARN on Amazon SQS.
+// arnOf returns the queue's current or future ARN on Amazon SQS.
 func (p *migration) arnOf(name string) string { return p.arns + name }
 
-// An environment on this machine uses the queues.
+// notServed returns an error if an environment on this machine uses one of the queues.
 func (p *migration) notServed() error {
 	dirs := api.DataDirectories(config.StateFolder(p.c.Environ, os.Geteuid() == 0))
 	for _, running := range api.Running(dirs) {
@@ -380,7 +380,7 @@ func (p *migration) showTable() error {
 	return nil
 }
 
-// Dead-letter queues are created first, and their messages moved last.
+// run creates dead-letter queues first, but moves their messages last.
 func (p *migration) run(ctx context.Context) error {
 	for _, q := range slices.Backward(p.all) {
 		if err := p.create(ctx, q); err != nil {
@@ -457,7 +457,7 @@ func (p *migration) create(ctx context.Context, q *planned) error {
 	return err
 }
 
-// The limit is for calls to a standard queue.
+// migrateConcurrency limits concurrent calls to a standard queue.
 const migrateConcurrency = 16
 
 func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, error) {

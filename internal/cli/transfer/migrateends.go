@@ -19,10 +19,10 @@ type queueEnd interface {
 	migrate.Source
 	migrate.Destination
 	attributes(ctx context.Context) (map[string]string, error)
-	address() string // for display, and to identify the queue in the journal
+	address() string // to display, and to identify the queue in the journal
 }
 
-// The environment is stopped. Messages are read from the store, not received.
+// embeddedEnd is a queue of a stopped environment. Its messages are read from the store, not received.
 type embeddedEnd struct {
 	b     *broker.Broker
 	name  string
@@ -51,7 +51,7 @@ func (e *embeddedEnd) item(s *broker.Stored) migrate.Item {
 	return migrate.Item{ID: s.ID, VisibleAt: s.Until, InFlight: s.State == broker.InFlight, Message: e.outgoing(s)}
 }
 
-// A dead letter gets a reason attribute, unless it has one or no room for it.
+// outgoing adds a reason attribute to a dead letter, unless the message has one or no room for it.
 func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 	m := queue.Outgoing{Body: s.Body, Attributes: s.Attributes, GroupID: s.GroupID, TraceHeader: s.TraceHeader}
 	_, reason := queue.CutReason(s.Attributes)
@@ -66,7 +66,7 @@ func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 	return m
 }
 
-// The last attempt is included if it is stored.
+// failureOf includes the last attempt if it is stored.
 func (e *embeddedEnd) failureOf(s *broker.Stored) queue.Failure {
 	f := queue.Failure{Reason: "dead-lettered", Receives: s.ReceiveCount, FailedAt: s.DeadAt, MessageID: s.ID,
 		SentAt: s.SentAt, Source: e.arnOf(queue.NameInARN(s.DeadLetterSource))}
@@ -114,12 +114,12 @@ type sqsEnd struct{ q *aws.Queue }
 
 const (
 	// migrateHold is the visibility timeout of received messages. It is much longer than sending and deleting takes.
-	// After a crash, the next run has to wait this long.
+	// After a crash, the next run must wait that long.
 	migrateHold = time.Minute
 	migrateWait = time.Second
 )
 
-// A standard queue allows concurrent calls.
+// Take makes concurrent calls to a standard queue.
 func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	calls := max(1, n/queue.MaxBatch)
 	if e.q.FIFO() {
@@ -151,7 +151,7 @@ func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	}
 
 	if len(items) > 0 {
-		return items, nil // the next Take retries failed calls
+		return items, nil // the next Take repeats failed calls
 	}
 
 	return nil, errors.Join(errs...)
