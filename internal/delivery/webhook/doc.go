@@ -1,4 +1,4 @@
-// Package webhook signs POST requests according to Standard Webhooks 1.0.0.
+// Package webhook signs POSTs according to Standard Webhooks 1.0.0.
 //
 // A [Signer] renders three headers for each attempt to deliver a message:
 //
