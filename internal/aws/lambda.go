@@ -168,7 +168,7 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 	case code == queue.CodeResourceNotFound:
 		region := l.api.get().Options().Region
 		message = fmt.Sprintf("Lambda function %s does not exist in region %s (%s): check its name, its alias or version, "+
-			"the account and the region; 'aws lambda list-functions --region %s' lists those that do", l.function, region,
+			"the account and the region; 'aws lambda list-functions --region %s' lists the existing ones", l.function, region,
 			l.service.host, region)
 	case code == queue.CodeAccessDenied:
 		message = fmt.Sprintf("%s denied access to Lambda function %s: %s; allow these credentials %s on it, and check "+

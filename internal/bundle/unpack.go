@@ -67,7 +67,7 @@ func (u *unpacking) open() (*os.File, error) {
 		return nil, fmt.Errorf("opening the bundle: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, u.errorf("give a zip archive or a folder", "this is not a regular file")
+		return nil, u.errorf("use a zip archive or a folder", "this is not a regular file")
 	}
 
 	if u.size = info.Size(); u.size > u.limits.archive {

@@ -176,7 +176,7 @@ func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool
 		return first
 	}
 	if one("name", "url", "arn") == "" && !refused {
-		l.refuseAt(where, "queues", "add name: jobs, or url: or arn: for a queue on Amazon SQS",
+		l.refuseAt(where, "queues", "add a name, such as name: jobs; for a queue on Amazon SQS, add its url or arn",
 			"this queue has no name")
 	}
 

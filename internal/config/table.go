@@ -129,7 +129,7 @@ func deliveryOptions(s *Settings) []Option {
 		value:          integer(&s.HTTPConnections, 1, 1000),
 	}, {
 		Name: "success-codes", Live: true, Default: "200", list: true,
-		Help:  "HTTP statuses that mean success, so that the message is deleted.",
+		Help:  "HTTP statuses that mean success; the message is then deleted.",
 		value: checked(&s.SuccessCodes, "statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", normalizeCodes),
 	}, {
 		Name: "terminal-codes", Live: true, PerQueue: true, Example: "400,404,410-422",

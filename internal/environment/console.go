@@ -74,7 +74,7 @@ func (e *Environment) startConsole(context.Context) error {
 	server = console.New(opts)
 	e.instance.login = server.Login
 	if opts.Access.Anyone && !e.opts.Again {
-		e.opts.Logger.Warn("console is open to every user and program of this machine", "component", "console",
+		e.opts.Logger.Warn("console is open to all users and programs on this machine", "component", "console",
 			"hint", "remove --console-auth none")
 	}
 

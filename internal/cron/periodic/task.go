@@ -263,7 +263,7 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 		case !ok || value == "":
 			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has no plain value", hint)
 		case !attributeName(name):
-			r.refuse(line, "attributes", "the attribute's name "+yamlfile.Shown(name)+" is not allowed",
+			r.refuse(line, "attributes", "invalid attribute name "+yamlfile.Shown(name),
 				"use letters, digits, hyphens, underscores and single dots; names starting with aws., amazon. or "+
 					"beanstalk.sqsd. are reserved")
 		case checkText("attribute", value) != nil:
