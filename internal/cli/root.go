@@ -105,8 +105,8 @@ signal.`,
 	return root
 }
 
-// The first script is a line of cobra's script that needs the package bash-completion. Without the package, bash also
-// splits words at "=" and ":", so words with these characters are not completed.
+// wordsOfPackage is a line of cobra's script that needs the package bash-completion; wordsOfBash replaces it. Without
+// the package, bash also splits words at "=" and ":", so words with these characters are not completed.
 const (
 	wordsOfPackage = `    _get_comp_words_by_ref "$@" cur prev words cword
 `

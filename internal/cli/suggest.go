@@ -267,7 +267,7 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 		return err
 	case cmd.HasAvailableSubCommands() && len(args) > 0:
 		return unknownCommand(cmd, args[0])
-	case strings.HasPrefix(err.Error(), "unknown command") && len(args) > 0: // cobra, without arguments
+	case strings.HasPrefix(err.Error(), "unknown command") && len(args) > 0: // from a command without arguments
 		err = fmt.Errorf("%s takes no arguments, not %q", cmd.Name(), args[0])
 		if cmd.Flags().Lookup("environment") != nil {
 			hint = "to choose an environment, type: " + cmd.CommandPath() + " -e " + base.Plain(args[0])

@@ -19,7 +19,7 @@ const (
 	scopeOwn = "own"
 )
 
-// Access configures access beyond the owner's token. The zero value grants no additional access.
+// Access configures access beyond the owner's token. The zero value grants none.
 type Access struct {
 	// Hosts are the accepted host names, besides localhost and loopback IP addresses. Ports are ignored.
 	Hosts []string
@@ -59,7 +59,6 @@ func (k kind) scope() string {
 
 func (k kind) acts() bool { return k != open && k != private && k != bodies }
 
-// isHook reports whether the route accepts requests without a body and actions by GET.
 func (k kind) isHook() bool { return k == hook || k == deployHook }
 
 type caller struct {

@@ -121,7 +121,6 @@ func (s *service) record(c *call, refusal *api.Error, answer any) {
 	s.audit(act)
 }
 
-// recordRead records each read once a minute per caller and request.
 func (s *service) recordRead(c *call, answer any) {
 	act := newAct(c, answer)
 	act.Read = true

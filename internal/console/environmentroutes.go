@@ -283,7 +283,6 @@ func (e *environmentRoutes) receivesElsewhere() bool {
 	})
 }
 
-// sentTo returns the queue that a message was sent to; see [broker.Broker.SentTo].
 func (e *environmentRoutes) sentTo(id string) (name string, known bool) {
 	if e.opts.Broker == nil {
 		return "", false

@@ -115,7 +115,7 @@ func TestBadFiltersAreRefused(t *testing.T) {
 	}
 }
 
-// A stream starts with new events or after an ID. It ends when the server closes.
+// A stream starts with new events or after an ID, and ends when the server closes.
 func TestFollowersGetWhatHappens(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)

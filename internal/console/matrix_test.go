@@ -11,7 +11,7 @@ import (
 	"tendril/api"
 )
 
-// The test sends every kind of hostile request to every route, to pages, and to unknown paths.
+// Every kind of hostile request is sent to every route, to pages, and to unknown paths.
 func TestRequestMatrix(t *testing.T) {
 	t.Parallel()
 	begun := 0 // actions performed

@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// deadLetters adds dead letters with the attribute tenant.
 func deadLetters(t *testing.T, b *broker.Broker, tenant string, bodies ...string) (ids []string) {
 	t.Helper()
 	for _, body := range bodies {

@@ -26,7 +26,7 @@ func perInstance(routes ...route) []route {
 	return routes
 }
 
-// readPeer returns the response of another instance, as if this one had answered.
+// readPeer returns another instance's response as if it were this one's.
 func (s *service) readPeer(c *call, id string) (any, error) {
 	switch {
 	case s.opts.Peers == nil:

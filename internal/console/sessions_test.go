@@ -27,7 +27,6 @@ func follow(s *Server, path string, edit func(*http.Request)) *http.Response {
 	return rec.Result()
 }
 
-// session holds the credentials of a browser session.
 type session struct {
 	*http.Cookie
 	key string

@@ -57,8 +57,8 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if err != nil {
 		here = ""
 	}
-	// Environments with a data directory elsewhere must be named. Otherwise they could be chosen by surprise, or make
-	// the choice ambiguous.
+	// Environments with a data directory elsewhere must be named, because choosing them could be ambiguous or
+	// surprising.
 	running := slices.DeleteFunc(api.Running(api.DataDirectories(state)), func(f api.Found) bool {
 		return !Within(f.DataDir, state)
 	})

@@ -110,8 +110,8 @@ func (c *CLI) Progress(total int, what string, shown bool) *progressbar.Progress
 }
 
 // Buffer decouples output from its reader, so that printing does not block and a closed pipe does not kill the process.
-// It is for commands that process messages. Text is written immediately, JSON in batches. Calling Buffer again replaces
-// the buffers of an environment that has ended; in front of them, new buffers could lose the last lines.
+// It is for commands that process messages. Text is written immediately, JSON in batches. A further call replaces the
+// buffers of an environment that has ended; stacked buffers could lose the last lines.
 func (c *CLI) Buffer(text bool) {
 	OutliveReader()
 	if len(c.buffers) > 0 {

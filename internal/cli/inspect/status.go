@@ -432,7 +432,6 @@ func printReport(c *base.CLI, prefix string, r *health.Report) error {
 	return err
 }
 
-// printCause prints the remedy on a second line.
 func printCause(c *base.CLI, cause *health.Cause, text string) error {
 	const indent = "        "
 	err := base.PrintCells(c, base.Cells{base.PlainText.Text(indent),

@@ -178,7 +178,7 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	}
 }
 
-// receive returns no messages at the end of the queue, or if it has returned all received ones before, because their
+// receive returns no messages at the end of the queue, or if all received messages were returned before, because their
 // hold time has expired or their copies have failed again.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	wait, hold := lookTime, holdTime

@@ -126,8 +126,8 @@ func (t *termination) close() {
 	}
 }
 
-// deletesData reports whether the data directory is deleted. Only one with embedded queues certainly belongs to this
-// environment.
+// deletesData reports whether to delete the data directory. Only a directory with embedded queues certainly belongs to
+// this environment.
 func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
 
 // show prints the plan. It returns the number of resources to delete.

@@ -110,7 +110,7 @@ func remoteQueue(q *aws.Queue, attributes map[string]string) api.Queue {
 	return out
 }
 
-// List lists queues.
+// List describes how queues are listed.
 var List = base.List[api.Queue]{
 	Heading: []string{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DRAINS IN", "LONGEST", "DEAD LETTERS TO",
 		"NOTE"},

@@ -406,7 +406,7 @@ web: %s
 `, a.Web)}, settings}
 }
 
-// setting is a suggested setting. If value is "", the example in the option's documentation is used.
+// setting is a suggested setting. A value of "" means the example in the option's documentation.
 type setting struct{ key, value string }
 
 func (a *App) offered() []setting {

@@ -232,8 +232,7 @@ func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 	return names
 }
 
-// outcome also returns the last failure that an embedded queue stores with the message. It survives restarts of the
-// environment.
+// outcome also returns the last failure that an embedded queue stores with the message, which survives restarts.
 func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
 	d api.Delivery, last api.Attempt, known bool, err error,
 ) {

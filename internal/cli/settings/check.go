@@ -160,8 +160,8 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 	return errors.Join(append(refused, opts.Validate(), r.checkPorts(&opts))...)
 }
 
-// checkPorts checks whether the ports are free. If an environment is running on the data directory, they are in use by
-// it, so checkPorts only warns that 'tendril up' would fail.
+// checkPorts checks whether the ports are free. If an environment is running on the data directory, it uses them, so
+// checkPorts only warns that 'tendril up' would fail.
 func (r *checkReport) checkPorts(opts *environment.Options) error {
 	if i, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		r.warn(yamlfile.Problem{

@@ -252,7 +252,7 @@ func findOnSQS(ctx context.Context, reference string) (*Queue, error) {
 	return &Queue{Name: q.Name(), Sqs: sqs, Remote: q}, nil
 }
 
-// Address returns the name of an embedded queue, or the URL of another one.
+// Address returns the queue's name if it is embedded, otherwise its URL.
 func (p *Queue) Address() string {
 	if p.Remote != nil {
 		return p.Remote.URL()

@@ -151,7 +151,7 @@ by other instances and processed by its app.`,
 	return cmd
 }
 
-// List lists tasks. Their schedules include the time zone.
+// List describes how tasks are listed. Schedules include the time zone.
 var List = base.List[api.Task]{
 	Heading: []string{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"},
 	Name:    func(t *api.Task) string { return t.Name },

@@ -96,7 +96,6 @@ func lastLines(ctx context.Context, c *api.Client, names []string) (all []eventl
 	return all, nil
 }
 
-// processState returns the displayed state, such as "not ready" for a running process that is not ready.
 func processState(p api.Process) string {
 	switch {
 	case p.State == "running" && !p.Ready:

@@ -15,7 +15,6 @@ import (
 
 var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// hiddenFields returns the hidden fields of the form that posts to action.
 func hiddenFields(t *testing.T, page, action string) url.Values {
 	t.Helper()
 	_, after, found := strings.Cut(page, `action="`+action+`"`)

@@ -31,7 +31,7 @@ type configurationPage struct {
 	// Sections are the blocks of Elastic Beanstalk's configuration page, the topics of the other options, and the
 	// queues.
 	Sections []settingsSection
-	// Version is a hash of the form's contents. It detects a form that is older than the settings.
+	// Version is a hash of the form's contents, to detect a form older than the settings.
 	Version string
 	// ReadOnly explains why settings cannot be changed here. Note is the result of submitting the form.
 	ReadOnly, Note string

@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// settingsOf returns settings with options of every kind.
 func settingsOf() api.Configuration {
 	option := func(name, value, layer, where string, more api.ConfigOption) api.ConfigOption {
 		more.Name, more.OptionValue = name, api.OptionValue{Value: value, Layer: layer, Where: where}

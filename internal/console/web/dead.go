@@ -187,7 +187,6 @@ func (p *deadPage) chooseQueue(queues []api.Queue) {
 	p.Through = queueNamed(queues, p.Queue).Newest
 }
 
-// queueNamed returns the zero value if no queue has the name.
 func queueNamed(queues []api.Queue, name string) api.Queue {
 	for _, q := range queues {
 		if q.Name == name {

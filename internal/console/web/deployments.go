@@ -36,7 +36,6 @@ var deploymentActs = []act{
 // deployPatience limits the wait of a form. The page it returns to shows the progress.
 const deployPatience = 400 * time.Millisecond
 
-// deployment starts a deployment and waits briefly for it to end.
 func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
 	return v.patiently("The deployment is in progress.", func(ctx context.Context) (string, error) {
 		done, err := begin(ctx)

@@ -50,7 +50,6 @@ func (v *visit) events() (any, error) {
 	return page, err
 }
 
-// newestEvents returns the events of the shown instances, newest first.
 func (v *visit) newestEvents(filter api.EventFilter) ([]eventlog.Event, error) {
 	answers, err := fromEach(v, func(ctx context.Context, c *api.Client) ([]eventlog.Event, error) { return c.Events(ctx, filter) })
 	return api.NewestEvents(answers, filter.Limit), err

@@ -169,5 +169,4 @@ func rowID(prefix, instance string, id int64) string {
 	return prefix + strings.ReplaceAll(instance, " ", "") + "-" + strconv.FormatInt(id, 10)
 }
 
-// deploysEverywhere reports whether a deployment on this instance changes all instances.
 func (v *visit) deploysEverywhere() bool { return v.fleet != nil && v.fleet.All[0].TakesVersions }

@@ -199,7 +199,6 @@ func preview(text string) string {
 
 var messageID = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 
-// linked returns text as HTML in which message IDs are links.
 func linked(text string) template.HTML {
 	return template.HTML(messageID.ReplaceAllString(html.EscapeString(text), `<a href="/messages/$0">$0</a>`))
 }

@@ -101,7 +101,6 @@ func TestFormControlsTakeNoPropertyOfTheirForm(t *testing.T) {
 	})
 }
 
-// signIn opens a session with a login link.
 func (s *site) signIn() (cookie *http.Cookie, key string) {
 	s.Helper()
 	r, _ := http.NewRequestWithContext(s.Context(), "POST", s.server.URL+"/api/v1/login", strings.NewReader("{}"))

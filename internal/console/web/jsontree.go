@@ -116,7 +116,6 @@ func (r *treeReader) truncate(n *jsonNode) {
 	r.cut = true
 }
 
-// memberName returns "" for an array item.
 func (r *treeReader) memberName(n *jsonNode) string {
 	if n.Kind != "object" {
 		return ""

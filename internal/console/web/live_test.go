@@ -39,7 +39,7 @@ func (s *site) stream(address string) string {
 	return strings.Join(part, "\n")
 }
 
-// One of the two parameters contains an ampersand. The table of screens contains every page.
+// The address of each page in the table of screens has two parameters, one of them with an ampersand.
 func TestLiveUpdatesAskForTheWholeAddressOfEveryPage(t *testing.T) {
 	s := newSite(t)
 	id := s.dead("a", "no", "one")[0]

@@ -27,7 +27,7 @@ import (
 	"tendril/queue"
 )
 
-// site is a site under test. Its requests have the owner's token.
+// site is a site under test; its requests have the owner's token.
 type site struct {
 	*testing.T
 	broker *broker.Broker
@@ -37,22 +37,20 @@ type site struct {
 	paused map[string]string
 	tasks  api.TasksStatus
 	// history is initially empty.
-	history   console.History
-	runs      []api.TaskRun
-	settings  api.Configuration
-	change    func(api.SettingsChange) (api.SettingsPreview, error)
-	versions  []api.AppVersion
-	decisions api.ScaleDecisions
-	instances api.Instances
-	health    health.Report
-	// pauseAnswer is the response to pausing and resuming.
+	history     console.History
+	runs        []api.TaskRun
+	settings    api.Configuration
+	change      func(api.SettingsChange) (api.SettingsPreview, error)
+	versions    []api.AppVersion
+	decisions   api.ScaleDecisions
+	instances   api.Instances
+	health      health.Report
 	pauseAnswer api.Paused
 	deployed    []string
 	deploy      func(ctx context.Context) (api.DeployResult, error)
 	series      func(name string) (series.Curves, bool)
 	peers       otherInstance
-	// referer is the Referer header of forms.
-	referer string
+	referer     string
 }
 
 const ownersToken = "a-token-for-tests"

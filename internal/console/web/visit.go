@@ -58,7 +58,6 @@ func (v *visit) load() (err error) {
 	return err
 }
 
-// mayNotAct explains why the caller cannot fill in the form.
 func (v *visit) mayNotAct() error {
 	switch {
 	case v.caller.ReadOnly:
@@ -176,7 +175,7 @@ func (s *results) put(who string, r *result) {
 	s.byWho[who] = r
 }
 
-// take returns and removes the result of a caller; nil if absent or expired.
+// take returns and removes a caller's result; nil if absent or expired.
 func (s *results) take(who string) *result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
