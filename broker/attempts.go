@@ -28,10 +28,10 @@ type Attempt struct {
 
 const (
 	keptAttempts = 10
-	// keptAnswer limits the response, and keptText each other text, in bytes.
+	// keptAnswer limits the response, keptText each other text, in bytes.
 	keptAnswer = 1 << 10
 	keptText   = 512
-	// A batch is written once it has attemptBatch attempts, or attemptLinger after its first one.
+	// A batch is written at attemptBatch attempts, or attemptLinger after its first one.
 	attemptBatch  = 256
 	attemptLinger = 200 * time.Millisecond
 	// maxPendingAttempts limits the unwritten attempts; further ones are dropped.
@@ -60,9 +60,9 @@ func cutText(text string, limit int) string {
 	return text[:limit]
 }
 
-// RecordAttempt stores a failed delivery of a message that was received from the queue name; the message may have
-// moved since. The write is asynchronous: it is lost if the process is killed first, the disk is full or too many
-// writes are pending.
+// RecordAttempt stores a failed delivery of a message received from the queue name; the message may have moved since.
+// The write is asynchronous: it is lost if the process is killed first, the disk is full or too many writes are
+// pending.
 func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	origin, ok := b.seal.origin(messageID)
 	if !ok {
@@ -106,14 +106,14 @@ type attemptLog struct {
 	waiting int
 	alarm   alarm
 	lost    int
-	lostAt  time.Time // of the last log line
+	lostAt  time.Time // time of the last log line
 	latest  struct {  // most attempts fail like the previous one
 		attempt Attempt
 		reason  string
 	}
 }
 
-// reasonOf caches the last reason, and does not hold the lock while it determines a new one.
+// reasonOf does not hold the lock while it determines a reason. The cache saves most of that work.
 func (l *attemptLog) reasonOf(a *Attempt) string {
 	l.mu.Lock()
 	latest, reason := l.latest.attempt, l.latest.reason
@@ -216,19 +216,18 @@ func (t *tx) writeAttempt(it *pendingAttempt) error {
 	return t.writeInAnyQueue(it)
 }
 
-// maxAppended is the size in bytes from which a history is trimmed instead of appended to.
+// maxAppended is the size in bytes above which a history is trimmed.
 const maxAppended = 4 << 10
 
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
-// appendAttempt requires the reason and hour of the previous attempt, so that the index and the counts stay
-// unchanged.
+// appendAttempt keeps the reason and the hour, so that the index and the counts stay unchanged.
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 
-// writeInOriginalQueue is the fast path: it does not read the message. It reports false if the message has left its
-// original queue, or if earlier attempts failed for another reason or in another hour.
+// writeInOriginalQueue is the fast path, which does not read the message. It requires that the message is still in
+// its original queue, and that earlier attempts failed for the same reason in the same hour.
 func (t *tx) writeInOriginalQueue(it *pendingAttempt) (written bool, err error) {
 	if it.originalQueue == nil || t.gone(it.originalQueue) || keySeq(it.origin) <= it.originalQueue.disk.floor {
 		return false, nil
@@ -253,7 +252,7 @@ func (t *tx) writeReceipt(it *pendingAttempt) (err error) {
 }
 
 type attemptTarget struct {
-	found, received bool // has a row in receipts
+	found, received bool // received: has a row in receipts
 	moved           bool
 	key, dead       int64
 	history, reason string
@@ -337,8 +336,8 @@ func readHistory(history string) (all []Attempt) {
 	return all
 }
 
-// moveAttempts changes the key of a message's attempts when it moves. dead is the time of dead-lettering, or 0 for
-// other moves. Dead letters always get a row, so that the hourly counts include them.
+// moveAttempts gives a message's attempts its new key. dead is the time of dead-lettering, or 0 for other moves. Dead
+// letters always get a row, so that the hourly counts include them.
 func (t *tx) moveAttempts(from, to, dead int64) error {
 	found := false
 	at := dead

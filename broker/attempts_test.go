@@ -48,7 +48,7 @@ func withDeadLetters(t testing.TB, b *Broker) *Queue {
 }
 
 // checkAttempts checks that no row outlives its message, that messages with attempts that never moved have a row in
-// receipts, and that the counts of reasons are correct without purged messages.
+// receipts, and that the counts of reasons add up.
 func checkAttempts(t interface{ Errorf(string, ...any) }, b *Broker) {
 	b.attempts.sync(context.Background(), b)
 	err := b.read(func(c *conn) error {

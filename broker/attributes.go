@@ -139,7 +139,7 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 	return all, nil
 }
 
-// Policy returns a queue's policy, or nil if the queue has none or does not exist.
+// Policy returns a queue's policy, or nil if there is no policy or no such queue.
 func (b *Broker) Policy(name string) *access.Policy {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -188,7 +188,7 @@ const (
 	maxTagValue = 256 // in characters
 )
 
-// notInTagKey excludes the characters that AWS allows ("Tag naming limits and requirements").
+// notInTagKey excludes the characters in "Tag naming limits and requirements" (AWS).
 func notInTagKey(c rune) bool {
 	return c != ' ' && !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
 }

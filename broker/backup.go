@@ -41,7 +41,7 @@ func Inspect(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, c.close())
 }
 
-// Backup writes a verified snapshot of a data directory's database to a new file. The data directory may be in use.
+// Backup writes a verified snapshot of the database in dir, which may be in use, to a new file.
 func Backup(dir, file string) ([]StoredQueue, error) {
 	if err := checkPresence(dir); err != nil {
 		return nil, err
@@ -59,8 +59,7 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 	return copyDatabase(path, file, ``)
 }
 
-// afterBackup advances the counters, so that message IDs and receipt handles issued after the backup are never
-// reused.
+// afterBackup prevents the reuse of message IDs and receipt handles that were issued after the backup.
 const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch';
 	UPDATE meta SET value = value + 1000 WHERE name = 'queues';
 	UPDATE counters SET next = next + 67108864 WHERE queue <> 0;`

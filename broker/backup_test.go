@@ -82,8 +82,7 @@ func TestReaderInAnotherProcessDoesNotBlockTheWriter(t *testing.T) {
 	send(t, q, body("second")...)
 }
 
-// Restore must keep the previous database. Message IDs and receipt handles issued after the backup must not be
-// reused.
+// The previous database must be kept, and message IDs and receipt handles issued after the backup must not be reused.
 func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 	t.Parallel()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")

@@ -119,7 +119,7 @@ func openBench(b *testing.B) *Broker {
 	return br
 }
 
-// benchDir returns a new directory, in TENDRIL_BENCH_DIR if set, which selects the disk to measure.
+// benchDir creates a directory in TENDRIL_BENCH_DIR, which selects the disk to measure.
 func benchDir(b *testing.B) string {
 	b.Helper()
 	dir, err := os.MkdirTemp(os.Getenv("TENDRIL_BENCH_DIR"), "broker")
@@ -136,7 +136,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// tenantsOf returns the tenant of the i-th message. A nil tenantsOf means no tenants.
+// tenantsOf is nil if there are no tenants.
 type tenantsOf func(i int) string
 
 func oneLarge(i int) string {
@@ -279,7 +279,6 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// BenchmarkReceiveLatency also reports the memory of the process.
 func BenchmarkReceiveLatency(b *testing.B) {
 	spread := func(groups int) tenantsOf { return func(i int) string { return fmt.Sprint("tenant", i%groups) } }
 	for _, c := range []struct {
@@ -309,7 +308,7 @@ func receiveLatency(b *testing.B, n int, tenant tenantsOf) (median time.Duration
 	return medianReceives(b, 900, func(int) *Queue { return q })[0], residentMB()
 }
 
-// medianReceives returns the median duration of a receive from each queue. It deletes every second batch.
+// medianReceives deletes every second batch.
 func medianReceives(b *testing.B, calls int, queues ...func(i int) *Queue) (medians []time.Duration) {
 	b.Helper()
 	times := make([][]time.Duration, len(queues))
@@ -342,7 +341,7 @@ func median(times []time.Duration) time.Duration {
 // wholePathBacklog exceeds the number of messages processed during the measurement.
 const wholePathBacklog = 300_000
 
-// In BenchmarkWholePath, 50 workers process a backlog and messages that concurrent producers send durably.
+// BenchmarkWholePath processes a backlog with 50 workers, and then messages of concurrent durable producers.
 func BenchmarkWholePath(b *testing.B) {
 	for _, producers := range []int{0, 64, 16} {
 		b.Run(fmt.Sprint("producers=", producers), func(b *testing.B) {

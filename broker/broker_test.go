@@ -141,7 +141,7 @@ func texts(msgs []queue.Message) string {
 	return s
 }
 
-// copyDir copies the files of a store in the state in which kill -9 would leave them.
+// copyDir copies a store as kill -9 would leave it.
 func copyDir(t interface{ Fatal(...any) }, from, to string) {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ type Stored struct {
 	queue.Message // without ReceiptHandle
 	Queue         string
 	State         State
-	// Until is when a delayed or in-flight message becomes visible; zero in other states.
+	// Until is when a delayed or in-flight message becomes visible; otherwise zero.
 	Until time.Time
 	// DeadAt is when the message was dead-lettered; zero if it never was.
 	DeadAt time.Time
@@ -43,8 +43,7 @@ type BrowseRequest struct {
 	After string
 	// Limit is the page size, 1 to 1000; 0 means 100.
 	Limit int
-	// Within limits the search time. When it ends, Browse returns the page so far, with a cursor to continue; 0 means
-	// no limit.
+	// Within ends a page early, with a cursor to continue; 0 means no limit.
 	Within time.Duration
 }
 
@@ -56,7 +55,7 @@ const (
 )
 
 // Browse returns stored messages, oldest first, without counting a receive, and the cursor of the next page ("" at
-// the end). If few messages match the filter, Browse may read the whole queue; ctx and req.Within limit that.
+// the end). If few messages match the filter, it may read the whole queue; ctx and req.Within limit that.
 func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {

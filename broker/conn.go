@@ -34,8 +34,8 @@ func openConn(path, vfs string) (*conn, error) {
 	return &conn{raw: raw, stmts: map[string]driver.Stmt{}}, nil
 }
 
-// close also closes the prepared statements: SQLite keeps a connection with open statements, and removes its
-// write-ahead log only when the last connection closes.
+// close closes the statements first: open ones would keep the connection open, and SQLite removes its write-ahead log
+// only when the last connection closes.
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
@@ -62,7 +62,7 @@ func (c *conn) exec(text string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// run executes a statement and sets *err. It does nothing if *err is already set.
+// run does nothing if *err is already set.
 func (c *conn) run(err *error, text string, args ...any) {
 	if *err == nil {
 		_, *err = c.exec(text, args...)
@@ -87,7 +87,7 @@ func (r row) bytes(i int) []byte {
 	return b
 }
 
-// query calls each for every row. A row is valid only during the call.
+// query calls each for every row, which is valid only during the call.
 func (c *conn) query(each func(row row), text string, args ...any) error {
 	s, err := c.prepare(text, args)
 	if err != nil {

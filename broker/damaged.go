@@ -18,7 +18,7 @@ func (q *liveQueue) withhold(r *record) {
 		q.index.drop(m)
 		m.epoch = q.broker.epoch
 		q.index.held[r.key] = m
-		q.index.resetWindow() // the window may hold it
+		q.index.resetWindow() // the window may contain it
 	case m.inFlight:
 		q.index.stopFlight(m)
 		q.uncount(m) // it was not delivered

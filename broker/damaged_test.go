@@ -27,7 +27,7 @@ func spoil(t *testing.T, dir, body string) {
 	}
 }
 
-// A damaged message must not be delivered, moved or retried, but can be deleted. It must not affect other messages,
+// A damaged message must not be delivered, moved or retried, but can be deleted. Other messages must be unaffected,
 // even those behind it on a FIFO queue.
 func TestDamagedMessageIsWithheldAndSaysSo(t *testing.T) {
 	t.Parallel()

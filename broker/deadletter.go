@@ -12,7 +12,7 @@ type transfer struct {
 	ctx   context.Context // only its values are used
 	from  *liveQueue
 	items []*transferItem
-	dead  bool // dead-lettering, as opposed to an operator's move
+	dead  bool // not an operator's move
 }
 
 func (t *transfer) moved() []*transferItem {
@@ -224,8 +224,8 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	return entryErrors(errs, err)
 }
 
-// deadLetter moves messages in the order in which they were sent; a receive may find them in another order. If it
-// fails, they stay in the queue and become visible.
+// deadLetter moves messages in sending order, because a receive may find them in any order. If it fails, they stay
+// and become visible.
 func (q *liveQueue) deadLetter(list []*message) error {
 	slices.SortFunc(list, func(a, b *message) int { return cmp.Compare(a.key, b.key) })
 	to := q.broker.deadLetterQueue(q)

@@ -9,8 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// The queue's maximum receive count must not matter. The message must become a regular dead letter: counted, durable
-// and redrivable.
+// The maximum receive count must not matter. The message must become a regular dead letter: counted, durable and
+// redrivable.
 func TestDeadLetterByReceipt(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {

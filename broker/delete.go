@@ -201,7 +201,6 @@ func (r *removal) onCommit(err error) error {
 	return err
 }
 
-// report calls Events.Removed, if set.
 func (b *Broker) report(ctx context.Context, removed []Removal) {
 	if b.events.Removed != nil && len(removed) > 0 {
 		b.events.Removed(ctx, removed)

@@ -35,7 +35,7 @@ const (
 	maxReserve   = 64 << 20
 	minReserved  = 1 << 20
 	measureEvery = 250 * time.Millisecond
-	// watchEvery is the interval at which the directory is checked; each send also checks it.
+	// watchEvery is how often the directory is checked while there are no sends.
 	watchEvery = 5 * time.Second
 )
 
@@ -66,7 +66,7 @@ func (r *diskGuard) watch(stopped <-chan struct{}) {
 		case <-stopped:
 			return
 		case <-tick.C:
-			_ = r.checkFiles() // logs changes
+			_ = r.checkFiles() // logs a change
 		}
 	}
 }
@@ -154,8 +154,8 @@ func (r *diskGuard) tight() bool {
 	return r.isLow
 }
 
-// measure updates isLow and grows the reserve file with the log. If the free space is unknown, it counts as
-// sufficient. The caller must hold the lock.
+// measure grows the reserve file with the log. Unknown free space counts as sufficient. The caller must hold the
+// lock.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
 	if r.refreshLost() != nil {
@@ -191,7 +191,7 @@ func (r *diskGuard) giveUpReserve() {
 	r.isLow, r.reserved = true, 0
 	r.checked = time.Now()
 	if r.refreshLost() == nil {
-		_ = os.Remove(r.path()) // if this fails, the disk stays full and writes keep failing
+		_ = os.Remove(r.path()) // the caller notices if the disk stays full
 	}
 }
 

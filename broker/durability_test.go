@@ -276,8 +276,7 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 	})
 }
 
-// sweepOnce runs a history in which the file operations n to n+times-1 fail. It reports whether the history had that
-// many operations.
+// sweepOnce lets file operations n to n+times-1 fail, and reports whether the history had that many.
 func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times int) (reached bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -314,7 +313,7 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 	return reached
 }
 
-// history makes many calls and ignores failures.
+// history ignores failures.
 func history(b *Broker, p *producer) {
 	ctx := context.Background()
 	dead := `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`

@@ -228,7 +228,6 @@ func TestNewMessagesKeepTheTurnOfTheirGroup(t *testing.T) {
 	f.expect(t, 10, 3, 2, 4)
 }
 
-// Empty groups must keep their turn after a reset.
 func TestTurnsAreKeptWhileMessagesAreReread(t *testing.T) {
 	t.Parallel()
 	f := newFIFOKeys()

@@ -45,7 +45,7 @@ func newSeal(secret []byte) (seal, error) {
 	return seal{block}, nil
 }
 
-// block is a scratch buffer. Callers provide it, because arguments of a [cipher.Block] escape to the heap.
+// block is a scratch buffer. Callers provide it, because arguments of a cipher escape to the heap.
 type block [aes.BlockSize]byte
 
 const (

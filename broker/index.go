@@ -18,7 +18,7 @@ type index struct {
 	inFlight indexed[*message] // by visibility deadline
 	delays   delays
 	window   window
-	work     block // buffer for open, while the queue is locked
+	work     block // for open, while the queue is locked
 }
 
 // low and high bound the keys of the queue's messages: low < key <= high.
@@ -140,7 +140,7 @@ func (x *index) unreserve(m *message) {
 	}
 }
 
-// claim reserves a message that is not in memory, by adding a placeholder without content, until unreserve.
+// claim reserves a message that is not in memory with a placeholder, until unreserve.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
@@ -217,9 +217,9 @@ type window struct {
 	cursor, tail int64
 	ahead        int64 // below cursor if nothing was read ahead
 	early        map[int64]bool
-	// Delayed messages are read in order of due time and key. dueAt and dueKey belong to the last one read.
+	// Delayed messages are read by due time and key; these are the last ones read.
 	dueAt, dueKey int64
-	dueSeen       int // number of times that delays have ended
+	dueSeen       int // how often delays have ended
 	dueRead       int // value of dueSeen up to which messages whose delay has ended were read
 	generation    int // incremented by each reset, so that fills of earlier generations are discarded
 	filling       *fill

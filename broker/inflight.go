@@ -81,7 +81,7 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	return left, err
 }
 
-// put marks the latest receive of m. The caller must hold the queue's lock.
+// The caller must hold the queue's lock.
 func (k *receiveMarks) put(m *message) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,7 +109,7 @@ func (k *receiveMarks) drop(m *message) {
 	m.mark = 0
 }
 
-// clear frees a slot; place 0 means none. The caller must hold the lock.
+// clear ignores slot 0, which means none. The caller must hold the lock.
 func (k *receiveMarks) clear(place uint32) {
 	if place != 0 && k.data != nil {
 		clear(k.data[(place-1)*markSize : place*markSize])

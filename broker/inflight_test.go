@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// killed opens a copy of the store in the state in which kill -9 would leave it.
+// killed opens a copy of the store as kill -9 would leave it.
 func killed(t *testing.T, b *Broker) *Broker {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "killed")
@@ -165,7 +165,6 @@ func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 	}
 }
 
-// Marks must be dropped when the receives are stored, or their messages deleted or purged.
 func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
@@ -209,7 +208,6 @@ func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 	}
 }
 
-// Only complete marks of the current epoch must count.
 func TestOutdatedAndPartialMarksDoNotCount(t *testing.T) {
 	t.Parallel()
 	m := mark{key: makeKey(3, 7), first: 5, serial: 2, received: 1}

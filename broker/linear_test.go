@@ -23,15 +23,15 @@ type linearMessage struct {
 	inFlight bool
 }
 
-// linearState is the state of a queue. The messages left are in order of sequence number (FIFO) or ID (standard), so
-// that equal states compare equal, which keeps the search short.
+// linearState holds the remaining messages in order of sequence number (FIFO) or ID (standard). Equal states then
+// have the same form, which keeps the search short.
 type linearState struct {
 	messages []linearMessage
 	last     string
 }
 
-// step returns the state after a call, or false if the call cannot have its result in state s. On a FIFO queue,
-// in-flight messages block later ones, and sends take effect in order of sequence numbers.
+// step returns false if the call cannot have its result in this state. On a FIFO queue, in-flight messages block
+// later ones, and sends take effect in order of sequence numbers.
 func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	id, sequence, _ := strings.Cut(call.id, " ")
 	call.id = id
@@ -106,7 +106,6 @@ func TestConcurrentCallsAreLinearizable(t *testing.T) {
 	}
 }
 
-// recordHistory records the calls of concurrent clients.
 func recordHistory(t *testing.T, fifo bool, seed uint64) (history []porcupine.Operation) {
 	name, attrs, group := "q", map[string]string(nil), ""
 	if fifo {

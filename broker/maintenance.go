@@ -12,11 +12,11 @@ const (
 	tidyRowsBusy = 500 // 5,000 rows per second, more than any queue adds deduplication IDs
 	// slackPages is the number of free pages that stay in the file while the writer is idle.
 	slackPages = 512
-	// slackPagesBusy is the number while the writer is busy: the next large bodies will soon need them.
+	// slackPagesBusy applies while the writer is busy: the next large bodies will soon need more.
 	slackPagesBusy = 4_096
 )
 
-// maintenance cleans up the database. It runs in the writer's goroutine.
+// maintenance runs in the writer's goroutine.
 type maintenance struct {
 	b *Broker
 

@@ -18,7 +18,7 @@ type message struct {
 	arrived    int32 // receive count on arrival in this queue
 	count      int32
 	unread     int32  // receives that do not count
-	epoch      uint32 // epoch of the store at the latest receive
+	epoch      uint32 // at the latest receive
 	first      int64  // stamp of the first receive
 	receivedAt int64
 	uncounted  bool // the latest receive does not count
@@ -43,7 +43,7 @@ func (m *message) received() int32 { return m.count - m.unread }
 
 func (m *message) fresh() bool { return m.epoch == 0 }
 
-// uncount makes the latest receive not count. Without a receive that counts, the message has no first receive.
+// uncount also resets the first receive if no receive counts.
 func (m *message) uncount() {
 	if m.uncounted {
 		return
@@ -121,7 +121,7 @@ type takeRequest struct {
 	now    int64
 	decide func(m *message) decision
 	full   func() bool
-	// oldOnly takes only messages received before, to limit memory.
+	// oldOnly limits memory: only messages received before are taken.
 	oldOnly bool
 	// complete reports that memory holds all visible messages of the queue.
 	complete bool

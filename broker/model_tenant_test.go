@@ -36,7 +36,7 @@ func (f *modelTenants) arrive(out []queue.Outgoing) {
 	f.seen = f.seen || slices.ContainsFunc(out, func(o queue.Outgoing) bool { return o.GroupID != "" })
 }
 
-// busy returns the processing time of the selected flights, which decays.
+// busy returns the processing time, which decays.
 func (f *modelTenants) busy(now time.Time, which func(modelFlight) bool) (sum float64) {
 	for _, d := range f.done {
 		if which(d) {
@@ -100,7 +100,7 @@ func (m *model) endFlightsOf(list ...*modelled) {
 	}
 }
 
-// inFlight returns the number of messages in flight of the tenant, and of the whole queue.
+// inFlight returns the numbers of messages in flight of the tenant and of the whole queue.
 func (m *model) inFlight(place, tenant string) (own, all int) {
 	for _, x := range m.in(place) {
 		if !x.until.IsZero() {
@@ -113,7 +113,6 @@ func (m *model) inFlight(place, tenant string) (own, all int) {
 	return own, all
 }
 
-// beganFlight records that a message was received and hidden.
 func (m *model) beganFlight(x *modelled) {
 	f := m.tenants[x.place]
 	if own, all := m.inFlight(x.place, x.group); x.group != "" {

@@ -596,7 +596,7 @@ func (m *model) forget(t *rapid.T, x *modelled) {
 	}
 }
 
-// attempt records an attempt for a message, which may have moved to another queue.
+// attempt may record an attempt of a message that has moved to another queue.
 func (m *model) attempt(t *rapid.T) {
 	r := m.receipt(t)
 	m.copies++
@@ -608,7 +608,7 @@ func (m *model) attempt(t *rapid.T) {
 	}
 }
 
-// checkNoOrphans waits until purged messages are cleaned up, and then checks the attempts.
+// checkNoOrphans first waits until purged messages are cleaned up.
 func (m *model) checkNoOrphans() {
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
@@ -632,7 +632,6 @@ func (m *model) purge(t *rapid.T) {
 	}
 }
 
-// some draws messages of a queue.
 func (m *model) some(t *rapid.T, place string) (list []*modelled, ids []string) {
 	for _, x := range m.in(place) {
 		if rapid.Bool().Draw(t, "take "+x.body) {

@@ -84,7 +84,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 	return q.index.reserveKeys(keys), nil
 }
 
-// reserveKeys marks messages as leaving, and skips those already leaving. The caller must hold the lock.
+// reserveKeys skips messages that are already leaving. The caller must hold the lock.
 func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	for _, key := range keys {
 		switch m := x.held[key]; {
@@ -99,8 +99,7 @@ func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	return reserved
 }
 
-// newMove prepares a move. If target is nil, each message moves to its source queue; messages with an unknown source
-// are released.
+// newMove moves each message to its source queue if target is nil. It releases messages with an unknown source.
 func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved []*message) (*transfer, error) {
 	reserved, err := from.withholdDamaged(reserved)
 	if err != nil {

@@ -67,8 +67,7 @@ func (m *mover) limit() int {
 	return max(1, m.task.Rate*int(movePause)/int(time.Second))
 }
 
-// step moves the next messages and returns their number. It ends the task at the end of the queue, or if a target
-// queue is missing.
+// step ends the task at the end of the queue, or if a target queue is missing.
 func (m *mover) step() (n int, err error) {
 	t := m.task
 	t.source.mu.Lock()
@@ -123,7 +122,7 @@ func (m *mover) step() (n int, err error) {
 	return n, err
 }
 
-// movable returns the rows that can be moved. On a FIFO queue, it omits rows behind a message that stays.
+// movable omits, on a FIFO queue, rows behind a message that stays.
 func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
 	q.lock()
@@ -145,7 +144,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	return movable
 }
 
-// move moves or deletes the rows. If target is nil, each message returns to its source queue.
+// move returns each message to its source queue if target is nil.
 func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -233,8 +232,7 @@ func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	return err
 }
 
-// loadMoves reads the tasks from the database. A task that is in memory but not in the database fails, because its
-// queue was deleted.
+// loadMoves fails a task in memory that has no row, because its queue was deleted.
 func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {

@@ -18,7 +18,7 @@ import (
 // MoveStatus is the status of a [MoveTask], named as in SQS.
 type MoveStatus string
 
-// MoveRunning and the other statuses omit SQS's CANCELLING, because a cancellation takes effect at once.
+// MoveStatus lacks SQS's CANCELLING, because a cancellation takes effect at once.
 const (
 	MoveRunning   MoveStatus = "RUNNING"
 	MoveCompleted MoveStatus = "COMPLETED"
@@ -262,7 +262,7 @@ func (l *moveTasks) forget(source int64) {
 	delete(l.bySource, source)
 }
 
-// end sets the final status, unless the task has already ended. The caller must hold the lock of moveTasks.
+// The caller must hold the lock of moveTasks.
 func (t *moveTask) end(status MoveStatus, reason string) {
 	if t.Status == MoveRunning {
 		t.Status, t.FailureReason = status, reason

@@ -133,7 +133,7 @@ func (q *liveQueue) describe(change func(d *description)) {
 	q.current.Store(&changed)
 }
 
-// ready returns an error if the queue cannot be used. The caller must hold the lock.
+// The caller must hold the lock.
 func (q *liveQueue) ready() error {
 	if q.broker.background.closing.Load() {
 		return queue.ErrClosed
@@ -194,7 +194,7 @@ func (q *liveQueue) arm() {
 	}
 }
 
-// fillIfLow starts a fill if memory lacks messages. The caller must hold q.mu.
+// The caller must hold q.mu.
 func (q *liveQueue) fillIfLow() {
 	if q.deleted {
 		return
@@ -233,7 +233,7 @@ func (q *liveQueue) wakeAfterRemoval(n int) {
 	}
 }
 
-// clear removes all messages from memory. The caller must hold q.mu.
+// The caller must hold q.mu.
 func (q *liveQueue) clear() {
 	q.index.clear()
 	q.receives.messages = nil
@@ -250,7 +250,7 @@ func (q *liveQueue) delete() counters {
 	return last
 }
 
-// stop stops the alarms and ends waiting receives. The caller must hold q.mu.
+// The caller must hold q.mu.
 func (q *liveQueue) stop() {
 	q.alarm.stop()
 	q.retention.alarm.stop()
@@ -268,7 +268,7 @@ func (l *waiters) join() *waiter {
 	return w
 }
 
-// leave ends a wait. If the receive has already been woken, leave wakes the next one instead.
+// leave wakes the next receive if w has already been woken.
 func (l *waiters) leave(w *waiter) {
 	if i := slices.Index(l.waiting, w); i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)

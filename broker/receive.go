@@ -49,8 +49,7 @@ func (b *Broker) Received(name string) bool {
 	return q.received.Load()
 }
 
-// finish dead-letters messages and returns the others. It returns an error of dead-lettering only if there is nothing
-// to deliver; the next receive tries again.
+// finish returns a dead-lettering error only if there is nothing to deliver; the next receive tries again.
 func (r *receive) finish() ([]queue.Message, error) {
 	if r.result.usedUp != nil {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
@@ -124,7 +123,7 @@ type receiveResult struct {
 	waiter   *waiter
 }
 
-// receivedMessage is a copy of the message's state, which may change once the lock is released.
+// receivedMessage is a copy, because the message may change once the lock is released.
 type receivedMessage struct {
 	m       *message
 	receipt receipt
@@ -134,7 +133,7 @@ type receivedMessage struct {
 	content *record
 }
 
-// wait waits for a fill or a message. If the receive should end, more is false.
+// wait returns more = false if the receive should end.
 func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	if f := r.result.filling; f != nil {
 		select {
@@ -215,7 +214,7 @@ func (r *receive) look() error {
 	return nil
 }
 
-// take takes messages from the delivery order. The caller must hold the queue's lock.
+// The caller must hold the queue's lock.
 func (r *receive) take() error {
 	q := r.q
 	most := q.broker.memory.limits.inFlight
@@ -275,7 +274,7 @@ func (r *receive) decide(m *message, wall int64) decision {
 	return deliverIt
 }
 
-// start starts the visibility timeout of a taken message. The caller must hold the queue's lock.
+// The caller must hold the queue's lock.
 func (r *receive) start(m *message, now, wall int64) receivedMessage {
 	q := r.q
 	m.count++

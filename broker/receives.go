@@ -16,7 +16,7 @@ type unstoredReceives struct {
 	alarm    alarm
 }
 
-// storeReceive adds m to the receives to store. The caller must hold the lock.
+// The caller must hold the lock.
 func (q *liveQueue) storeReceive(m *message) {
 	if m.dirty {
 		return
@@ -28,7 +28,7 @@ func (q *liveQueue) storeReceive(m *message) {
 	}
 }
 
-// changeVisibility restarts the visibility timeout of m at now; 0 makes m visible. The caller must hold the lock.
+// changeVisibility makes m visible if visibility is 0. The caller must hold the lock.
 func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Duration) {
 	m.until = now + int64(visibility)
 	if visibility == 0 {
@@ -55,8 +55,8 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// submitReceives submits the receives up to the clock reading last. Those that the writer rejects stay in the list.
-// The caller must hold the lock.
+// submitReceives submits receives up to the clock reading last; those that the writer rejects stay in the list. The
+// caller must hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := &receiptStore{q: q}
 	var rest []*message
@@ -88,7 +88,7 @@ type receiptRow [7]int64
 
 const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) VALUES (?,?,?,?,?,?,?)`
 
-// receiptRow returns the row of m in the receipts table. The caller must hold the queue's lock.
+// The caller must hold the queue's lock.
 func (m *message) receiptRow(c clock) receiptRow {
 	until, unread := int64(0), int64(m.unread)
 	if m.inFlight {

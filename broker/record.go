@@ -12,7 +12,7 @@ import (
 type record struct {
 	key  int64
 	sent int64 // stamp
-	sum  int64 // checksum; see the function checksum
+	sum  int64 // checksum of the content
 	size int64 // attributes and body in bytes
 	due  int64 // Unix milliseconds on the broker's clock; 0 for no delay
 
@@ -67,10 +67,10 @@ func (r *record) contentSum() uint32 {
 
 func (r *record) isDamaged() bool { return checksum(r.contentSum(), r.originKey()) != r.sum }
 
-// errAttributes is returned for a row whose checksum is correct.
+// errAttributes is for rows with a correct checksum.
 var errAttributes = errors.New("invalid attributes of a stored message")
 
-// encodeAttributes sorts the attributes by name, and writes each name, type and value after its length.
+// encodeAttributes sorts attributes by name. Each name, type and value follows its length.
 func encodeAttributes(attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return nil
@@ -172,7 +172,7 @@ func (c *conn) scanWithout(low, high int64, tenants []string, limit int) ([]*rec
 		int64(keepContent), low, high, string(rawJSON(tenants)), int64(limit))
 }
 
-// scanPlain reads a range of messages that have only a body and attributes. If the range has others, ok is false.
+// scanPlain returns ok = false if the range has messages with more than a body and attributes.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, err error) {
 	ok = true
 	err = c.query(func(row row) {
@@ -191,7 +191,7 @@ func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, e
 	return rows, ok, err
 }
 
-// scanDue returns messages ordered by due time, then key, from after (from, fromKey) up to the due time to.
+// scanDue returns messages ordered by due time, then key, after (from, fromKey) and due by to.
 func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([]*record, error) {
 	return c.records(`SELECT `+scanColumns+` FROM messages
 		WHERE id >> 40 = ?2 AND due IS NOT NULL AND due <= ?3 AND (due, id) > (?4, ?5) AND id > ?6 AND id <= ?7

@@ -6,10 +6,10 @@ import (
 	"tendril/queue"
 )
 
-// Replace sends msg to the queue named to, which may be q itself, and removes the message with the given ID, in one
-// transaction. The ledger counts the removed message as purged. Replace returns the errors of [Queue.Send],
+// Replace sends msg to the queue named to, which may be q itself, and removes the message id, in one transaction. The
+// ledger counts the removed message as purged. Replace returns the errors of [Queue.Send],
 // [queue.CodeResourceNotFound] if the message is missing, and InvalidParameterValue if a FIFO queue treats msg as a
-// duplicate. After an error the original stays.
+// duplicate; the original then stays.
 func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) (queue.Sent, error) {
 	source, err := q.live(ctx, 0)
 	if err != nil {

@@ -64,7 +64,7 @@ func errNoMessage(name, id string) error {
 	return queue.Errorf(queue.CodeResourceNotFound, "Queue %s has no message %s.", name, clip(id))
 }
 
-// postpone reschedules a message that is in memory. The caller must hold the lock.
+// The caller must hold the lock.
 func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 	now := q.broker.clock.now()
 	switch {

@@ -8,8 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// deliver returns the messages with their contents. If the contents cannot be loaded, the messages return to the
-// queue.
+// deliver returns the messages to the queue if their contents cannot be loaded.
 func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 	if err := r.readContents(list); err != nil {
 		r.undo(list)
@@ -58,7 +57,7 @@ func (r *receive) readContents(list []receivedMessage) error {
 	})
 }
 
-// message converts a record. It does not set the fields that only a receive can set.
+// message leaves out the fields that only a receive can set.
 func (q *liveQueue) message(work *block, r *record) queue.Message {
 	attributes, _ := decodeAttributes(r.attributes) // a damaged row may yield only some of them
 	m := queue.Message{
@@ -95,9 +94,9 @@ func (r *receive) forget(m *message) {
 
 const attemptWindow = 5 * time.Minute
 
-// repeats holds the repeatable receives of a FIFO queue by attempt ID. Within five minutes, a receive with the same
-// ID returns the same messages and receipt handles and restarts their visibility timeout, unless one of the messages
-// has changed since.
+// repeats holds the repeatable receives of a FIFO queue by attempt ID. Within five minutes, the same ID returns the
+// same messages and receipt handles and restarts their visibility timeout, unless one of the messages has changed
+// since.
 type repeats map[string]*repeatable
 
 type repeatable struct {
@@ -105,7 +104,7 @@ type repeatable struct {
 	messages []receivedMessage
 }
 
-// repeat returns the messages of an earlier receive with the same attempt ID. The caller must hold the lock.
+// The caller must hold the lock.
 func (r *receive) repeat() []receivedMessage {
 	q := r.q
 	a, now := q.repeats[r.attempt], q.broker.clock.now()

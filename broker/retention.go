@@ -17,7 +17,7 @@ type retention struct {
 	alarm    alarm // set to the next sweep, as a stamp
 }
 
-// watchRetention schedules a sweep for when a message sent at the stamp sent expires. The caller must hold the lock.
+// watchRetention schedules a sweep for a message with the stamp sent. The caller must hold the lock.
 func (q *liveQueue) watchRetention(sent int64) {
 	if q.retention.sweeping || q.deleted {
 		return
@@ -89,8 +89,7 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// findOwn finds expired messages that were sent to this queue and not scheduled. Their keys are in order of their
-// sent time.
+// findOwn relies on keys being in order of their sent time, except those of moved and scheduled messages.
 func (s *sweep) findOwn(c *conn, from int64) error {
 	walked := from
 	ended := false
@@ -134,8 +133,7 @@ func (s *sweep) findMoved(c *conn, low int64) error {
 	return err
 }
 
-// findScheduled finds expired scheduled messages. It may schedule the next sweep too early, because it considers all
-// delayed messages.
+// findScheduled may schedule the next sweep too early, because it considers all delayed messages.
 func (s *sweep) findScheduled(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
@@ -155,7 +153,7 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 	return err
 }
 
-// hold marks the messages as leaving, and skips those that another request is removing.
+// hold skips messages that another request is removing.
 func (s *sweep) hold() {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()

@@ -60,7 +60,7 @@ func BenchmarkDepth(b *testing.B) {
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// breadth returns TENDRIL_BENCH_BREADTH, the number of queues or groups.
+// TENDRIL_BENCH_BREADTH is the number of queues or groups.
 func breadth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_BREADTH")); err == nil {
 		return n

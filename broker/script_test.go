@@ -226,7 +226,7 @@ func (s *script) close() {
 	}
 }
 
-// kill continues with a copy of the files in the state in which kill -9 would leave them.
+// kill leaves the files as kill -9 would.
 func (s *script) kill() {
 	synctest.Wait()
 	s.copies++

@@ -53,10 +53,10 @@ type sendingItem struct {
 	first      int64 // key of the message; for a duplicate, that of the first one
 }
 
-// fresh reports whether the message was added, as opposed to a duplicate.
+// fresh is false for duplicates.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
-// newSending validates the messages. An error rejects the whole call.
+// newSending returns an error that rejects the whole call.
 func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	set := q.settings()
 	if err := set.checkCall(msgs); err != nil {
@@ -90,7 +90,7 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	return s, nil
 }
 
-// apply adds the messages. On a FIFO queue it finds duplicates, and sets first to the key of the earlier message.
+// apply sets first, for a duplicate on a FIFO queue, to the key of the earlier message.
 func (s *sending) apply(t *tx) error {
 	for i := range s.items {
 		s.items[i].first = 0

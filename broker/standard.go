@@ -1,7 +1,7 @@
 package broker
 
 // standardOrder delivers roughly the oldest messages first. Messages received before alternate with fresh ones, so
-// that neither starve. Messages of noisy tenants come last.
+// that neither starves. Messages of noisy tenants come last.
 type standardOrder struct {
 	main ring // fresh, in key order
 	late ring // fresh, out of key order: formerly delayed or of a noisy tenant
@@ -166,7 +166,7 @@ func (s *standardOrder) park(m *message) {
 	s.place(m.tenant)
 }
 
-// makeNoisy makes t noisy, unless it has sent nothing for quietAfter.
+// makeNoisy ignores tenants that have sent nothing for quietAfter.
 func (s *standardOrder) makeNoisy(t *tenant) {
 	if t.noisy != nil || t.sentNothing(stamp()) {
 		return

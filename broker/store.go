@@ -293,7 +293,7 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-// createTables creates or migrates the tables. It rejects unknown formats.
+// createTables rejects unknown formats.
 func (s *store) createTables(dir string) error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	tables := schema
@@ -316,8 +316,7 @@ func (s *store) createTables(dir string) error {
 	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, tables, schemaVersion))
 }
 
-// synchronous sets PRAGMA synchronous. The pragma takes effect when it is prepared, so the statement cannot be
-// cached.
+// synchronous does not cache its statement, because the pragma takes effect when it is prepared.
 func (s *store) synchronous(full bool) error {
 	if s.full == full {
 		return nil
@@ -333,7 +332,7 @@ func (s *store) synchronous(full bool) error {
 	return nil
 }
 
-// read calls f with a read connection. f must return quickly, because a reader keeps the log from restarting.
+// read calls f, which must return quickly, because a reader keeps the log from restarting.
 func (s *store) read(f func(*conn) error) error {
 	c, open := <-s.reads
 	if !open {

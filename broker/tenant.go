@@ -22,7 +22,7 @@ const (
 	quietAfter = 5 * time.Minute
 	// After quietShare messages of quiet tenants in a row, a noisy one gets a turn, so that it never starves.
 	quietShare = 9
-	// fewTenants is the number of tenants that stay in memory even if inactive.
+	// Up to fewTenants, inactive ones stay in memory.
 	fewTenants = 4096
 )
 
@@ -73,8 +73,8 @@ func (s *standardOrder) noisyIDs() []string {
 	return ids
 }
 
-// flightStarted counts a message in flight; all is the queue's total. resumed messages do not make their tenant
-// noisy, because the total may be incomplete.
+// flightStarted does not make the tenant of a resumed message noisy, because all, the queue's total in flight, may be
+// incomplete.
 func (s *standardOrder) flightStarted(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.place(t)

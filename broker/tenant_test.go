@@ -95,7 +95,6 @@ func TestFairQueueLooksBehindADeepBacklog(t *testing.T) {
 	})
 }
 
-// A message must be delivered once, no matter which read finds it.
 func TestFairQueueLosesNothing(t *testing.T) {
 	t.Parallel()
 	limits := defaultLimits()

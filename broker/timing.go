@@ -47,8 +47,7 @@ type alarm struct {
 	at    int64
 }
 
-// set sets the alarm, unless an earlier time is set. at is only compared with other times of the same alarm, so its
-// unit does not matter.
+// set compares at only with other times of the same alarm, so its unit does not matter.
 func (a *alarm) set(at int64, wait time.Duration) {
 	if a.at != 0 && a.at <= at {
 		return

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// tx is a transaction of the writer. It batches rows so that few statements are needed.
+// tx batches rows so that few statements are needed.
 type tx struct {
 	c        *conn
 	inserts  []*record
@@ -24,7 +24,7 @@ func newTx(c *conn) *tx {
 	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}, reasons: map[reasonCount]int64{}}
 }
 
-// commit applies the requests and commits. If that fails, it rolls back and restores the counters.
+// commit restores the counters if it fails.
 func (t *tx) commit(s *store, group []pendingRequest) (err error) {
 	defer func() {
 		if err != nil {
@@ -85,7 +85,7 @@ func (t *tx) removeMoved(key int64) {
 	t.received = append(t.received, key)
 }
 
-// flushRows writes the batched rows: before the commit, and before a request that reads them.
+// flushRows runs before the commit, and before a request that reads the rows.
 func (t *tx) flushRows() error {
 	defer t.forgetRows()
 	if err := t.flushInserts(); err != nil {

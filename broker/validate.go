@@ -22,7 +22,7 @@ const (
 	maxWait          = 20 * time.Second
 )
 
-// checkCall checks a whole call. As in SQS, it fails if a FIFO message has no group or deduplication ID.
+// As in SQS, checkCall rejects the whole call if a FIFO message has no group or deduplication ID.
 func (s *settings) checkCall(msgs []queue.Outgoing) error {
 	if err := queue.CheckEntries(len(msgs), "SendMessageBatchRequestEntry"); err != nil {
 		return err

@@ -40,7 +40,7 @@ func finishAll(group []pendingRequest, err error) {
 	}
 }
 
-// change is the request of an administrative call. If after is not nil, it publishes the change.
+// change is the request of an administrative call; after, if not nil, publishes it.
 type change struct {
 	run   func(t *tx) error
 	after func()
@@ -81,8 +81,8 @@ func newWriter(b *Broker, restore func() error) *writer {
 		tx: newTx(b.store.Load().write), upkeep: newMaintenance(b)}
 }
 
-// submit queues a request. The writer sends the result to done, if not nil. submit returns an error if the broker is
-// closed or the store has failed.
+// submit returns an error if the broker is closed or the store has failed. The writer sends the result to done, if
+// not nil.
 func (w *writer) submit(r request, n needs, done chan error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +103,7 @@ func (w *writer) failed() error {
 	return w.failure
 }
 
-// do submits a request and waits for its result. If ctx is done first, the request continues in the background.
+// do leaves the request running in the background if ctx is done first.
 func (w *writer) do(ctx context.Context, r request, n needs) error {
 	if err := ctx.Err(); err != nil {
 		return r.onCommit(err)
@@ -161,11 +161,10 @@ func (w *writer) run() {
 	}
 }
 
-// gatherYields is the number of yields without a new request after which the writer stops gathering.
+// gatherYields is how many yields without a new request end the gathering.
 const gatherYields = 4
 
-// next returns the next group. It first yields to callers that are about to submit, because without an fsync to wait
-// for, groups would be small.
+// next first yields to callers that are about to submit: without an fsync to wait for, groups would be small.
 func (w *writer) next() (group []pendingRequest, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,8 +183,8 @@ func (w *writer) next() (group []pendingRequest, closed bool) {
 	return w.spare, w.closed
 }
 
-// commit commits a group. If the disk is full, it refuses the requests that need space and retries the others. After
-// any other failure the file must be reopened.
+// commit refuses requests that need space if the disk is full, and retries the others. After any other failure the
+// file must be reopened.
 func (w *writer) commit(group []pendingRequest) {
 	if slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
 		refusal, justLow := w.b.disk.refusal()

@@ -31,7 +31,7 @@ type Ledger struct {
 	Damaged int64 `json:"damaged,omitempty"`
 }
 
-// Selection selects the messages of a queue that meet all its conditions. The zero value selects all messages.
+// Selection selects the messages of a queue that meet all its conditions; the zero value selects all.
 type Selection struct {
 	// IDs are message IDs; nil matches all.
 	IDs []string `json:"ids,omitempty"`

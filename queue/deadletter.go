@@ -46,8 +46,8 @@ type DeadLetter struct {
 
 // Outgoing returns the message to send to the dead-letter queue: the original with the attribute [AttributeReason].
 // On a FIFO queue its deduplication ID is the message ID, as when SQS dead-letters a message. If the message would
-// become too large, Outgoing truncates the answer and then the reason, but never the original. If even the shortest
-// attribute does not fit, it returns false.
+// become too large, the answer and then the reason are truncated, but never the original. If even the shortest
+// attribute does not fit, Outgoing returns false.
 func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	m := d.Message
 	out = Outgoing{Body: m.Body, GroupID: m.GroupID, TraceHeader: m.TraceHeader}
@@ -109,8 +109,8 @@ func sanitize(text string, n int) string {
 	return text
 }
 
-// CutReason returns the attributes without [AttributeReason], and the failure in that attribute, or nil if the
-// attribute is missing or invalid. Any sender can write the attribute, so do not trust its content.
+// CutReason returns the attributes without [AttributeReason], and the failure in that attribute, or nil if it is
+// missing or invalid. Any sender can write the attribute, so do not trust its content.
 func CutReason(attributes []Attribute) (others []Attribute, f *Failure) {
 	i := slices.IndexFunc(attributes, func(a Attribute) bool { return a.Name == AttributeReason })
 	if i < 0 {

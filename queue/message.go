@@ -77,8 +77,8 @@ type Outgoing struct {
 	Attributes []Attribute
 	// Delay keeps the message invisible for 0 to 15 minutes; nil means the queue's DelaySeconds.
 	Delay *time.Duration
-	// NotBefore keeps the message invisible until that time, even beyond 15 minutes, like [AttributeNotBefore]. The
-	// zero time means no delay. Only for embedded standard queues.
+	// NotBefore keeps the message invisible until that time, even beyond 15 minutes, like [AttributeNotBefore]; zero
+	// means no delay. Embedded standard queues only.
 	NotBefore time.Time
 	// GroupID is required on FIFO queues. So is DedupID, unless the queue has content-based deduplication.
 	GroupID, DedupID string
@@ -101,14 +101,14 @@ type ReceiveRequest struct {
 	Wait *time.Duration
 	// Visibility is the visibility timeout, 0 to [MaxVisibility]; nil means the queue's VisibilityTimeout.
 	Visibility *time.Duration
-	// Stop ends the wait early when closed. Only for the embedded queue.
+	// Stop ends the wait early when closed. Embedded queue only.
 	Stop <-chan struct{}
 	// CountAtPost means that Posting will be called before each message is posted to the app. If the process is
-	// killed before that call, the receive does not count. Only for the embedded queue.
+	// killed before that call, the receive does not count. Embedded queue only.
 	CountAtPost bool
 	// AttemptID makes a FIFO receive repeatable for 5 minutes (ReceiveRequestAttemptId); may be "".
 	AttemptID string
-	// Room limits the memory for the messages; nil means no limit. Only for the embedded queue.
+	// Room limits the memory for the messages; nil means no limit. Embedded queue only.
 	Room Room
 }
 
@@ -119,7 +119,7 @@ const ReceiveBytes = 256 << 10
 type Room interface {
 	// Acquire waits until the maximum memory that a receive can need is available.
 	Acquire(ctx context.Context) error
-	// Keep releases the acquired memory except for the given number of bytes.
+	// Keep releases the acquired memory that messages of this total size do not need.
 	Keep(bytes int64)
 }
 

@@ -46,8 +46,8 @@ func ParsePath(raw string) (string, error) {
 	return target, nil
 }
 
-// decodePath decodes the path once, as servers do. It checks the result, and also those of decoding it again, as
-// careless servers do.
+// decodePath decodes the path once, as servers do. To be safe with careless servers, it decodes it repeatedly and
+// checks each result.
 func decodePath(path string) (string, error) {
 	if err := checkPath(path); err != nil {
 		return "", err

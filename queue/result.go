@@ -77,8 +77,7 @@ type Result struct {
 	Fault bool
 }
 
-// Invocation is the complete response to a function call. It comes from the function, or from the service if that did
-// not run the function.
+// Invocation is the complete response to a function call, from the function or from a service that did not run it.
 type Invocation struct {
 	Status int // HTTP status; 200 if the function ran
 	// FunctionError is "Handled" or "Unhandled" if the function failed, otherwise "".

@@ -54,7 +54,7 @@ type checkRun struct {
 
 	mu       sync.Mutex
 	failures []string
-	// validUntil is when the observed state ends by itself; zero means never.
+	// validUntil is when the observed state ends; zero means never.
 	validUntil time.Time
 }
 
@@ -64,7 +64,7 @@ type fatalFailure struct{}
 // tooLate is the panic value of a check that was too slow to observe a state.
 type tooLate struct{}
 
-// execute runs a check. inTime is false if the machine was too slow, so that the check must run again.
+// execute returns inTime = false if the check must run again because the machine was too slow.
 func (e *checkRun) execute(c check) (inTime bool) {
 	defer func() {
 		switch r := recover().(type) {
@@ -80,8 +80,8 @@ func (e *checkRun) execute(c check) (inTime bool) {
 	return true
 }
 
-// validFor announces that the observed state, such as invisibility, lasts only for d. If the check fails after that,
-// it runs again.
+// validFor announces that the observed state, such as invisibility, lasts only for d. A check that fails later runs
+// again.
 func (e *checkRun) validFor(d time.Duration) { e.validUntil = time.Now().Add(d) }
 
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
@@ -136,7 +136,7 @@ func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	return e.create(a, msgs...)
 }
 
-// withDeadLetterQueue creates a queue that contains msgs, and its dead-letter queue. most is the maxReceiveCount.
+// withDeadLetterQueue returns a queue with msgs and its dead-letter queue. most is the maxReceiveCount.
 func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
@@ -144,7 +144,7 @@ func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Ou
 	return e.create(a, msgs...), dead
 }
 
-// policy returns a redrive policy. It inserts most unchanged, so most can be invalid.
+// policy inserts most unchanged, so it can be invalid.
 func (e *checkRun) policy(dead Queue, most string) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), most)
 }
@@ -165,7 +165,7 @@ func grouped(group, dedup, body string) queue.Outgoing {
 	return queue.Outgoing{Body: body, GroupID: group, DedupID: dedup}
 }
 
-// inGroup returns messages of one group. The deduplication ID of each message is its body.
+// inGroup uses each body as the deduplication ID.
 func inGroup(bodies ...string) (msgs []queue.Outgoing) {
 	for _, body := range bodies {
 		msgs = append(msgs, grouped("g", body, body))
@@ -185,8 +185,8 @@ func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	return sent
 }
 
-// wantRefused requires that all messages are rejected, individually or as a call, with one of the codes. Without
-// codes, any code is accepted.
+// wantRefused requires that all messages are rejected, individually or as a call, with one of the codes; without
+// codes, with any.
 func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
@@ -217,8 +217,7 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 // short is the shortest visibility timeout of SQS other than 0.
 const short = time.Second
 
-// soon returns the long-poll time for expected messages: the SQS maximum, because a busy server may be slow, or less
-// if the server is known to fail the check.
+// soon returns the SQS maximum, because a busy server may be slow, or less if the server is known to fail the check.
 func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
 		return 5 * time.Second

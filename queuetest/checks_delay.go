@@ -98,7 +98,7 @@ func pollChecks() []check {
 	}
 }
 
-// within runs do with a time limit, which only detects endless waiting.
+// within has a limit only to detect endless waiting.
 func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
@@ -108,7 +108,7 @@ func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	}
 }
 
-// later runs do in another goroutine after d. The goroutine must finish before the check ends.
+// later starts a goroutine, which must finish before the check ends.
 func (e *checkRun) later(d time.Duration, do func()) {
 	time.AfterFunc(d, do)
 }

@@ -116,7 +116,7 @@ func (f *Fake) StaleChanges() int {
 	return f.stale
 }
 
-// Message returns a snapshot of a message. It returns false if no such message was sent.
+// Message returns a snapshot of a message, or false if it was never sent.
 func (f *Fake) Message(id string) (FakeMessage, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,8 +157,7 @@ func (m *fakeMessage) place(now time.Time) FakePlace {
 	return FakeInFlight
 }
 
-// Redeliver makes an in-flight message visible, although its receipt handle stays valid. A standard queue can do that
-// at any time.
+// Redeliver makes an in-flight message visible, as a standard queue can at any time. Its receipt handle stays valid.
 func (f *Fake) Redeliver(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,10 +18,10 @@ type Suite struct {
 	// queue names.
 	Start func(t testing.TB) Server
 	// Virtual runs each check in a testing/synctest bubble. Start is then called in the bubble, and the server must
-	// run in this process. Without Virtual, checks that take minutes are skipped.
+	// run in this process. Otherwise, checks that take minutes are skipped.
 	Virtual bool
-	// Differs maps the names of checks that the server is known to fail to a description of its behavior. These
-	// checks still run, are reported as skipped, and fail the suite if they pass.
+	// Differs maps checks that the server is known to fail to a description of its behavior. These checks still run,
+	// are reported as skipped, and fail the suite if they pass.
 	Differs map[string]string
 	// Repeats allows concurrent receives of a standard queue to return the same message twice, as SQS may
 	// ("at-least-once delivery"). Every message must still be received.

@@ -23,7 +23,6 @@ import (
 
 const service = "sqs"
 
-// recheckInterval is the interval at which the file is checked for changes.
 const recheckInterval = time.Second
 
 const maxFile = 1 << 20

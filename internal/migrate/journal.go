@@ -198,7 +198,7 @@ func (j *Journal) Accepted(id string) bool {
 	return j.accepted[keyOf(id)]
 }
 
-// intendedAt returns when a message with an unknown outcome was first sent; zero if there is none.
+// intendedAt returns when a message with an unknown outcome was first sent; zero for other messages.
 func (j *Journal) intendedAt(id string) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()

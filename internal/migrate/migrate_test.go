@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// fakeQueue can be a source or a destination.
 type fakeQueue struct {
 	fifo     bool
 	items    []Item

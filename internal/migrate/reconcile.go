@@ -25,7 +25,7 @@ type Result struct {
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
-	// Sent is the number of messages accepted by the destination, and Deleted of those deleted from the source.
+	// Sent is the number of messages accepted by the destination, Deleted the number deleted from the source.
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
 	// Resent is the number of messages sent again after an unknown outcome. On a standard queue, they may be

@@ -132,7 +132,7 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 func (r *run) outgoing(it *Item) queue.Outgoing {
 	out := it.Message
 	if r.options.FIFO {
-		// The original ID would deduplicate messages that were sent more than five minutes apart.
+		// The original ID would deduplicate messages that were originally sent more than five minutes apart.
 		out.DedupID = "migrate-" + it.ID
 		return out
 	}

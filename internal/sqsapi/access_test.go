@@ -48,7 +48,6 @@ func code(err error) string {
 	return ""
 }
 
-// Each key pair must have only its own permissions.
 func TestSignedRequests(t *testing.T) {
 	t.Parallel()
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "credentials.json")

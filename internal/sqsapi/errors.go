@@ -22,7 +22,7 @@ type fault struct {
 	query string
 	// status is 500 or more if the server is at fault.
 	status int
-	// text replaces the message if it is fixed, because clients may match on it.
+	// text, if not "", replaces the message, because clients may match on it.
 	text string
 }
 

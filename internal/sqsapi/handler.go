@@ -106,7 +106,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.run(act, request)
 }
 
-// keptBuffer is the size in bytes above which buffers are not reused, because they are rarely needed.
+// keptBuffer is the size in bytes above which buffers are not reused.
 const keptBuffer = 256 << 10
 
 func (h *Handler) buffer() *bytes.Buffer { return h.buffers.Get().(*bytes.Buffer) }

@@ -36,7 +36,6 @@ func removePermission(x *actionCall, in *removePermissionRequest) (*nothing, err
 	return nil, x.broker.RemovePermission(x.ctx, x.queue, in.Label)
 }
 
-// startMoveRequest names queues by ARN.
 type startMoveRequest struct {
 	SourceARN                    string `json:"SourceArn"`
 	DestinationARN               string `json:"DestinationArn"`

@@ -60,7 +60,7 @@ type wireField struct {
 	typ              reflect.Type
 	name             string // in Go
 	json, query, key string
-	omitted          bool // omitted if empty
+	omitted          bool // left out if empty
 }
 
 // aliases returns the names of a map: the SDK for Java writes Tags.1.Key although the JSON name is "tags".

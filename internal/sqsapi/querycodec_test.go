@@ -99,7 +99,6 @@ func TestA8BothProtocolsFillTheSameRequest(t *testing.T) {
 	}
 }
 
-// checkRoundTrip decodes the parameters forward and backward.
 func checkRoundTrip(t *testing.T, act action, parameters parameters, name string, request any) {
 	t.Helper()
 	want := asJSON(t, request)

@@ -81,7 +81,7 @@ func (a *answerRoom) Acquire(ctx context.Context) error {
 	return nil
 }
 
-// Keep releases the reserved memory, except for messages of this size.
+// Keep releases the reserved memory that messages of this total size do not need.
 func (a *answerRoom) Keep(bytes int64) {
 	if unused := a.held - copies*bytes; unused > 0 {
 		a.memory.Release(unused)
@@ -120,8 +120,8 @@ func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
 	return request, err
 }
 
-// appendJSON exists because this response is the largest and most frequent one, and the standard encoder is several
-// times slower.
+// appendJSON exists because this response is the largest and most frequent one; the standard encoder is several times
+// slower.
 func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 	if len(r.received) == 0 {
 		return append(dst, "{}"...)

@@ -23,7 +23,7 @@ type element struct {
 	index   []int
 	name    string
 	key     string   // name of a map's keys
-	omitted bool     // omitted if empty
+	omitted bool     // left out if empty
 	of      elements // fields of the structures in a list
 	json    string   // name in JSON replies of the Query protocol
 }

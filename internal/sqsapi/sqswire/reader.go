@@ -289,7 +289,7 @@ func (r *Reader) Text() string {
 	return r.unescape(s, start+1)
 }
 
-// OwnText is like Text but always copies, for strings that outlive the text.
+// OwnText is like Text, but the string never shares the text's memory.
 func (r *Reader) OwnText() string {
 	s := r.Text()
 	if r.shared {
