@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each row of docs/features.md describes a feature, how to use it, and its tests.
+// Each row of docs/features.md has a feature, its use, and its tests.
 func TestFeaturesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tests := goTests(t)

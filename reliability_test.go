@@ -9,7 +9,7 @@ import (
 
 var faultRows = map[string]int{"A": 10, "B": 15, "C": 16, "D": 12, "E": 12, "F": 9, "G": 11, "H": 9}
 
-// The test also requires each row of the fault table in docs/reliability.md to occur exactly once.
+// Each row of the fault table in docs/reliability.md must occur exactly once.
 func TestFaultTableNamesTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tests := goTests(t)

@@ -118,7 +118,7 @@ func awaitHooks(t *testing.T, trace, want string) {
 	t.Fatalf("the hooks that ran are %q, want %q", got, want)
 }
 
-// SIGHUP applies changes, and does nothing that they do not require.
+// SIGHUP does only what the changes require.
 func TestAppPageHangup(t *testing.T) {
 	t.Parallel()
 	trace := filepath.Join(t.TempDir(), "trace")

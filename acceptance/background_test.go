@@ -25,7 +25,7 @@ func backgroundBundle(property, buildLine string) map[string]string {
 	}
 }
 
-// Even processes in other sessions exit, and even after SIGKILL or an aborted start of tendril.
+// Even processes in other sessions must exit, also after SIGKILL or an aborted start of tendril.
 func TestBackgroundProcessesOfHooksEndWithTendril(t *testing.T) {
 	t.Parallel()
 	const buildLine = "setsid sleep 1000 >/dev/null 2>&1 &"

@@ -107,7 +107,7 @@ func TestFrameworkBundlesAreChecked(t *testing.T) {
 	}
 }
 
-// The test checks that the apps receive the headers that their frameworks require.
+// The apps must receive the headers that their frameworks require.
 func TestFrameworkBundlesRun(t *testing.T) {
 	t.Parallel()
 	for _, b := range frameworkBundles() {

@@ -25,7 +25,7 @@ type foreignServers struct {
 	taskless bool
 }
 
-// The test also checks that runs missed before the start are caught up exactly once.
+// Runs missed before the start must be caught up exactly once.
 func TestWorkerOnForeignServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -258,8 +258,8 @@ func (f *fleet) add() {
 	f.nodes[n.name] = n
 }
 
-// leader waits until a live instance other than not holds the lease. If the fault ends first, not counts as well once
-// it has renewed its lease.
+// leader waits until a live instance other than not holds the lease, or until the fault has ended and not has renewed
+// its lease.
 func (f *fleet) leader(not string, healed <-chan struct{}) (string, queue.Lease) {
 	f.t.Helper()
 	deadline := time.After(2 * time.Minute)

@@ -184,7 +184,7 @@ func TestUnfinishedUploadsLeaveMemoryToSignedSends(t *testing.T) {
 	}
 }
 
-// The test also checks that commands with the token still work.
+// Commands with the token must still work.
 func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

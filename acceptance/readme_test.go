@@ -10,7 +10,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test runs the first two commands of the README on other ports, as root and as another user.
+// The first two commands of the README run on other ports, as root and as another user.
 func TestReadmeCommands(t *testing.T) {
 	readme := page(t, "README.md")
 	const send = `go run ./cmd/tendril send --wait '{"image":"002-noon.png","width":640}'`

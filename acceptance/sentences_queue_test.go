@@ -200,7 +200,7 @@ func TestSentencesInstanceEnds(t *testing.T) {
 		}
 		row(t, "E22", func(t *testing.T) {
 			receives := len(q.receipts("stuck")) + len(q.receipts("short")) + len(q.receipts("late"))
-			if posts := len(first.all()) + len(second.all()); posts != receives || code != 3 { // the stuck message delays it
+			if posts := len(first.all()) + len(second.all()); posts != receives || code != 3 { // a stuck message delays the exit
 				t.Errorf("%d messages were received, and %d posted; exit status %d", receives, posts, code)
 			}
 		})

@@ -55,7 +55,7 @@ func ownNetwork(t *testing.T) {
 	}
 }
 
-// copyFor returns a copy of a program that every user can run.
+// copyFor returns a copy that every user can run.
 func copyFor(t *testing.T, dir, from string) string {
 	t.Helper()
 	in, err := os.Open(from)

@@ -68,7 +68,7 @@ func (s *systemd) silent(word string) {
 	}
 }
 
-// The test also checks that a reload is reported.
+// Reloads are reported, too.
 func TestSystemdIsNotified(t *testing.T) {
 	t.Parallel()
 	s, allowed := newSystemd(t), filepath.Join(t.TempDir(), "allowed")

@@ -16,7 +16,7 @@ import (
 
 const dailyTasks = "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n"
 
-// The test also checks that a version with invalid tasks is refused and changes nothing.
+// A version with invalid tasks must be refused and change nothing.
 func TestTasksComeAndGoWithVersions(t *testing.T) {
 	t.Parallel()
 	line := appLine(filepath.Join(t.TempDir(), "journal"), "1")
