@@ -17,7 +17,7 @@ type Certificate struct {
 }
 
 // InspectCertificate returns the expiry of the certificate in file, whose private key is in key. If key is "", file
-// holds certificate authorities, and the earliest expiry counts. It returns false if the files are unusable.
+// contains certificate authorities, and the earliest expiry counts. known is false if the files are unusable.
 func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	c = Certificate{Option: option, File: file}
 	if key != "" {
@@ -43,7 +43,7 @@ func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	return c, !c.Expires.IsZero()
 }
 
-// Both doctor and the log warn this long before a certificate expires.
+// expiryWarning is how long before a certificate's expiry both doctor and the log warn.
 const expiryWarning = 14 * 24 * time.Hour
 
 func (f *findings) judgeCertificate(c *Certificate) {

@@ -10,6 +10,6 @@
 // [Examine] is a pure function of the [Facts], so each rule is one row in a table test. Rules skip unknown facts. The
 // other functions inspect the machine without leaving changes.
 //
-// An error stops or loses messages. A warning predicts such an error, or makes messages run twice. Passed checks are
-// findings too.
+// An error means that messages are stuck or lost. A warning predicts such an error, or means that messages may be
+// processed twice. Passed checks are findings, too.
 package doctor

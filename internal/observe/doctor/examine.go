@@ -134,7 +134,7 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 	}
 }
 
-// CountDeadLetters becomes "count dead letters".
+// inWords turns a name such as CountDeadLetters into "count dead letters".
 func inWords(sid string) string {
 	var b strings.Builder
 	for i, r := range sid {
@@ -146,7 +146,7 @@ func inWords(sid string) string {
 	return strings.ToLower(b.String())
 }
 
-// Amazon SQS rejects signatures that are more than 5 minutes off. Other servers allow 15.
+// Amazon SQS rejects signatures whose time is off by more than 5 minutes. Other servers allow 15.
 const (
 	clockWrong = 4 * time.Minute
 	clockOff   = 5 * time.Second
@@ -266,7 +266,7 @@ func bytes(n int64) string {
 	}
 }
 
-// Open files that should remain for clients.
+// fewFiles is the number of open files that should remain for clients.
 const fewFiles = 128
 
 func (f *findings) judgeOpenFiles(o *OpenFiles) {
@@ -297,8 +297,8 @@ func (f *findings) judgeZones(z *Zones) {
 	}
 }
 
-// Versions compares the versions of this program and the running one. binary is the running program's path if it is a
-// different file.
+// Versions compares the versions of this program and the running one. binary is the path of the running program if it
+// is a different file, or "".
 func Versions(this, running, binary string) Finding {
 	const remedy = "restart the environment: tendril drain, then tendril up"
 	switch {

@@ -11,11 +11,11 @@ type Facts struct {
 	HealthStatus string
 	Queues       []Queue
 	Apps         []App
-	// Errors while the facts were collected.
+	// Problems are errors that occurred while the facts were collected.
 	Problems []Problem
-	// Problems of files with secrets.
+	// Secrets are problems of files that contain secrets.
 	Secrets []Problem
-	// Unchecked is why Permissions are unknown, or "".
+	// Unchecked says why Permissions are unknown, or is "".
 	Permissions  []Permission
 	Unchecked    string
 	Clocks       []Clock
@@ -25,7 +25,8 @@ type Facts struct {
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// All local users can use the queues at OpenEndpoint, unless that is "". OtherUsers can log in.
+	// OpenEndpoint is the endpoint at which all local users can use the queues, or "". OtherUsers are the users who can
+	// log in.
 	OpenEndpoint string
 	OtherUsers   []string
 }
@@ -39,7 +40,7 @@ type Queue struct {
 	Several bool
 	// Managed means that 'tendril up' creates the queue. Missing means that the queue does not exist now.
 	Managed, Missing bool
-	// Attributes are by SQS name, or nil if unknown.
+	// Attributes contains the queue's attributes by SQS name; nil if unknown.
 	Attributes map[string]string
 	// Dead is nil if absent or unknown.
 	Dead  *DeadLetterQueue
@@ -62,11 +63,11 @@ type Times struct {
 	// names the settings that determine it.
 	Attempt     time.Duration
 	AttemptText string
-	// Pause is the longest delay after the numbered attempt; the first is 1. A nil Pause skips the check.
+	// Pause returns the longest delay after an attempt, counted from 1. A nil Pause skips the check.
 	Pause func(attempt int) time.Duration
 	// MaxRetries is the maximum receive count of a queue without a redrive policy.
 	MaxRetries int
-	// TerminalCodes are the HTTP statuses that dead-letter a message immediately, or "".
+	// TerminalCodes lists the HTTP status codes that dead-letter a message immediately, or is "".
 	TerminalCodes string
 }
 
@@ -75,11 +76,11 @@ type App struct {
 	// Target is a URL or command. Own means that tendril starts the app.
 	Target string
 	Own    bool
-	// Problem is why the app does not respond, or "". Remedy is how to fix it, if known.
+	// Problem says why the app does not respond, or is "". Remedy says how to fix it, if known.
 	Problem, Remedy string
 }
 
-// Problem is a problem that is reported as it is. ID identifies it in JSON output.
+// Problem is reported unchanged. ID identifies it in JSON output.
 type Problem struct{ ID, What, Why, Remedy string }
 
 // Permission is an AWS action and whether the role allows it.
@@ -114,7 +115,7 @@ type Port struct {
 	Holder string
 	Set    bool
 	Free   string
-	// Refused is why a running environment cannot be reached at the address, or "".
+	// Refused says why a running environment cannot be reached at the address, or is "".
 	Refused string
 }
 
@@ -125,7 +126,7 @@ type Disk struct {
 	Free, Total int64
 	Sync        time.Duration
 	Kind        string
-	// Problem is why the directory is not writable, or "".
+	// Problem says why the directory is not writable, or is "".
 	Problem  string
 	Embedded bool
 }

@@ -22,7 +22,7 @@ type Finding struct {
 	Level Level `json:"level"`
 	// ID identifies the check in JSON output.
 	ID string `json:"id"`
-	// What states the fact, Why its consequence, and Remedy a command that fixes it. The latter are "" if the check
+	// What states the fact, Why its consequence, and Remedy a command that fixes it. Why and Remedy are "" if the check
 	// passed.
 	What   string `json:"what"`
 	Why    string `json:"why,omitempty"`
@@ -37,7 +37,7 @@ type Examination struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Add inserts findings by level.
+// Add inserts findings, keeping them sorted by level.
 func (e *Examination) Add(more ...Finding) {
 	e.Findings = append(e.Findings, more...)
 	slices.SortStableFunc(e.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })
@@ -55,7 +55,7 @@ func (f *findings) add(level Level, id, what, why, remedy string) {
 	*f = append(*f, Finding{level, id, what, why, remedy})
 }
 
-// Durations are written as in options: "90s", "1h30m".
+// shown formats a duration as in options: "90s", "1h30m".
 func shown(d time.Duration) string {
 	switch {
 	case d < time.Minute && d%time.Second != 0:

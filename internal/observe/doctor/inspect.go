@@ -79,9 +79,10 @@ func syncTime(dir string) (time.Duration, error) {
 	return times[len(times)/2], nil
 }
 
-// Answer is what a server's response reveals about the server.
+// Answer contains facts about a server from its response.
 type Answer struct {
-	// Ahead is how far the server's clock is ahead of ours, accurate to about a second, if Dated.
+	// Ahead is how far the server's clock is ahead of this machine's, accurate to about a second. It is known if Dated
+	// is set.
 	Ahead time.Duration
 	Dated bool
 	// Server names the program, such as "nginx/1.22.1", or is "".

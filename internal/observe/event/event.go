@@ -34,7 +34,8 @@ func Kinds() []string {
 	return names
 }
 
-// DefaultKinds returns the kinds shown unless others are chosen: all but reads, which each visit of a page adds.
+// DefaultKinds returns the kinds that are shown by default: all but Read, because each visit of a page adds such
+// events.
 func DefaultKinds() []string {
 	return slices.DeleteFunc(Kinds(), func(name string) bool { return Kind(name) == Read })
 }

@@ -12,8 +12,8 @@ const (
 	maxID   = 1 << 53  // every JSON parser represents it exactly
 )
 
-// A crash or power failure can leave malformed lines behind, which are skipped. more is false once take returned
-// false.
+// decode calls take for each event, until take returns false; more is then false. It skips malformed lines, which a
+// crash or power failure can leave behind.
 func decode(r io.Reader, take func(Event) bool) (more bool, err error) {
 	return eachLine(r, func(line []byte) bool {
 		var e Event
@@ -21,7 +21,8 @@ func decode(r io.Reader, take func(Event) bool) (more bool, err error) {
 	})
 }
 
-// eachLine calls take for each line, with its line break, until take returns false. It skips lines that are too long.
+// eachLine calls take for each line, including its line break, until take returns false. It skips empty lines and lines
+// longer than maxLine.
 func eachLine(r io.Reader, take func(line []byte) bool) (more bool, err error) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for whole := true; ; {

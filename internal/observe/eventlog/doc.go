@@ -12,8 +12,8 @@
 //	  - IDs increase, also across restarts. Written events survive kill -9; a truncated line is skipped.
 //	  - The text of an event is constant. Variable parts are in its fields, each limited to 1 KiB.
 //
-// Failed deliveries have a log of their own ([OpenFailures]), since there may be many. [Endings] stores how every
-// message left its queue, in a line of about 70 bytes, once a second.
+// Failed deliveries have a log of their own ([OpenFailures]), because there may be many. [Endings] stores how each
+// message left its queue, as a line of about 70 bytes. It writes once a second.
 //
 // [Read] reads the files while the environment is not running. [Lines] holds the last 4,000 lines or 2 MiB of output
 // from tendril and the app's processes, in memory only.

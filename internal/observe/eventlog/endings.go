@@ -22,7 +22,7 @@ const (
 	maxEndings  = 32 << 20 // maximum bytes per file, about 450,000 messages
 	maxUnstored = 4 << 20  // maximum bytes of lines that wait for the disk
 	storeEvery  = time.Second
-	storeSize   = 64 << 10 // bytes of lines that are stored earlier, so that a busy queue needs little memory
+	storeSize   = 64 << 10 // bytes of lines that are stored without waiting, so that a busy queue needs little memory
 )
 
 // Ending records how a message left a queue.
@@ -93,8 +93,8 @@ func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
 	return l
 }
 
-// Add records an ending with the current time. It does not wait for the disk, because every message passes here. If
-// the disk is too slow or full, the endings that wait are lost, which [Endings.Find] takes into account.
+// Add records an ending with the current time. It does not wait for the disk, because it is called for every message.
+// If the disk is too slow or full, unstored endings are lost, which [Endings.Find] takes into account.
 func (l *Endings) Add(e Ending) { l.AddAll(1, func(int) Ending { return e }) }
 
 // AddAll records n endings as [Endings.Add] does. Calls of ending must not use l.
@@ -119,9 +119,9 @@ func (l *Endings) AddAll(n int, ending func(i int) Ending) {
 	}
 }
 
-// Find returns the latest ending of a message that was sent to the given queue; a zero Ending if there is none. A
-// deletion of all messages counts if the message was in that queue. since is the time from which all endings are
-// stored, or zero if there are none.
+// Find returns the latest ending of a message that was sent to the given queue, or the zero value. A deletion of all
+// messages counts if the message was in that queue. since is the time from which all endings are stored; zero if no
+// endings are stored.
 func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err error) {
 	mine := append([]byte(id), '\t')
 	err = l.each(func(line []byte) {
@@ -202,7 +202,7 @@ func (l *Endings) run() {
 	}
 }
 
-// store appends the lines in memory to the file. Those it cannot write stay in memory. The caller must hold writing.
+// store appends the lines in memory to the file. If that fails, they stay in memory. The caller must hold writing.
 func (l *Endings) store() error {
 	l.mu.Lock()
 	lines := l.unstored

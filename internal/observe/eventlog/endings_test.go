@@ -24,7 +24,7 @@ func closeEndings(t *testing.T, l *Endings) {
 	}
 }
 
-// wantEnding finds the ending of a message; outcome "" means that there is none.
+// wantEnding checks the ending of a message; outcome "" means that none is stored.
 func wantEnding(t *testing.T, l *Endings, id, queue, outcome, by string) (since time.Time) {
 	t.Helper()
 	e, since, err := l.Find(id, queue)

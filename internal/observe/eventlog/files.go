@@ -9,10 +9,10 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// files are the paths of a log's two files.
+// files contains the paths of a log's two files.
 type files struct{ current, older string }
 
-// each calls read with the older and then the current file, until it returns false. A missing file is empty.
+// each calls read with the older and then the current file, until read returns false. A missing file is empty.
 func (at files) each(read func(io.Reader) (more bool, err error)) error {
 	current, err := openToRead(at.current) // open the current file first, because it may be renamed to the older one
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Names of the event log's and the failure log's files. The newer file of each comes first.
+// Names of the files of the event log and of the failure log. The newer file of each comes first.
 const (
 	CurrentFile       = "events.ndjson"
 	OlderFile         = "events.1.ndjson"
@@ -27,9 +27,9 @@ func eventFiles(dir string) files {
 
 const (
 	maxSegment = 4 << 20 // bytes per file
-	// Events in memory, for readers that follow the log and while the disk is not writable.
+	// heldEvents is the number of events in memory, for readers that follow the log and while the disk is not writable.
 	heldEvents = 512
-	// Bytes of each file's end that are read at startup.
+	// tailBytes is how much of the end of each file is read at startup.
 	tailBytes  = 256 << 10
 	retryAfter = 5 * time.Second // after a failed write
 )
@@ -53,7 +53,7 @@ type Log struct {
 // and with nil when writing works again; it may be nil. In between, the newest events stay in memory.
 func Open(dir string, failed func(error)) *Log { return open(eventFiles(dir), maxSegment, failed) }
 
-// OpenFailures opens the log of failed deliveries, which is next to the event log.
+// OpenFailures opens the log of failed deliveries, which is in the same directory as the event log.
 func OpenFailures(dir string, failed func(error)) *Log {
 	return open(files{filepath.Join(dir, FailuresFile), filepath.Join(dir, OlderFailuresFile)}, maxSegment, failed)
 }
@@ -86,7 +86,7 @@ func open(at files, maxSegment int64, failed func(error)) *Log {
 	return l
 }
 
-// Newest returns the newest event, and false if there are no events.
+// Newest returns the newest event. found is false if there are no events.
 func (l *Log) Newest() (e Event, found bool) {
 	entries, _ := l.tail.held()
 	if len(entries) == 0 {
@@ -183,7 +183,7 @@ func (l *Log) write() {
 	}
 }
 
-// Events that cannot be written stay pending.
+// flush writes pending events. Events that cannot be written stay pending.
 func (l *Log) flush() error {
 	l.mu.Lock()
 	events := l.pending
@@ -217,7 +217,7 @@ func Read(dir string, q Query) ([]Event, error) {
 	return s.result(), err
 }
 
-// The events of both files are in order. scan stops when take returns false.
+// scan calls take for the events of both files, in order, until take returns false.
 func scan(at files, take func(Event) bool) error {
 	last := int64(0)
 	return at.each(func(f io.Reader) (more bool, err error) {

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Sentence describes an event with its subject, such as "owner paused queue payments". It also returns the fields that
-// the sentence leaves out.
+// Sentence describes an event in one sentence, such as "owner paused queue payments". rest contains the fields that are
+// not part of the sentence, except the method, path and status of a console action.
 func (e *Event) Sentence() (text string, rest map[string]string) {
 	rest = maps.Clone(e.Fields)
 	take := func(name string) string {
@@ -47,13 +47,13 @@ func (e *Event) Sentence() (text string, rest map[string]string) {
 	return text, rest
 }
 
-// The text of an action that was not carried out.
+// rejectedText is the text of an action that was not carried out.
 const rejectedText = "console action rejected"
 
-// Between an action and its queue; the default is "in".
+// prepositions connect an action and its queue; the default is "in".
 var prepositions = map[string]string{"sent": "to", "moved": "from", "received": "from"}
 
-// The caller of an action such as "queue paused" becomes the subject.
+// actionSentence makes the caller of an action, such as "queue paused", the subject.
 func actionSentence(who, action, subject, messages string, rejected bool) string {
 	words := strings.Fields(action)
 	at := slices.IndexFunc(words, func(word string) bool {
@@ -101,10 +101,10 @@ func counted(messages string) string {
 	return messages + " messages"
 }
 
-// Between an action and the events that it causes.
+// causedWithin is the maximum time between an action and the events that it causes.
 const causedWithin = 2 * time.Second
 
-// OnePerAction omits events that repeat an action, such as "queue paused", and gives their reasons to the action. The
+// OnePerAction omits events that repeat an action, such as "queue paused", and adds their reasons to the action. The
 // events are newest first.
 func OnePerAction(events []Event) []Event {
 	var kept []Event

@@ -7,7 +7,7 @@ import (
 
 // Range limits entries by ID and number.
 type Range struct {
-	// Exclusive bounds on the ID; 0 means no bound.
+	// After and Before are exclusive bounds on the ID; 0 means no bound.
 	After, Before int64
 	// Newest selects the newest entries, newest first, rather than the oldest.
 	Newest bool
@@ -24,12 +24,12 @@ func (e Event) size() int { return 0 }
 
 // tail keeps the latest entries of a sequence and wakes waiters when one is added.
 type tail[T entry] struct {
-	most, maxBytes int // bytes of the entries
+	most, maxBytes int // limits of the number of entries and of their bytes
 
 	mu      sync.Mutex
 	entries []T // in ID order
 	bytes   int
-	last    int64         // assigned
+	last    int64         // last assigned ID
 	dropped bool          // older entries were discarded
 	changed chan struct{} // closed when the next entry is added
 }
@@ -46,7 +46,7 @@ func (t *tail[T]) add(with func(id int64) T) T {
 	return e
 }
 
-// The caller holds the lock, unless no other goroutine uses the tail yet.
+// push appends an entry. The caller must hold the lock, unless no other goroutine uses the tail yet.
 func (t *tail[T]) push(e T) {
 	t.last = max(t.last, e.id())
 	t.entries = append(t.entries, e)

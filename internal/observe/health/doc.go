@@ -28,8 +28,8 @@
 //   - Unknown values raise no cause.
 //   - A report other than Ok has at least one cause.
 //   - A probe fails only for problems that a restart or another instance can fix. An unreachable queue affects every
-//     instance, so it takes none out of service.
-//   - If the rounds stop, the status is No Data.
+//     instance, so it does not take any instance out of service.
+//   - If the evaluations stop, the status is No Data.
 //
 // Deliveries are counted, not messages: a message that fails ten times is ten failures.
 package health

@@ -16,17 +16,17 @@ type Environment struct {
 	Since  time.Time `json:"since,omitzero"`
 	// Unreachable instances have the status No Data.
 	Instances map[Status]int `json:"instances,omitempty"`
-	// Causes are sentences, worst first.
+	// Causes are sorted, worst first.
 	Causes []SharedCause `json:"causes,omitempty"`
 }
 
 // SharedCause is a cause that one or more instances report.
 type SharedCause struct {
 	Cause
-	// Up to five of the Count affected instances are named.
+	// Instances contains the names of up to five of the Count affected instances.
 	Count     int      `json:"count,omitempty"`
 	Instances []string `json:"instances,omitempty"`
-	// FiguresOf is the instance whose figures are in the text, if others have different ones.
+	// FiguresOf is the instance whose figures the text contains, if other instances have different figures.
 	FiguresOf string `json:"figures_of,omitempty"`
 }
 
@@ -44,14 +44,14 @@ const (
 	maxSharedText = 300
 )
 
-// shares are the percentages of instances at which an environment has a status: its instances with that status or a
-// worse one. Elastic Beanstalk documents no thresholds, but examples that these fit: one Severe instance of five is a
+// shares are the minimum percentages of instances, with a status or a worse one, at which an environment has that
+// status. Elastic Beanstalk documents no thresholds, but examples that match these: one Severe instance of five is a
 // Warning ("Impaired services on 1 out of 5 instances"), "most instances" passing is Ok, and "None of the instances are
 // sending data" is Severe (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
 var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
-// EnvironmentOf derives the health of an environment. Instances that start do not make it worse, as in Elastic
-// Beanstalk before the command timeout. Unreachable instances count as Severe.
+// EnvironmentOf derives the health of an environment. Starting instances do not make it worse, as in Elastic Beanstalk
+// before the command timeout. Unreachable instances count as Severe.
 func EnvironmentOf(all []InstanceHealth) Environment {
 	e := Environment{Status: Ok, Instances: map[Status]int{}}
 	for _, one := range all {
@@ -84,13 +84,13 @@ func EnvironmentOf(all []InstanceHealth) Environment {
 	return e
 }
 
-// Unreachable is the health of an instance that was last seen some time ago.
+// Unreachable returns the health of an instance that was last seen age ago.
 func Unreachable(name string, age time.Duration) InstanceHealth {
 	return InstanceHealth{name, NoData, []Cause{{Kind: "unreachable", Status: NoData, Remedy: "tendril instances",
 		Text: "No data. Last seen " + ago(age) + " ago."}}}
 }
 
-// Inform adds a cause that makes the status Info if it is Ok.
+// Inform adds a cause with the status Info. If the environment's status is Ok, it becomes Info.
 func (e *Environment) Inform(text string, instances ...string) {
 	if e.Status == Ok {
 		e.Status = Info
@@ -99,8 +99,8 @@ func (e *Environment) Inform(text string, instances ...string) {
 		Count: len(instances), Instances: instances[:min(len(instances), maxNames)]})
 }
 
-// UnknownEnvironment is the health of an environment whose instances are unknown. text says why, and reason adds to it
-// unless it is "".
+// UnknownEnvironment returns the health of an environment whose instances are unknown. text says why; reason is added
+// to it unless it is "".
 func UnknownEnvironment(text, reason string) *Environment {
 	if reason != "" {
 		text += " Reason: " + strings.TrimRight(reason, ".") + "."
@@ -109,7 +109,7 @@ func UnknownEnvironment(text, reason string) *Environment {
 		Status: NoData, Text: text, Remedy: "tendril instances"}}}}
 }
 
-// weight is rank, but No Data weighs as much as Severe.
+// weight is like rank, but gives No Data the rank of Severe.
 func (s Status) weight() int {
 	if s == NoData {
 		return Severe.rank()
@@ -154,7 +154,7 @@ func clip(text string, most int) string { return strings.ToValidUTF8(text[:min(l
 
 var measurement = regexp.MustCompile(`\d[\d.,]*( [a-z]+)?`)
 
-// Texts of the same cause differ in their measurements between instances.
+// withoutMeasurements makes texts of the same cause equal, because their measurements differ between instances.
 func withoutMeasurements(text string) string { return measurement.ReplaceAllString(text, "#") }
 
 // Total returns the number of instances.
@@ -187,7 +187,7 @@ func (e *Environment) Counts() string {
 	return strings.Join(words, ", ")
 }
 
-// Affected names the affected instances, or returns "" if the cause is not an instance's.
+// Affected returns the names of the affected instances, or "" if the cause does not belong to an instance.
 func (c *SharedCause) Affected() string {
 	if c.Count == 0 {
 		return ""

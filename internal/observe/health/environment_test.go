@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Each instance has one cause unless it is Ok.
+// instancesWith returns instances with one cause each, except those that are Ok.
 func instancesWith(statuses ...Status) (all []InstanceHealth) {
 	for i, s := range statuses {
 		one := InstanceHealth{Name: fmt.Sprintf("host-%d", i), Status: s}
@@ -63,7 +63,7 @@ func TestShareOfBadInstancesDecides(t *testing.T) {
 	}
 }
 
-// The instance becomes worse or unreachable.
+// One instance becomes worse or unreachable.
 func TestWorseInstanceNeverImprovesTheEnvironment(t *testing.T) {
 	t.Parallel()
 	statuses := []Status{Ok, Info, Warning, Degraded, Severe, NoData}

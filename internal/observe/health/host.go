@@ -19,17 +19,17 @@ func known(v float64) Figure { return Figure{v, true} }
 
 // Reading is one measurement of the machine.
 type Reading struct {
-	// Of all processors since the previous reading, in percent.
+	// CPU is the usage of all processors since the previous reading, in percent.
 	CPU  Figure
 	Load Figure // over one minute
 	CPUs int    // processors
-	// In bytes.
+	// MemoryFree and Memory are in bytes.
 	MemoryFree Figure
 	Memory     float64
-	// Available to unprivileged users, in bytes.
+	// DiskFree is available to unprivileged users. DiskFree and Disk are in bytes.
 	DiskFree Figure
 	Disk     float64
-	// Path is the data directory, Mount where its disk is mounted.
+	// Path is the data directory, Mount the mount point of its disk.
 	Path, Mount string
 }
 
@@ -41,13 +41,13 @@ type Host struct {
 	last cpuTimes
 }
 
-// In seconds since boot, summed over all processors.
+// cpuTimes are in seconds since boot, summed over all processors.
 type cpuTimes struct{ busy, idle float64 }
 
 // NewHost returns a Host that measures the disk containing path, or no disk if path is "".
 func NewHost(path string) *Host { return &Host{path: path} }
 
-// Read measures the host. Values that this system does not report are unknown.
+// Read measures the host. Values that the system does not report are unknown.
 func (h *Host) Read() Reading {
 	if h == nil {
 		return Reading{}
@@ -101,7 +101,7 @@ func cpuTimesOf(c procfs.CPUStat) cpuTimes {
 	return cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
 }
 
-// The share is in percent, and unknown if too little time has passed.
+// busyShare returns a percentage. It is unknown if too little time has passed.
 func busyShare(before, after cpuTimes) Figure {
 	busy, idle := after.busy-before.busy, after.idle-before.idle
 	// The kernel counts in hundredths of a second, and some counters may decrease.

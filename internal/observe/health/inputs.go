@@ -2,31 +2,31 @@ package health
 
 import "time"
 
-// A zero field produces no cause.
+// inputs are the inputs of the rules. A zero field produces no cause.
 type inputs struct {
 	Now, Started time.Time
-	// The app may take that long to become ready; 0 means 10 min.
+	// StartLimit is how long the app may take to become ready; 0 means 10 min.
 	StartLimit time.Duration
 
 	App        appInputs
 	Operation  Operation
 	Deployment Deployment
 	Queues     []queueInputs
-	// Store is why the embedded queues accept no messages, or "".
+	// Store says why the embedded queues accept no messages, or is "".
 	Store    string
 	Leader   LeaderState
 	Problems []StoredProblem
 	Tasks    []TaskState
 	Host     Reading
-	// Scaling is why the group keeps its size although this instance wants another, or "".
+	// Scaling says why the group keeps its size although this instance wants another, or is "".
 	Scaling string
 	DataDir DataDirState
-	// RegistryLost is why receiving is stopped until the shared registry answers, or "".
+	// RegistryLost says why receiving is stopped until the shared registry answers, or is "".
 	RegistryLost string
 
-	// Start of the time without a leader, or zero.
+	// NoLeader is the start of the time without a leader, or zero.
 	NoLeader time.Time
-	// 4xx responses are excluded.
+	// IgnoreClientErrors excludes 4xx responses.
 	IgnoreClientErrors bool
 	Draining           bool // the environment is shutting down
 }
@@ -37,18 +37,18 @@ type appInputs struct {
 	Reason    string
 	Since     time.Time
 	WasReady  bool      // since startup
-	Queues    []string  // receive nothing while the app is not ready
+	Queues    []string  // queues that receive nothing because the app is not ready
 	Processes []Process // run by tendril
 }
 
 // Process is one process of the app.
 type Process struct {
 	Name string
-	// A process is GivenUp if it is down because it failed too often. RetryAfter is the interval between attempts to
-	// start it, or 0.
+	// GivenUp means that the process is down because it failed too often. RetryAfter is the interval between attempts
+	// to start it, or 0.
 	GivenUp    bool
 	RetryAfter time.Duration
-	// Restarts after a failure: since startup in an [AppState], in the last five minutes in inputs.
+	// Restarts counts restarts after failures: since startup in an [AppState], in the last five minutes in inputs.
 	Restarts int
 	LastExit string // such as "exit status 1"; "" if unknown
 }
@@ -60,11 +60,11 @@ type Operation struct {
 	Limit time.Duration // 0 means 10 min
 }
 
-// Deployment is the last deployment that ended.
+// Deployment is the last deployment that succeeded or failed.
 type Deployment struct {
-	Version string // "" if there was none
+	Version string // "" if there has not been one
 	Ended   time.Time
-	Failed  string // why it was rolled back
+	Failed  string // why it was rolled back; "" if it succeeded
 }
 
 type queueInputs struct {
@@ -73,7 +73,8 @@ type queueInputs struct {
 	Deliveries counts
 	P95        time.Duration
 	LastFailed Failure
-	// Both cover the last five minutes. Expired messages were deleted at the end of their retention period.
+	// NewDeadLetters and Expired cover the last five minutes. Expired messages were deleted at the end of their
+	// retention period.
 	NewDeadLetters, Expired int64
 	Poll                    pollFailure
 }
@@ -84,7 +85,7 @@ type Failure struct{ MessageID, Reason string }
 // StoredProblem describes damaged or unprocessed stored messages of a queue.
 type StoredProblem struct{ Queue, Text, Remedy string }
 
-// If receiving fails for a final reason, retrying is pointless.
+// pollFailure says why receiving fails. Final means that retrying is pointless.
 type pollFailure struct {
 	problem Problem
 	Final   bool
@@ -93,19 +94,19 @@ type pollFailure struct {
 // QueueState is the state of one queue and its worker.
 type QueueState struct {
 	Name string
-	// This instance stores the queue.
+	// Embedded means that this instance stores the queue.
 	Embedded  bool
 	Receiving bool
-	// A user paused receiving. PausedBy and PauseReason may be "".
+	// Paused means that a user paused receiving. PausedBy and PauseReason may be "".
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
-	// Why is the reason that messages wait, or "".
+	// Why says why messages wait, or is "".
 	Why string
-	// 0 if unknown
+	// InWork and DeliveryLimit are 0 if unknown.
 	InWork        int
 	DeliveryLimit time.Duration
-	// Why the target receives no messages.
+	// NotReady lists the reasons why the target receives no messages.
 	NotReady       []Problem
 	DeletesRefused Problem
 	// Known means that the fields below are valid. Taken is when they were read; zero means now.
@@ -114,7 +115,8 @@ type QueueState struct {
 	// Retention is the maximum age of a message.
 	Backlog           int64
 	Oldest, Retention time.Duration
-	// DeadLettered counts the messages moved there so far. Both are valid only if HasDeadLetters is true.
+	// DeadLettered counts the messages dead-lettered so far. DeadLetters and DeadLettered are valid only if
+	// HasDeadLetters is true.
 	DeadLetters, DeadLettered int64
 	HasDeadLetters            bool
 	DeadLetterQueue           string
@@ -128,7 +130,7 @@ type Problem struct {
 
 // AppState is the state of an app that tendril runs.
 type AppState struct {
-	// The failed readiness check; "" if unknown.
+	// NotReady is the failed readiness check; "" if unknown.
 	NotReady   string
 	LastReady  time.Time
 	Processes  []Process
@@ -139,13 +141,13 @@ type AppState struct {
 // TaskState describes a periodic task that is paused or failing.
 type TaskState struct {
 	Name string
-	// Scheduled runs are skipped. PausedBy and PauseReason may be "".
+	// Paused means that scheduled runs are skipped. PausedBy and PauseReason may be "".
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
-	// Problem is why the task cannot be enqueued, or "".
+	// Problem says why the task cannot be enqueued, or is "".
 	Problem string
-	// FailedRuns counts failures in a row.
+	// FailedRuns counts consecutive failures.
 	FailedRuns  int
 	LastFailure string
 }
@@ -157,9 +159,9 @@ type DataDirState struct {
 	Embedded bool
 }
 
-// LeaderState is what this instance knows about the leader of the periodic tasks.
+// LeaderState is the state of the leader of the periodic tasks as seen by this instance.
 type LeaderState struct {
-	Tasks int // periodic ones
+	Tasks int // number of periodic tasks
 	// Known means that an instance is the leader or none is needed. Off means that there can be no leader until a
 	// restart.
 	Known, Off bool

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// finding is a cause before smoothing. A measured one is shown only if several checks agree; a fact or count at once.
+// finding is a cause before smoothing. A measured cause is shown only if several checks agree; a fact is shown at once.
 type finding struct {
 	Cause
 	measured bool
@@ -42,7 +42,7 @@ func judge(in inputs) (found []finding) {
 	return found
 }
 
-// The worst cause comes first.
+// reportOf returns a report with the worst cause first.
 func reportOf(causes []Cause) (r Report) {
 	slices.SortStableFunc(causes, func(a, b Cause) int { return b.Status.rank() - a.Status.rank() })
 	r.Status, r.Details = Ok, causes

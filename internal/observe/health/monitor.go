@@ -23,23 +23,23 @@ type Options struct {
 	// begins.
 	Started, AppReady, Draining <-chan struct{}
 	Host                        *Host
-	// 4xx responses are excluded.
+	// IgnoreClientErrors excludes 4xx responses.
 	IgnoreClientErrors bool
 
 	Queues func(now time.Time) []QueueState
 	// App returns false if tendril does not run the app.
 	App    func() (AppState, bool)
 	Leader func() LeaderState
-	// Tasks are those paused or failing. Scaling is why the group keeps its size although this instance wants
-	// another.
+	// Tasks returns the paused and failing tasks. Scaling returns why the group keeps its size although this instance
+	// wants another, or "".
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState
-	// RegistryLost is why receiving is stopped until the shared registry answers. It may be nil.
+	// RegistryLost returns why receiving is stopped until the shared registry answers, or "". It may be nil.
 	RegistryLost func() string
-	// Problems with stored messages; may be nil.
+	// Problems returns problems with stored messages. It may be nil.
 	Problems func() []StoredProblem
-	// Log gets each change of the status.
+	// Log receives each change of the status.
 	Log *slog.Logger
 }
 
@@ -49,7 +49,7 @@ type Monitor struct {
 	opts Options
 
 	perQueue sync.Map // *queueCounts by queue
-	// All targets were ready at once at some time.
+	// wasReady means that all targets have been ready at the same time.
 	wasReady atomic.Bool
 	again    chan struct{}
 
@@ -66,7 +66,7 @@ type Monitor struct {
 	lastRound atomic.Pointer[time.Time] // zero before the first round
 }
 
-// NewMonitor returns a monitor. [Monitor.Run] starts evaluating.
+// NewMonitor returns a monitor; start it with [Monitor.Run].
 func NewMonitor(opts Options) *Monitor {
 	m := &Monitor{opts: opts, again: make(chan struct{}, 1), polls: map[string]pollFailure{}, increases: increases{}}
 	m.lastRound.Store(&time.Time{})
@@ -86,7 +86,8 @@ func (m *Monitor) of(queue string) *queueCounts {
 	return c.(*queueCounts)
 }
 
-// Delivered counts a delivery of class c from a queue that took d. Unless it succeeded, failed describes it.
+// Delivered counts a delivery from a queue, its class c and its duration d. Unless the delivery succeeded, failed
+// describes it.
 func (m *Monitor) Delivered(queue string, c Class, d time.Duration, failed Failure) {
 	m.of(queue).deliveries.count(c, d, failed, time.Now())
 }
@@ -162,7 +163,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// Only a round measures the machine and counts as a check in smoothing.
+// judge evaluates health. Only a round measures the machine and counts as a check in smoothing.
 func (m *Monitor) judge(now time.Time, round bool) (Report, appInputs) {
 	var host Reading
 	if round {
@@ -199,7 +200,7 @@ func (m *Monitor) logChange(r Report) {
 		append([]any{"status", string(r.Status), "was", string(before)}, r.LogAttrs()...)...)
 }
 
-// Changes between Ok and Info are unimportant.
+// changeLevel returns the log level for a change. Changes between Ok and Info are unimportant.
 func changeLevel(before, now Status) slog.Level {
 	switch {
 	case now == Severe:
@@ -227,7 +228,7 @@ func (m *Monitor) Report() Report {
 	return r
 }
 
-// Live returns the liveness check, which verifies that rounds are running.
+// Live returns the liveness check, which fails if the rounds have stopped.
 func (m *Monitor) Live() []Check { return live(*m.lastRound.Load(), time.Now()) }
 
 // Started returns the startup checks.

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A monitor's sources return these values.
+// world contains the values that a monitor's sources return.
 type world struct {
 	queues                   []QueueState
 	app                      AppState

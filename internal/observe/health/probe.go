@@ -14,10 +14,10 @@ type Check struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Without a round for so long, the process counts as stuck.
+// maxSilence is the time without a round after which the process counts as stuck.
 const maxSilence = time.Minute
 
-// live passes before the first round, and ignores problems that a restart cannot fix.
+// live returns a check that passes before the first round and ignores problems that a restart cannot fix.
 func live(last, now time.Time) []Check {
 	c := Check{Name: "process", OK: last.IsZero() || now.Sub(last) < maxSilence}
 	if !c.OK {
@@ -26,7 +26,8 @@ func live(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// An unresponsive shared queue does not fail the check, because that would take all instances out of service at once.
+// ready returns the readiness checks. An unresponsive shared queue does not fail them, because that would take all
+// instances out of service at once.
 func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)
@@ -45,7 +46,7 @@ func ready(in inputs) []Check {
 	return append(checks, queue)
 }
 
-// Startup itself fails if a queue is unreachable, so queues are not checked.
+// startup does not check queues, because startup itself fails if a queue is unreachable.
 func startup(in inputs) []Check {
 	return []Check{
 		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not become ready yet")),

@@ -9,13 +9,13 @@ import (
 	"unicode"
 )
 
-// Values of at least at have the status.
+// level is a status and the lowest value with that status.
 type level struct {
 	at     float64
 	status Status
 }
 
-// The levels are in ascending order.
+// reach returns the status of v, or "" below the first level. The levels are in ascending order.
 func reach(v float64, levels ...level) (s Status) {
 	for _, l := range levels {
 		if v >= l.at {
@@ -25,7 +25,7 @@ func reach(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// A measurement is smoothed. measured returns nil without a status.
+// measured returns a cause that is smoothed, or nil if it has no status.
 func measured(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -33,7 +33,7 @@ func measured(c Cause) []finding {
 	return []finding{{c, true}}
 }
 
-// A fact is not smoothed. fact returns nil without a status.
+// fact returns a cause that is not smoothed, or nil if it has no status.
 func fact(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -43,7 +43,7 @@ func fact(c Cause) []finding {
 
 const startLimit = 10 * time.Minute
 
-// A process name at the start of a reason keeps its case.
+// because turns a reason into a sentence. A process name at its start keeps its case.
 func (in *inputs) because(reason string) string {
 	s := strings.TrimRight(strings.TrimSpace(reason), ".")
 	if s == "" {
@@ -78,7 +78,7 @@ func count(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// An app that is unready for less may just be restarting.
+// An app that is unready for less than notReadyGrace may just be restarting.
 const notReadyGrace = 20 * time.Second
 
 func appRule(in *inputs) []finding {
@@ -186,7 +186,7 @@ func stopRule(in *inputs) []finding {
 	return fact(Cause{Kind: "drain", Status: Info, Text: text, Remedy: "tendril status"})
 }
 
-// If all of several queues are paused, only the first reports it.
+// pauseRule reports a paused queue. If all of several queues are paused, only the first reports it.
 func pauseRule(in *inputs, q *queueInputs) []finding {
 	if !q.Paused || in.Draining {
 		return nil
@@ -215,7 +215,7 @@ func by(name string) string {
 // fewFailures and they are the majority.
 const fewRequests, fewFailures = 10, 3
 
-// The remedy shows the attempts of the last failed message.
+// share reports a percentage of failed deliveries. The remedy shows the attempts of the last failed message.
 func (q *queueInputs) share(in *inputs, kind string, failed int64, words string, levels ...level) []finding {
 	total := q.Deliveries.total()
 	if failed == 0 || total == 0 {
@@ -269,7 +269,7 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	return found
 }
 
-// An app may have good reasons to reject a message, so the thresholds are higher.
+// clientErrorRule has higher thresholds, because an app may have good reasons to reject a message.
 func clientErrorRule(in *inputs, q *queueInputs) []finding {
 	n, words := q.Deliveries[Client]+q.Deliveries[Other], "are erroring with HTTP 4xx, or a redirect"
 	if in.IgnoreClientErrors {
@@ -283,7 +283,7 @@ func unreachedRule(in *inputs, q *queueInputs) []finding {
 		level{60, Severe})
 }
 
-// Any sender can cause unsent messages, so the status is at most Warning.
+// unsentRule reports at most Warning, because any sender can cause unsent messages.
 func unsentRule(in *inputs, q *queueInputs) []finding {
 	return q.share(in, "unsent", q.Deliveries[Unsent],
 		"failed before a request was sent, for example because the task path was rejected", level{10, Warning})
@@ -322,7 +322,7 @@ func ageRule(in *inputs, q *queueInputs) []finding {
 	return measured(c)
 }
 
-// asOf is the age of counts on Amazon SQS, in parentheses.
+// asOf returns the age of counts on Amazon SQS, in parentheses, or "" for current counts.
 func (q *queueInputs) asOf(in *inputs) string {
 	if q.Taken.IsZero() {
 		return ""
@@ -350,7 +350,7 @@ func deadLetterRule(in *inputs, q *queueInputs) []finding {
 	return fact(c)
 }
 
-// The rule works even if the queue's other values are unknown.
+// expiredRule works even if the queue's other values are unknown.
 func expiredRule(_ *inputs, q *queueInputs) []finding {
 	if q.Expired == 0 {
 		return nil
@@ -375,7 +375,7 @@ func storeRule(in *inputs) []finding {
 		Text: "The embedded queues do not accept messages." + in.because(in.Store)})
 }
 
-// A data directory with embedded queues is left to storeRule.
+// dataDirRule leaves a data directory with embedded queues to storeRule.
 func dataDirRule(in *inputs) []finding {
 	if in.DataDir.Lost == "" || in.DataDir.Embedded {
 		return nil
@@ -409,7 +409,7 @@ func leaderRule(in *inputs) []finding {
 		Text:   "No leader, needed by " + count(int64(l.Tasks), "periodic task") + "." + in.because(l.Error)})
 }
 
-// A single failed run is retried.
+// failedRuns is the number of consecutive failures that are a Warning. A single failed run is retried.
 const failedRuns = 2
 
 func taskRule(in *inputs) (found []finding) {
@@ -459,7 +459,7 @@ func cpuRule(in *inputs) []finding {
 	}
 	c := Cause{Kind: "cpu", Status: reach(h.CPU.Value, level{95, Info}), Remedy: "top",
 		Text: fmt.Sprintf("%.0f %% of CPU is in use.", h.CPU.Value)}
-	// A busy worker uses much CPU time. That leads to a Warning only if other tasks on the machine have to wait.
+	// A busy worker uses much CPU time. That is a Warning only if other tasks on the machine have to wait.
 	if c.Status != "" && h.Load.Known && h.Load.Value >= 3*float64(h.CPUs) {
 		c.Status = Warning
 		c.Text = fmt.Sprintf("%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
@@ -478,7 +478,7 @@ func memoryRule(in *inputs) []finding {
 		Text: fmt.Sprintf("%.0f %% of memory is in use.", used)})
 }
 
-// In bytes, for disks of any size.
+// Free space in bytes, for disks of any size.
 const (
 	fewFree = 1 << 30
 	noFree  = 64 << 20

@@ -365,7 +365,7 @@ func TestProbes(t *testing.T) {
 		name           string
 		change         func(*inputs)
 		ready, startup bool
-		// says is part of a readiness detail.
+		// says is part of the detail of a readiness check.
 		says string
 	}{
 		{"all is well", func(*inputs) {}, true, true, ""},
@@ -443,7 +443,7 @@ func TestReasonOfAProcessThatWasGivenUpAppearsOnce(t *testing.T) {
 	}
 }
 
-// The metric is EnvironmentHealth.
+// The numbers are the values of the EnvironmentHealth metric.
 func TestStatusesHaveTheNumbersOfElasticBeanstalk(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[Status]int{

@@ -43,7 +43,7 @@ func (s Status) Code() int {
 // Color is the color in which a status is shown.
 type Color string
 
-// Colors.
+// The colors of statuses.
 const (
 	Green  Color = "Green"
 	Yellow Color = "Yellow"
@@ -51,14 +51,14 @@ const (
 	Grey   Color = "Grey"
 )
 
-// The worst status comes last. The first entry applies to all grey statuses.
+// traits lists the statuses, worst last. The first entry applies to all grey statuses.
 var traits = [...]struct {
 	status Status
 	color  Color
 	exit   int
 }{{"", Grey, 3}, {Ok, Green, 0}, {Info, Green, 0}, {Warning, Yellow, 1}, {Degraded, Red, 2}, {Severe, Red, 2}}
 
-// Grey statuses have rank 0.
+// rank orders statuses by severity. Grey statuses have rank 0.
 func (s Status) rank() int {
 	for i, t := range traits {
 		if t.status == s {
@@ -82,7 +82,7 @@ type Report struct {
 	Causes  []string  `json:"causes"`
 	Details []Cause   `json:"details,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
-	// Environment is nil without a shared registry. The other fields are this instance's.
+	// Environment is nil without a shared registry. The other fields describe this instance.
 	Environment *Environment `json:"environment,omitempty"`
 }
 
@@ -91,13 +91,13 @@ type Cause struct {
 	// Name is the affected queue, process or task, or "". Kind and Name together identify the cause.
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
-	// The status that it would cause alone.
+	// Status is the status that this cause alone would lead to.
 	Status Status `json:"status"`
 	Text   string `json:"text"`
 	// Remedy is a command that shows more or solves the problem.
 	Remedy string `json:"remedy,omitempty"`
-	// Since is when the cause began, or became as bad as Status. Until is when it ended, if that was less than a minute
-	// ago: it still holds the status.
+	// Since is when the cause began, or became as bad as Status. Until is when the cause ended, if that was less than a
+	// minute ago; until then, it still affects the report's status.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }
@@ -108,8 +108,8 @@ const (
 	KindPaused      = "paused"       // Name is the queue, or "" for all
 )
 
-// Head returns the status and how long the cause has been at least as bad, such as "Severe for 3 minutes" or "Severe for 3 minutes,
-// until 20 seconds ago".
+// Head returns the status and how long the cause has been at least that bad, such as "Severe for 3 minutes" or "Severe
+// for 3 minutes, until 20 seconds ago".
 func (c *Cause) Head(now time.Time) string {
 	head := string(c.Status)
 	if c.Since.IsZero() {
@@ -123,7 +123,7 @@ func (c *Cause) Head(now time.Time) string {
 
 type causeID struct{ kind, name string }
 
-// Earlier versions sent only texts.
+// id identifies a cause. Earlier versions sent only texts.
 func (c *Cause) id() causeID {
 	if c.Kind == "" {
 		return causeID{"", withoutMeasurements(c.Text)}
@@ -131,7 +131,7 @@ func (c *Cause) id() causeID {
 	return causeID{c.Kind, c.Name}
 }
 
-// Each returns the causes with their statuses. Causes whose status is unknown get the report's status.
+// Each returns the causes with their statuses. Without Details, each cause gets the report's status.
 func (r *Report) Each() []Cause {
 	if len(r.Details) > 0 {
 		return r.Details

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Each cause is smoothed over span. votes checks must agree before it gets worse.
+// Causes are smoothed over span. A cause gets worse only if votes checks agree.
 const (
 	span  = time.Minute
 	votes = 3
@@ -27,11 +27,11 @@ type steady struct {
 
 // settle takes the findings of one check and returns the report to display.
 //
-// A measured cause becomes worse when three checks within a minute are at least that bad (or all, if there are fewer).
-// Facts are displayed immediately. Both become better when all checks of a minute are, and a cause that ended meanwhile
-// is shown with its end, unless its status is Info. A grey status, such as Pending, replaces everything.
+// A measured cause becomes worse once three checks within a minute are at least that bad (or all, if there are fewer).
+// Facts are displayed immediately. A cause becomes better once all checks of a minute are better. Until then, a cause
+// that has ended is shown with its end, unless its status is Info. A grey status, such as Pending, replaces everything.
 //
-// Between rounds, findings do not count as a check of their own, but add to the last one.
+// Between rounds, findings do not count as a separate check, but are added to the last one.
 func (s steady) settle(found []finding, now time.Time, round bool) (steady, Report) {
 	var out Report
 	if len(found) > 0 && found[0].Status.rank() == 0 {
@@ -66,7 +66,7 @@ func (s steady) with(found []finding, now time.Time, round bool) []pastCheck {
 	return append(checks, check)
 }
 
-// The current causes come first, then those that ended.
+// causes returns the current causes, followed by those that have ended.
 func (s steady) causes(found []finding, now time.Time) (causes []Cause) {
 	listed := map[causeID]bool{}
 	for i := range found {
@@ -126,7 +126,7 @@ func (s steady) add(causes []Cause, f *finding, now time.Time) []Cause {
 	return append(causes, cause)
 }
 
-// The rank is as last shown.
+// before returns the start and the rank of a cause as last shown.
 func (s steady) before(id causeID) (since time.Time, rank int) {
 	for i := range s.shown.Details {
 		if c := &s.shown.Details[i]; c.id() == id {
@@ -136,7 +136,7 @@ func (s steady) before(id causeID) (since time.Time, rank int) {
 	return time.Time{}, Ok.rank()
 }
 
-// end is the first check without a cause that was found earlier.
+// end returns the time of the first check without a cause that was found earlier.
 func (s steady) end(id causeID, now time.Time) time.Time {
 	for _, c := range slices.Backward(s.checks) {
 		if _, found := c.found[id]; found {

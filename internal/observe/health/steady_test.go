@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A sequence of statuses fits on one line.
+// letter abbreviates a status, so that a sequence fits on one line.
 func letter(s Status) string {
 	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n"}[s]
 }
 
-// Findings are measured; capital letters are certain. All have the same kind.
+// findingsOf returns a measured finding for a lower-case letter, and a fact for a capital one. All have the same kind.
 func findingsOf(c rune) []finding {
 	for _, s := range []Status{Info, Warning, Degraded, Severe, Pending, NoData} {
 		if letter(s) == strings.ToLower(string(c)) {
@@ -77,7 +77,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// A cause keeps its start while it lasts, and its severity for a minute. Then it has its end.
+// A cause keeps its start while it lasts, and its severity for a minute. Then it gets its end.
 func TestCausesHaveTheirOwnTimes(t *testing.T) {
 	t.Parallel()
 	at := func(check int) time.Time { return noon.Add(time.Duration(check) * 10 * time.Second) }
@@ -172,7 +172,7 @@ func TestSteadyNeverFlaps(t *testing.T) {
 	})
 }
 
-// A certain fault is reported by the first check. A measured one is not mentioned while the status is green.
+// A fact is reported by the first check. A measured fault is not mentioned while the status is green.
 func TestGreenStatusMentionsNoFault(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -57,7 +57,7 @@ const (
 	buckets    = 30
 )
 
-// There are four buckets per doubling, from 1 ms to about 12 days.
+// The histogram has four buckets per doubling, from 1 ms to about 12 days.
 const (
 	perDoubling = 4
 	steps       = 30 * perDoubling
@@ -66,7 +66,8 @@ const (
 // Latencies is a histogram of delivery durations. Counts wrap around at 2^32, which [Latencies.Since] tolerates.
 type Latencies [steps]uint32
 
-// window takes 20 KiB. The zero value is empty. It is safe for concurrent use.
+// window counts the deliveries of the last five minutes. It takes 20 KiB. The zero value is empty. It is safe for
+// concurrent use.
 type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
@@ -110,7 +111,7 @@ func (w *window) latencies() Latencies {
 	return w.total
 }
 
-// last is the last failure.
+// sum returns the counts of the last five minutes, and the last failure.
 func (w *window) sum(now time.Time) (sum bucket, last Failure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,7 +157,7 @@ func (l *Latencies) Percentile(share float64) time.Duration {
 
 const recent = 5 * time.Minute
 
-// increases covers the last five minutes.
+// increases contains the increases of counters in the last five minutes, by name.
 type increases map[string]*increase
 
 type increase struct {
@@ -169,7 +170,8 @@ type mark struct {
 	total int64
 }
 
-// Before the first call, the counter is assumed to be at before. A counter that decreased was reset to 0.
+// within returns the increase of a counter. Before the first call, the counter is assumed to be at before. A decrease
+// means that the counter was reset, and is ignored.
 func (r increases) within(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {

@@ -120,7 +120,7 @@ func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	}
 }
 
-// The wait for the app before anything was received is not logged.
+// gateListener logs changes of the gate, except the wait for the app before anything was received.
 func gateListener(log *slog.Logger) func(worker.GateChanged) {
 	var mu sync.Mutex
 	logged, received := "", false

@@ -42,7 +42,7 @@ type Logger struct {
 	printer  *printer
 	opts     Options
 	sampler  sampler
-	observer atomic.Pointer[observer] // nil if there is no observer
+	observer atomic.Pointer[observer] // nil without an observer
 	printing *slog.Logger
 }
 
@@ -59,7 +59,7 @@ func New(opts Options) *Logger {
 	return l
 }
 
-// Durations are in milliseconds, and the key gets the unit.
+// inMillis writes durations in milliseconds and adds the unit to the key.
 func inMillis(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindDuration {
 		return a
@@ -106,8 +106,8 @@ func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	return l.opts.Format != jsonLines
 }
 
-// Postponed returns a listener that logs postponed deliveries of a queue, because the message's payload or the task
-// registry is unavailable.
+// Postponed returns a listener that logs deliveries of a queue that are postponed because the message's payload or the
+// task registry is unavailable.
 func (l *Logger) Postponed(name string) func(m *queue.Message, retryIn time.Duration, err error) {
 	return func(m *queue.Message, retryIn time.Duration, err error) {
 		if l.admit(queue.Postponed, time.Now()) {

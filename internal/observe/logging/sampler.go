@@ -7,8 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// For each outcome, sampler admits the first lines in every second and counts the others, so that successes never
-// hide failures. A second starts with its first line. A sampler is safe for concurrent use.
+// sampler admits the first lines of each outcome in every second and counts the others, so that successes never hide
+// failures. A second starts with its first line. A sampler is safe for concurrent use.
 type sampler struct {
 	perSecond int // 0 means no limit
 
@@ -19,7 +19,8 @@ type sampler struct {
 	}
 }
 
-// On the first line of a new second, omitted are the lines before.
+// admit reports whether a line may be printed. With the first line of a new second, it also returns how many lines were
+// omitted before.
 func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted int) {
 	if s.perSecond == 0 {
 		return true, 0

@@ -13,7 +13,7 @@ import (
 
 var sampleStart = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// The n lines have the same outcome and are spread over a period.
+// admits passes n lines with the same outcome to the sampler, spread over a period.
 func admits(s *sampler, o queue.Outcome, n int, begin time.Time, over time.Duration) (printed, reported int) {
 	for i := range n {
 		ok, omitted := s.admit(o, begin.Add(over*time.Duration(i)/time.Duration(n)))

@@ -14,7 +14,7 @@ import (
 
 // Redelivery describes what the queue does next with an unfinished message.
 type Redelivery struct {
-	// Known means that it is known whether the queue has a redrive policy, and which.
+	// Known means that the queue's redrive policy, or its absence, is known.
 	Known bool
 	// DeadLetterQueue is the queue to which the message moves next, or "".
 	DeadLetterQueue string

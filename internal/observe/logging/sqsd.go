@@ -33,7 +33,8 @@ func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 	return append(b, target...)
 }
 
-// A success has no line. A missing or truncated response is logged as socket-err.
+// appendSqsdSettled appends the line for a failure; a success has no line. A missing or truncated response is logged as
+// socket-err.
 func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	if s.Outcome == queue.Done {
 		return b
@@ -50,7 +51,7 @@ var errnos = []syscall.Errno{syscall.ETIMEDOUT, syscall.ECONNREFUSED, syscall.EC
 	syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENOENT,
 	syscall.EACCES}
 
-// Users search logs for the names that errors have in Ruby, in which aws-sqsd is written.
+// socketError returns the name of an error in Ruby, in which aws-sqsd is written. Users search logs for these names.
 func socketError(err error) string {
 	var name *net.DNSError
 	var timeout net.Error

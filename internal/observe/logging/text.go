@@ -44,7 +44,7 @@ func (p *printer) paint(b *bytes.Buffer, code, text string) {
 	b.WriteString(text)
 }
 
-// The text has this form:
+// textHandler prints lines of this form:
 //
 // 12:00:00 ! message key=value key="two words" hint="what to type"
 type textHandler struct {
@@ -98,10 +98,10 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// The text format omits these attributes of requests.
+// requestKeys are attributes of requests that the text format omits.
 var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
 
-// The attribute "act" replaces the message, unless the action was rejected, and request details are dropped.
+// actText replaces the message with the attribute "act", unless the action was rejected, and drops request details.
 func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
 	if i < 0 {
@@ -125,7 +125,7 @@ func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 	return attrs
 }
 
-// Further lines of the message are indented, so that untrusted text cannot imitate a line of tendril.
+// appendEvent indents further lines of the message, so that untrusted text cannot imitate a line of tendril.
 func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
 	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
 	separator := "  "
@@ -149,7 +149,7 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 	}
 }
 
-// A number of milliseconds becomes a duration.
+// readable turns a number of milliseconds into a duration.
 func readable(a slog.Attr) slog.Attr {
 	key, isMillis := strings.CutSuffix(a.Key, "_ms")
 	if !isMillis || a.Value.Kind() != slog.KindInt64 {
@@ -172,7 +172,7 @@ func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
 	return attrs
 }
 
-// A single word needs no quotation marks.
+// quoted formats a value. A single word needs no quotation marks.
 func quoted(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindDuration:

@@ -13,7 +13,7 @@ import (
 // MaxQueues is the maximum number of queues with curves of their own. The first queues read get them.
 const MaxQueues = 64
 
-// The newest marks are kept.
+// maxMarks is how many of the newest marks are kept.
 const maxMarks = 100
 
 // Counts are cumulative numbers of messages. They decrease if a counter is reset.
@@ -21,7 +21,7 @@ type Counts struct{ In, Out int64 }
 
 // Reading is a snapshot of all counters.
 type Reading struct {
-	// Total counts the messages of all queues, Queues each queue's by name.
+	// Total counts the messages of all queues, Queues those of each queue by name.
 	Total  Counts
 	Queues map[string]Counts
 	// InFlight is the number of messages being delivered, and Limit its maximum.
@@ -89,7 +89,7 @@ func (r *Recorder) record(now *Reading, at time.Time) {
 
 const total = ""
 
-// Queues that the earlier reading lacks are left out.
+// since returns the increases since an earlier reading. It omits queues that the earlier reading lacks.
 func (r *Reading) since(earlier *Reading) map[string]Counts {
 	rose := map[string]Counts{total: r.Total.since(earlier.Total)}
 	for name, counts := range r.Queues {
@@ -100,7 +100,7 @@ func (r *Reading) since(earlier *Reading) map[string]Counts {
 	return rose
 }
 
-// A counter that was reset has no increase.
+// since returns the increase, which is 0 for a counter that was reset.
 func (c Counts) since(earlier Counts) Counts {
 	return Counts{max(c.In-earlier.In, 0), max(c.Out-earlier.Out, 0)}
 }
@@ -141,7 +141,7 @@ func (r *Recorder) Rates(now time.Time) map[string]Rate {
 	return rates
 }
 
-// Unknown points do not count.
+// average returns the average of the known points among the last n.
 func (l *level) average(c *curve, n int64, now time.Time) float64 {
 	sum, known := 0.0, 0
 	for slot := max(now.UnixNano()/int64(l.step)-n+1, l.slot-points+1, 0); slot <= l.slot; slot++ {
@@ -245,7 +245,7 @@ func (l *level) all() (curves []*curve) {
 	return curves
 }
 
-// Queues that have no points make room for others.
+// forget removes queues without points, to make room for others.
 func (l *level) forget() {
 	maps.DeleteFunc(l.traffic, func(name string, q queueCurves) bool {
 		return name != total && !slices.ContainsFunc(q.in[:], func(v float32) bool { return !isNone(v) })

@@ -46,7 +46,7 @@ func newCatalogue() catalogue {
 	return c
 }
 
-// The counter must be in [countedMetrics], as for gauge and histogram.
+// counter returns the named counter, which must be in [countedMetrics]. The same applies to gauge and histogram.
 func (c *catalogue) counter(name string, labels ...string) prometheus.Counter {
 	return c.vectors[name].(*prometheus.CounterVec).WithLabelValues(labels...)
 }
@@ -65,12 +65,12 @@ type sourceCollector[T any] struct {
 	send      func(out samples, value T)
 }
 
-// The source's metrics are read on each collection, and absent if it is nil.
+// collect registers a source. Its metrics are read on each collection, and are absent if read is nil.
 func collect[T any](c *catalogue, read func() T, send func(out samples, value T)) {
 	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
 }
 
-// Metrics are checked when they are collected, so there are no descriptors.
+// Describe sends no descriptors, because metrics are checked when they are collected.
 func (*sourceCollector[T]) Describe(chan<- *prometheus.Desc) {}
 
 func (r *sourceCollector[T]) Collect(out chan<- prometheus.Metric) {

@@ -14,19 +14,19 @@ import (
 	"tendril/queue"
 )
 
-// A putter's call takes at most 1000 statistic sets. isRejected tells errors for invalid data from those worth
-// retrying.
+// putter accepts at most 1000 statistic sets per call. isRejected distinguishes errors for invalid data from errors
+// worth retrying.
 type putter interface {
 	PutMetricData(ctx context.Context, namespace string, data []aws.Datum) error
 }
 
 // CloudWatchOptions configure [NewCloudWatch].
 type CloudWatchOptions struct {
-	// Name is the part of the namespace after "Workerless-". Without it, no queue metrics are sent.
+	// Name is the part of the namespace after "Workerless-". If it is "", no queue metrics are sent.
 	Name string
-	// Interval between calls, at least 1 s; 0 means 60 s.
+	// Interval is the time between calls, at least 1 s; 0 means 60 s.
 	Interval time.Duration
-	// Environment is the value of the EnvironmentName dimension. Without it, no health metrics are sent.
+	// Environment is the value of the EnvironmentName dimension. If it is "", no health metrics are sent.
 	Environment string
 	// Health must not block; nil means no health metrics.
 	Health func() Health
@@ -37,13 +37,13 @@ type CloudWatchOptions struct {
 // Health is the health of an environment as sent to CloudWatch.
 type Health struct {
 	Green bool
-	// Code is the value of the EnvironmentHealth metric: 0 for Ok to 25 for Severe, as in Elastic Beanstalk's
-	// enhanced health. Without HasCode it is not sent, because the leader sends it.
+	// Code is the value of the EnvironmentHealth metric: 0 for Ok to 25 for Severe, as in Elastic Beanstalk's enhanced
+	// health. It is sent only if HasCode is set, because only the leader sends it.
 	Code    int
 	HasCode bool
-	// Without Periodic tasks, the Leader metric is not sent. Leads reports whether this instance is the leader.
+	// The Leader metric is sent only if there are Periodic tasks. Leads reports whether this instance is the leader.
 	Periodic, Leads bool
-	// CPU is this instance's utilization in percent. Without HasCPU it is unknown and not sent.
+	// CPU is this instance's utilization in percent. It is sent only if HasCPU is set.
 	CPU    float64
 	HasCPU bool
 }
@@ -71,7 +71,7 @@ type CloudWatch struct {
 	mu       sync.Mutex
 	tallies  []*tally
 	pending  []aws.Datum // in order of time; only Run uses it
-	failures int         // in a row; only Run uses it
+	failures int         // consecutive; only Run uses it
 }
 
 const (
@@ -82,7 +82,7 @@ const (
 	HealthNamespace = "ElasticBeanstalk/SQSD"
 
 	maxPut = 1000
-	// flushTimeout is for Run after its context is done.
+	// flushTimeout applies after Run's context is done.
 	putTimeout   = 10 * time.Second
 	flushTimeout = 5 * time.Second
 )
@@ -208,7 +208,7 @@ func (c *CloudWatch) send(ctx context.Context, namespace string, data []aws.Datu
 	return c.put.PutMetricData(ctx, namespace, data)
 }
 
-// A failed call is not repeated, because the next interval sends newer values.
+// sendHealth does not repeat a failed call, because the next interval sends newer values.
 func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
@@ -238,7 +238,7 @@ func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }
 
-// Retrying invalid data would only delay later intervals.
+// isRejected reports whether the data is invalid. Retrying such data would only delay later intervals.
 func isRejected(err error) bool {
 	var rejected *queue.Error
 	if !errors.As(err, &rejected) {

@@ -35,7 +35,7 @@ const (
 	operationChange  = "change_visibility"
 )
 
-// The system is SQS, even for an embedded queue.
+// system returns SQS, even for an embedded queue.
 func system() attribute.KeyValue { return semconv.MessagingSystemAWSSQS }
 
 func operationType(operation string) attribute.KeyValue {

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Only these parts of a Grafana dashboard are checked.
+// dashboard has the parts of a Grafana dashboard that are checked.
 type dashboard struct {
 	UID, Title    string
 	SchemaVersion int
@@ -107,7 +107,7 @@ func TestAlertsUseExistingMetrics(t *testing.T) {
 	}
 }
 
-// Texts may use only labels that the expression keeps.
+// checkTemplates checks that texts use only labels that the expression keeps.
 func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 	kept := regexp.MustCompile(`by \(([^)]*)\)`).FindStringSubmatch(expr)
 	for _, text := range texts {
@@ -119,7 +119,7 @@ func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 	}
 }
 
-// The labels name all available series.
+// names returns the labels of all available series by name.
 func names() map[string][]string {
 	known := map[string][]string{"process_cpu_seconds_total": nil, "process_resident_memory_bytes": nil}
 	for _, m := range allMetrics() {
@@ -140,7 +140,7 @@ var (
 	grouping   = regexp.MustCompile(`\bby \(([^)]*)\)\s*\(`)
 )
 
-// Names and labels must be known, and parentheses balanced.
+// checkExpression checks that names and labels are known, and parentheses balanced.
 func checkExpression(t *testing.T, known map[string][]string, where, expr string) {
 	t.Helper()
 	used := metricName.FindAllString(expr, -1)

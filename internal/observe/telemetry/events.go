@@ -92,7 +92,7 @@ func (t *Telemetry) Leader() *leader.Events {
 	}
 }
 
-// Too many receives, the app's request, or a status listed in terminal-codes.
+// Reasons for dead-lettering: too many receives, the app's request, or a status listed in terminal-codes.
 const (
 	reasonReceives = "receives"
 	reasonApp      = "app"

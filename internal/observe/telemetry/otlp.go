@@ -84,7 +84,7 @@ func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	return o, nil
 }
 
-// Environment variables take precedence over attrs.
+// newResource describes this process. Environment variables take precedence over opts.
 func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{keyService.String(cmp.Or(opts.Service, instrumentationName)),
 		keyInstance.String(uuid.NewString())}
@@ -94,7 +94,7 @@ func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, er
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// Retries last long enough to survive a restart of the collector, but end soon enough to report a missing one
+// Retries last long enough to survive a restart of the collector, but end soon enough to report a missing collector
 // promptly.
 const (
 	retryInitial = 500 * time.Millisecond
@@ -167,7 +167,7 @@ func (o *OTLP) stats() []sinkStats {
 	return all
 }
 
-// The wrapped processor would drop spans silently.
+// boundedProcessor counts dropped spans, because the wrapped processor would drop them silently.
 type boundedProcessor struct {
 	sdktrace.SpanProcessor
 	pending atomic.Int64
@@ -175,7 +175,7 @@ type boundedProcessor struct {
 	sink    *sink
 }
 
-// If the queue is full, OnEnd counts the span as dropped.
+// OnEnd counts the span as dropped if the queue is full.
 func (g *boundedProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	if g.pending.Add(1) > g.limit {
 		g.pending.Add(-1)
@@ -191,7 +191,7 @@ type spanExporter struct {
 	pending *atomic.Int64
 }
 
-// The sink records errors, so ExportSpans returns nil.
+// ExportSpans returns nil, because the sink records errors.
 func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	defer e.pending.Add(-int64(len(spans)))
 	ctx, cancel := context.WithCancel(ctx)
@@ -210,7 +210,8 @@ type metricExporter struct {
 	o *OTLP
 }
 
-// Metrics are cumulative, so a failed call loses only intermediate values.
+// Export returns nil, because the sink records errors. Metrics are cumulative, so a failed call loses only intermediate
+// values.
 func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -19,11 +19,12 @@ const (
 	baggageAttribute = "baggage"
 )
 
-// All implementations propagate a tracestate of this many bytes.
+// maxState is the size in bytes up to which all implementations propagate a tracestate.
 const maxState = 512
 
-// Propagate returns the trace headers for delivering a message. They come from the span in ctx or, without one, from
-// the message. Invalid values are omitted, because receivers would drop the trace or reject the request.
+// Propagate returns the trace headers for delivering a message. The trace context comes from the span in ctx or,
+// without one, from the message; baggage and the X-Ray header come from the message. Invalid values are omitted,
+// because receivers would drop the trace or reject the request.
 func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	var state string
 	for i := range m.Attributes {
@@ -87,12 +88,12 @@ type carrier struct{ m *queue.Message }
 
 func (c carrier) Get(name string) string { return textAttribute(c.m, name) }
 
-// Messages are immutable.
+// Set does nothing, because messages are immutable.
 func (carrier) Set(string, string) {}
 
 func (carrier) Keys() []string { return nil }
 
-// A value that is not printable text becomes "".
+// textAttribute returns the value of an attribute, or "" if it is not printable text.
 func textAttribute(m *queue.Message, name string) string {
 	for i := range m.Attributes {
 		if a := &m.Attributes[i]; a.Name == name && a.IsText() {

@@ -7,11 +7,11 @@ import (
 )
 
 type sinkStats struct {
-	// "cloudwatch", "otlp_traces" or "otlp_metrics"
+	// sink is "cloudwatch", "otlp_traces" or "otlp_metrics".
 	sink string
-	// A later call may have sent the data of failed calls.
+	// errors counts failed calls. A later call may have sent their data.
 	errors int64
-	// Spans or CloudWatch statistic sets.
+	// dropped counts spans or CloudWatch statistic sets.
 	dropped int64
 }
 

@@ -26,7 +26,7 @@ type Sources struct {
 
 // WorkerStatus is the status of a worker and its names in metrics.
 type WorkerStatus struct {
-	// As passed to [Telemetry.Worker].
+	// Queue and Target are as passed to [Telemetry.Worker].
 	Queue, Target string
 	Status        worker.Status
 	// AdaptiveLimit is the concurrency limit that adapts to the target's speed, or 0.
@@ -45,9 +45,9 @@ type Queue struct {
 // Limit is the state of a target's limiter. The zero value has no limits.
 type Limit struct {
 	Target string
-	// Breaker is "closed", "open" or "half-open", or "" without one.
+	// Breaker is "closed", "open" or "half-open", or "" without a breaker.
 	Breaker string
-	// Deliveries that had to wait since startup.
+	// How often deliveries have had to wait since startup, by reason.
 	RateRefused, ConcurrencyRefused, BreakerRefused int64
 }
 
@@ -97,7 +97,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	})
 }
 
-// A limit that several workers share is sent only once.
+// sendWorkers sends a limit only once if several workers share it.
 func sendWorkers(out samples, workers []WorkerStatus) {
 	limits := map[string]int{} // by target
 	for i := range workers {
@@ -123,7 +123,7 @@ func sendWorkers(out samples, workers []WorkerStatus) {
 	}
 }
 
-// A partial sum would be misleading, so queues beyond the limit are omitted.
+// sendQueues omits queues beyond the limit, because a partial sum would be misleading.
 func sendQueues(out samples, queues []Queue, names *boundedNames) {
 	for _, q := range queues {
 		if names.label(q.Name) != q.Name {
@@ -157,8 +157,8 @@ func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 const maxQueueNames = 200
 
-// boundedNames limits the number of label values: all names but the first ones become "other", because clients choose
-// the names of queues they create. The zero value is empty.
+// boundedNames limits the number of label values: names after the first maxQueueNames become "other", because clients
+// choose the names of queues they create. The zero value is empty.
 type boundedNames struct {
 	mu   sync.Mutex
 	seen map[string]bool

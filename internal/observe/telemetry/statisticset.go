@@ -28,7 +28,7 @@ type tally struct {
 	failed   float64
 }
 
-// Deliveries that did not reach the app or were throttled do not count.
+// settled does not count deliveries that did not reach the app or were throttled.
 func (t *tally) settled(s worker.Settled) {
 	if s.Outcome != queue.Done && s.Outcome != queue.Failed {
 		return
@@ -76,10 +76,10 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 	return append(data, processed, failures, duration)
 }
 
-// The limit applies while CloudWatch does not accept data.
+// maxIntervals limits the intervals that are kept while CloudWatch does not accept data.
 const maxIntervals = 15
 
-// No values are lost when intervals are merged.
+// mergeOldest merges the oldest intervals until at most limit are left. No values are lost.
 func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 	for {
 		second, intervals := 0, min(len(data), 1)

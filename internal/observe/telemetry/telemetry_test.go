@@ -30,7 +30,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Every metric has a value.
+// newFullTelemetry returns a Telemetry in which every metric has a value.
 func newFullTelemetry() *Telemetry {
 	cw := NewCloudWatch(&fakePutter{}, &CloudWatchOptions{Name: "app"})
 	t := New(&Options{Version: "1.2.3", CloudWatch: cw, Sources: Sources{
@@ -80,7 +80,7 @@ func instructed(s worker.Settled, i queue.Instruction) worker.Settled {
 	return s
 }
 
-// Each listener is called at least once.
+// emitAll calls each listener at least once.
 func emitAll(t *Telemetry) {
 	w := t.Worker("jobs", "http://app/")
 	w.Received(worker.Received{Messages: 8})
@@ -147,7 +147,7 @@ func emitAll(t *Telemetry) {
 	b.Expired("jobs", 6)
 }
 
-// Prometheus would receive these metrics.
+// read returns the metrics that Prometheus would receive.
 func read(t testing.TB, tel *Telemetry, accept string) string {
 	t.Helper()
 	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)

@@ -90,8 +90,8 @@ func finish(span trace.Span, r *queue.Result) {
 	span.End()
 }
 
-// OpenTelemetry requires the attribute to have few distinct values: the HTTP status, or the outcome if there was no
-// response.
+// errorType returns the HTTP status, or the outcome if there was no response. OpenTelemetry requires the attribute to
+// have few distinct values.
 func errorType(r *queue.Result) string {
 	if r.Status != 0 {
 		return strconv.Itoa(r.Status)

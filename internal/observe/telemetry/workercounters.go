@@ -96,7 +96,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	return worker.JoinEvents(all...)
 }
 
-// The metrics updated for every message are looked up only once.
+// deliveryCounters contains the metrics updated for every message, so that they are looked up only once.
 type deliveryCounters struct {
 	catalogue                *catalogue
 	queue, target            string
