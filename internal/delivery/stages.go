@@ -182,8 +182,8 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// convertUnknownRun makes ordinary messages of runs that the registry does not know, and of copies of runs with a
-// different path. If the lookup fails, it sets the message's result and returns false.
+// convertUnknownRun turns runs that the registry does not know, and copies of runs with a different path, into ordinary
+// messages. If the lookup fails, it sets the message's result and returns false.
 func convertUnknownRun(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true

@@ -52,7 +52,7 @@ func openSNS(m *message, log *slog.Logger) {
 	}
 }
 
-// fetch returns false if the payload is not available in time.
+// fetch replaces a pointer with its payload. It returns false if the payload is not available.
 func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool {
 	begin := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, until)

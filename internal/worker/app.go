@@ -45,8 +45,8 @@ type throttle struct {
 	count       int       // since the target last accepted a message
 }
 
-// fresh is false for deliveries that started before the latest pause ended; pause does not lengthen the back-off
-// for them.
+// pause returns how long to pause. Deliveries that started before the latest pause ended are not fresh, and do not
+// lengthen the back-off.
 func (t *throttle) pause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false

@@ -67,7 +67,7 @@ func (b *batcher) next() time.Time {
 	return later(b.due, b.hold)
 }
 
-// After a failure, calls are made one at a time; full then allows no second one.
+// full reports whether no further call may start. After a failure, calls are made one at a time.
 func (b *batcher) full() bool {
 	switch {
 	case b.fails > 0, b.serial:

@@ -23,8 +23,8 @@
 //
 // # Invariants
 //
-//   - Each receive is posted at most once, and a worker never posts one message twice at the same time. Deliver is
-//     called again for a receive only after [queue.Postponed], which guarantees that nothing was posted.
+//   - Each receive is posted at most once, and a worker never posts a message twice at the same time. Deliver is called
+//     again for a receive only after [queue.Postponed], which guarantees that nothing was posted.
 //   - A message is deleted only once it is done, filtered out, past its retention or accepted by the dead-letter queue.
 //     If the delete is not confirmed and the message is received again, it is deleted without being posted.
 //   - A delivery holds its slot until the response, not until the delete.
@@ -50,11 +50,11 @@
 // # Failures
 //
 //   - The process stops for longer than the visibility timeout (a stop signal, a suspended machine): its receipt
-//     handles count as expired. Messages not posted yet are dropped; deliveries continue, and successful messages are
-//     still deleted.
-//   - The app refuses connections: this is not an attempt. Receiving stops, messages not in flight are returned, and
-//     the app is probed. Then deliveries resume one at a time, with one more after each response.
-//   - The target throttles: this is not an attempt. Receiving and delivering stop for the requested time, or for 2 to
+//     handles count as expired. Unposted messages are dropped; deliveries continue, and successful messages are still
+//     deleted.
+//   - The app refuses connections, which is not an attempt: receiving stops, unposted messages are returned, and the
+//     app is probed. Then deliveries resume one at a time, with one more after each response.
+//   - The target throttles, which is not an attempt: receiving and delivering stop for the requested time, or for 1 to
 //     30 s.
 //   - The limiter refuses: all workers that share it stop receiving. Held messages wait while their visibility can be
 //     extended.

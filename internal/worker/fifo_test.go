@@ -284,8 +284,8 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	}
 }
 
-// Returned messages use up receives. Those received as often as a dead-lettered message must be posted directly
-// after it, because they might otherwise never be posted.
+// Returned messages use up receives. Messages received as often as a dead-lettered one must be posted directly after
+// it; otherwise, they might never be posted.
 func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {

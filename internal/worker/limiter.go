@@ -36,7 +36,7 @@ type limiterState struct {
 	since, until, calmAt time.Time
 	periods              int64
 
-	// The latest result of Room is valid while roomSince equals shared.changes.
+	// The latest result of Room is valid at roomAt, while roomSince equals shared.changes.
 	roomAt    time.Time
 	roomSince int
 	roomLeft  int

@@ -70,8 +70,8 @@ type Options struct {
 	// Pool shares a concurrency limit with other workers; may be nil. Concurrency is then this queue's maximum; 0
 	// means the pool's limit.
 	Pool *Pool
-	// Weight is this queue's share of the pool's free slots; 0 counts as 1. If no worker sets one, the queues are
-	// served in strict order of the calls of [New].
+	// Weight is this queue's relative share of the pool's free slots, up to 1000000; 0 counts as 1. If no worker sets
+	// one, the queues are served in strict order of the calls of [New].
 	Weight int
 	// MaxWait is how long a message may wait since it was sent before its queue gets the next turn out of order; 0
 	// disables it. This applies to at most every second turn of the pool.

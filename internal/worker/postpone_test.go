@@ -430,7 +430,7 @@ func TestPostponedOfABatch(t *testing.T) {
 	})
 }
 
-// In what, x means done, o postponed and f failed.
+// Each letter of what is a result: x for done, o for postponed, f for failed.
 func TestPostponedOfAGroupInABatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -33,8 +33,8 @@ type poller struct {
 	open     map[*openReceive]struct{}
 	asked    int // by open receives
 	expected int // likely messages from these; used in pools
-	// want is the maximum number of open receives: one while the queue is empty, doubled by full responses, halved
-	// by slow ones. It changes at most once per round trip.
+	// want is the maximum number of open receives. Full responses double it, or halve it if they are slow, at most
+	// once per round trip. Partial responses halve it, and empty ones reset it to one.
 	want    int
 	changed time.Time
 	full    bool

@@ -124,8 +124,9 @@ func (w *Worker) Resume() {
 	w.proceed(time.Now())
 }
 
-// Gate reports whether the app is ready. Until the gate is first closed, the worker probes the app itself. Opening it
-// also ends the probes after an outage, and deliveries resume one at a time. reason explains why the gate is closed.
+// Gate sets whether the app is ready. If it has not been called before [Worker.Run], the worker probes the app itself.
+// Opening the gate also ends the probes after an outage, and deliveries resume one at a time. reason explains why the
+// gate is closed.
 func (w *Worker) Gate(open bool, reason string) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()

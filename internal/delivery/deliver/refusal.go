@@ -19,8 +19,8 @@ const refusalWait = 250 * time.Millisecond
 // CA, access denied and certificate required.
 var refusals = []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}
 
-// isRefusal reports whether the target refused the client certificate. Servers do not read a request before
-// accepting it.
+// isRefusal reports whether the target refused the client certificate. Servers do not read a request before accepting
+// the certificate.
 func isRefusal(err error) bool {
 	var remote *net.OpError
 	return errors.As(err, &remote) && remote.Op == "remote error" &&

@@ -15,8 +15,7 @@ const (
 // Options configure a [Limiter]. The zero value and nil limit nothing. Values out of range are clamped.
 type Options struct {
 	// Rate is the maximum number of messages per second; 0 means no limit. Unused capacity accumulates up to a tenth
-	// of a second's worth or one Batch, whichever is more, but no more than a second's worth, and at least one
-	// message.
+	// of a second's worth or one Batch, whichever is more, but at most a second's worth and at least one message.
 	Rate float64
 	// Concurrency is the worker's limit of deliveries in flight; 0 means 50. A slow start ends when it reaches this
 	// limit, and the adaptive limit does not exceed it.

@@ -10,7 +10,7 @@ import (
 // epsilon absorbs rounding errors.
 const epsilon = 1e-9
 
-// The time passed to a rateLimiter must not go backwards, because the library would then grant the same capacity
+// The time passed to a rateLimiter must not go backward, because the library would then grant the same capacity
 // twice.
 type rateLimiter struct{ *rate.Limiter }
 

@@ -10,7 +10,8 @@ import (
 
 // The functions in this file require the caller to hold the pool's mutex, except those that lock it themselves.
 
-// A process that has answered may request the next invocation within lingering, before another process is started.
+// lingering is how long to wait for a process that has answered to request the next invocation, before starting
+// another process.
 const lingering = 50 * time.Millisecond
 
 // dispatch assigns waiting invocations to idle processes. For the others it starts processes or, if a pause leaves
