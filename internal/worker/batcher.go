@@ -120,7 +120,7 @@ func classify(err error) errorClass {
 	return uncertain
 }
 
-// entryErr returns the result of entry i. A missing result is an error.
+// A missing result is an error.
 func entryErr(errs []error, i int) error {
 	switch {
 	case errs == nil:

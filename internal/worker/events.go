@@ -124,7 +124,8 @@ type DeleteFailed struct {
 	ID   string
 	Task string // as in [Settled]
 	Err  error
-	// Final means that the delete is not retried. The worker remembers that the message was processed.
+	// Final means that the delete is not retried. If the message is received again, it is deleted without being posted,
+	// unless its visibility timeout had expired before the success.
 	Final bool
 	// DeadLetter means that the message was already sent to the dead-letter queue, where it may arrive twice.
 	DeadLetter bool

@@ -20,7 +20,7 @@ type Exchange struct {
 	AnswerBody string
 	Began      time.Time
 	Duration   time.Duration
-	// Err is nil after a complete response.
+	// Err is why the response is missing or, if it is a success, incomplete.
 	Err error
 }
 

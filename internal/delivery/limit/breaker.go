@@ -44,7 +44,7 @@ type breaker struct {
 	now time.Time
 }
 
-// newBreaker returns nil if no breaker is configured. A nil breaker allows everything.
+// A nil breaker allows everything.
 func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	if opts.Breaker == nil {
 		return nil

@@ -38,7 +38,7 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	}
 }
 
-// settle handles an exit. report may be nil. The caller must hold the mutex.
+// report may be nil. The caller must hold the mutex.
 func (p *Pool) settle(inst *instance, was phase, exit supervisor.Exit) (report func()) {
 	switch {
 	case was == busy:
