@@ -19,7 +19,7 @@ import (
 //	no complete response                failed: it may have run
 //	200 with a function error           failed
 //	200                                 done, or reported as failed in the reply
-//	429, 5xx, not ready                 throttled: it did not run
+//	429, 5xx except 504, not ready      throttled: it did not run
 //	401, 403, 404, redirect             unreached: a configuration error
 //	413, any other status               failed
 func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string) []queue.Result {
