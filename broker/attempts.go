@@ -16,7 +16,7 @@ import (
 type Attempt struct {
 	At       time.Time `json:"at"`
 	Instance string    `json:"instance,omitempty"`
-	// The fields below are copied from [queue.Result].
+	// Outcome to Duration are copied from [queue.Result].
 	Outcome      string        `json:"outcome"`
 	Status       int           `json:"status,omitempty"`
 	Reason       string        `json:"reason,omitempty"`

@@ -188,7 +188,7 @@ const (
 	maxTagValue = 256 // in characters
 )
 
-// notInTagKey excludes the characters in "Tag naming limits and requirements" (AWS).
+// notInTagKey reports whether c is invalid in a tag key (AWS: "Tag naming limits and requirements").
 func notInTagKey(c rune) bool {
 	return c != ' ' && !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
 }

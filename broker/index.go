@@ -140,7 +140,7 @@ func (x *index) unreserve(m *message) {
 	}
 }
 
-// claim reserves a message that is not in memory with a placeholder, until unreserve.
+// claim reserves a message that is not in memory, by adding a placeholder, until unreserve is called.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m

@@ -71,7 +71,6 @@ func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 	}
 }
 
-// endFlights ends visibility timeouts in order.
 func (m *model) endFlights(now time.Time) {
 	end := func(x *modelled) time.Time {
 		if expires := x.sentAt.Add(modelRetention); expires.Before(x.until) {

@@ -148,7 +148,6 @@ func (m *model) must(err error) {
 	}
 }
 
-// settle ends visibility timeouts and expires messages.
 func (m *model) settle() {
 	now := time.Now()
 	m.endFlights(now)
@@ -415,7 +414,6 @@ func (m *model) groups(place string) (groups []string) {
 	return groups
 }
 
-// takeTurns updates the turns, and drops those of empty groups.
 func (m *model) takeTurns() {
 	for _, place := range modelPlaces {
 		for _, group := range []string{"a", "b", "c"} {
@@ -681,7 +679,6 @@ func (m *model) remove(t *rapid.T) {
 	}
 }
 
-// check compares all visible state with the model.
 func (m *model) check(t *rapid.T) {
 	m.takeTurns()
 	m.checkMove(t)

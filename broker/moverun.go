@@ -144,7 +144,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	return movable
 }
 
-// move returns each message to its source queue if target is nil.
+// move moves the rows to target or, if that is nil, to each message's source queue. It deletes them if the task does.
 func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -171,7 +171,6 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 
 type departure interface {
 	request
-	// departed returns the number of removed messages.
 	departed() int
 }
 

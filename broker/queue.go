@@ -88,7 +88,7 @@ type liveQueue struct {
 	current   atomic.Pointer[description]
 	received  atomic.Bool // since the broker was opened
 
-	// The writer's goroutine uses the fields below.
+	// disk and removed are used only by the writer.
 	disk    counters // with the uncommitted changes of its transaction
 	removed bool
 
@@ -268,7 +268,7 @@ func (l *waiters) join() *waiter {
 	return w
 }
 
-// leave wakes the next receive if w has already been woken.
+// leave ends the wait of w. If w has already been woken, leave wakes the next receive instead.
 func (l *waiters) leave(w *waiter) {
 	if i := slices.Index(l.waiting, w); i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)

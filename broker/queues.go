@@ -257,7 +257,7 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 	return err
 }
 
-// deleteQueue leaves the messages to be removed later in small steps.
+// deleteQueue keeps the messages, which are removed later in small steps.
 func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	err := t.flushRows()
 	k := *t.counters(q)

@@ -133,7 +133,7 @@ type receivedMessage struct {
 	content *record
 }
 
-// wait returns more = false if the receive should end.
+// wait waits for a fill or a message. more is false if the receive should end.
 func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	if f := r.result.filling; f != nil {
 		select {

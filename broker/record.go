@@ -16,7 +16,7 @@ type record struct {
 	size int64 // attributes and body in bytes
 	due  int64 // Unix milliseconds on the broker's clock; 0 for no delay
 
-	// The fields below are set on messages that came from another queue.
+	// origin to source are set on messages that came from another queue.
 	origin   int64
 	received int64 // receive count on arrival in this queue
 	first    int64 // stamp of the first receive in an earlier queue

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// deliver returns the messages to the queue if their contents cannot be loaded.
+// deliver loads the contents of the messages. If that fails, the messages return to the queue.
 func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 	if err := r.readContents(list); err != nil {
 		r.undo(list)
@@ -57,7 +57,7 @@ func (r *receive) readContents(list []receivedMessage) error {
 	})
 }
 
-// message leaves out the fields that only a receive can set.
+// message converts r, without the fields that only a receive can set.
 func (q *liveQueue) message(work *block, r *record) queue.Message {
 	attributes, _ := decodeAttributes(r.attributes) // a damaged row may yield only some of them
 	m := queue.Message{

@@ -56,7 +56,7 @@ type sendingItem struct {
 // fresh is false for duplicates.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
-// newSending returns an error that rejects the whole call.
+// newSending validates the messages. An error rejects the whole call.
 func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
 	set := q.settings()
 	if err := set.checkCall(msgs); err != nil {

@@ -103,7 +103,7 @@ func (w *writer) failed() error {
 	return w.failure
 }
 
-// do leaves the request running in the background if ctx is done first.
+// do submits a request and waits. If ctx is done first, the request continues in the background.
 func (w *writer) do(ctx context.Context, r request, n needs) error {
 	if err := ctx.Err(); err != nil {
 		return r.onCommit(err)

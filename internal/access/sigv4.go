@@ -18,7 +18,7 @@ const (
 	algorithm  = "AWS4-HMAC-SHA256"
 	terminator = "aws4_request"
 	timeLayout = "20060102T150405Z"
-	// maxSkew is the value of AWS.
+	// maxSkew is the clock skew that AWS allows.
 	maxSkew = 15 * time.Minute
 	// maxExpires is the maximum validity of a presigned request: seven days, in seconds.
 	maxExpires = 7 * 24 * 60 * 60

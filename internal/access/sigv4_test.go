@@ -80,7 +80,6 @@ func testKeyring(now time.Time, pairs ...KeyPair) *Keyring {
 	return k
 }
 
-// sign signs a request as an SDK does.
 func sign(r *http.Request, body string, p KeyPair, at time.Time, signed ...string) {
 	r.Header.Set("X-Amz-Date", at.Format(timeLayout))
 	if p.SessionToken != "" {

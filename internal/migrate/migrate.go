@@ -283,7 +283,6 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// maxBytes limits a batch.
 const maxBytes = 1 << 20
 
 func size(items []Item) (n int) {

@@ -11,7 +11,6 @@ import (
 	"tendril/queue"
 )
 
-// retries limits the retries after temporary errors.
 const retries = 6
 
 // sendBatch sends messages that fit into one call.

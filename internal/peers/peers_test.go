@@ -19,7 +19,6 @@ import (
 
 const key = instances.FleetKey("fleet-key-0123456789")
 
-// service is a server at the address of an instance.
 type service struct {
 	*httptest.Server
 	connections, requests atomic.Int64 // requests do not include challenges

@@ -348,7 +348,6 @@ func (s *bench) queryReceiveDelete(b *testing.B, n int) {
 	s.ours.call(b, "", action+to+form.String())
 }
 
-// BenchmarkEncode encodes ten messages, including their digests.
 func BenchmarkEncode(b *testing.B) {
 	r := receiveMessageResponse{system: 1<<len(systemAttributes) - 1, attributes: []string{"All"}}
 	for range 10 {
