@@ -354,7 +354,6 @@ func (w *faultyWorld) bundle(broken bool) string {
 	return writeBundle(w.t, files)
 }
 
-// work is the handler of the external app.
 func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -537,7 +536,6 @@ func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
 	}
 }
 
-// wait waits for a random time. It returns false if ctx is done first.
 func (w *faultyWorld) wait(ctx context.Context, mean time.Duration) bool {
 	select {
 	case <-ctx.Done():

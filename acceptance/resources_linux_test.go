@@ -467,7 +467,6 @@ func cpuGroup(t *testing.T, percent int) (dir string) {
 	return ""
 }
 
-// controlGroup returns "" if it cannot create the group.
 func controlGroup(t *testing.T, root, file, text string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(root, fmt.Sprintf("tendril-acceptance-%d-%d", os.Getpid(), time.Now().UnixNano()))

@@ -30,7 +30,6 @@ type queueCall struct {
 	at         time.Time
 }
 
-// number returns -1 if the number is absent.
 func (c queueCall) number(name string) float64 {
 	if n, ok := c.in[name].(float64); ok {
 		return n

@@ -83,7 +83,6 @@ func TestDeployFilesAreGenerated(t *testing.T) {
 	}
 }
 
-// shownOutput matches a command that is followed by its fenced output.
 var shownOutput = regexp.MustCompile("(?s)\n    tendril (generate [^\n]*)\n\n```[a-z]*\n(.*?)```\n")
 
 func TestPageShowsWhatIsGenerated(t *testing.T) {

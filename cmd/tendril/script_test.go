@@ -110,7 +110,6 @@ func testapp() {
 	os.Exit(1)
 }
 
-// signedBy verifies a signature with the Standard Webhooks library.
 func signedBy(key string, header http.Header, body []byte) bool {
 	receiver, err := standardwebhooks.NewWebhook(key)
 	return err == nil && receiver.Verify(body, header) == nil

@@ -71,7 +71,6 @@ func newStage(t *testing.T, edit func(*console.Options, *api.Instance)) *stage {
 	return s
 }
 
-// claim marks the data directory as in use until the test ends.
 func claim(t *testing.T, dir string) {
 	t.Helper()
 	release, err := api.Claim(dir)

@@ -23,7 +23,6 @@ func helpOf(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// everyCommand calls do with each visible command and the words that run it.
 func everyCommand(cmd *cobra.Command, words []string, do func(cmd *cobra.Command, words []string)) {
 	do(cmd, words)
 	for _, sub := range cmd.Commands() {
@@ -58,7 +57,6 @@ func TestHelpFitsATerminal(t *testing.T) {
 	})
 }
 
-// sectionsOf returns the options of a help page by heading, and the headings in order.
 func sectionsOf(page string) (byTitle map[string][]string, titles []string) {
 	byTitle = map[string][]string{}
 	title, flag := "", regexp.MustCompile(`^ {2}(?:-\w, | {4})--([a-z0-9-]+)`)

@@ -53,7 +53,6 @@ func dataDirOf(c *api.Client) string {
 	return dir.(string)
 }
 
-// sendBare sends a request without a body, with the owner's token.
 func sendBare(t *testing.T, c *api.Client, method, path string) error {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(hookRequest(t, c, method, path))

@@ -93,7 +93,6 @@ func (h *History) logs(c *call) (any, error) {
 	return api.LineList{Lines: append([]eventlog.Line{}, h.Lines.Read(q)...)}, nil
 }
 
-// timeOf returns the zero time if the parameter is missing.
 func timeOf(c *call, name string) (at time.Time, err error) {
 	text := c.query.Get(name)
 	if text == "" {

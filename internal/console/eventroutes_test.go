@@ -160,7 +160,6 @@ func TestFollowersGetWhatHappens(t *testing.T) {
 	}
 }
 
-// begins closes begun when a response starts.
 type begins struct {
 	http.Handler
 	begun chan struct{}

@@ -129,7 +129,6 @@ func TestOnlyTheTableAnswers(t *testing.T) {
 	}
 }
 
-// acting returns options in which each action calls act.
 func acting(act func()) *Options {
 	return &Options{Token: testToken, Receiving: Receiving{
 		Pause:  func(context.Context, string, api.Reason, string) (api.Paused, error) { act(); return api.Paused{}, nil },

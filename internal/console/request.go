@@ -201,7 +201,6 @@ func limitOf(c *call, most, standard int) (int, error) {
 	return n, nil
 }
 
-// waitTime accepts 0 to most; the default is standard.
 func waitTime(text string, most, standard time.Duration) (time.Duration, error) {
 	if text == "" {
 		return standard, nil

@@ -52,7 +52,6 @@ func with(r *http.Request, name, value string) *http.Request {
 	return r
 }
 
-// example fills in the wildcards of a pattern.
 func example(pattern string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	return method, strings.NewReplacer("{name}", "jobs", "{id}", "m1").Replace(path)

@@ -15,7 +15,6 @@ import (
 	"tendril/api"
 )
 
-// follow opens a link like a browser.
 func follow(s *Server, path string, edit func(*http.Request)) *http.Response {
 	r := get(path)
 	r.Host = "127.0.0.1:9325"

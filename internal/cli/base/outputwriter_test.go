@@ -16,7 +16,6 @@ import (
 	"time"
 )
 
-// sink accepts all writes.
 type sink struct {
 	mu  sync.Mutex
 	out strings.Builder
@@ -203,7 +202,6 @@ func TestEndsDoNotWaitForReaders(t *testing.T) {
 	})
 }
 
-// slow takes a while for each write.
 type slow struct{ bytes.Buffer }
 
 func (s *slow) Write(lines []byte) (int, error) {

@@ -108,7 +108,6 @@ func replacedVersionText(all []api.AppVersion) string {
 	return fmt.Sprintf(" in place of version %d, %s", live.Number, sourceText(live))
 }
 
-// versionInState returns nil if no version is in the state.
 func versionInState(all []api.AppVersion, state string) *api.AppVersion {
 	if i := slices.IndexFunc(all, func(v api.AppVersion) bool { return v.State == state }); i >= 0 {
 		return &all[i]

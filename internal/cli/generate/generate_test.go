@@ -15,7 +15,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// plans returns one plan for each kind of environment.
 func plans() map[string]Plan {
 	app := Plan{Name: "orders", Args: []string{"--name=orders", "--success-codes=200,202", "--http-path=/a b?50%"},
 		App: true, Folder: "/bin", AppCommand: `python3 app.py --greet "$USER"`, AppPort: 5000, Embedded: true, Image: "orders:1",

@@ -21,7 +21,6 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// topFrames returns the frames in the golden files.
 func topFrames() map[string]*topFrame {
 	now := time.Date(2026, 3, 1, 14, 5, 12, 0, time.UTC)
 	points := func(values ...float32) series.Values { return values }

@@ -354,7 +354,6 @@ func TestSiblingURL(t *testing.T) {
 	}
 }
 
-// reasonOf returns the reason attribute of a message that was dead-lettered from source.
 func reasonOf(source string) queue.Attribute {
 	return queue.Attribute{Name: queue.AttributeReason, Type: "String",
 		Value: `{"reason":"HTTP 500","message_id":"m","source":"arn:aws:sqs:eu-west-1:123456789012:` + source + `"}`}

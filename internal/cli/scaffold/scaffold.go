@@ -220,7 +220,6 @@ func (f files) pythonTool() (run string, install []string) {
 	return "", nil
 }
 
-// pythonApp returns an app whose command runs within the app's environment.
 func (f files) pythonApp() *App {
 	hasGunicorn := f.first(".venv/bin/gunicorn", "venv/bin/gunicorn") != ""
 	for _, list := range []string{bundle.RequirementsFile, "pyproject.toml", "Pipfile"} {

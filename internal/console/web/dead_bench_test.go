@@ -68,7 +68,6 @@ func BenchmarkDeadLettersPage(b *testing.B) {
 // directly.
 const mostDying = 100_000
 
-// manyDeadLetters returns a console with n messages in jobs-dead.
 func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {
 	store, err := broker.Open(b.TempDir(), nil)
 	if err != nil {
