@@ -324,8 +324,8 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// goEnvironment returns the variables of Go and the shell, without settings of tendril or AWS. If coverage is measured,
-// it includes that of the commands.
+// goEnvironment returns the variables of Go and the shell, without settings of tendril or AWS. GOCOVERDIR, if set,
+// measures the coverage of the commands.
 func goEnvironment(t *testing.T) []string {
 	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOROOT").Output()
 	values := map[string]string{}
