@@ -41,7 +41,6 @@ func TestOneClaimsADirectory(t *testing.T) {
 	}
 }
 
-// Commands check the lock at any time, which must not make a claim fail.
 func TestLooksDoNotKeepAnEnvironmentFromItsStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

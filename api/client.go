@@ -39,8 +39,8 @@ type Client struct {
 }
 
 // Dial returns a client for the environment running on dataDir. It only reads files; the first request contacts the
-// console. The error wraps [ErrNotRunning] if no environment runs there and [ErrOff] if it runs without a console. If
-// the token is not readable, health and counts are still available.
+// console. The error wraps [ErrNotRunning] if no environment runs there and [ErrOff] if it runs without a console.
+// Without a readable token, health and counts are still available.
 func Dial(dataDir string) (*Client, error) {
 	instance, err := ReadInstance(dataDir)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r Route[Body, Answer]) send(ctx context.Context, c *Client, body Body, nam
 // ErrOnlyReads is returned for calls that would change something after [Client.OnlyRead].
 var ErrOnlyReads = errors.New("this client only reads")
 
-// On returns a client that reads from the instance with the given ID (see [KnownInstance]) through the same console. ""
+// On returns a client that reads from the instance with the given [KnownInstance].ID, through the same console. ""
 // means the answering instance.
 func (c *Client) On(id string) *Client {
 	on := *c
@@ -260,8 +260,8 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	}
 }
 
-// LastOutcome returns the latest outcome of a message from all instances, by its ID or a prefix. Messages that were
-// neither delivered nor removed are unknown, except for a prefix that matches a message in an embedded queue.
+// LastOutcome returns the latest outcome of a message on any instance, by its ID or a prefix. It finds messages that
+// were neither delivered nor removed only by a prefix, and in embedded queues.
 func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
 	d, err := ask(ctx, c)
@@ -616,9 +616,8 @@ func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 }
 
 // RestartProcess restarts a process of the app and returns the name of its replacement. A replica is restarted without
-// interrupting service; a helper starts again after it has exited. A name that no replica has refers to a position:
-// "web-2" is the second replica. Errors are as for Deploy, with status 404 for an unknown process and 409 for a
-// draining replica.
+// interrupting service, a helper after it has exited. An unused name such as "web-2" means the replica at that
+// position. Errors are as for Deploy, with status 404 for an unknown process and 409 for a draining replica.
 func (c *Client) RestartProcess(ctx context.Context, name string) (now string, err error) {
 	done, err := RestartProcess.send(ctx, c, NoBody{}, name)
 	return done.Process, err

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Effect constants tell when a changed option takes effect.
+// Effect constants tell when a change takes effect.
 const (
 	EffectReload  = "reload" // when the change is saved
 	EffectApp     = "app"    // after a restart of the app's processes, one after the other
@@ -35,8 +35,7 @@ type SharedSettings struct {
 	Revision int64     `json:"revision"` // 0 before the first change
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at,omitzero"`
-	// RolledBack names the instance that rejected the previous change, with its reason; "" unless this change is a
-	// rollback.
+	// RolledBack names the instance that rejected the previous change, and why; "" unless this is a rollback.
 	RolledBack string `json:"rolled_back,omitempty"`
 	// InBatches is true while instances of later batches still use the settings before the change.
 	InBatches bool `json:"in_batches,omitempty"`
@@ -109,7 +108,7 @@ type SettingsChange struct {
 // SettingsPreview is the effect of a change of settings.
 type SettingsPreview struct {
 	// File is the settings file, or the revision of the shared settings. Revision is set after a change of the shared
-	// settings; 0 for a preview or a file.
+	// settings.
 	File     string `json:"file"`
 	Revision int64  `json:"revision,omitempty"`
 	// Base and Hash are the hashes before and after the change.

@@ -49,7 +49,7 @@ const (
 	MessageStored       = "stored"
 )
 
-// Tried reports whether the delivery counts as an attempt, which it does not if the app was not ready.
+// Tried reports whether the delivery is an attempt: it is not if the app was not ready.
 func (d *Delivery) Tried() bool {
 	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
 }

@@ -111,13 +111,13 @@ type OptionChange struct {
 	// Name is the option's name, followed by " of " and the queue for a queue's own setting.
 	Name string `json:"name"`
 	OptionValue
-	// Restart means that the change needs a restart. Otherwise, a reload or deployment applies it.
+	// Restart means that the change needs a restart, not only a reload or deployment.
 	Restart bool `json:"restart"`
 	// RestartsApp means that the app's processes restart, one after the other.
 	RestartsApp bool `json:"restarts_app,omitempty"`
 }
 
-// Option returns the option with the given name and its pending changes, including changes for single queues.
+// Option returns the named option and its pending changes, including those for single queues.
 func (d *Description) Option(name string) (found DescribedOption, changes []OptionChange) {
 	for _, o := range d.Options {
 		if o.Name == name {

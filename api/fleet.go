@@ -54,7 +54,7 @@ func (all *Instances) Readable() []KnownInstance {
 	return slices.DeleteFunc(slices.Clone(all.Instances), func(one KnownInstance) bool { return one.ID == "" })
 }
 
-// NewestEvents merges lists of events, newest first, and returns up to most events with their instances set.
+// NewestEvents merges lists, newest first, into up to most events with their instances.
 func NewestEvents(answers []FromInstance[[]eventlog.Event], most int) []eventlog.Event {
 	return newest(answers, most, func(e *eventlog.Event) (time.Time, *string) { return e.At, &e.Instance })
 }

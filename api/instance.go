@@ -125,7 +125,7 @@ func remove(path string) error {
 }
 
 // ReadInstance returns the environment running on dataDir. The error wraps [ErrNotRunning] if there is no file, or if
-// the process that wrote it no longer holds the claim. The process ID is not checked, because it may have been reused.
+// the process that wrote it no longer holds the claim. The process ID proves nothing, because it may have been reused.
 func ReadInstance(dataDir string) (*Instance, error) {
 	path := filepath.Join(dataDir, InstanceFile)
 	data, err := os.ReadFile(path)
@@ -177,8 +177,8 @@ func DataDirectories(stateFolder string) (dirs []string) {
 // elsewhere is the prefix of links to data directories outside the state folder.
 const elsewhere = "elsewhere-"
 
-// Announce creates a symbolic link by which [DataDirectories] finds a data directory outside the state folder. forget
-// removes the link unless an environment is running there. Links to removed directories are removed too.
+// Announce creates a symbolic link by which [DataDirectories] finds a data directory outside the state folder, and
+// removes links to removed directories. forget removes the link unless an environment is running there.
 func Announce(stateFolder, dataDir string) (forget func(), err error) {
 	folder := datadir.Of(stateFolder, "")
 	dataDir, err = filepath.Abs(dataDir)

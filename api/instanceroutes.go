@@ -144,7 +144,7 @@ type KnownInstance struct {
 	Console    string         `json:"console,omitempty"` // host:port, reported by the instance
 	Health     string         `json:"health,omitempty"`
 	Causes     []health.Cause `json:"causes,omitempty"`
-	// InFlight counts running deliveries, of at most Slots. LongestSeconds is the age of the oldest one.
+	// InFlight counts running deliveries, of at most Slots. LongestSeconds is the age of the oldest.
 	InFlight       *int     `json:"in_flight,omitempty"`
 	Slots          int      `json:"slots,omitempty"`
 	LongestSeconds int      `json:"longest_seconds,omitempty"`
@@ -158,16 +158,15 @@ type KnownInstance struct {
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
 	// TakesVersions means that the instance runs the app version set for all instances. AppNumber is that version's
-	// number; 0 for a version deployed to this instance only.
+	// number; 0 for a version of this instance only.
 	TakesVersions bool `json:"takes_versions,omitempty"`
 	AppNumber     int  `json:"app_number,omitempty"`
 	// Unreachable means that the instance's record has not changed for 90 s. RecordAgeSeconds is the time since the
 	// answering instance last saw it change; 0 without a record, or after the first read.
 	Unreachable      bool    `json:"unreachable,omitempty"`
 	RecordAgeSeconds float64 `json:"record_age_seconds,omitempty"`
-	// NotAuthenticated means that this instance has a fleet key and the record is not signed with it, belongs to
-	// another environment or instance, or is older than one already read. The other fields may then be false and are
-	// not used in decisions.
+	// NotAuthenticated means that this instance has a fleet key and the record is not signed with it, belongs
+	// elsewhere, or is older than one already read. The other fields may then be false and are not used in decisions.
 	NotAuthenticated bool `json:"not_authenticated,omitempty"`
 	// Unhealthy is the health status in the group. Protected is the scale-in protection, nil if unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`

@@ -30,8 +30,7 @@ type Progress struct {
 	PausedAt    time.Time `json:"paused_at,omitzero"`
 	// DrainSeconds is the time to deliver the waiting messages at the rate of the last minute; 0 if unknown, or if the
 	// backlog is not shrinking.
-	DrainSeconds float64 `json:"drain_seconds,omitempty"`
-	// LongestDeliverySeconds and LongestMessageID describe the longest running delivery.
+	DrainSeconds           float64 `json:"drain_seconds,omitempty"`
 	LongestDeliverySeconds float64 `json:"longest_delivery_seconds,omitempty"`
 	LongestMessageID       string  `json:"longest_message_id,omitempty"`
 }

@@ -91,7 +91,7 @@ type Queue struct {
 	// DeadLetterQueue and MaxReceives come from the redrive policy; "" and 0 without one.
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
 	MaxReceives     int    `json:"max_receives,omitempty"`
-	// DeadLetterQueueMissing means that the dead-letter queue does not exist. Messages are then retried without limit.
+	// DeadLetterQueueMissing means that messages are retried without limit.
 	DeadLetterQueueMissing bool `json:"dead_letter_queue_missing,omitempty"`
 	// DeadLetterSources are the queues that use this one as their dead-letter queue. Lists omit them and Attributes.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
@@ -129,8 +129,8 @@ type Worker struct {
 	FIFO   bool   `json:"fifo,omitempty"`
 	Target string `json:"target,omitempty"`
 	Progress
-	// Concurrency is the queue's maximum number of messages in flight. Limit is the lower maximum while the worker
-	// resumes after an outage, otherwise 0. Slots is the maximum that all queues share; 0 for a single queue.
+	// Concurrency is the queue's maximum messages in flight. Limit is a lower maximum while the worker resumes after an
+	// outage, else 0. Slots is the maximum of all queues; 0 for a single queue.
 	Concurrency int `json:"concurrency"`
 	Limit       int `json:"limit,omitempty"`
 	Slots       int `json:"slots,omitempty"`
@@ -147,11 +147,11 @@ type Worker struct {
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	WorkerCounts
-	// RecentDeliveries and RecentFailed count the finished and the failed deliveries of the last five minutes.
+	// RecentDeliveries and RecentFailed count the last five minutes.
 	RecentDeliveries int64 `json:"recent_deliveries"`
 	RecentFailed     int64 `json:"recent_failed"`
-	// OldestSeconds is the time since the oldest unfinished message was sent. LongestWaitSeconds is the longest time
-	// from send to delivery in the last minute.
+	// OldestSeconds is the time since the oldest unfinished message was sent, LongestWaitSeconds the longest time from
+	// send to delivery in the last minute.
 	OldestSeconds      float64 `json:"oldest_seconds"`
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
 	// TurnShare is this queue's share, 0 to 1, of the deliveries started in the last minute.
@@ -189,8 +189,8 @@ type Process struct {
 	Restarts int       `json:"restarts"` // automatic restarts
 	LastExit string    `json:"last_exit,omitempty"`
 	NotReady string    `json:"not_ready,omitempty"`
-	// Memory is the resident memory in bytes and CPUPercent the recent use of one processor, both including child
-	// processes. 0 means unknown.
+	// Memory is resident memory in bytes, CPUPercent recent use of one processor, both with child processes; 0 if
+	// unknown.
 	Memory     int64   `json:"memory,omitempty"`
 	CPUPercent float64 `json:"cpu_percent,omitempty"`
 }
@@ -303,7 +303,7 @@ type AppVersion struct {
 	Source  string `json:"source"`
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`
-	// Digest is the SHA-256 of the archive if the version was deployed to all instances; "" if it cannot be restored.
+	// Digest is the SHA-256 of the archive of a version of all instances; "" if it cannot be restored.
 	Digest string `json:"digest,omitempty"`
 	// Of is the version that a rollback restored; 0 for a deployment.
 	Of int `json:"of,omitempty"`

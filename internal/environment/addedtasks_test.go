@@ -129,7 +129,6 @@ func TestUnresponsiveRegistryDoesNotDelayShutdown(t *testing.T) {
 	}
 }
 
-// Without a registry, nothing is scheduled.
 func TestReloadSchedulesTasksOnceThereIsARegistry(t *testing.T) {
 	localKeys(t)
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)

@@ -149,7 +149,7 @@ func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
 }
 
 func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err error) {
-	end, err := c.begin(ctx) // wait, because a change in progress may have read the files before they changed
+	end, err := c.begin(ctx) // a change in progress may have read the files before they changed
 	if err != nil {
 		return done, err
 	}
@@ -215,14 +215,13 @@ func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
 	return change, err
 }
 
-// compare loads the settings and compares them with those in force. cfg is nil after an error, or if settings cannot be
-// reread.
+// compare returns a nil cfg after an error, or if settings cannot be reread.
 func (c *changes) compare(src config.Sources) (cfg *config.Config, change config.Change, err error) {
 	if c.opts.Load == nil {
 		return nil, change, nil
 	}
 	if b := src.Bundle; b != nil && c.opts.Bundle != nil {
-		same := *b // with its name at startup, whichever folder the version is in
+		same := *b // with the name at startup, whichever folder the version is in
 		same.Called = cmp.Or(c.opts.Bundle.Called, filepath.Base(c.opts.Bundle.Dir))
 		src.Bundle = &same
 	}
@@ -252,7 +251,7 @@ func (c *changes) pending() (change config.Change, err error) {
 	return change, err
 }
 
-// logNotApplied logs unsupported parts of a bundle, except those present at startup, which are already logged.
+// logNotApplied omits unsupported parts of a bundle that were logged at startup.
 func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 	now := *c.opts
 	now.Config, now.Bundle = cfg, b
@@ -285,8 +284,7 @@ func (c *changes) sharesConnections() bool {
 	return c.work.pool != nil || slices.ContainsFunc(s.Queues, runsHere) || s.AdaptiveConcurrency || s.Breaker != 0
 }
 
-// checkVersion rejects a bundle that tendril refuses to run as root or whose machine sections or tasks it cannot
-// apply.
+// checkVersion rejects a bundle that must not run as root, or whose machine sections or tasks cannot be applied.
 func (c *changes) checkVersion(b *bundle.Bundle) error {
 	s := c.settings.now()
 	if err := refuseRoot(s, b, "the app", isMachineRoot()); err != nil {
@@ -305,7 +303,7 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 	return err
 }
 
-// refusal returns the text of an error, or "" for a deployment that started, because that logs its own failure.
+// refusal returns "" for a deployment that started, because that logs its own failure.
 func refusal(err error) string {
 	if deployError := (*api.DeployError)(nil); err == nil || errors.As(err, &deployError) {
 		return ""

@@ -103,7 +103,6 @@ func (c *changes) configuration() api.Configuration {
 	return shown
 }
 
-// sharedLock explains why an option cannot be set for all instances.
 func sharedLock(o *config.Option, _ config.Origin) string {
 	why := o.PerInstance()
 	if why != "" {
@@ -158,7 +157,7 @@ type settingsPlan struct {
 	api.SettingsPreview
 	shared   bool
 	restarts bool // an option needs a restart of the app, on this instance or others
-	ofQueue  bool // an option of one queue is changed
+	ofQueue  bool
 	old      settingsFile
 	new      config.File
 }
@@ -226,7 +225,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	return plan, nil
 }
 
-// scopeOf returns the token scope that a change requires: that of its most sensitive option.
+// scopeOf returns the token scope that the most sensitive option requires.
 func scopeOf(set map[string]*string) string {
 	code, access := false, false
 	for name := range set {
@@ -318,7 +317,6 @@ func (c *changes) refuseLocked(set map[string]*string, shared bool) error {
 	return &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: details}
 }
 
-// setForAll reports whether the registry sets an option of one queue.
 func (c *changes) setForAll(name string) bool {
 	f := c.registry.Load()
 	if f == nil {
@@ -350,7 +348,7 @@ func refusedChange(set map[string]*string, err error) error {
 	return refusal
 }
 
-// changeSettings writes and applies a change. It restores the file if anything fails.
+// changeSettings restores the file if anything fails.
 func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error) {
 	var none api.SettingsPreview
 	end, err := c.begin(ctx)
@@ -391,7 +389,7 @@ func errChangedMeanwhile(file string) error {
 		Hint: "review the difference again, and repeat the change"}
 }
 
-// replaceSettings writes the file and rereads all settings, as the next start will do.
+// replaceSettings rereads all settings, as the next start will do.
 func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change config.Change, err error) {
 	path, mode := plan.old.file.Path, fs.FileMode(0o600)
 	if plan.old.info != nil {

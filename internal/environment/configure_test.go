@@ -183,7 +183,7 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 	}
 }
 
-// To set options of one queue for all instances, the settings need no list of queues.
+// Settings for all instances need no list of queues.
 func TestOptionsOfQueuesAreSetForAllInstances(t *testing.T) {
 	t.Parallel()
 	r, _ := configured(t, "queues:\n- a\n- name: b\n  deadline: 5s\n", nil)
@@ -221,8 +221,7 @@ func TestOptionsOfQueuesAreSetForAllInstances(t *testing.T) {
 	}
 }
 
-// A change of a live option must take effect in deliveries, workers and the fleet; other options must keep their values
-// until the next start.
+// Live options must take effect in deliveries, workers and the fleet; others must not until the next start.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
 	key := "whsec_" + strings.Repeat("A", 32)

@@ -19,7 +19,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// startConsole starts the console early. It stops late, to show both startup and drain.
+// startConsole runs early and stops late, to show both startup and drain.
 func (e *Environment) startConsole(context.Context) error {
 	s := e.settings.now()
 	if s.Console == config.Off {

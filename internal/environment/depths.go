@@ -56,7 +56,7 @@ type depthCounter struct {
 	readings map[string]depth // on Amazon SQS
 }
 
-// newDepthCounter returns a counter of the queues. b may be nil if no queue is embedded.
+// newDepthCounter accepts a nil b if no queue is embedded.
 func newDepthCounter(queues []countedQueue, b *broker.Broker) *depthCounter {
 	c := &depthCounter{
 		queues: map[string]countedQueue{}, broker: b, asked: make(chan struct{}), readings: map[string]depth{},
@@ -115,7 +115,7 @@ func (c *depthCounter) onSQS(name string, now time.Time) (depth, bool) {
 	return r, ok && now.Sub(r.taken) < maxCountAge
 }
 
-// deadLetterQueue returns the name of a queue's dead-letter queue; "" if it has none or it is unknown.
+// deadLetterQueue returns "" if the queue has none or it is unknown.
 func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	c.mu.Lock()
 	r, read := c.readings[name]
@@ -129,10 +129,10 @@ func (c *depthCounter) deadLetterQueue(name string, now time.Time) string {
 	return r.deadLetterQueue
 }
 
-// askedOnce returns a channel that is closed once every queue on Amazon SQS has been queried.
+// askedOnce returns a channel that closes once every queue on Amazon SQS has been queried.
 func (c *depthCounter) askedOnce() <-chan struct{} { return c.asked }
 
-// run counts the queues on Amazon SQS until ctx is done. It must be called only once.
+// run must be called only once.
 func (c *depthCounter) run(ctx context.Context) {
 	asked := sync.OnceFunc(func() { close(c.asked) })
 	ticker := time.Tick(countInterval)

@@ -75,7 +75,6 @@ func (o *Options) describeOffline() api.Description {
 	return d
 }
 
-// plannedQueue describes a queue as 'tendril up' would create or find it.
 func (o *Options) plannedQueue(set *config.QueueSettings) api.DescribedQueue {
 	s := &o.Config.Settings
 	q := api.DescribedQueue{Name: set.Name, Backend: set.Backend, URL: set.URL, FIFO: set.FIFO(),

@@ -130,7 +130,6 @@ func TestDescriptionNamesResourcesOnAWS(t *testing.T) {
 	}
 }
 
-// Pending changes in files are listed, too.
 func TestDescriptionOfARunningEnvironment(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tendril.yaml")

@@ -44,8 +44,7 @@ func (d *desired) applies(set *config.Settings) bool {
 	return set.FleetKey != "" && set.AnyOnSQS() && set.Leader != config.LeaderLocal
 }
 
-// revision returns the revision of the latest desired state known here. The leader's lease passes it to the other
-// instances.
+// revision reaches the other instances in the leader's lease.
 func (d *desired) revision() int64 {
 	if d.state == nil {
 		return 0
@@ -54,8 +53,8 @@ func (d *desired) revision() int64 {
 	return now.Revision
 }
 
-// adopt applies the desired state before anything is received: the one kept in the data directory, then the registry's.
-// If the registry does not answer in time, the kept state applies until it does.
+// adopt applies the state before anything is received: the one kept in the data directory, then the registry's. If the
+// registry does not answer in time, the kept state applies until it does.
 func (d *desired) adopt(ctx context.Context) error {
 	set := d.settings.now()
 	if !d.applies(set) {
@@ -133,8 +132,7 @@ func (d *desired) apply() {
 	d.rollouts.apply()
 }
 
-// pause pauses a queue, or all queues if name is "". It applies to this instance only if why.This is set or there is no
-// desired state, and to all instances otherwise.
+// pause applies to this instance only if why.This is set or there is no desired state. name "" means all queues.
 func (d *desired) pause(ctx context.Context, name string, why api.Reason, by string) (api.Paused, error) {
 	pause := newPause(why.Reason, by)
 	return d.change(ctx, name, why.This, true, func() error { return d.work.pause(name, pause) },
@@ -146,7 +144,7 @@ func (d *desired) pause(ctx context.Context, name string, why api.Reason, by str
 		})
 }
 
-// resume undoes pause. For all instances, it also ends a pause on this instance only.
+// resume for all instances also ends a pause on this instance only.
 func (d *desired) resume(ctx context.Context, name string, this bool) (api.Paused, error) {
 	here := func() error { return d.work.resume(name) }
 	answer, err := d.change(ctx, name, this, false, here,
@@ -175,7 +173,7 @@ func (d *desired) change(ctx context.Context, name string, this, pause bool, her
 	return api.Paused{Paused: pause, Revision: revision}, err
 }
 
-// changeAll changes the desired state if all reachable instances follow the change.
+// changeAll requires that all reachable instances follow the change.
 func (d *desired) changeAll(ctx context.Context, follows func(*instances.Instance) bool,
 	alter func(*instances.Desired) error) (revision int64, err error) {
 	leases, err := d.cron.leases(ctx)

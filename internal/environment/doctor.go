@@ -79,8 +79,8 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	return x.examine(ctx)
 }
 
-// addHealth adds the causes of the health status, which include problems with stored messages. An environment that only
-// serves queues has no status, so it adds those problems directly.
+// addHealth adds the causes of the health status. An environment that only serves queues has no status, so its problems
+// with stored messages are added directly.
 func (e *examiner) addHealth(of *Environment) {
 	if of.opts.QueuesOnly {
 		of.observe.problems.look()
@@ -315,8 +315,7 @@ func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 	return client.TLSConfig()
 }
 
-// proxyFiles returns patterns of nginx files that may set timeouts: the bundle's and, if nginx runs locally, the
-// machine's.
+// proxyFiles returns nginx files that may set timeouts: the bundle's and, if nginx runs locally, the machine's.
 func (e *examiner) proxyFiles(local bool) (patterns []string) {
 	if e.opts.Bundle != nil {
 		dir := filepath.Join(e.opts.Bundle.Dir, ".platform", "nginx")
@@ -421,7 +420,7 @@ func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 	}
 }
 
-// inspectSQS returns the SQS endpoint, or "" if unknown, and compares the local clock with Amazon's.
+// inspectSQS also compares the local clock with Amazon's.
 func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""
@@ -511,8 +510,7 @@ type resourceNames struct {
 	dead            []string // alternating placeholders and names
 }
 
-// concrete replaces the wildcards for region and account, because the IAM policy simulator accepts wildcards only in
-// the resource name.
+// concrete replaces wildcards that the IAM policy simulator does not accept.
 func (r *resourceNames) concrete(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {

@@ -57,7 +57,7 @@ func TestTaskIsProtected(t *testing.T) {
 	}
 }
 
-// The test also checks that an unresponsive agent does not delay shutdown.
+// An unresponsive agent must not delay shutdown.
 func TestTaskProtectionCanBeOff(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	agent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -59,8 +59,8 @@ func (q *queues) serveBroker(context.Context) error {
 	return nil
 }
 
-// ownToken returns the token for callers of the registry, configured or stored in the data directory. If possible, it
-// shares the token with this user's other environments.
+// ownToken returns the configured or stored token for callers of the registry, and shares it with this user's other
+// environments if possible.
 func (q *queues) ownToken() (token string, err error) {
 	s := q.settings.now()
 	token = s.RegistryToken
@@ -95,8 +95,8 @@ func (q *queues) openKeys() (*access.Keyring, error) {
 	return keys, nil
 }
 
-// listenEndpoint gives the app a loopback address of its own if it cannot use the addresses in --listen because of TLS,
-// a socket or a non-local address.
+// listenEndpoint gives the app a loopback address if it cannot use the addresses in --listen because of TLS, a socket
+// or a non-local address.
 func (q *queues) listenEndpoint() (l net.Listener, err error) {
 	s := q.settings.now()
 	var all []net.Listener

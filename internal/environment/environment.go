@@ -155,23 +155,24 @@ func (e *Environment) Start(ctx context.Context) error {
 	return nil
 }
 
-// startOrder returns the start steps. Shutdown undoes them in reverse order.
+// startOrder returns the start steps, which Stop undoes in reverse order.
 func (e *Environment) startOrder() []func(context.Context) error {
+	// The reasons for the other steps are below.
 	if e.opts.QueuesOnly {
 		return []func(context.Context) error{
-			e.observe.openTelemetry,        // before anything counts events
-			e.queues.takeOver,              // before the data directory is opened
-			e.openBroker,                   // fails if another environment uses the data directory
-			e.instance.claim,               // keeps other environments out of the data directory
-			e.observe.history.totals.begin, // records the initial contents of the queues
-			e.observe.history.open,         // needs the claimed data directory
-			e.startConsole,                 // displays the rest of the startup and the whole shutdown
-			e.instance.claimFiles,          // removes the files after everything below has stopped
-			e.queues.serveBroker,           // queue URLs contain the listener's address
-			e.work.buildDepths,             // for metrics and charts
-			e.observe.curves.start,         // stops before the parts it reads
-			e.observe.watchProblems,        // needs all queues
-			e.announce,                     // clients and other commands can connect now
+			e.observe.openTelemetry,
+			e.queues.takeOver,
+			e.openBroker,
+			e.instance.claim,
+			e.observe.history.totals.begin,
+			e.observe.history.open,
+			e.startConsole,
+			e.instance.claimFiles,
+			e.queues.serveBroker,
+			e.work.buildDepths,      // for metrics and charts
+			e.observe.curves.start,  // stops before the parts it reads
+			e.observe.watchProblems, // needs all queues
+			e.announce,              // clients and other commands can connect now
 		}
 	}
 	return []func(context.Context) error{

@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// Health must report a warning.
 func TestExpiredMessageIsNotDone(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

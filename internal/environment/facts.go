@@ -26,7 +26,7 @@ type facts struct {
 // startFacts is the version of the facts at startup; app versions have higher numbers.
 const startFacts = 0
 
-// open publishes the facts for get-config, in the data directory if this environment owns it.
+// open publishes the facts in the data directory if this environment owns it.
 func (f *facts) open(context.Context) error {
 	s := f.settings.now()
 	program, err := os.Executable()

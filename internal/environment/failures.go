@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// failures keeps the latest failed deliveries of Amazon SQS queues across restarts. Embedded queues store their own.
+// failures keeps the latest failed deliveries of Amazon SQS queues across restarts. Embedded queues store theirs.
 type failures struct {
 	shown *console.Deliveries
 	log   atomic.Pointer[eventlog.Log] // nil until a data directory is claimed

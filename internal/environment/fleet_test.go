@@ -99,8 +99,7 @@ func testMember(t *testing.T, c *amazon) {
 	}
 }
 
-// A single instance's measurements must not scale in a group of three. Status, decision, health causes and log must
-// give the reason.
+// One instance's load must not scale in a group of three. Status, decision, health causes and log must give the reason.
 func testIdleLeader(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "3")
@@ -280,7 +279,6 @@ func testNotScheduled(t *testing.T, c *amazon) {
 	}
 }
 
-// The tasks are added while the environment runs.
 func testTasksInAFleet(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/",

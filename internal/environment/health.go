@@ -115,7 +115,7 @@ func taskStates(all []api.Task) (states []health.TaskState) {
 	return states
 }
 
-// deliveryClass returns the class of a delivery, and false if health does not count it.
+// deliveryClass returns false if health does not count the delivery.
 func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, counts bool) {
 	switch {
 	case s.Outcome == queue.Done:

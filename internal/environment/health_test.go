@@ -52,7 +52,6 @@ func TestDeliveriesAreCountedByResult(t *testing.T) {
 	}
 }
 
-// The health report must include the retry interval.
 func TestGivenUpProcessIsRetried(t *testing.T) {
 	t.Parallel()
 	s, err := supervisor.New([]supervisor.Process{{Name: "mailer", Shell: "exit 7"}},
@@ -100,7 +99,6 @@ func TestDeploymentsAsHealthSeesThem(t *testing.T) {
 	}
 }
 
-// The test sends the probes that platforms send.
 func TestHealthOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32
@@ -177,7 +175,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 		t.Errorf("the health is %d %s", code, got)
 	}
 
-	// This check is last, because health that was judged in between stays Severe for a while.
+	// This check is last, because health stays Severe for a while.
 	r.observe.monitor.PollFailed("jobs", errors.New("the disk is full"), false)
 	if code, got := get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(got, `"store"`) {
 		t.Errorf("a store of its own that fails: %d %s", code, got)

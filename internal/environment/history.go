@@ -64,7 +64,7 @@ func (h *history) acted(a console.Act) {
 	h.Happened(event.Event{Kind: kind, Text: text, Fields: fields})
 }
 
-// open opens the event log. Shutdown closes it after all parts started later.
+// open opens the log, which closes after all parts started later.
 func (h *history) open(context.Context) error {
 	s := h.settings.now()
 	if !h.queues.ownsDataDir() {
@@ -135,7 +135,6 @@ func (h *history) messageEnded(e eventlog.Ending) {
 	}
 }
 
-// removed records how messages left the embedded queues.
 func (h *history) removed(ctx context.Context, removed []broker.Removal) {
 	endings := h.endings.Load()
 	if endings == nil {

@@ -45,8 +45,7 @@ type instance struct {
 	certificate string // fingerprint; "" for plain HTTP
 }
 
-// claim locks the data directory. Embedded queues also lock their database, but without any, the files need protection
-// too.
+// claim locks the data directory even without embedded queues, which lock their database.
 func (i *instance) claim(context.Context) error {
 	s := i.settings.now()
 	i.program = api.ThisProgram()
@@ -127,7 +126,7 @@ func (i *instance) reachable() (address, certificate string) {
 
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
-// claimFiles makes the shutdown remove the instance file and the token after everything started later has stopped.
+// claimFiles lets Stop remove the files after everything started later has stopped.
 func (i *instance) claimFiles(context.Context) error {
 	if i.visible() {
 		i.life.steps.push("the instance file", func(context.Context) error {
@@ -175,7 +174,7 @@ func (i *instance) certificateChanged(fingerprint string) {
 	i.opts.Logger.Info("certificate replaced", "component", "console")
 }
 
-// describe returns the content of the instance file. The caller must hold the lock.
+// describe must be called with the lock held.
 func (i *instance) describe() *api.Instance {
 	s := i.settings.now()
 	file := &api.Instance{
@@ -257,7 +256,7 @@ func (i *instance) greet() {
 	i.opts.Logger.Info("started", attrs...)
 }
 
-// reportReady logs the end of startup once the app is ready and every queue receives or is paused.
+// reportReady ends startup once the app is ready and every queue receives or is paused.
 func (i *instance) reportReady(running context.Context) {
 	if len(i.work.all) == 0 {
 		i.greetReady()

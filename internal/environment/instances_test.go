@@ -10,7 +10,6 @@ import (
 	"tendril/internal/aws"
 )
 
-// The list must contain the lease holder and the group's members, and explain missing information.
 func TestKnownInstancesAreListed(t *testing.T) {
 	t.Parallel()
 	group := fleet.Members{Group: "workers", Self: "i-1", At: time.Now(), Instances: []aws.GroupInstance{

@@ -6,7 +6,6 @@ import (
 	"tendril/internal/config"
 )
 
-// The queue of a periodic task was created last.
 func TestTaskQueuesJoinThePoolFirst(t *testing.T) {
 	t.Parallel()
 	of := func(weight int) *queues {

@@ -49,7 +49,7 @@ func (s *steps) push(name string, stop func(ctx context.Context) error) {
 	*s = append(*s, step{name, stop})
 }
 
-// background starts run. Shutdown cancels its context and waits until it returns.
+// background starts run; Stop waits until it returns.
 func (s *steps) background(name string, run func(context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
 	var part sync.WaitGroup
@@ -74,7 +74,6 @@ func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	return errors.Join(errs...)
 }
 
-// lifecycle records how far startup and shutdown have progressed: each channel is closed when a state is reached.
 type lifecycle struct {
 	steps steps
 	// announced: the workers exist. started: startup has completed. ready: the app was ready once. receiving: every

@@ -25,13 +25,12 @@ const (
 	// to find it.
 	registryStart = 5 * time.Second
 	registrySeek  = 15 * time.Second
-	// leaveTimeout limits the final write of this instance's record. If it fails, the others drop the record a little
-	// later because of its age.
+	// leaveTimeout limits the final write of the record. After it, the others drop the record a little later because of
+	// its age.
 	leaveTimeout = 3 * time.Second
 )
 
-// members keeps this instance's record in the shared registry and reads the others'. Without a shared registry, it does
-// nothing.
+// members keeps this instance's record in the shared registry, if any, and reads the others'.
 type members struct {
 	opts     *Options
 	life     *lifecycle
@@ -95,7 +94,7 @@ func (m *members) run(ctx context.Context) error {
 	return nil
 }
 
-// join finds the registry, and then updates this instance's record and watches the others'.
+// join finds the registry, updates this instance's record and watches the others'.
 func (m *members) join(ctx context.Context, running *sync.WaitGroup) {
 	select {
 	case <-m.life.announced:
@@ -163,7 +162,7 @@ func (m *members) leads() bool {
 	return leads
 }
 
-// announcement returns the location of this instance's record, which the leader announces to the other instances.
+// announcement is the location of this instance's record, which the leader tells the others.
 func (m *members) announcement() string {
 	if joined := m.joined.Load(); joined != nil {
 		return joined.self.Announcement()
@@ -187,7 +186,7 @@ func (m *members) environment() *health.Environment {
 	return report.Environment
 }
 
-// leaderRecord returns the leader's record, which contains the health of the environment.
+// leaderRecord returns the record with the environment's health.
 func (m *members) leaderRecord(joined *membership) (r instances.Record, err error) {
 	if own := m.record(); own.Environment != nil {
 		return own, nil
@@ -205,8 +204,8 @@ func (m *members) leaderRecord(joined *membership) (r instances.Record, err erro
 	return r, err
 }
 
-// unreachable returns the IDs of instances that the leader cannot see. The leader has watched the records for longer
-// than an instance that reads them for the first time.
+// unreachable returns the IDs of instances that the leader cannot see. It has watched the records for longer than a new
+// reader.
 func (m *members) unreachable() []string {
 	if joined := m.joined.Load(); joined != nil {
 		report, _ := m.leaderRecord(joined) // the reason is part of the health
@@ -302,8 +301,7 @@ func (m *members) load(gauge *autoscale.Gauge) (l instances.Load) {
 	return l
 }
 
-// combined returns the load of all instances. A new leader first watches the records for a while without changing the
-// size, because it cannot yet tell which are current.
+// combined holds the size while a new leader cannot yet tell which records are current.
 func (m *members) combined(gauge *autoscale.Gauge, policy autoscale.Policy) autoscale.Inputs {
 	own, sample := gauge.Measure()
 	joined := m.joined.Load()

@@ -70,7 +70,7 @@ func (o *Options) CronFile() string {
 	return o.Config.Cron
 }
 
-// aws returns the options of an AWS client. Without a region in the settings, the SDK determines it.
+// aws leaves the region to the SDK unless the settings have one.
 func (o *Options) aws() *aws.Options {
 	opts := &aws.Options{}
 	if o.Logger != nil {

@@ -87,7 +87,7 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// Without a configured app user, root must refuse to run code that other users can change.
+// Without an app user, root must refuse code that other users can change.
 func TestRootRunsTheAppIfNobodyElseCanChangeIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		path    string // changed path below the folder "app", or ".." for its parent

@@ -127,7 +127,7 @@ func setPause[P any](pauses *map[string]P, name string, pause P, paused bool) {
 	(*pauses)[name] = pause
 }
 
-// setQueues stores the pause of the queues; the zero pause ends it.
+// setQueues stores a pause; the zero pause ends it.
 func (p *pauseFile) setQueues(lines []*pipeline, pause instances.Pause) error {
 	return p.change(func(s *storedPauses) {
 		for _, l := range lines {

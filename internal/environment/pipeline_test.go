@@ -6,7 +6,6 @@ import (
 	"tendril/internal/instances"
 )
 
-// A pause by an operator at the same time can be resumed.
 func TestRolloutIsNoPauseOfAQueue(t *testing.T) {
 	t.Parallel()
 	pause := instances.Pause{Reason: "x"}

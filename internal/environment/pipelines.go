@@ -24,7 +24,6 @@ import (
 	"tendril/queue"
 )
 
-// pipelines holds the pipelines of all queues.
 type pipelines struct {
 	opts     *Options
 	life     *lifecycle
@@ -118,7 +117,7 @@ func (p *pipelines) gate(open bool, reason string) {
 	}
 }
 
-// settle records that a queue receives, or would without a pause. Once all queues do, startup has succeeded.
+// settle records that a queue receives, or would without a pause. Startup succeeds once all queues do.
 func (p *pipelines) settle(l *pipeline, g worker.GateChanged) {
 	isPause := func(r worker.Reason) bool { return r.Block == worker.Paused }
 	if len(slices.DeleteFunc(slices.Clone(g.Reasons), isPause)) > 0 || l.settled.Swap(true) {
@@ -257,8 +256,7 @@ func (p *pipelines) buildDepths(context.Context) error {
 	return nil
 }
 
-// queuesOnSQS returns the queues on Amazon SQS and their dead-letter queues, with the counts read last. workers has an
-// element for each pipeline.
+// queuesOnSQS includes the dead-letter queues, with the counts read last. workers has an element for each pipeline.
 func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.Queue) {
 	var dead []api.Queue
 	for i, l := range p.all {
@@ -287,7 +285,7 @@ func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.
 	return all
 }
 
-// afterFailure returns whether a message will be redelivered or dead-lettered, according to the redrive policy.
+// afterFailure predicts a retry or dead-lettering from the redrive policy.
 func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.Redelivery) {
 	now := s.DeadLettering && s.Instruction.DeadLetters()
 	switch {

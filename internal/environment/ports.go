@@ -78,8 +78,8 @@ func (o *Options) plannedPorts() (all []plannedPort) {
 	return all
 }
 
-// nextFree returns the first free port, starting at first, that is not taken. address is "" if there is none, and only
-// the port if host is "".
+// nextFree returns the first free port from first on that is not taken. address is "" if there is none, and only the
+// port without a host.
 func nextFree(host string, first int, taken map[int]bool) (port int, address string) {
 	for port := first; port < first+portTries; port++ {
 		switch {
@@ -104,8 +104,8 @@ func isFree(host string, port int) bool {
 	return !errors.Is(err, listen.ErrInUse)
 }
 
-// lockPorts continues without the lock after an error or a timeout. Two environments may then choose the same port, and
-// one of them cannot listen.
+// lockPorts goes on without the lock after a timeout. Two environments may then choose the same port, and one of them
+// cannot listen.
 func lockPorts(state string) (release func()) {
 	none := func() {}
 	if state == "" || datadir.Make(state) != nil {

@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// Log, health and doctor must report problems until they are solved.
 func TestProblemsWithStoredMessagesAreReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

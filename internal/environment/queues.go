@@ -123,7 +123,7 @@ func (q *queues) add(ctx context.Context, index int, forTask bool) error {
 	return nil
 }
 
-// home returns the first queue, which the periodic tasks and the app use by default; nil without workers.
+// home is the default queue of the periodic tasks and the app; nil without workers.
 func (q *queues) home() *workQueue {
 	if len(q.all) == 0 {
 		return nil
@@ -145,7 +145,7 @@ func (q *queues) names() (list []string) {
 	return list
 }
 
-// open finds a queue on Amazon SQS, and creates it if it is embedded or managed.
+// open creates embedded and managed queues, and finds others.
 func (q *queues) open(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	switch {
 	case set.Backend == config.BackendEmbedded:
@@ -193,7 +193,7 @@ func isQueueAttribute(name string) bool {
 	return slices.Contains([]string{"visibility-timeout", "max-retries", "retention-period"}, option)
 }
 
-// updateAttributes applies changed settings, except to queues on Amazon SQS that tendril did not create.
+// updateAttributes leaves queues on Amazon SQS alone unless tendril created them.
 func (q *queues) updateAttributes() {
 	ctx, cancel := context.WithTimeout(context.Background(), createTimeout)
 	defer cancel()
@@ -224,7 +224,7 @@ func deadName(name string) string {
 	return base + "-dead"
 }
 
-// ownAttributes returns the attributes of an embedded queue. created also applies to its dead-letter queue.
+// ownAttributes returns attributes of an embedded queue; created also applies to its dead-letter queue.
 func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own map[string]string) {
 	created = map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
 	if set.FIFO() {
@@ -290,7 +290,7 @@ func (w *workQueue) warnOfConflicts(log *slog.Logger) {
 	}
 }
 
-// queueARN derives the ARN from the URL, which ends in the account ID and the name, if the attributes are not readable.
+// queueARN derives the ARN from the URL if the attributes are not readable.
 func queueARN(attrs map[string]string, url string, set *config.QueueSettings) string {
 	if arn := attrs["QueueArn"]; arn != "" {
 		return arn

@@ -53,7 +53,7 @@ func (r *registryLoss) watch(ctx context.Context, m *members) {
 	}
 }
 
-// update reports whether the reason has changed. failing is how long a previously found registry has not answered.
+// update reports whether the reason has changed. failing is how long a registry that was found has not answered.
 // Receiving resumes only after reread has read the desired state.
 func (r *registryLoss) update(failing, limit time.Duration, reread func() error) (changed bool) {
 	before := r.text()

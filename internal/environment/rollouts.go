@@ -25,20 +25,19 @@ import (
 )
 
 const (
-	// Folders in the data directory: archives that this instance has fetched, and archives it serves to instances that
-	// use its queue.
+	// Folders in the data directory: archives fetched by this instance, and archives served to instances that use its
+	// queue.
 	archivesFolder = "archives"
 	servedFolder   = "served-archives"
 )
 
-// DesiredVersion is returned by [Environment.Run] if all instances should run another version of the app than the given
-// one. The caller must start the environment again with its archive.
+// DesiredVersion is returned by [Environment.Run] if all instances should run another version of the app. The caller
+// must start the environment again with its archive.
 type DesiredVersion struct {
 	app.SharedVersion
 	Archive string
 }
 
-// Error implements error.
 func (d *DesiredVersion) Error() string {
 	return fmt.Sprintf("the current version of the app is version %d (%s)", d.Number, d.Name)
 }
@@ -59,14 +58,14 @@ type rollouts struct {
 	objects *aws.S3             // nil unless the archives are in S3
 }
 
-// takes reports whether this instance runs the desired version. It does if its app is from a folder or an archive.
+// takes reports whether this instance runs the desired version, which needs an app from a folder or an archive.
 func (r *rollouts) takes() bool {
 	set := r.settings.now()
 	return r.desired.state != nil && r.opts.Bundle != nil && len(r.opts.Command) == 0 && r.opts.HasApp() &&
 		(set.Versions != "" || set.RegistryTable == "")
 }
 
-// supports reports whether this instance can follow a rollout. One without an app supports every version.
+// supports is also true for an instance without an app.
 func (r *rollouts) supports() bool {
 	return r.desired.state != nil && (r.takes() || !r.opts.HasApp())
 }
@@ -115,7 +114,7 @@ func (r *rollouts) archiveName(v *instances.AppVersion) string {
 	return archives.Name(r.cron.election.Name(), v.Digest)
 }
 
-// path returns the path of a version's archive. The version's folder is named after the archive.
+// path is named after the archive, because the version's folder gets that name.
 func (r *rollouts) path(v *instances.AppVersion) string {
 	return filepath.Join(r.settings.now().DataDir, archivesFolder, v.Digest, bundle.ArchiveName(v.Name)+".zip")
 }
@@ -139,8 +138,8 @@ func shared(v *instances.AppVersion) app.SharedVersion {
 	return app.SharedVersion{Number: v.Number, Name: v.Name, By: v.By}
 }
 
-// adopt returns a [*DesiredVersion] if this instance was not started with the current version. If the registry has no
-// version, this instance's app becomes the first.
+// adopt returns a [*DesiredVersion] if this instance was not started with the current version. Its app becomes the
+// first version if the registry has none.
 func (r *rollouts) adopt(ctx context.Context) error {
 	if !r.takes() {
 		return nil
@@ -197,7 +196,7 @@ func (r *rollouts) seed(ctx context.Context) (instances.Desired, error) {
 	})
 }
 
-// upload stores the archive for all instances and keeps a copy here. name replaces a folder's name.
+// upload stores the archive for all instances and here. name replaces a folder's name.
 func (r *rollouts) upload(ctx context.Context, source, name string) (v instances.AppVersion, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
@@ -252,7 +251,7 @@ func copyFile(to *os.File, path string) error {
 
 func (r *rollouts) log() *slog.Logger { return r.opts.Logger.With("component", "rollout") }
 
-// run keeps this instance at the desired version, and advances the rollout while this instance leads.
+// run keeps the desired version running and, on the leader, advances the rollout.
 func (r *rollouts) run(ctx context.Context, fleet *instances.Fleet) {
 	if r.control == nil {
 		return
@@ -363,7 +362,7 @@ func (r *rollouts) report() instances.AppReport {
 	return r.control.Report()
 }
 
-// deploy starts a rollout of the folder or archive at path; "" deploys the current version again.
+// deploy starts a rollout; path "" deploys the current version again.
 func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, error) {
 	if err := r.changes.awaitStart(ctx); err != nil {
 		return api.DeployResult{}, err
@@ -382,7 +381,7 @@ func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, e
 	})
 }
 
-// rollBack makes all instances deploy the earlier version at once and start no deliveries on the current one.
+// rollBack deploys the earlier version to all instances at once, and starts no delivery on the current one.
 func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if err := r.changes.awaitStart(ctx); err != nil {
 		return api.DeployResult{}, err
@@ -416,8 +415,8 @@ func rolloutPolicy(s *config.Settings) instances.Rollout {
 	return how
 }
 
-// begin starts the rollout of the version that choose returns. It reads the registry first, because the state that this
-// instance last saw may be some seconds old.
+// begin starts the rollout of the version that choose returns. It reads the registry first, because the known state may
+// be some seconds old.
 func (r *rollouts) begin(ctx context.Context, choose func(current *instances.AppVersion) (instances.AppVersion, instances.Rollout,
 	error)) (done api.DeployResult, err error) {
 	leases, err := r.leases(ctx)

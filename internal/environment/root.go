@@ -64,7 +64,7 @@ func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root boo
 
 func isRootIntended(s *config.Settings) bool { return s.AppUser != "" || s.AllowRoot }
 
-// controlledByOthers returns an error that names the users who control the bundle's commands, or nil.
+// controlledByOthers returns an error that names the other users, or nil.
 func controlledByOthers(b *bundle.Bundle) *trust.Error {
 	var wrong *trust.Error
 	if b != nil && errors.As(b.Trusted(), &wrong) {

@@ -65,8 +65,7 @@ func isFleet(s *config.Settings) bool {
 	return s.ScalesInstances() || s.ScaleTarget == config.ScaleAuto && s.AnyOnSQS()
 }
 
-// startReplicas returns 1 if a bundle's group sizes apply only later, so that an app that can run only once per machine
-// still starts.
+// startReplicas ignores a bundle's group sizes, so that an app that can run only once per machine still starts.
 func (s *sizing) startReplicas() int {
 	if s.isAuto() {
 		return 1

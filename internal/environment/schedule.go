@@ -76,8 +76,7 @@ func (s *schedule) build(ctx context.Context) error {
 }
 
 // watch returns how often this instance reads another leader's lease; 0 means the default. Where reads cost money, it
-// reads less often if a new leader is not urgent: without tasks, a group, a desired state and a reason to notice a lost
-// registry.
+// reads less often unless a new leader is urgent: for tasks, a group, a desired state or noticing a lost registry.
 func (s *schedule) watch() time.Duration {
 	set := s.settings.now()
 	if set.RegistryTable == "" || set.FleetKey != "" || isFleet(set) || s.tasks.Any() || set.RegistryLostAfter > 0 {

@@ -26,17 +26,16 @@ const (
 	// Default limits on the request bodies in memory, in bytes.
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
 	connectionBytes               = 16 << 10
-	// ownDescriptors are open in every environment, for database files, locks, listeners and epoll.
+	// ownDescriptors are open in every environment: database files, locks, listeners, epoll.
 	ownDescriptors = 48
-	// processDescriptors are open for each process, for output, supervision and its connection.
+	// processDescriptors are for output, supervision and connection of a process.
 	processDescriptors = 8
-	// leastConnections is the minimum for each listener, however few descriptors there are.
+	// leastConnections is the minimum per listener, however few descriptors there are.
 	leastConnections = 8
 	fullLogInterval  = time.Minute
 )
 
-// connectionShares returns each listener's maximum number of connections. It reserves descriptors for deliveries first,
-// so that clients cannot exhaust them.
+// connectionShares reserves descriptors for deliveries first, so that clients cannot exhaust them.
 func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 	rest := descriptors - ownDescriptors - deliveries
 	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)

@@ -25,7 +25,7 @@ func TestConnectionsLeaveDescriptorsForTheWorker(t *testing.T) {
 	}
 }
 
-// The message must be constant, and TLS errors must have the level debug.
+// The message must be constant, and TLS errors at level debug.
 func TestServerErrorsAreLogEvents(t *testing.T) {
 	t.Parallel()
 	for line, level := range map[string]string{

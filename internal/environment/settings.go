@@ -7,8 +7,7 @@ import (
 	"tendril/internal/config"
 )
 
-// settings holds the settings in force. A change replaces the whole revision, so readers never see a mix of old and new
-// settings.
+// settings replaces the whole revision, so that readers never see a mix of old and new settings.
 type settings struct{ current atomic.Pointer[revision] }
 
 type revision struct {
@@ -27,10 +26,10 @@ func newSettings(cfg *config.Config) *settings {
 	return s
 }
 
-// now returns the current settings, which must not be modified.
+// now returns settings that must not be modified.
 func (s *settings) now() *config.Settings { return s.current.Load().all }
 
-// queue returns the current settings of a queue, which must not be modified.
+// queue returns settings that must not be modified.
 func (s *settings) queue(index int) *config.QueueSettings { return &s.current.Load().queues[index] }
 
 func (s *settings) addTaskQueue(name string) (index int) {
@@ -53,7 +52,7 @@ func (s *settings) explanations() []config.Explanation {
 	return r.loaded.ExplainAll()
 }
 
-// change applies a change. The caller must hold the changing token.
+// change requires the changing token.
 func (s *settings) change(c *config.Change) {
 	before := s.current.Load()
 	after := &revision{number: before.number, all: before.all, queues: before.queues}

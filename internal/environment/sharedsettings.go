@@ -21,7 +21,6 @@ type NewSettings struct {
 	Registry *config.File
 }
 
-// Error implements error.
 func (n *NewSettings) Error() string {
 	return "restarting with the settings for all instances: " + n.Registry.Path
 }
@@ -53,7 +52,7 @@ func (d *desired) shared() *api.SharedSettings {
 	return &api.SharedSettings{Revision: s.Revision, By: s.By, At: s.At, RolledBack: s.RolledBack, InBatches: s.Rollout != nil}
 }
 
-// warnings describes the scope of a change unless it is obvious. loaded are the settings after the change.
+// warnings describes the scope of a change unless it is obvious. loaded is after the change.
 func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (all []api.Detail) {
 	switch {
 	case change.This:
@@ -109,8 +108,7 @@ func supportBatches(all []instances.Instance) bool {
 	})
 }
 
-// adoptSettings applies the settings for all instances before anything is received. If an option needs another start,
-// the error is a [*NewSettings].
+// adoptSettings runs before anything is received. The error is a [*NewSettings] if an option needs another start.
 func (d *desired) adoptSettings() error {
 	now, _ := d.state.Current()
 	settings := now.Settings.For("")
@@ -165,8 +163,8 @@ func oneLine(err error) string {
 	return strings.Join(texts, "; ")
 }
 
-// applyRegistry applies changed settings at once, or by restarting the app's processes one after the other. After an
-// error, the previous settings are in force, unless it is ErrNotApplied or ctx is done.
+// applyRegistry applies changed settings at once, or by restarting the app's processes one after the other. If it
+// fails, the previous settings are in force, unless the error is ErrNotApplied or ctx is done.
 func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	end, err := c.begin(ctx)
 	if err != nil {
@@ -193,7 +191,7 @@ func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	return err
 }
 
-// useRegistry applies the settings in file. restart is true if an option needs a restart of the app.
+// useRegistry returns whether an option needs a restart of the app.
 func (c *changes) useRegistry(file *config.File) (restart bool, err error) {
 	b := c.currentBundle()
 	cfg, change, err := c.compare(config.Sources{Bundle: b, Registry: file})

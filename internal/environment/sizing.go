@@ -17,7 +17,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// Intervals at which the load is read. A group's metrics change only once a minute.
+// A group's metrics change only once a minute, so its interval is longer.
 const (
 	loadInterval  = 10 * time.Second
 	groupInterval = 30 * time.Second
@@ -44,7 +44,7 @@ type sizing struct {
 
 func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 
-// closeFleet makes the shutdown close the fleet late, because the group may terminate this instance from then on.
+// closeFleet lets Stop close the fleet late, because the group may terminate this instance from then on.
 func (s *sizing) closeFleet(context.Context) error {
 	if isFleet(s.settings.now()) {
 		s.life.steps.push("the instance group", func(ctx context.Context) error {
@@ -57,8 +57,7 @@ func (s *sizing) closeFleet(context.Context) error {
 	return nil
 }
 
-// openFleet opens the group or service to scale. With a registry, the leader of the periodic tasks also leads the
-// fleet.
+// openFleet uses the leader of the periodic tasks, if there is a registry, as the leader of the fleet.
 func (s *sizing) openFleet(ctx context.Context) (err error) {
 	if !s.isFleet() {
 		return nil
@@ -122,7 +121,7 @@ func (s *sizing) protectTask(context.Context) error {
 	return nil
 }
 
-// runScaling starts scaling. Shutdown stops it first, so that nothing scales during a drain.
+// runScaling lets Stop end the scaling first, so that nothing scales during a drain.
 func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
 	loop := s.newLoop(run)
@@ -144,7 +143,7 @@ func (s *sizing) runScaling(context.Context) error {
 	return nil
 }
 
-// newLoop returns the scaling loop. Without a scaling target, it computes a recommendation for an external scaler.
+// newLoop computes a recommendation for an external scaler if there is no scaling target.
 func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
 	set := s.settings.now()
 	log := s.opts.Logger.With("component", "scale")
@@ -194,12 +193,12 @@ func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
 	return autoscale.New(load, target, opts)
 }
 
-// maxReplicas excludes replicas that could not have a delivery because of the limit on connections.
+// maxReplicas is at most the connections, so that all replicas can have a delivery.
 func maxReplicas(s *config.Settings) int {
 	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
 }
 
-// scalePolicy converts the settings. In a policy, a negative value means an explicit 0.
+// scalePolicy uses negative values for an explicit 0.
 func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	p := autoscale.Policy{
 		MinSize: least, MaxSize: most, Cooldown: negativeIfZero(s.ScaleCooldown),
@@ -221,7 +220,7 @@ func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	return p
 }
 
-// loadIntervalOf returns an interval with at least two readings per period of the policy.
+// loadIntervalOf ensures at least two readings per period of the policy.
 func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	if p.Measure == "" {
 		return usual
@@ -229,7 +228,7 @@ func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	return min(usual, p.Period/2)
 }
 
-// replicaGauge measures the load of up to most replicas on this machine.
+// replicaGauge measures up to most replicas on this machine.
 func (s *sizing) replicaGauge(most int) *autoscale.Gauge {
 	g := s.gauge(true)
 	g.Slots, g.Ready = max(g.Slots/most, 1), s.programs.app.ReadyReplicas
@@ -274,7 +273,7 @@ func (s *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 	return all
 }
 
-// scale returns the backlog and the desired size for an external scaler.
+// scale answers an external scaler.
 func (s *sizing) scale() autoscale.Scale {
 	if !s.life.running() {
 		return autoscale.NewScale(nil, 1)

@@ -39,8 +39,8 @@ func (s *serviceManager) extendForApp() {
 	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, extensionStep) + systemMargin)
 }
 
-// await waits for what, and returns false if the environment stops first. It requests more time from systemd once per
-// interval, unless that is 0.
+// await returns false if the environment stops first. It requests more time from systemd once per interval, unless that
+// is 0.
 func (s *serviceManager) await(running context.Context, what <-chan struct{}, interval time.Duration) bool {
 	var again <-chan time.Time
 	if interval > 0 {
@@ -60,8 +60,8 @@ func (s *serviceManager) await(running context.Context, what <-chan struct{}, in
 	}
 }
 
-// extendStart requests more time from systemd for hooks and builds of the first start. Earlier steps get only the
-// unit's TimeoutStartSec, so that an unresponsive endpoint cannot delay startup forever.
+// extendStart requests more time from systemd for hooks and builds of the first start only, so that an unresponsive
+// endpoint cannot delay startup beyond TimeoutStartSec.
 func (s *serviceManager) extendStart(running context.Context) {
 	if !s.opts.HasApp() || !s.await(running, s.life.announced, 0) {
 		return

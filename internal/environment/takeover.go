@@ -15,8 +15,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// takeOver moves the data directory that older versions shared between all environments of a user to this environment's
-// own directory, if it holds one of this environment's queues.
+// takeOver moves the data directory that older versions shared between all environments of a user, if it holds one of
+// this environment's queues.
 func (q *queues) takeOver(context.Context) error {
 	s := q.settings.now()
 	state := q.opts.stateFolder()

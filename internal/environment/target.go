@@ -47,7 +47,7 @@ func (t *target) current() string {
 	return t.base + path
 }
 
-// await waits until the target answers, logging each new reason why it does not. It returns false if ctx is done first.
+// await logs each new reason why the target does not answer. It returns false if ctx is done first.
 func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 	logged := ""
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -128,7 +128,7 @@ func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) 
 	return opened, nil
 }
 
-// openApp opens an app over HTTP. One that runs here is reached through its balancer.
+// openApp reaches an app that runs here through its balancer.
 func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 	q, s := to.queue, t.settings.now()
 	address := cmp.Or(q.settings().Target, ownAddress(s))
@@ -182,7 +182,7 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
-// openHTTP creates a client. All clients of a queue share onOutcomeIgnored, so that each problem is logged once.
+// openHTTP shares onOutcomeIgnored between all clients of a queue, so that each problem is logged once.
 func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored func(problem string)) (*deliver.Client, error) {
 	s := t.settings.now()
 	q := to.queue

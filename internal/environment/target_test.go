@@ -51,7 +51,6 @@ func unstarted(t *testing.T, flags map[string]string) *Environment {
 	return e
 }
 
-// The supervisor checks an app that runs here. AWS Lambda functions are not probed.
 func TestIdleProbes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -38,7 +38,6 @@ func writeTasks(t *testing.T, text string) (path string) {
 	return path
 }
 
-// Doctor and the task list must report such tasks, too.
 func TestHealthNamesTasksThatFailOrArePaused(t *testing.T) {
 	t.Parallel()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -86,7 +85,7 @@ cron:
 	}
 }
 
-// While the message of a task's last run is queued, its next runs must be skipped. Other tasks must be unaffected.
+// The message of a task's last run is queued. Other tasks must be unaffected.
 func TestOverlapIsSkipped(t *testing.T) {
 	t.Parallel()
 	var clock skewed
@@ -320,7 +319,6 @@ func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 	}
 }
 
-// Runs due by a schedule that was not in effect at that time must not be caught up.
 func TestScheduleChangedOverARestart(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	runs, file := registry.NewSentRuns(table, registry.Scope{Name: "periodic:jobs"}, nil, nil), filepath.Join(t.TempDir(), "cron.yaml")

@@ -40,8 +40,8 @@ func (t *totals) begin(context.Context) error {
 	return nil
 }
 
-// count gets received, done, failed and returned messages from the workers, and dead-lettered and queued ones from the
-// embedded queues. Without workers, it gets sent and done messages from the queues, too.
+// count adds up the workers' counters and, for dead-lettered and queued messages, the embedded queues'. Without
+// workers, the queues also provide sent and done messages.
 func (t *totals) count() (all []total) {
 	var sum worker.Counts
 	if len(t.queues.all) > len(t.work.all) {
@@ -74,8 +74,7 @@ func (t *totals) count() (all []total) {
 	return all
 }
 
-// queued counts the messages in this environment's queues; without workers, it returns live. The count is unknown if a
-// queue is on Amazon SQS.
+// queued returns live without workers. The count is unknown if a queue is on Amazon SQS.
 func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
 	if t.opts.QueuesOnly {
 		return live, true

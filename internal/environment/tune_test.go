@@ -8,7 +8,6 @@ import (
 	"tendril/internal/config"
 )
 
-// http-connections may have determined a size at startup.
 func TestSharedConnectionsChangeAtTheNextStart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

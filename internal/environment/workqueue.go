@@ -25,7 +25,7 @@ type workQueue struct {
 	index   int // of the queue's settings
 }
 
-// settings returns the queue's settings, which must not be modified.
+// settings returns settings that must not be modified.
 func (w *workQueue) settings() *config.QueueSettings { return w.inForce.queue(w.index) }
 
 func (w *workQueue) targetKey() string {
@@ -33,14 +33,14 @@ func (w *workQueue) targetKey() string {
 	return set.Target + "\n" + set.Function + "\n" + set.Lambda
 }
 
-// Idle times before a target is probed, longer for bare connections, because some servers log each of them.
+// Bare connections are probed less often, because some servers log each of them.
 const (
 	checkIdle   = 5 * time.Second
 	connectIdle = 10 * time.Second
 )
 
-// probeIdle returns the idle time before a target is probed, or 0 to disable probes. The supervisor checks an app that
-// runs here, and probing an AWS Lambda function would cost an invocation.
+// probeIdle returns 0 to disable probes. The supervisor checks an app that runs here, and probing an AWS Lambda
+// function would cost an invocation.
 func (w *workQueue) probeIdle(checked bool) time.Duration {
 	switch {
 	case w.settings().ToOwnApp() || w.settings().Function != "":
