@@ -99,7 +99,8 @@ func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	return reserved
 }
 
-// newMove moves each message to its source queue if target is nil. It releases messages with an unknown source.
+// newMove prepares a move to target or, if that is nil, to each message's source queue. It releases messages with an
+// unknown source.
 func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved []*message) (*transfer, error) {
 	reserved, err := from.withholdDamaged(reserved)
 	if err != nil {

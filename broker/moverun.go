@@ -231,7 +231,7 @@ func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	return err
 }
 
-// loadMoves fails a task in memory that has no row, because its queue was deleted.
+// loadMoves reads the tasks. A task in memory without a row fails, because its queue was deleted.
 func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {
