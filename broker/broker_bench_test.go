@@ -341,7 +341,7 @@ func median(times []time.Duration) time.Duration {
 // wholePathBacklog exceeds the number of messages processed during the measurement.
 const wholePathBacklog = 300_000
 
-// BenchmarkWholePath processes a backlog with 50 workers, and then messages of concurrent durable producers.
+// BenchmarkWholePath has 50 workers process a backlog, while producers send messages durably.
 func BenchmarkWholePath(b *testing.B) {
 	for _, producers := range []int{0, 64, 16} {
 		b.Run(fmt.Sprint("producers=", producers), func(b *testing.B) {

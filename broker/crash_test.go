@@ -135,7 +135,7 @@ func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 				t.Fatal(err)
 			}
 		}
-		// Read on: lines printed before the kill still arrive.
+		// Lines printed before the kill still arrive.
 		line, err := r.ReadString('\n')
 		if err == io.EOF {
 			break

@@ -35,7 +35,7 @@ const (
 	maxReserve   = 64 << 20
 	minReserved  = 1 << 20
 	measureEvery = 250 * time.Millisecond
-	// watchEvery is how often the directory is checked while there are no sends.
+	// watchEvery is the interval at which the directory is checked while there are no sends.
 	watchEvery = 5 * time.Second
 )
 

@@ -130,7 +130,7 @@ func (f *fifoOrder) queue(m *message) {
 }
 
 // place moves the group to the heap for its first idle message, or to none while it is locked or empty. It removes an
-// empty group, unless the group has a turn that messages still to be reread must keep.
+// empty group, unless the group must keep its turn for messages that have not been reread.
 func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)

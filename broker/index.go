@@ -217,9 +217,9 @@ type window struct {
 	cursor, tail int64
 	ahead        int64 // below cursor if nothing was read ahead
 	early        map[int64]bool
-	// Delayed messages are read by due time and key; these are the last ones read.
+	// Delayed messages are read in order of due time and key. dueAt and dueKey belong to the last one read.
 	dueAt, dueKey int64
-	dueSeen       int // how often delays have ended
+	dueSeen       int // number of times that delays have ended
 	dueRead       int // value of dueSeen up to which messages whose delay has ended were read
 	generation    int // incremented by each reset, so that fills of earlier generations are discarded
 	filling       *fill

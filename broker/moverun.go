@@ -67,7 +67,7 @@ func (m *mover) limit() int {
 	return max(1, m.task.Rate*int(movePause)/int(time.Second))
 }
 
-// step ends the task at the end of the queue, or if a target queue is missing.
+// step moves a batch and returns its size. It ends the task at the end of the queue, or if a target queue is missing.
 func (m *mover) step() (n int, err error) {
 	t := m.task
 	t.source.mu.Lock()

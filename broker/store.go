@@ -167,8 +167,8 @@ const (
 // CreatedFile is the file in the data directory that records when the database was created.
 const CreatedFile = "queues.created"
 
-// refuseEmpty returns an error if CreatedFile exists: starting with an empty database would hide the loss of the
-// previous one's messages.
+// refuseEmpty returns an error if CreatedFile exists, because starting with an empty database would hide a loss of
+// messages.
 func refuseEmpty(dir, what string) error {
 	created, err := os.ReadFile(filepath.Join(dir, CreatedFile))
 	if err != nil {

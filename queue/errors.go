@@ -9,7 +9,7 @@ import (
 // tendril's own codes below.
 type Error struct {
 	Code    string
-	Message string // text for people; may be ""
+	Message string // human-readable; may be ""
 	Err     error  // may be nil
 }
 

@@ -12,7 +12,7 @@ const MaxPath = 2048
 
 var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxPath)
 
-// maxDecoding is how often a path is decoded while it is checked.
+// maxDecoding is how many times a path is decoded while it is checked.
 const maxDecoding = 5
 
 // ParsePath validates an untrusted path with an optional query, such as a periodic task's url, and returns it as a

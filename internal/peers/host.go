@@ -7,8 +7,7 @@ import (
 	"os"
 )
 
-// Host returns an ID of this machine and its network namespace. Containers on one machine have different IDs, because
-// each has its own loopback interface.
+// Host returns an ID of this machine and its loopback interface. Containers with their own network have their own ID.
 func Host() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // exists only on Linux
 	network, _ := os.Readlink("/proc/self/ns/net")

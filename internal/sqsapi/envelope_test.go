@@ -269,7 +269,7 @@ func TestA6QueueURLCarriesTheHostThatWasCalled(t *testing.T) {
 	}
 }
 
-// Replies to arbitrary parameters must be JSON and not internal failures.
+// Replies to arbitrary parameters must be JSON, and must not be internal failures.
 func FuzzServe(f *testing.F) {
 	h := newHandler(f, nil)
 	h.Stop() // prevents long polls

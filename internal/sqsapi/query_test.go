@@ -301,7 +301,7 @@ func replaceNoXML(s string) string {
 	}, string([]rune(s)))
 }
 
-// Replies to arbitrary forms must be valid XML and not internal failures.
+// Replies to arbitrary forms must be valid XML, and must not be internal failures.
 func FuzzServeQuery(f *testing.F) {
 	h := newHandler(f, nil)
 	h.Stop() // prevents long polls

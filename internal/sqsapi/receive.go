@@ -60,7 +60,7 @@ type Memory interface {
 }
 
 const (
-	// copies is how often a response is in memory: as messages, as encoded text, and in the buffer that this text
+	// copies is the number of copies of a response in memory: messages, encoded text, and the buffer that this text
 	// outgrew.
 	copies = 3
 	// maxAnswerMemory is the maximum memory that a receive can need.

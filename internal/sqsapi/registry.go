@@ -61,7 +61,7 @@ type runWire struct {
 	Term           int64
 }
 
-// run converts a run. A run without a task was requested manually.
+// run converts w. A run without a task was requested manually.
 func (w *runWire) run(x *actionCall) (registry.Run, *registry.Runs, error) {
 	if w.AtMilliseconds == nil {
 		return registry.Run{}, nil, missing("AtMilliseconds")

@@ -111,7 +111,7 @@ func TestRegistryIsGuarded(t *testing.T) {
 	}
 }
 
-// Replies to arbitrary parameters must be JSON and not internal failures.
+// Replies to arbitrary parameters must be JSON, and must not be internal failures.
 func FuzzRegistry(f *testing.F) {
 	h := newHandler(f, nil)
 	mustCall(f, h, "CreateQueue", `{"QueueName":"jobs"}`)
