@@ -50,8 +50,8 @@ func NewPeer(instance Instance, secret string) *Peer {
 	return &Peer{c}
 }
 
-// Unproved reports whether an error means that another service answers at the instance's address. That service has
-// received nothing but a challenge.
+// Unproved reports whether an error means that another service answers at the instance's address, and has received
+// nothing but a challenge.
 func Unproved(err error) bool {
 	var unproved *proof.Error
 	return errors.Is(err, errCertificate) || errors.As(err, &unproved)

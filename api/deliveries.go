@@ -38,7 +38,7 @@ type DeliveryList struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Outcomes of messages without a finished delivery. For [InWork], DurationMS is the time since the delivery started.
+// Outcomes of messages without a finished delivery. For [InWork], DurationMS is the time since the start.
 // [MessageStored] means that a message found by a prefix of its ID is in a queue.
 const (
 	InWork              = "in work"

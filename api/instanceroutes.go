@@ -151,7 +151,7 @@ type KnownInstance struct {
 	CPUPercent     *float64 `json:"cpu_percent,omitempty"` // of all processors
 	PausedQueues   []string `json:"paused_queues,omitempty"`
 	Deploying      bool     `json:"deploying,omitempty"`
-	// Revision is the revision of the desired state that the instance has applied; 0 without a fleet key.
+	// Revision is the desired-state revision that the instance has applied; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
 	// SettingsRevision is the revision of the shared settings that the instance has applied or, if Rejected is a
 	// reason, rejected.

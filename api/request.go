@@ -72,7 +72,7 @@ type (
 	// Paused is the answer when queues are paused or resumed.
 	Paused struct {
 		Paused bool `json:"paused"`
-		// Revision is the revision of the desired state that all instances will apply; 0 if only this instance changed.
+		// Revision is the desired-state revision for all instances; 0 if only this one changed.
 		Revision int64 `json:"revision,omitempty"`
 	}
 	// TaskPaused is the answer when a task is paused or resumed.

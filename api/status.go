@@ -123,7 +123,7 @@ func (q *Queue) Problem() string {
 	return strings.Join(problems, "; ")
 }
 
-// Worker describes how the messages of one queue are received and delivered.
+// Worker describes the receiving and delivery of one queue's messages.
 type Worker struct {
 	Queue  string `json:"queue"`
 	FIFO   bool   `json:"fifo,omitempty"`

@@ -28,8 +28,8 @@ func deriveMetrics(l *loader) {
 	}
 }
 
-// watched reports whether the metrics belong in CloudWatch. Metrics about AWS services go to AWS; those about an
-// SQS-compatible server go only to a custom CloudWatch endpoint.
+// watched reports whether metrics are sent by default: about AWS services to AWS, and about an SQS-compatible server
+// only to a custom CloudWatch endpoint.
 func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
@@ -61,8 +61,8 @@ func amazonHost(name string) bool {
 	})
 }
 
-// refuseClearQueue rejects unencrypted queue URLs in a bundle, because requests over the network would reveal messages
-// and session tokens. Users can still set such a URL themselves.
+// refuseClearQueue rejects unencrypted queue URLs in a bundle, which would reveal messages and session tokens. Users
+// can still set such a URL themselves.
 func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
@@ -100,8 +100,7 @@ func warnClear(l *loader) {
 	}
 }
 
-// leavesInClear reports whether requests leave the machine unencrypted. The AWS SDK always uses TLS for Amazon's own
-// hosts.
+// leavesInClear is false for Amazon's own hosts, for which the AWS SDK always uses TLS.
 func leavesInClear(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {

@@ -78,8 +78,7 @@ func takeSetting(l *loader, s bundle.Setting) {
 	}
 }
 
-// unknownSetting rejects unknown options of the namespaces that tendril reads. Elastic Beanstalk options without effect
-// here only cause a warning.
+// unknownSetting rejects unknown options. Elastic Beanstalk options without effect here only cause a warning.
 func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
 		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {

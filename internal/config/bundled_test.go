@@ -195,7 +195,6 @@ func TestBundleSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Scaling settings without effect are reported with the reason.
 func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 	t.Parallel()
 	const (

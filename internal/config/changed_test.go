@@ -88,7 +88,6 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// Options that need a restart keep their previous origin.
 func TestExplainAfterAChange(t *testing.T) {
 	t.Parallel()
 	const two = "queues: [{name: a, inactivity_timeout: 5s}, {name: b}]\n"

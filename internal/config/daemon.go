@@ -7,9 +7,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readDaemonFile reads an aws-sqsd settings file, a flat list of "key: value" lines. The file named by --config or
-// TENDRIL_CONFIG has this format if [isDaemonFile] recognizes it. It may also contain keys of tendril.yaml. Unknown
-// keys cause a warning.
+// readDaemonFile reads an aws-sqsd settings file, a flat list of "key: value" lines. It may also contain keys of
+// tendril.yaml. Unknown keys cause a warning.
 
 func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}

@@ -133,8 +133,8 @@ const (
 	leastDelay = 10 * time.Second
 )
 
-// deriveStop lets app-grace extend shutdown-timeout, because an app that needs a minute to stop may also need a minute
-// to finish its messages.
+// deriveStop lets app-grace extend shutdown-timeout: an app that needs a minute to stop may also need one to finish its
+// messages.
 func deriveStop(l *loader) {
 	s := l.s
 	from := l.origin("app-grace")

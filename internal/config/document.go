@@ -41,7 +41,6 @@ func fileForm() *yamlfile.Options {
 	}
 }
 
-// parseDocument returns the entries in file order.
 func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	d := document{file: file}
 	root, fault := yamlfile.Read(data, fileForm())
@@ -151,7 +150,7 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-// daemonOnly maps keys that exist only in aws-sqsd to advice with their tendril.yaml equivalents.
+// daemonOnly maps the keys of aws-sqsd's own file to advice with their tendril.yaml equivalents.
 var daemonOnly = map[string]string{
 	"http_url": "use target: http://HOST:PORT", "http_port": "use target: http://HOST:PORT",
 	"sqs_wait_time_seconds": "use wait_time: 20s", "drain_timeout": "use shutdown_timeout: 600s",

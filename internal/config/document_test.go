@@ -70,7 +70,6 @@ sqsd: {q: 1, r: [a]}
 	}
 }
 
-// CR LF and CR line breaks do not change the content and line numbers.
 func TestParseDocumentLineEnds(t *testing.T) {
 	t.Parallel()
 	text := "a: \"one\n  two\"\nb: 'one\n  two'\nc: |\n  one\n  two\nd: one\n  two\ne:\n- f\n- g\nsqsd:\n  HttpPath: /x\n"

@@ -30,7 +30,7 @@ type QueueExplanation struct {
 type QueueSetting struct {
 	// Key is the key in tendril.yaml.
 	Key, Value string
-	// From is the origin of the queue's own value or, without one, of the value for all queues.
+	// From is the origin of the queue's own value, or of the value for all queues.
 	From Origin
 }
 
@@ -120,7 +120,7 @@ func UnknownOption(name string) error {
 	return fmt.Errorf("unknown option %s: docs/options.md lists them all", shown(name))
 }
 
-// String formats the explanation as several lines, without a final newline.
+// String returns several lines, without a final newline.
 func (e *Explanation) String() string {
 	o := &e.Option
 	var b strings.Builder

@@ -55,7 +55,6 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// The last value in an option's chain applies.
 func TestExplainEveryOption(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, Sources{Environ: home()})

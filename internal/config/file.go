@@ -21,7 +21,7 @@ type settingsFile struct {
 	explicit bool
 }
 
-// findFile returns the named file, which must exist, or the first existing candidate; nil if there is none.
+// findFile returns the named file or the first existing candidate; nil if there is neither.
 func findFile(named string, src *Sources, vars map[string]string) (*settingsFile, *Problem) {
 	if src.File != nil {
 		return &settingsFile{path: src.File.Path, data: src.File.Data, explicit: named != ""}, nil
@@ -68,8 +68,7 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, err
 }
 
-// untrusted returns a problem if other users can change a settings file that was found by searching, because it may
-// name commands to run.
+// untrusted rejects a file found by searching that other users can change, because it may name commands to run.
 func (f *settingsFile) untrusted() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if you trust it"
 	var wrong *trust.Error
@@ -218,7 +217,7 @@ func readOwnFile(l *loader, layer Layer, path string, entries []entry) {
 	}
 }
 
-// admit requires that an entry has a value and that its option appears only once.
+// admit rejects entries without a value and repeated options.
 func admit(l *loader, from Origin, o *Option, e entry, lines map[string]int) (assignment, bool) {
 	a := assignment{option: o, origin: from, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {

@@ -157,7 +157,7 @@ func TestDaemonFileRule(t *testing.T) {
 	}
 }
 
-// Other users must not be able to change a file found by searching, because it may name commands.
+// A file found by searching may name commands, so other users must not be able to change it.
 func TestFoundFileMustBeTrusted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

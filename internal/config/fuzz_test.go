@@ -47,7 +47,6 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// checkLoaded checks that every value is valid in its layer and can be explained.
 func checkLoaded(t *testing.T, cfg *Config) {
 	again := table(&Settings{})
 	for i, o := range cfg.options {

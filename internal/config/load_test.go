@@ -93,7 +93,6 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// The layers are added from weakest to strongest.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	dir := write(t, "tendril.yaml", "name: file\nhttp_path: /file\n")
@@ -289,7 +288,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The problem names the value's origin.
 func TestEveryOptionIsCheckedEverywhere(t *testing.T) {
 	t.Parallel()
 	const wrong = "\x01"

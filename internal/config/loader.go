@@ -48,18 +48,17 @@ func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Defaul
 // DaemonFile reports whether the settings file is an aws-sqsd file. aws-sqsd posts to http://localhost by default.
 func (c *Config) DaemonFile() bool { return c.daemon }
 
-// loader is the state of a call to [Load]. Each queue has its own view of it, and so do the settings for all queues.
+// loader is the state of a call to [Load]. Each queue has its own view of it, as do the settings for all queues.
 type loader struct {
 	src     Sources
 	vars    map[string]string
 	cfg     *Config
 	refused *Error
-	// ownSettings holds each queue's own settings, in the order of Queues. sharedSettings holds those of the registry,
-	// by the queue's name.
+	// ownSettings are in the order of Queues, sharedSettings from the registry by the queue's name.
 	ownSettings    [][]assignment
 	sharedSettings map[string][]assignment
 	queues         []*loader
-	// computedQueue is the origin of a WorkerQueueURL whose value CloudFormation computes.
+	// computedQueue is the origin of a WorkerQueueURL that CloudFormation computes.
 	computedQueue Origin
 
 	// all is the view of the settings for all queues.
@@ -112,7 +111,7 @@ func (l *loader) warnAt(where, option, hint, format string, args ...any) {
 		Problem{Where: where, Option: option, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// assign sets an option. Sources are read from weakest to strongest, so the last assignment wins.
+// assign overrides earlier assignments, because sources are read from weakest to strongest.
 func (l *loader) assign(a assignment) {
 	if a.option.Name == "config" {
 		return // already set by readSettingsFile
@@ -127,7 +126,7 @@ func (l *loader) assign(a assignment) {
 	l.record(a.option.Name, a.origin)
 }
 
-// dropOwn drops a weaker source's settings of single queues, because a stronger one names the queues.
+// dropOwn drops a weaker source's settings of single queues.
 func (l *loader) dropOwn(by Origin) {
 	if slices.ContainsFunc(l.ownSettings, func(own []assignment) bool { return len(own) > 0 }) {
 		l.warnAt(l.origin("queues").Where, "queues", "",
@@ -164,7 +163,7 @@ func (l *loader) settle(name, reason string) {
 	l.record(name, from)
 }
 
-// clash reports a conflict at the place of the named option.
+// clash reports a conflict at the named option's place.
 func (l *loader) clash(name, hint, format string, args ...any) {
 	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
 }
@@ -190,7 +189,7 @@ func (l *loader) bundled() []bundle.Setting {
 	return l.src.Bundle.InForce()
 }
 
-// endpoint returns a service's endpoint from the AWS SDK's environment variables; "" means Amazon's own.
+// endpoint returns "" for Amazon's own endpoint.
 func (l *loader) endpoint(service string) string {
 	if strings.EqualFold(l.vars["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"], "true") {
 		return ""
@@ -214,7 +213,7 @@ func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// idle warns about an option that is set without effect. why completes "NAME VALUE has no effect".
+// idle warns about an option set without effect. why completes "NAME VALUE has no effect".
 func (l *loader) idle(name, why, hint string) {
 	if l.isSet(name) {
 		l.about(name, hint, "%s has no effect%s", l.named(name), why)

@@ -19,41 +19,39 @@ type Option struct {
 	Key string
 	// Variable is TENDRIL_ followed by the name.
 	Variable string
-	// Beanstalk and Namespace identify Elastic Beanstalk's equivalent; may be "".
+	// Beanstalk and Namespace are Elastic Beanstalk's equivalent; may be "".
 	Beanstalk, Namespace string
 	// DaemonKey is the key in an aws-sqsd settings file; may be "".
 	DaemonKey string
 	// Aliases are the names of the equivalent flags in Workerless.
 	Aliases []string
-	// OtherVariables are variables of other programs that also set the option. The first one set wins; Variable
-	// overrides all of them.
+	// OtherVariables of other programs also set the option; the first one set wins. Variable overrides all of them.
 	OtherVariables []string
 	// Default has the form of a settings file; "" if the default varies. DefaultNote describes it.
 	Default, DefaultNote string
 	// Example is for options without a fixed default.
 	Example string
-	// Serve means that 'tendril serve' also has the option.
+	// Serve options also exist for 'tendril serve'.
 	Serve bool
-	// PerQueue means that individual queues can override the option.
+	// PerQueue options can be overridden for individual queues.
 	PerQueue bool
-	// Live means that a reload or deployment can change the option; others need a restart.
+	// Live options can change by a reload or deployment; others need a restart.
 	Live bool
-	// AppRestart means that a restart of the app can change the option.
+	// AppRestart options can change by a restart of the app.
 	AppRestart bool
 
 	// secretFile is the path of the file that holds the secret; nil if the option is not secret.
 	secretFile   *string
 	isSecretFile bool
-	// essential means that most environments set the option.
+	// essential options are set in most environments.
 	essential bool
-	// block and label are the section and name on Elastic Beanstalk's configuration page for worker environments; may
-	// be "".
+	// block and label are from Elastic Beanstalk's configuration page for worker environments; may be "".
 	block, label string
-	// list means that the value may be a YAML list instead of comma-separated text.
+	// list options accept a YAML list instead of comma-separated text.
 	list bool
-	// beanstalkAliases are common misspellings of Beanstalk that are also accepted.
+	// beanstalkAliases are common misspellings of Beanstalk, which are also accepted.
 	beanstalkAliases []string
-	// beanstalkMinutes means that Elastic Beanstalk takes numbers without a unit as minutes.
+	// beanstalkMinutes means that a number without a unit is minutes in Elastic Beanstalk.
 	beanstalkMinutes bool
 	// properties are environment properties that also set the option.
 	properties     []string

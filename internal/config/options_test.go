@@ -13,7 +13,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Every row must be complete.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	kebab := regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z]+)*$`)
@@ -94,7 +93,6 @@ func TestSuggestedSecretsAreNotPublic(t *testing.T) {
 	}
 }
 
-// Each option sets exactly one field of Settings, and each field has an option.
 func TestEveryFieldHasItsOption(t *testing.T) {
 	t.Parallel()
 	other := map[string]string{kindDuration: "61s", kindInteger: "7", kindSize: "2KiB", kindRate: "7/s", kindNumber: "7"}

@@ -50,8 +50,7 @@ func (o Origin) String() string {
 	}
 }
 
-// Overrides returns the source of a value that overrides a layer, as "the variable NAME" or "the flag --NAME", or "" if
-// it does not override it.
+// Overrides returns "the variable NAME" or "the flag --NAME" if it overrides a layer, else "".
 func (o Origin) Overrides(layer Layer) string {
 	switch {
 	case o.Layer <= layer:
@@ -73,11 +72,11 @@ type assignment struct {
 	option     *Option
 	origin     Origin
 	name, text string
-	// unit is the unit of a duration written as a plain number, time.Second or time.Minute; 0 for other options.
+	// unit is time.Second or time.Minute for a duration written as a plain number; else 0.
 	unit time.Duration
 }
 
-// bareUnit returns the unit of plain numbers; 0 if the option is not a duration.
+// bareUnit returns 0 if the option is not a duration.
 func bareUnit(o *Option, minutes bool) time.Duration {
 	switch {
 	case o.Kind() != kindDuration:

@@ -55,7 +55,7 @@ func WithoutQuery(url string) string {
 	return url
 }
 
-// shownName returns the name to display before the value, or "" if the origin already contains it.
+// shownName returns "" if the origin already contains the name.
 func (a assignment) shownName() string {
 	switch {
 	case FromBundle <= a.origin.Layer && a.origin.Layer <= FromRegistry:

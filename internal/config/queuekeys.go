@@ -49,7 +49,7 @@ func queueKeys(q *QueueSettings) []*Option {
 	return keys
 }
 
-// queueTable returns the keys that only queues have, bound to q, and the per-queue options of rows.
+// queueTable returns the keys that only queues have, bound to q, and the per-queue options.
 func queueTable(q *QueueSettings, rows []*Option) []*Option {
 	return append(queueKeys(q), slices.DeleteFunc(slices.Clone(rows), func(o *Option) bool { return !o.PerQueue })...)
 }
@@ -115,7 +115,7 @@ func readShortQueue(l *loader, where, text string) QueueSettings {
 	return q
 }
 
-// readQueueKey returns an assignment to apply after every queue has been read, or false if it refused the key.
+// readQueueKey returns false if it refused the key. The assignment is applied after all queues have been read.
 func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows []*Option) (assignment, bool) {
 	o := withKey(rows, e.key)
 	if o == nil {

@@ -101,7 +101,7 @@ func TestRestartOfTheAppAppliesItsOptions(t *testing.T) {
 	}
 }
 
-// These options concern the registry that stores the settings for all instances.
+// These options concern the registry itself.
 func TestFleetOptionsAreSetForAllInstances(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"rollout-policy", "rollout-batch-size-type", "rollout-batch-size", "rollout-timeout",

@@ -43,7 +43,7 @@ func singleQueue(l *loader) string {
 	return "queue"
 }
 
-// severalChosen reports whether the option queues determines the queues, rather than queue or queue-url.
+// severalChosen reports whether queues takes precedence over queue and queue-url.
 func severalChosen(l *loader) bool {
 	if !l.isSet("queues") {
 		return false
@@ -114,7 +114,7 @@ func resolveQueue(l *loader, i int, backend string) {
 	l.queues = append(l.queues, queue)
 }
 
-// applyOwnSettings applies a queue's own settings. Its own destination replaces the one for all queues.
+// applyOwnSettings lets a queue's own destination replace the one for all queues.
 func applyOwnSettings(l *loader, own []assignment) {
 	for _, a := range own {
 		switch a.option.Key {
@@ -150,8 +150,7 @@ func applyOwnSettings(l *loader, own []assignment) {
 	}
 }
 
-// placeQueue determines a queue's backend. The backend auto means SQS for a URL, an ARN or a function on AWS, otherwise
-// embedded.
+// placeQueue resolves the backend auto: SQS for a URL, an ARN or a function on AWS, otherwise embedded.
 func placeQueue(l *loader) {
 	q, s := &l.s.Queues[0], l.s
 	own, chosen := l.own["backend"], l.all.origin("backend")
@@ -206,8 +205,8 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	return c.Origin(ofAllQueues(key))
 }
 
-// refuseComputedQueue rejects a bundle whose queue URL CloudFormation computes, unless a stronger source names a queue.
-// A worker with its own empty queue would look healthy but do nothing.
+// refuseComputedQueue rejects a bundle whose queue URL CloudFormation computes, unless a stronger source names a queue:
+// a worker with its own empty queue would look healthy but do nothing.
 func refuseComputedQueue(l *loader) {
 	if l.computedQueue == (Origin{}) {
 		return
@@ -247,8 +246,8 @@ func deriveBackend(l *loader) {
 	}
 }
 
-// namedOnPurpose reports whether the environment's name was configured rather than derived from a folder. Two apps in
-// folders with the same name must not share a queue on Amazon SQS.
+// namedOnPurpose excludes names derived from a folder: two apps in folders with the same name must not share a queue on
+// Amazon SQS.
 func namedOnPurpose(l *loader) bool {
 	from := l.origin("name")
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
@@ -329,7 +328,7 @@ func regionOfHost(name string) string {
 	return ""
 }
 
-// splitTarget returns the base and the path of a target. path is "" for "/" and for unix sockets.
+// splitTarget returns the path "" for "/" and for unix sockets.
 func splitTarget(target string) (base, path string) {
 	u, err := url.Parse(target)
 	if target == "" || err != nil || u.Scheme == "unix" {

@@ -250,7 +250,6 @@ func TestExplainQueues(t *testing.T) {
 	}
 }
 
-// Explain reads a queue's settings through a second table, so each value must survive the copy.
 func TestQueueSettingsAreReversible(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, Sources{Environ: home()})

@@ -20,8 +20,8 @@ import (
 	"tendril/internal/delivery/webhook"
 )
 
-// The limits are used by rules: functions that validate and normalize a value. A rule's error completes a sentence that
-// starts with the value: "... is not a URL".
+// Limits of rules, which validate and normalize values. The error of a rule completes a sentence that starts with the
+// value: "... is not a URL".
 
 const (
 	maxEnvironmentName = 64
@@ -227,7 +227,7 @@ func httpPath(text string) (string, error) {
 	return text, checkPath(path)
 }
 
-// checkPath checks a path before and after each round of percent-decoding, because servers may decode it repeatedly.
+// checkPath checks a path before and after each round of percent-decoding, because servers may decode repeatedly.
 func checkPath(path string) error {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
@@ -587,7 +587,7 @@ func userName(text string) (string, error) {
 			!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")), "is not the name or number of a user"})
 }
 
-// resources returns the names of resource limits, as in ulimit and systemd.
+// resources returns the names used by ulimit and systemd.
 func resources() []string {
 	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 }

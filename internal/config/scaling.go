@@ -198,7 +198,6 @@ func valueIn(l *loader, name string, layer Layer) string {
 	return ""
 }
 
-// deriveThresholds derives the unit and the thresholds from the measure.
 func deriveThresholds(l *loader) {
 	s := l.s
 	unit, lower, upper := measureDefaults(s.ScaleMeasureName)

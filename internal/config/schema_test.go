@@ -34,7 +34,6 @@ func compiledSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// validate validates a file as an editor would.
 func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	t.Helper()
 	var value any

@@ -144,7 +144,6 @@ func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 	})
 }
 
-// Placeholders in generated files and repeated characters are refused.
 func TestTokensThatEverybodyKnowsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, option := range []string{"console-token", "console-drain-token", "registry-token"} {
@@ -166,7 +165,6 @@ func TestTokensThatEverybodyKnowsAreRefused(t *testing.T) {
 	}
 }
 
-// A secret and its file have the same access rules.
 func TestEverySecretHasAFile(t *testing.T) {
 	t.Parallel()
 	secrets := 0

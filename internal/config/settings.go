@@ -95,7 +95,7 @@ type PerQueue struct {
 	BatchSize         int
 	BatchWindow       time.Duration
 	SigningSecret     []string // in the format of package webhook
-	SigningSecretFile string   // file that SigningSecret was read from; may be ""
+	SigningSecretFile string   // file with SigningSecret; may be ""
 	Filter            string   // in the format of package filter; "" matches all messages
 	ViaSNS            bool
 	InactivityTimeout time.Duration
@@ -208,7 +208,7 @@ type Settings struct {
 	// RegistryToken gives access to the registry of an embedded queue, in this process or in the tendril that serves
 	// the queue; "" means a generated token.
 	RegistryToken     string
-	RegistryTokenFile string // file that RegistryToken was read from; may be ""
+	RegistryTokenFile string // file with RegistryToken; may be ""
 	RegistryInsecure  bool   // send the token even to a server that cannot prove that it has it
 	AccountID         string
 
@@ -231,9 +231,9 @@ type Settings struct {
 	ConsoleTrustedProxy      []string // network prefixes in CIDR notation
 	ConsoleHosts             []string // besides localhost and the console's own addresses
 	ConsoleToken             string   // "" means a new token at each start
-	ConsoleTokenFile         string   // file that ConsoleToken was read from; may be ""
+	ConsoleTokenFile         string   // file with ConsoleToken; may be ""
 	ConsoleDrainToken        string   // only for /-/drain and /-/quiet; may be ""
-	ConsoleDrainTokenFile    string   // file that ConsoleDrainToken was read from; may be ""
+	ConsoleDrainTokenFile    string   // file with ConsoleDrainToken; may be ""
 	HealthIgnoreClientErrors bool
 
 	Quiet, Verbose bool // not both

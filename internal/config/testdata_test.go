@@ -13,7 +13,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.want and docs/options.md")
 
-// Each file in testdata has a .want file.
 func TestSettingsFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")

@@ -44,9 +44,9 @@ func warnRollout(l *loader) {
 
 var privateKeys = []string{"tls-key", "console-tls-key", "target-key"}
 
-// warnReadableSecrets warns about secret files that every user can read. It skips files owned by other users, such as
-// those mounted by a container platform, because this user cannot change their permissions. It also warns about private
-// keys that other users control; other secret files that they control are refused.
+// warnReadableSecrets warns about secret files that every user can read, except files of other users, such as those
+// mounted by a container platform, whose permissions this user cannot change. It also warns about private keys that
+// other users control; such secret files are refused.
 func warnReadableSecrets(l *loader) {
 	for _, o := range l.rows {
 		if !o.IsSecret() {
@@ -100,8 +100,8 @@ func warnTimes(l *loader) {
 	warnBatch(l)
 }
 
-// concerns reports whether to warn about the options here. Problems of the settings for all queues are reported only
-// once, not for queues without a value of their own.
+// concerns returns false for a queue without values of its own, so that a problem of the settings for all queues is
+// reported once.
 func (l *loader) concerns(names ...string) bool {
 	return l.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
 		return l.own[l.option(name).Key] != Origin{}
@@ -110,7 +110,7 @@ func (l *loader) concerns(names ...string) bool {
 
 func hasFunction(l *loader) bool { return l.s.Function != "" || l.s.Lambda != "" }
 
-// apart reports whether either this queue or the settings for all queues, but not both, deliver to a function.
+// apart reports whether only this queue or only the settings for all queues deliver to a function.
 func apart(l *loader) bool {
 	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }

@@ -265,8 +265,8 @@ func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 
 const connections = "http-connections"
 
-// keepConnections postpones a changed number of connections if it determined a size at startup: that of a pool shared
-// by several queues, of a function's processes or of a limiter.
+// keepConnections postpones a changed number of connections that sizes a shared pool, a function's processes or a
+// limiter.
 func (c *changes) keepConnections(change *config.Change) {
 	inForce, i := c.settings.now(), slices.Index(change.Live, connections)
 	if i < 0 || !c.sharesConnections() {

@@ -238,7 +238,6 @@ func scopeOf(set map[string]*string) string {
 	return console.SettingsScope(code, access)
 }
 
-// otherQueues reports whether a change sets options of single queues, and which of them this instance does not have.
 func otherQueues(set map[string]*string, loaded *config.Config) (ofQueue bool, missing []api.Detail) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		_, queue, ofOne := strings.Cut(name, " of ")

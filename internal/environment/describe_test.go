@@ -210,7 +210,6 @@ func TestDescriptionOfQueuesServedAlone(t *testing.T) {
 	}
 }
 
-// Resources that do not exist yet are listed as planned, created ones as owned.
 func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL": testpeer.Moto(t, "sqs", "dynamodb", "cloudwatch"), "AWS_ACCESS_KEY_ID": "test",

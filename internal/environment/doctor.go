@@ -338,7 +338,6 @@ func isLocal(target string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// inspectCloud adds the queues' state on AWS, the clock difference, and the role's permissions.
 func (e *examiner) inspectCloud(ctx context.Context) {
 	if e.opts.QueuesOnly || len(cloud.PolicyFor(e.opts.Config, &cloud.Use{}).Statement) == 0 {
 		return

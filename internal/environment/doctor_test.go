@@ -155,7 +155,6 @@ func TestExamineRunningReportsPartsThatStoppedWorking(t *testing.T) {
 	})
 }
 
-// The environment only serves queues, so it has no health.
 func TestExamineServedQueuesReportsProblemsWithStoredMessages(t *testing.T) {
 	t.Parallel()
 	r := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })

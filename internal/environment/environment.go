@@ -69,7 +69,6 @@ func New(opts Options) *Environment {
 	e.changes.rollouts = e.rollouts
 	e.cron.revision, e.cron.announce = e.desired.revision, e.members.announcement
 
-	// The constructors would otherwise depend on each other.
 	e.work.observe = e.observe
 	e.observe.members = e.members
 	e.cron.observe = e.observe

@@ -23,7 +23,7 @@ type facts struct {
 	getconfig.Folder
 }
 
-// startFacts is the version of the facts at startup; app versions have higher numbers.
+// startFacts is the version at startup; app versions have higher numbers.
 const startFacts = 0
 
 // open publishes the facts in the data directory if this environment owns it.

@@ -108,7 +108,6 @@ func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	}
 }
 
-// The counts are approximate, and several queues share the dead-letter queue.
 func TestStatusCountsDeadLettersOnSQS(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	for name, n := range map[string]int{"jobs": 3, "jobs-dead": 2} {

@@ -175,7 +175,6 @@ func testGroupMetric(t *testing.T, c *amazon) {
 	}
 }
 
-// The published load must be divided by the number of instances in service.
 func testPublishing(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")

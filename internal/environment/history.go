@@ -128,7 +128,6 @@ func (h *history) observe(r *logging.Record) {
 		Text: r.Text})
 }
 
-// messageEnded stores how a message ended if the data directory is claimed.
 func (h *history) messageEnded(e eventlog.Ending) {
 	if endings := h.endings.Load(); endings != nil {
 		endings.Add(e)

@@ -91,7 +91,7 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	}
 }
 
-// Losses in a queue within ten seconds become one event. Shutdown must record pending losses.
+// Shutdown must also record pending losses.
 func TestLossesAreGrouped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -185,7 +185,6 @@ func TestPausesOfAnEarlierVersionAreAdopted(t *testing.T) {
 	}
 }
 
-// Since it is unknown what was paused, everything must be paused.
 func TestUnreadablePausesPauseEverything(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{"", "{", "\x00\x00", "[]"} {

@@ -126,7 +126,7 @@ func (i *instance) reachable() (address, certificate string) {
 
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
-// claimFiles lets Stop remove the files after everything started later has stopped.
+// claimFiles makes Stop remove the files after everything started later has stopped.
 func (i *instance) claimFiles(context.Context) error {
 	if i.visible() {
 		i.life.steps.push("the instance file", func(context.Context) error {

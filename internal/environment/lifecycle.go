@@ -146,8 +146,8 @@ func (l *lifecycle) fail(err error) {
 	}
 }
 
-// unlessStopped runs start, and cancels it with errStartAbandoned if a stop is requested. A build can take an hour, and
-// an endpoint may never respond.
+// unlessStopped cancels start with errStartAbandoned if a stop is requested: a build can take an hour, and an endpoint
+// may never respond.
 func (l *lifecycle) unlessStopped(stop, now context.Context, start func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(now)
 	defer cancel()

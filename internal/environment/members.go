@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// registryStart limits each wait for the shared registry at startup. registrySeek is the interval between attempts
-	// to find it.
+	// registryStart limits each wait for the registry at startup, registrySeek is the interval of later attempts.
 	registryStart = 5 * time.Second
 	registrySeek  = 15 * time.Second
 	// leaveTimeout limits the final write of the record. After it, the others drop the record a little later because of
@@ -162,7 +161,7 @@ func (m *members) leads() bool {
 	return leads
 }
 
-// announcement is the location of this instance's record, which the leader tells the others.
+// announcement is the location of this instance's record, which the leader announces.
 func (m *members) announcement() string {
 	if joined := m.joined.Load(); joined != nil {
 		return joined.self.Announcement()

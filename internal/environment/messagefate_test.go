@@ -55,7 +55,6 @@ func TestConsoleShowsTheFateOfAMessage(t *testing.T) {
 		strings.Contains(open.String(), "no such order") {
 		t.Errorf("without the token: %s, %v", open.String(), err)
 	}
-	// The current redrive policy must be used.
 	l := r.work.all[0]
 	for _, tt := range []struct {
 		name    string

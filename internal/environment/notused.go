@@ -69,7 +69,6 @@ func (o *Options) MissingPrograms() []bundle.Problem {
 	return o.Bundle.MissingPrograms(o.searchPath(), o.AppliesMachine() && os.Geteuid() == 0)
 }
 
-// searchPath returns the PATH of the bundle's programs.
 func (o *Options) searchPath() string {
 	for _, entry := range app.Environ(o.AppEnv, o.Bundle, func(bundle.Link) string { return "" }, 0, app.Queue{}) {
 		if value, found := strings.CutPrefix(entry, "PATH="); found {

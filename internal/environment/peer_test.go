@@ -181,14 +181,12 @@ func (a *amazon) reset(t *testing.T) {
 	a.calls, a.puts, a.changes = nil, nil, nil
 }
 
-// lifecycle returns the recorded calls of lifecycle actions.
 func (a *amazon) lifecycle() []url.Values {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.calls
 }
 
-// metrics returns the bodies of calls that wrote metrics.
 func (a *amazon) metrics() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -54,7 +54,7 @@ func (p *pipelines) inOrder() (lines []*pipeline) {
 	return lines
 }
 
-// joiningOrder lists queues that only periodic tasks use first, because their few messages are already due.
+// joiningOrder lists queues that only periodic tasks use first: their few messages are already due.
 func (q *queues) joiningOrder() []*workQueue {
 	others := slices.DeleteFunc(slices.Clone(q.all), func(w *workQueue) bool { return w.forTask })
 	return append(slices.Clone(q.all[len(others):]), others...) // openAll opens the tasks' queues last

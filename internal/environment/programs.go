@@ -155,7 +155,7 @@ func (p *programs) linkedURL(link bundle.Link) string {
 	return ""
 }
 
-// linkedQueue returns the queue with the environment's name or, for this environment's own name, the first queue.
+// linkedQueue returns the queue with the environment's name, or the first queue for this environment's own name.
 func linkedQueue(s *config.Settings, queues []string, environment string) string {
 	switch {
 	case slices.Contains(queues, environment):

@@ -260,7 +260,7 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: found.FIFO(), dead: dead, attributes: attrs, denied: err}, nil
 }
 
-// warnOfConflicts only warns, because workers also run without permission to read the attributes.
+// warnOfConflicts only warns: the workers also run without permission to read the attributes.
 func (q *queues) warnOfConflicts(context.Context) error {
 	for _, w := range q.all {
 		if !w.embedded {

@@ -42,8 +42,8 @@ func (d *DesiredVersion) Error() string {
 	return fmt.Sprintf("the current version of the app is version %d (%s)", d.Number, d.Name)
 }
 
-// rollouts keeps the app of this instance at the version that operators want on all instances, and advances rollouts
-// on the leader. Without a fleet key or a location for archives, deployments apply only to this instance.
+// rollouts keeps this instance's app at the version set for all instances, and advances rollouts on the leader. Without
+// a fleet key or a location for archives, deployments apply only to this instance.
 type rollouts struct {
 	opts     *Options
 	life     *lifecycle

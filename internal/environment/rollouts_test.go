@@ -10,7 +10,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Another instance has just started a deployment.
 func TestLatestVersionsAreThoseThatARollbackChoosesFrom(t *testing.T) {
 	key, dir := filepath.Join(t.TempDir(), "key"), t.TempDir()
 	for path, text := range map[string]string{key: "fleet-key-0123456789\n",

@@ -14,8 +14,8 @@ import (
 	"tendril/internal/config"
 )
 
-// Without a scaling target, sizes must apply to this instance's group or service, unless something else scales it, and
-// otherwise to processes. moto simulates AWS, and local servers simulate the metadata services.
+// Sizes must apply to this instance's group or service, unless something else scales it, and otherwise to processes.
+// moto simulates AWS, and local servers simulate the metadata services.
 func TestScaleTargetOfTheSizes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -141,7 +141,6 @@ func testScaledService(t *testing.T, c *amazon) {
 	}
 }
 
-// The published backlog must be divided by the number of running tasks.
 func testCountedTasks(t *testing.T, c *amazon) {
 	makeService(t, c)
 	if got := publishedBacklog(t, c); got != "5" {
@@ -149,7 +148,6 @@ func testCountedTasks(t *testing.T, c *amazon) {
 	}
 }
 
-// Outside EC2, the whole backlog must be published.
 func testPublishingElsewhere(t *testing.T, c *amazon) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	if got := publishedBacklog(t, c); got != "20" {

@@ -102,7 +102,6 @@ func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 	}
 }
 
-// Only the bound address decides whether the console is local.
 func TestNameOfAnAddressIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"0.0.0.0:0", "[::]:0"} {

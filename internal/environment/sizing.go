@@ -44,7 +44,7 @@ type sizing struct {
 
 func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 
-// closeFleet lets Stop close the fleet late, because the group may terminate this instance from then on.
+// closeFleet makes Stop close the fleet late, because the group may terminate this instance from then on.
 func (s *sizing) closeFleet(context.Context) error {
 	if isFleet(s.settings.now()) {
 		s.life.steps.push("the instance group", func(ctx context.Context) error {
@@ -121,7 +121,7 @@ func (s *sizing) protectTask(context.Context) error {
 	return nil
 }
 
-// runScaling lets Stop end the scaling first, so that nothing scales during a drain.
+// runScaling makes Stop end the scaling first, so that nothing scales during a drain.
 func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
 	loop := s.newLoop(run)
@@ -228,7 +228,6 @@ func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	return min(usual, p.Period/2)
 }
 
-// replicaGauge measures up to most replicas on this machine.
 func (s *sizing) replicaGauge(most int) *autoscale.Gauge {
 	g := s.gauge(true)
 	g.Slots, g.Ready = max(g.Slots/most, 1), s.programs.app.ReadyReplicas

@@ -154,7 +154,6 @@ func TestOverlapOfInstances(t *testing.T) {
 		})
 		return reason
 	}
-	// It takes a while until the run is reported.
 	eventually(t, "a run that is left out", func() bool { return next() == string(periodic.ReasonOverlap) })
 	release()
 	eventually(t, "a run after the end", func() bool { return next() == "" })
@@ -165,7 +164,6 @@ func TestOverlapOfInstances(t *testing.T) {
 	}
 }
 
-// The task's own queue did not exist at startup.
 func TestTaskWithoutItsQueueUsesTheFirstOne(t *testing.T) {
 	t.Parallel()
 	cron := writeTasks(t, minutely)

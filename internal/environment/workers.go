@@ -71,8 +71,7 @@ func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
 }
 
 func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {
-	// maxBatchBytes keeps a batch's event below Lambda's limit of 6 MiB, assuming at most two bytes of JSON per body
-	// byte.
+	// maxBatchBytes keeps events below Lambda's limit of 6 MiB, assuming at most two bytes of JSON per body byte.
 	const maxBatchBytes = 5 << 19
 	s, w := p.settings.now(), l.queue
 	set := w.settings()
@@ -141,8 +140,8 @@ func (p *pipelines) runWorkers(context.Context) error {
 	return nil
 }
 
-// openTogether opens the gates of all pipelines with the same external target at once. Otherwise a queue of low weight
-// could briefly take all capacity.
+// openTogether opens the gates of all pipelines with the same external target at once, so that no queue of low weight
+// briefly takes all capacity.
 func (p *pipelines) openTogether(ctx context.Context) {
 	waiting := map[string][]*pipeline{}
 	for _, l := range p.inOrder() {

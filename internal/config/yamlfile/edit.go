@@ -98,7 +98,7 @@ func newEditor(text string, o *Options) *editor {
 	return e
 }
 
-// file returns the lines with their line breaks on disk; text returns those that the parser expects.
+// file returns the line breaks on disk; text returns those that the parser expects.
 func (e *editor) file() string {
 	var b strings.Builder
 	for _, l := range e.lines {
@@ -135,8 +135,7 @@ func (e *editor) changes() []EditedLine {
 	return append(all, removed...)
 }
 
-// placeOf returns how many consecutive removed lines, starting at the given line number, should be listed before a
-// line that the edit added.
+// placeOf returns how many removed lines, starting at the given number, are listed before a line that the edit added.
 func placeOf(edit int, removed []EditedLine, line int) (n int) {
 	for i, r := range removed {
 		if r.Line != line+i {
@@ -149,7 +148,7 @@ func placeOf(edit int, removed []EditedLine, line int) (n int) {
 	return n
 }
 
-// replace replaces the lines from and to end, which count from 1. If end is from-1, it only inserts.
+// replace counts lines from 1. If end is from-1, it only inserts.
 func (e *editor) replace(from, end int, texts ...string) {
 	var put []editedLine
 	lineEnd := "\n"
@@ -221,7 +220,7 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 
 func (n *Node) says(text string) bool { return n.Kind == Scalar && n.Text == text }
 
-// child returns nil if the child is absent.
+// child returns nil if absent.
 func child(n *Node, step string) *Node {
 	if n.Kind == Sequence {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Items) {
@@ -301,7 +300,7 @@ func (e *editor) set(p *Pair, text string) *Fault {
 	return nil
 }
 
-// behindKey returns the index after the key's colon, or -1 if the line does not contain the key.
+// behindKey returns the index after the key's colon, or -1.
 func behindKey(line string, p *Pair) int {
 	runes := []rune(line)
 	if p.Column < 1 || p.Column > len(runes) {
@@ -364,7 +363,7 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 // plainScalar matches text that needs no quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
 
-// scalarText returns a value as a scalar on one line, quoted if necessary.
+// scalarText returns a scalar on one line, quoted if necessary.
 func (e *editor) scalarText(value string) (string, *Fault) {
 	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", quoted(value)}
 	if plainScalar.MatchString(value) {

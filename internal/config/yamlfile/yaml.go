@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// Plain rejects anchors, aliases, tags, merge keys, "? " keys and directives.
 	Plain bool
-	// MaxBytes, MaxTokens and MaxDepth protect the parser, which takes quadratic time or more for some files.
+	// The limits protect the parser, which takes quadratic time or more for some files.
 	MaxBytes, MaxTokens, MaxDepth int
 	// Form describes the expected content in errors, for example "map of settings".
 	Form string
@@ -77,10 +77,10 @@ type Fault struct {
 // maxMerged limits merge keys, which could expand a small file to millions of keys.
 const maxMerged = 10000
 
-// lineEnds normalizes line breaks. The lexer would read CR LF in quoted scalars and after block scalars as two.
+// lineEnds replaces CR LF, which the lexer would read as two line breaks in quoted scalars and after block scalars.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// admit rejects files that would overload the parser, and YAML features that are not allowed in a plain file.
+// admit rejects files that would overload the parser, and features that a plain file must not use.
 func (o *Options) admit(tokens token.Tokens) *Fault {
 	if len(tokens) > o.MaxTokens {
 		return at(tokens[o.MaxTokens], fmt.Sprintf("more than %d words and symbols", o.MaxTokens), o.HintTooMuch)
@@ -114,7 +114,7 @@ var unread = map[token.Type]string{
 	token.MergeKeyType: "merge keys", token.MappingKeyType: `keys that begin with "? "`, token.DirectiveType: "directives",
 }
 
-// plainKey rejects keys such as "? a: b", which the parser reads as "a: b", although the key is a map.
+// plainKey rejects "? a: b", which the parser reads as "a: b" although the key is a map.
 func plainKey(tokens token.Tokens, flow bool) bool {
 	rest := withoutComments(tokens[1:])
 	if len(rest) == 0 {
@@ -134,7 +134,7 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 		rest[0].Position.Column == tokens[0].Position.Column
 }
 
-// yamlVersion accepts directives for YAML 1.1 and 1.2, because this package reads both alike.
+// yamlVersion accepts YAML 1.1 and 1.2, because this package reads both alike.
 func yamlVersion(tokens token.Tokens, i int) bool {
 	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" ||
 		tokens[i+2].Position.Line != tokens[i].Position.Line {
@@ -309,7 +309,7 @@ func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	return &m
 }
 
-// plainText returns the token of a key, or nil if the key is not plain text.
+// plainText returns nil if the key is not plain text.
 func plainText(key ast.Node) *token.Token {
 	if explicit, ok := key.(*ast.MappingKeyNode); ok {
 		key = explicit.Value
