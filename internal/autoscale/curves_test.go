@@ -33,7 +33,7 @@ func (w *simulation) judge(p Policy, d Decision) string {
 }
 
 // judgeAverage returns why a scale-in by CPUUtilization or BusyShare is wrong: the average of all instances was above
-// the lower threshold. It allows five points for lost readings, and for a decision that waited for the cooldown.
+// the lower threshold. Five points are allowed for lost readings and for the cooldown.
 func (w *simulation) judgeAverage(p Policy, d Decision) string {
 	p = p.Complete()
 	if !p.Instances || d.Desired > d.From || p.Measure != CPUUtilization && p.Measure != BusyShare {
@@ -50,7 +50,7 @@ func (w *simulation) judgeAverage(p Policy, d Decision) string {
 	return ""
 }
 
-// services returns the service times, in seconds, of the ten variants in each family.
+// services returns service times in seconds, one per variant.
 func services() []float64 {
 	return []float64{0.05, 0.2, 0.5, 1, 2, 5, 15, 30, 60, 120}
 }
@@ -59,7 +59,7 @@ func steady(level float64) func(time.Duration, *rand.Rand) float64 {
 	return func(time.Duration, *rand.Rand) float64 { return level }
 }
 
-// pulse is high from from until to, and low otherwise.
+// pulse returns a load that is high between from and to.
 func pulse(low, high float64, from, to time.Duration) func(time.Duration, *rand.Rand) float64 {
 	return func(t time.Duration, _ *rand.Rand) float64 {
 		if t >= from && t < to {

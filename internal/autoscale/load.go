@@ -8,8 +8,8 @@ import (
 // QueueState is the load of a queue and its worker.
 type QueueState struct {
 	Name string
-	// Known means that Backlog is known, which excludes messages in flight. Oldest is the age of the oldest waiting
-	// message if HasAge is set.
+	// Backlog excludes messages in flight; it is valid if Known is set. Oldest is the age of the oldest waiting message
+	// if HasAge is set.
 	Known   bool
 	Backlog int64
 	Oldest  time.Duration
@@ -74,8 +74,7 @@ func (g *Gauge) Measure() (in Inputs, s Sample) {
 		ServiceTime: in.ServiceTime, Deploying: deploying, Paused: total.Paused}
 }
 
-// combinedState adds up the queues' loads. The total is known, has an age or is paused only if that is true of all
-// queues.
+// combinedState adds up the queues. The total is known, has an age or is paused only if that is true of all queues.
 func combinedState(queues []QueueState) QueueState {
 	exists := len(queues) > 0
 	total := QueueState{Known: exists, HasAge: exists, Paused: exists}

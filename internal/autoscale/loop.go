@@ -43,15 +43,15 @@ func (a *Advice) SetSize(_ context.Context, n int) error {
 // Options configure a [Loop].
 type Options struct {
 	Policy Policy
-	// Interval between readings; 0 means 10 s.
+	// Interval is the time between readings; 0 means 10 s.
 	Interval time.Duration
 	// CallTimeout limits each call to the target; 0 means 10 s.
 	CallTimeout time.Duration
 	// IsLeader reports whether this instance may change the size; nil means that it may. Other instances read the
 	// size only in every tenth interval.
 	IsLeader func() bool
-	// Metric returns the newest value of the trigger's measure for its statistic and period; nil means that the load
-	// function returns the measure. Only the leader calls Metric.
+	// Metric returns the newest value of the trigger's measure; nil means that load returns it. Only the leader calls
+	// Metric.
 	Metric func(context.Context) (Datapoint, error)
 	Events Events
 }
@@ -62,7 +62,7 @@ type Loop struct {
 	target Target
 	opts   Options
 
-	// Only Run uses these.
+	// used only by Run
 	state policyState
 	calls caller
 	size  knownSize
@@ -119,8 +119,8 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	l.decided(policy, in, l.apply(ctx, d, mayApply))
 }
 
-// Followers read the size only in every tenth interval: if all instances of a large group read it in every interval,
-// AWS would throttle the account.
+// If all instances of a large group read the size in every interval, AWS would throttle the account, so followers read
+// it less often.
 const followerIntervals = 10
 
 type knownSize struct {

@@ -112,8 +112,8 @@ type Inputs struct {
 	Slots       int
 	ServiceTime float64
 	// Reporting is the number of measured instances; 0 means that all measures except the backlog are this instance's.
-	// Measured is the trigger's measure over all measured instances; nil means that the measure's own field applies.
-	// With [Policy].FromMetric, MeasuredFrom is the start of Measured's period.
+	// Measured is the trigger's measure over all of them; nil means that the measure's own field applies. With
+	// [Policy].FromMetric, MeasuredFrom is the start of its period.
 	Reporting    int
 	Measured     *Reading
 	MeasuredFrom time.Time

@@ -17,7 +17,7 @@ type Work struct {
 type Protection struct {
 	// After is the age from which a delivery protects the instance; 0 means 10 s, negative means immediately.
 	After time.Duration
-	// Linger extends the protection after the last such delivery, to reduce the number of calls; 0 means 30 s.
+	// Linger extends the protection after the last long delivery, to reduce the number of calls; 0 means 30 s.
 	Linger time.Duration
 }
 
@@ -48,7 +48,7 @@ type Protector struct {
 	Guard      Guard
 	Work       func() Work
 	Protection Protection
-	// Interval between calls of Work; 0 means 5 s.
+	// Interval is the time between calls of Work; 0 means 5 s.
 	Interval time.Duration
 	// CallTimeout limits each call; 0 means 10 s.
 	CallTimeout time.Duration
@@ -63,7 +63,7 @@ const (
 )
 
 // Run sets and removes the protection until ctx ends, and finally removes it. At the start, it removes a protection
-// that a killed process left behind, unless the protection expires by itself.
+// that a killed process left behind, unless that expires.
 func (p *Protector) Run(ctx context.Context) {
 	run := protectorRun{protector: p, known: p.Renew > 0, calls: newCaller(p.CallTimeout, p.Events.Failed)}
 	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { run.update(ctx, time.Now()); return true })

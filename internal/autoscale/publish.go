@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Metric is the value of a metric.
+// Metric is a metric to publish.
 type Metric struct {
 	Name  string // "BacklogPerInstance" or "OldestAgeSeconds"
 	Value float64
@@ -30,7 +30,7 @@ type Reporter struct {
 	Publish func(ctx context.Context, metrics []Metric) error
 	// Instances returns the number of instances that share the queue.
 	Instances func(ctx context.Context) (int, error)
-	// IsLeader reports whether this instance is the leader, which alone publishes.
+	// IsLeader reports whether this instance may publish.
 	IsLeader func() bool
 	Events   Events
 }

@@ -19,8 +19,8 @@ var update = flag.Bool("update", false, "rewrite docs/scale.md and testdata")
 type policyCase struct {
 	name   string
 	policy Policy
-	// turns is how many changes of direction are allowed beyond the load's own; misled is that number if readings are
-	// wrong.
+	// turns is how many changes of direction are allowed beyond the load's own; misled is that number with wrong
+	// readings.
 	turns, misled int
 }
 
@@ -223,7 +223,6 @@ const (
 	closing = "<!-- end of simulation -->\n"
 )
 
-// insert replaces the tables between the markers.
 func insert(t *testing.T, path, page, tables string) string {
 	before, rest, ok := strings.Cut(page, opening)
 	_, after, ok2 := strings.Cut(rest, closing)

@@ -11,7 +11,7 @@ import (
 const (
 	// tolerance is the largest fraction of a process that is rounded down.
 	tolerance = 0.1
-	// headroom is the factor by which the size exceeds the required size after a scale-in, to avoid oscillation.
+	// headroom is the reserve after a scale-in, which avoids oscillation.
 	headroom = 1.15
 )
 
@@ -27,8 +27,8 @@ type recommendation struct {
 	why   string
 }
 
-// track scales out once all recent recommendations are larger than the size. It scales in to the largest recommendation
-// of a longer period, but at most by half.
+// track scales out once all recent recommendations exceed the size. It scales in to the largest recommendation of a
+// longer period, but at most by half.
 func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	v, ok := p.recommend(in, d.At)
 	if !ok {
@@ -146,8 +146,8 @@ func span(d time.Duration) string {
 	return text
 }
 
-// backlogPerProcess returns how many messages may wait per process: TargetBacklog, or as many as a process finishes
-// within DrainWithin, but at least one per slot. known is false if the slots or the service time are unknown.
+// backlogPerProcess returns how many messages may wait per process: TargetBacklog, or as many as it finishes within
+// DrainWithin, but at least one per slot. known is false if the slots or the service time are unknown.
 func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	if p.TargetBacklog > 0 {
 		return p.TargetBacklog, true

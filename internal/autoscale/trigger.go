@@ -158,8 +158,8 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	return d
 }
 
-// over reports whether the current measure is closer to the upper threshold. Unlike the last period's value, the
-// current measure is not affected by a past spike.
+// over reports whether the current measure is closer to the upper threshold. Unlike the last period's value, it is not
+// affected by a past spike.
 func (p Policy) over(in Inputs) bool {
 	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
 }

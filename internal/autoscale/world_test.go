@@ -248,7 +248,7 @@ func (w *simulation) inputs() Inputs {
 	return in
 }
 
-// demand returns the minimum and the maximum recent load.
+// demand returns the range of the recent load.
 func (w *simulation) demand(last time.Duration) (least, most float64) {
 	from := max(len(w.recent)-int(last/step), 0)
 	least = math.Inf(1)

@@ -22,8 +22,7 @@ import (
 type Desired struct {
 	Environment string `json:"environment"`
 	// Revision starts at 0 and increases by one with every change.
-	Revision int64 `json:"revision"`
-	// Pauses contains the paused queues by name.
+	Revision int64            `json:"revision"`
 	Pauses   map[string]Pause `json:"pauses,omitempty"`
 	Settings Settings         `json:"settings,omitzero"`
 	// App is nil before the first version. It is replaced, never modified.
@@ -124,7 +123,7 @@ func (r SettingsRollout) MarshalJSON() ([]byte, error) {
 	return encodeKeeping(plain(r), r.unknown)
 }
 
-// For returns the settings that the instance with this ID should use; the ID is "" before the instance has joined.
+// For returns the settings for the instance with this ID, which is "" before the instance has joined.
 func (s *Settings) For(id string) Settings {
 	if s.Rollout != nil && (id == "" || id > s.Rollout.Until) {
 		return s.Rollout.Kept
@@ -133,7 +132,7 @@ func (s *Settings) For(id string) Settings {
 }
 
 // SetSettings replaces the settings during a [DesiredState.Change]. settled means that all instances have applied the
-// current settings, so a rollback can restore them. Otherwise a rollback restores the settings before those.
+// current settings; a rollback then restores these, and otherwise their predecessors.
 func (d *Desired) SetSettings(text, by string, settled bool) {
 	previous := d.Settings.Previous
 	if settled {
@@ -143,8 +142,8 @@ func (d *Desired) SetSettings(text, by string, settled bool) {
 		Previous: previous}
 }
 
-// RollOutSettings is like SetSettings, but in batches. Until its batch starts, an instance uses the settings that new
-// instances use now, even if another rollout is in progress.
+// RollOutSettings is like SetSettings, but in batches. Until its batch starts, an instance uses the settings of new
+// instances, even if another rollout is in progress.
 func (d *Desired) RollOutSettings(text, by string, settled bool, how Rollout) {
 	kept := d.Settings.For("")
 	kept.Previous = ""
@@ -160,7 +159,7 @@ func (s *Settings) AppliedBy(all []Instance) bool {
 	})
 }
 
-// RollBackSettings undoes the latest change of the settings, which failed because of why.
+// RollBackSettings undoes the latest change of the settings, which failed for the reason why.
 func (d *Desired) RollBackSettings(why, by string) {
 	d.SetSettings(d.Settings.Previous, by, false)
 	d.Settings.RolledBack = why
@@ -183,8 +182,8 @@ const (
 	RollBackSettings
 )
 
-// Next returns this instance's next step for s. A rejected rollback is not rolled back again: the instance keeps the
-// settings that it applied last.
+// Next returns the next step for s. A rejected rollback is not rolled back again: the instance keeps the settings that
+// it applied last.
 func (p SettingsProgress) Next(s *Settings) SettingsStep {
 	switch {
 	case s.Revision == p.Applied:
@@ -215,9 +214,8 @@ type signed struct {
 	Signature string          `json:"signature"`
 }
 
-// FleetKey signs the desired state and the instance records. It has one or more parts, separated by commas: the first
-// part signs, and signatures of all parts are valid, so a key can be replaced while instances still use the previous
-// one.
+// FleetKey has one or more parts, separated by commas. The first part signs the desired state and the instance records.
+// Signatures of all parts are valid, so a key can be replaced while instances still use the previous one.
 type FleetKey string
 
 // The signed text includes its kind, so a signature of one kind is not valid for another.
@@ -240,7 +238,7 @@ func (k FleetKey) signed(kind, text, by string) (genuine bool) {
 }
 
 // PeerSecrets returns the secrets that prove possession of a fleet key on connections with the instance that has this
-// ID, in both directions. Send the first and accept all.
+// ID. Send the first and accept all.
 func (k FleetKey) PeerSecrets(environment, id string) (secrets []string) {
 	for key := range strings.SplitSeq(string(k), ",") {
 		if key != "" {
@@ -288,9 +286,9 @@ type DesiredState struct {
 	err    error  // of the last read
 }
 
-// NewDesired starts with kept, the text that keep last received; "" means no desired state. keep stores the text of
-// each new state before it takes effect, so that a restart cannot return to an older one; a nil keep leaves the state
-// in memory only. If something else has modified the kept text, NewDesired returns an error and a state without it.
+// NewDesired starts with kept, the text that keep last received, or with no desired state if kept is "". keep stores
+// the text of each new state before it takes effect, so that a restart cannot return to an older one; it may be nil. If
+// something else has modified the text, NewDesired returns an error and a state without it.
 func NewDesired(environment string, key FleetKey, kept string, keep func(text string) error) (*DesiredState, error) {
 	d := &DesiredState{environment: environment, key: key, keep: keep, latest: Desired{Environment: environment}}
 	if kept == "" {
@@ -362,9 +360,9 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 }
 
 const (
-	// The leader checks the registry for a new revision; the others check the leader's lease, which they read anyway.
+	// The leader reads the registry, the others the leader's lease, which they read anyway.
 	followInterval = 2 * time.Second
-	// The other instances read the registry this often even if the leader's lease has no new revision.
+	// The others read the registry this often even if the leader's lease has no new revision.
 	rereadAfter = 5 * time.Minute
 	retryAfter  = 10 * time.Second
 )
@@ -400,7 +398,7 @@ func (d *DesiredState) Follow(ctx context.Context, f Following) {
 				f.Failed(err)
 			}
 		}
-		if known.Revision != applied { // also of a revision that another caller of Refresh read
+		if known.Revision != applied { // another caller of Refresh may have read it
 			applied = known.Revision
 			f.Apply()
 		}

@@ -146,7 +146,7 @@ func TestChangeReplacesAReplayedState(t *testing.T) {
 	}
 }
 
-// After the restart, the registry has no state, and the saved text has been changed.
+// After the restart, the registry is empty.
 func TestStateSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	kept := ""
@@ -170,7 +170,7 @@ func TestStateSurvivesARestart(t *testing.T) {
 	}
 }
 
-// The fields come from a later version. A failed change does not remove them either.
+// The fields come from a later version.
 func TestChangeKeepsUnknownFields(t *testing.T) {
 	t.Parallel()
 	store := newFleet().store
@@ -262,7 +262,7 @@ func TestFleetKeyIsReplacedInTwoSteps(t *testing.T) {
 	}
 }
 
-// A command that shows the state reads it as well.
+// Another caller, such as a command that shows the state, may read it first.
 func TestFollowAppliesWhatAnotherCallerHasRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

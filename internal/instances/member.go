@@ -15,12 +15,11 @@ import (
 )
 
 const (
-	// Interval at which a member checks whether its status has changed.
+	// Interval between checks for a changed status.
 	pollInterval = 5 * time.Second
 	// Minimum time between two writes of a changed status.
 	statusInterval = 10 * time.Second
-	// The maximum random wait after a failed call or a conflict: retryInterval doubles with each one, up to
-	// maxRetryInterval.
+	// The random wait after failures and conflicts doubles each time, up to maxRetryInterval.
 	retryInterval    = 2 * time.Second
 	maxRetryInterval = time.Minute
 	callTimeout      = 5 * time.Second
@@ -31,8 +30,7 @@ var errContended = errors.New("another instance changed the list at the same tim
 
 // Options configure a [Member] or a [Watcher]. All fields but Key, ID and Random are required.
 type Options struct {
-	Store Store
-	// Environment is the same for all instances of an environment.
+	Store       Store
 	Environment string
 	// Key signs and authenticates the records; if "", they are unsigned and all are accepted.
 	Key FleetKey
@@ -64,7 +62,7 @@ type Member struct {
 }
 
 // NewMember returns a member that has not joined yet. report returns the current record without ID, Load and WrittenAt.
-// load is called once per write, so it can measure the time since the previous write.
+// load is called once per write.
 func NewMember(opts Options, report func() Record, load func() Load) *Member {
 	m := &Member{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, report: report, load: load,
 		id: cmp.Or(opts.ID, rand.Text()[:12]), random: opts.Random, slot: -1}
@@ -102,8 +100,8 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// backoff returns a random wait that grows with consecutive failures, so that a thousand instances that start at the
-// same time do not contend indefinitely. It logs the first failure, unless that is a conflict.
+// backoff returns a random wait that grows with consecutive failures, so that a thousand instances that start together
+// do not contend indefinitely. It logs the first failure, unless that is a conflict.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)

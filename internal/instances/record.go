@@ -13,14 +13,13 @@ import (
 	"tendril/queue"
 )
 
-// The timing of records.
 const (
 	// Heartbeat is the maximum time between two writes of a record. Each interval is up to a tenth shorter.
 	Heartbeat = time.Minute
 	// ReadInterval is how often the leader reads the records.
 	ReadInterval = 20 * time.Second
 	// FreshFor is how long an instance counts as reachable after its record has changed. It covers a heartbeat, a read
-	// and one slow call.
+	// and a slow call.
 	FreshFor = 90 * time.Second
 	// ForgetAfter is how long an unreachable instance keeps its slot.
 	ForgetAfter = 10 * time.Minute
@@ -137,8 +136,8 @@ func (r Record) sameStatus(other Record) bool {
 // The signature is a field of the record, so that earlier versions and instances without a key can read the record.
 const signatureMark = `,"signature":"`
 
-// If there is a key, lease signs the record together with the name of the slot, which includes the environment, and the
-// version.
+// lease signs the record, unless the key is "". The signature covers the slot's name, which includes the environment,
+// and the version.
 func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
 	data, _ := json.Marshal(r) // cannot fail
 	text := string(data)

@@ -12,8 +12,7 @@ import (
 // App is the desired version of the app. All instances run Current, except those to which Next has been rolled out.
 type App struct {
 	Current AppVersion `json:"current"`
-	// Next is the version that is being rolled out in batches; nil if no rollout is in progress. Instances with IDs up
-	// to Until run it; none if Until is "".
+	// Next is the version being rolled out, or nil. Instances with IDs up to Until run it; none if Until is "".
 	Next    *AppVersion `json:"next,omitempty"`
 	Until   string      `json:"until,omitempty"`
 	Rollout Rollout     `json:"rollout,omitzero"`
@@ -77,8 +76,8 @@ type Rollout struct {
 	// The size of a batch, in percent or as a number of instances. If both are 0, all instances are one batch.
 	BatchPercent int `json:"batch_percent,omitempty"`
 	BatchSize    int `json:"batch_size,omitempty"`
-	// Timeout is the maximum time until all instances of a batch have applied the change and are healthy. With
-	// IgnoreHealth, they need not be healthy.
+	// Timeout is the maximum time until all instances of a batch have applied the change and are healthy. IgnoreHealth
+	// skips the health.
 	Timeout      time.Duration `json:"timeout"`
 	IgnoreHealth bool          `json:"ignore_health,omitempty"`
 
@@ -109,7 +108,7 @@ const (
 	settleTime = 20 * time.Second
 )
 
-// Wanted returns the version that the instance with this ID should run; the ID is "" before the instance has joined.
+// Wanted returns the version for the instance with this ID, which is "" before the instance has joined.
 func (a *App) Wanted(id string) AppVersion {
 	if a.Next != nil && (id != "" && id <= a.Until || a.Current.Withdrawn) {
 		return *a.Next
@@ -117,8 +116,8 @@ func (a *App) Wanted(id string) AppVersion {
 	return a.Current
 }
 
-// Withdrawn reports whether no delivery may start on a version. That includes versions that are no longer listed: an
-// instance that still runs one was disconnected for a long time.
+// Withdrawn reports whether no delivery may start on a version. That includes versions that are no longer listed, which
+// only long disconnected instances run.
 func (a *App) Withdrawn(number int) bool {
 	switch {
 	case number == 0 || a.Next != nil && number == a.Next.Number:
@@ -190,8 +189,8 @@ var (
 	ErrNoRollout         = errors.New("no deployment is in progress")
 )
 
-// BeginRollout starts the rollout of a version during a [DesiredState.Change], and returns the version with its number.
-// With ErrRolloutInProgress, it returns the version in progress.
+// BeginRollout starts the rollout of a version during a [DesiredState.Change], and returns it with its number. With
+// ErrRolloutInProgress, it returns the version in progress.
 func (d *Desired) BeginRollout(v AppVersion, how Rollout) (AppVersion, error) {
 	app := App{}
 	if d.App != nil {
@@ -222,11 +221,11 @@ func (d *Desired) AbortRollout(reason string) error {
 
 // AppReport is the part of a record about the app's version.
 type AppReport struct {
-	// Takes means that the instance takes part in rollouts. Number is the number of the running version; 0 if the
-	// version was deployed on this instance only.
+	// Takes means that the instance takes part in rollouts. Number is the running version; 0 if that was deployed on
+	// this instance only.
 	Takes  bool `json:"takes,omitempty"`
 	Number int  `json:"number,omitempty"`
-	// Failed is the number of the version that could not be started on this instance, or 0.
+	// Failed is the version that could not be started on this instance, or 0.
 	Failed int    `json:"failed,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
@@ -240,8 +239,7 @@ type Conductor struct {
 	healthy time.Time // since when the whole batch is healthy; zero if it isn't
 }
 
-// Next returns the next state of a rollout. changed is false if there is nothing to change yet. healthy reports whether
-// an instance's record counts as healthy.
+// Next returns the next state of a rollout, and whether it has changed. healthy judges an instance's record.
 func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*Record) bool) (next App, changed bool) {
 	if app.Next == nil {
 		return app, false
@@ -291,9 +289,8 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	return app, true
 }
 
-// NextSettings returns the next state of settings that are being rolled out. failed says why they must be rolled back,
-// or is "". changed is false if there is nothing to change yet. healthy reports whether an instance's record counts as
-// healthy.
+// NextSettings returns the next state of settings that are being rolled out, and whether it has changed. failed says
+// why they must be rolled back, or is "". healthy judges an instance's record.
 func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, healthy func(*Record) bool) (next Settings, failed string,
 	changed bool) {
 	if s.Rollout == nil {
@@ -323,8 +320,8 @@ func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, heal
 	return s, failed, changed
 }
 
-// members returns the instances that take part in a rollout, are reachable and have authenticated records. switched
-// contains those with IDs up to until; rest contains the others, ordered by ID.
+// members returns the reachable instances that take part in a rollout and have authenticated records. switched contains
+// those with IDs up to until, rest the others, ordered by ID.
 func members(until string, all []Instance) (switched, rest []Instance) {
 	for i := range all {
 		switch one := &all[i]; {
@@ -339,7 +336,7 @@ func members(until string, all []Instance) (switched, rest []Instance) {
 	return switched, rest
 }
 
-// InBatches reports whether instances switch in batches rather than all at once.
+// InBatches reports whether instances switch in batches instead of all at once.
 func (r Rollout) InBatches() bool { return r.BatchSize > 0 || r.BatchPercent > 0 }
 
 func (r Rollout) batch(all int) int {

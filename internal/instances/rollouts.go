@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Interval of an instance's checks of the desired version, and of the leader's checks of a rollout.
+	// Interval between an instance's checks of the desired version, and between the leader's checks of a rollout.
 	rolloutTick = 2 * time.Second
 	// Maximum age of the records that the leader uses.
 	rolloutRecords = 5 * time.Second
@@ -30,17 +30,17 @@ var (
 
 // RolloutApp is the app of an instance.
 type RolloutApp interface {
-	// Running returns the number of the running version; 0 if the version was deployed on this instance only.
+	// Running returns the number of the running version; 0 if that was deployed on this instance only.
 	Running() int
 	// Deploy replaces the running version without downtime. If it fails, the previous version keeps running.
 	Deploy(ctx context.Context, v *AppVersion) error
-	// Abort aborts the deployment in progress. It has no effect if it is too late.
+	// Abort aborts the deployment in progress, unless it is too late.
 	Abort(ctx context.Context)
 	// Hold stops new deliveries for the given reason; "" resumes them.
 	Hold(reason string)
 }
 
-// Rollouts keeps this instance's app at the desired version, and advances rollouts while this instance is the leader.
+// Rollouts keeps this instance's app at the desired version, and advances rollouts while this instance leads.
 type Rollouts struct {
 	state *DesiredState
 	app   RolloutApp
@@ -87,11 +87,11 @@ func (f *Fleet) records(ctx context.Context) ([]Instance, error) {
 type RolloutOptions struct {
 	*Fleet
 	Active func() bool
-	// Changed is called after this instance has changed the desired state. Finished is called, too, if the change ended
-	// the rollout of a version.
+	// Changed is called after this instance has changed the desired state, and Finished if that ended a version's
+	// rollout.
 	Changed  func()
 	Finished func(ctx context.Context, now *App, v *AppVersion)
-	// Tried is called after each deployment on this instance; err is nil if it succeeded.
+	// Tried is called after each deployment on this instance; err is nil after a success.
 	Tried func(v *AppVersion, err error)
 	Log   *slog.Logger
 }

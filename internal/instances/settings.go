@@ -15,8 +15,8 @@ const settingsRetry = 10 * time.Second
 // ErrNotApplied is the error of [SettingsFollower].Apply if the settings were neither applied nor rejected.
 var ErrNotApplied = errors.New("not applied")
 
-// SettingsFollower applies the settings on this instance, and rolls back settings that it rejects. On the leader, it
-// also advances their rollout. All fields are required.
+// SettingsFollower applies the settings on this instance, and rolls back those that it rejects. On the leader, it also
+// advances their rollout. All fields are required.
 type SettingsFollower struct {
 	State *DesiredState
 	Name  string
@@ -112,7 +112,7 @@ func (f *SettingsFollower) change(ctx context.Context, store Store, alter func(*
 	f.Changed()
 }
 
-// lead advances the rollout of settings while this instance is the leader, until ctx ends.
+// lead advances the rollout of settings while this instance leads, until ctx ends.
 func (f *SettingsFollower) lead(ctx context.Context, fleet *Fleet) {
 	var conductor Conductor
 	tick := time.Tick(rolloutTick)

@@ -29,8 +29,8 @@ type Instance struct {
 	Record
 	// Age is the time since this reader last saw the record change.
 	Age time.Duration
-	// Refused is the reason why the record is not authenticated, or nil. A refused record is displayed, but not used
-	// for decisions.
+	// Refused is why the record is not authenticated, or nil. Refused records are displayed, but not used for
+	// decisions.
 	Refused error
 }
 
@@ -74,7 +74,7 @@ type announced struct {
 	at     time.Time
 }
 
-// observation is the content of a slot and when it was first seen.
+// observation is a slot's content and when it was first seen.
 type observation struct {
 	stored  queue.Lease
 	since   time.Time
@@ -89,8 +89,7 @@ func NewWatcher(opts Options) *Watcher {
 		seen: map[int]observation{}, highest: map[string]int{}, err: errUnread}
 }
 
-// Run reads the records and frees the slots of lost instances while this instance is the leader. It checks for a change
-// of leader every followInterval.
+// Run reads the records and frees the slots of lost instances while this instance leads.
 func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	ticks := time.Tick(followInterval)
 	var last time.Time
@@ -212,7 +211,7 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 }
 
 // refuse returns an error if the record is not genuine, or older than one already seen. Each instance numbers its
-// versions, so an earlier record is recognized even if another instance has taken the slot since.
+// versions, so an earlier record is recognized even in a slot that another instance has used since.
 func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error {
 	if w.key == "" {
 		return nil
@@ -239,7 +238,7 @@ func parseVersion(version string) (id string, number int) {
 }
 
 // Announced returns the record announced by the leader's [Member.Announcement]. It calls the store only if the
-// announcement is new, or once retryAfter has passed since an error.
+// announcement is new, or retryAfter after an error.
 func (w *Watcher) Announced(ctx context.Context, announcement string) (Record, error) {
 	l := &w.leader
 	l.Lock()
@@ -303,8 +302,8 @@ func (w *Watcher) readSlots(ctx context.Context) (slots []int, leases []queue.Le
 	return slots, leases, nil
 }
 
-// forget frees the slots whose content has not changed for [ForgetAfter]. It first marks the record as stopped, so that
-// an instance that comes back notices and joins again.
+// forget frees the slots that have not changed for [ForgetAfter]. It first marks the record as stopped, so that a
+// returning instance notices and joins again.
 func (w *Watcher) forget(ctx context.Context) error {
 	w.mu.Lock()
 	var lost []int

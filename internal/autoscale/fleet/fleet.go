@@ -217,7 +217,7 @@ func (t *serviceTasks) count(ctx context.Context) (int, error) {
 	return running, err
 }
 
-// sizedGroup is a group whose own minimum and maximum size apply, too. It is not safe for concurrent use.
+// sizedGroup also applies the group's own limits. It is not safe for concurrent use.
 type sizedGroup struct {
 	*aws.Group
 	self        *member

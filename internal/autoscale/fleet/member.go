@@ -17,13 +17,13 @@ import (
 
 const (
 	findInterval = time.Minute
-	// The number of tries is limited, because the metadata service never responds outside EC2.
+	// Outside EC2, the metadata service never responds.
 	metadataTries = 3
 )
 
 // Options configure a [Fleet]. Work, Drain, Load, IsLeader and Log are required.
 type Options struct {
-	// Region is the region of the group; "" means the region of the environment, the profile or the instance.
+	// Region is the group's region; "" means the environment's, the profile's or the instance's.
 	Region string
 	// Group is the Auto Scaling group to resize; Cluster and Service identify the ECS service to resize. If all are
 	// "", this process finds its own group or service, and publishes the load to Namespace.
@@ -48,7 +48,7 @@ type Options struct {
 // Timing contains durations; 0 means the default.
 type Timing struct {
 	// ProtectAfter is the age from which a delivery protects the instance; negative means immediately. Look is the
-	// interval between checks of the work in flight, Poll the interval between checks for a termination by the group.
+	// interval between checks of the work in flight, Poll between checks for a termination.
 	ProtectAfter, Look, Poll time.Duration
 }
 
@@ -80,8 +80,8 @@ func newMember(opts Options, service *aws.AutoScaling) *member {
 	return m
 }
 
-// start looks for this instance's Auto Scaling group in the background. Once it is found, the instance is protected
-// during long deliveries and drained before it is terminated.
+// start looks for this instance's group in the background. Once it is found, the instance is protected during long
+// deliveries and drained before it is terminated.
 func (m *member) start() {
 	m.all.Go(func() {
 		tick := time.Tick(findInterval)
@@ -165,8 +165,8 @@ func final(err error) error {
 	return err
 }
 
-// keep stores the result of find. settled means that no further attempts are needed, isNew that err differs from the
-// previous error.
+// keep stores the result of find. settled means that no further attempt is needed, isNew that err differs from the
+// previous one.
 func (m *member) keep(self identity, err error) (settled, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// The membership ends only after everything else has stopped.
 func TestGroupWaitsForTheWholeStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -34,8 +34,8 @@ type Place struct {
 // Alone reports whether this process is in neither a group nor a service.
 func (p Place) Alone() bool { return p.Group == "" && p.Service == "" }
 
-// Find returns the group or service of this process. If it fails, the process may belong to one, and callers must not
-// scale it.
+// Find returns the group or service of this process. After an error, callers must not scale it, because it may belong
+// to one.
 func Find(ctx context.Context, region string, logSDK aws.LogFunc) (Place, error) {
 	switch {
 	case os.Getenv(metadataVariable) != "":
@@ -92,7 +92,7 @@ func findService(ctx context.Context, connection *aws.Options) (p Place, err err
 	return p, err
 }
 
-// openService returns a client for the service of this task. The client is nil if the task belongs to no service.
+// openService returns a client for the service of this task, or nil if there isn't one.
 func openService(ctx context.Context, connection *aws.Options) (*aws.ECS, aws.TaskPlace, error) {
 	asking, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()

@@ -57,8 +57,8 @@ func newCore(o Options) core {
 		margin: o.Margin, chance: o.Random, revision: o.Revision, announce: o.Announce, watch: o.Watch, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
 }
 
-// A lease's version also carries the announcement and the revision, because every instance reads it anyway, and stores
-// and instances of earlier versions preserve it.
+// A lease's version also carries the announcement and the revision, because all instances read it anyway, and earlier
+// versions preserve it.
 const (
 	announceMark = "#"
 	revisionMark = "@"
@@ -74,9 +74,9 @@ func announcedBy(l queue.Lease) (announcement string, revision int64) {
 // attempt is a swap with one version token. It may be tried several times.
 type attempt struct {
 	old, next queue.Lease
-	// start is when the first try started. The lease counts from it, because any of the tries may have been applied.
+	// start is when the first try started. The lease counts from it, because any try may have been applied.
 	start time.Time
-	// wall is the time of day at start. It shows whether the machine was suspended.
+	// wall is the time of day at start, which shows whether the machine was suspended.
 	wall time.Time
 }
 
@@ -153,9 +153,9 @@ func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 	return &attempt{old: c.seen, next: next, start: now}
 }
 
-// free reports whether this instance may take the lease: the lease was never written, was released, is this instance's
-// own from a lost term (no other instance has led since), or was unchanged in a read after its expiry. Without that
-// read, every instance would try to replace a dead leader.
+// free reports whether this instance may take the lease: it was never written, was released, is this instance's own
+// from a lost term (no other instance has led since), or was unchanged in a read after its expiry. Without that read,
+// every instance would try to replace a dead leader.
 func (c *core) free() bool {
 	return c.seen.Version == "" || c.seen.Released || c.isOwn(c.seen) || !c.readAt.Before(c.expiry())
 }

@@ -20,8 +20,8 @@ type Store interface {
 	// Read returns the named lease, or the zero value if it does not exist.
 	Read(ctx context.Context, name string) (queue.Lease, error)
 	// Swap stores next if the stored Version is old.Version, or if nothing is stored and old.Version is "". It returns
-	// the stored lease, and won if that is next. won is also true if next was stored before the call, so that callers
-	// can repeat a call that got no response. A next without a Version is an error.
+	// the stored lease, and whether that is next, even from before the call, so that callers can repeat a call that got
+	// no response. A next without a Version is an error.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
@@ -158,7 +158,7 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 	}
 }
 
-// whyLost is called if another instance took the lease, or the confirmation came too late.
+// whyLost returns why the lease was lost. current is the stored lease.
 func (e *Elector) whyLost(current queue.Lease) string {
 	switch {
 	case e.lease.core.isOwn(current):
@@ -209,14 +209,13 @@ type Status struct {
 	// Leader is "" if the lease was never written, was released or has expired.
 	Leader     string
 	LeaderTerm int64
-	// LeaderData is the holder's [Options].Data. LeaderRevision and LeaderAnnounces are its latest [Options].Revision
-	// and [Options].Announce.
+	// LeaderData, LeaderRevision and LeaderAnnounces are the holder's latest [Options].Data, Revision and Announce.
 	LeaderData      string
 	LeaderRevision  int64
 	LeaderAnnounces string
 	// Age is the time since this instance saw the last renewal.
 	Age time.Duration
-	// Err is nil after a success. While it is set, this instance cannot become the leader.
+	// Err is the last error, or nil after a success. While it is set, this instance cannot become the leader.
 	Err error
 	// Failing is the time since the first of the consecutive errors.
 	Failing time.Duration

@@ -55,7 +55,7 @@ func newDispatcher() *dispatcher {
 	return &dispatcher{calls: make(chan func(), maxWaiting), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
-// dispatch queues f. If the queue is full, it drops f.
+// dispatch queues f, or drops it if the queue is full.
 func (d *dispatcher) dispatch(f func()) {
 	select {
 	case d.calls <- f:
@@ -63,7 +63,7 @@ func (d *dispatcher) dispatch(f func()) {
 	}
 }
 
-// run calls the queued functions. After end, it calls those that are still in the queue.
+// run calls the queued functions, until end and the queue is empty.
 func (d *dispatcher) run() {
 	defer close(d.done)
 	for {

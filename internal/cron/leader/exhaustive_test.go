@@ -26,8 +26,8 @@ const unit = time.Second
 
 func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
 
-// key is the same for worlds with the same futures. Times matter only relative to each other, and only up to the
-// longest duration in rules.
+// key is the same for worlds with the same futures. Times matter only relative to each other, up to the longest
+// duration in rules.
 func (w *world) key() string {
 	k := make([]byte, 0, 256)
 	number := func(n int64) { k = append(strconv.AppendInt(k, n, 10), ' ') }

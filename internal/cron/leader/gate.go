@@ -27,8 +27,8 @@ type gate struct {
 	changed   chan struct{}
 }
 
-// open opens the gate for the attempt's term, or extends the trust window of the current term. It returns false if the
-// term was closed before, or if there is already a reason to close the gate.
+// open opens the gate for the attempt's term, or extends the trust window. It returns false if the term was closed
+// before, or if there is a reason to close the gate.
 func (g *gate) open(a *attempt, until time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,7 +37,7 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 		return false
 	}
 
-	// reasonToClose needs the new window.
+	// for reasonToClose
 	g.until = until
 	g.since = a.start
 	g.sinceWall = a.wall

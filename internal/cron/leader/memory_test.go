@@ -37,14 +37,14 @@ func (m *memoryStore) SetFault(fault func(swap bool) storeFault) {
 	m.fault = fault
 }
 
-// Stored returns the lease. It does not count as a call.
+// Stored does not count as a call.
 func (m *memoryStore) Stored(name string) queue.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.leases[name]
 }
 
-// Remove deletes the lease. It does not count as a call.
+// Remove does not count as a call.
 func (m *memoryStore) Remove(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,10 +17,10 @@ type Options struct {
 	Owner string
 	// Data is shown to the other instances, for example the console's address.
 	Data string
-	// Revision returns a number for the other instances, which receive it with each renewal; nil means 0.
+	// Revision returns a number that the other instances receive with each renewal; nil means 0.
 	Revision func() int64
-	// Announce returns a short text for the other instances, which receive it with each renewal. It must not contain #
-	// or @. Nil means "".
+	// Announce returns a short text that the other instances receive with each renewal, without the characters # and @;
+	// nil means "".
 	Announce func() string
 	// Lease is the time after which a lease expires unless it is renewed; 0 means 15 s. A dead leader is replaced
 	// within Lease + Renew.
@@ -28,8 +28,8 @@ type Options struct {
 	// Renew is the interval between renewals, and between reads of another instance's lease unless Watch is longer; 0
 	// means a third of Lease.
 	Renew time.Duration
-	// Watch is the interval between reads of another instance's lease; nil or a shorter time means Renew. With a longer
-	// interval, this instance makes fewer calls, and replaces a dead leader within twice the interval.
+	// Watch is the interval between reads of another instance's lease; nil or a shorter time means Renew. A longer one
+	// saves calls, and a dead leader is replaced within twice the interval.
 	Watch func() time.Duration
 	// CallTimeout limits each call to the store; 0 means two fifteenths of Lease (2 s).
 	CallTimeout time.Duration

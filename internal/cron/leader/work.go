@@ -25,8 +25,8 @@ type Work struct {
 
 // AcquireWork acquires the work named opts.Name, or returns nil if another instance has finished it. While another
 // instance holds the work, AcquireWork calls Following and waits until the lease expires. If repeat is set, work that
-// was finished before the call is done again. AcquireWork uses only Name, Owner, Lease, Renew, CallTimeout, Margin and
-// Events.Following of opts. It fails if ctx ends, or if the store fails for longer than patience.
+// was finished before the call is done again. Of opts, only Name, Owner, Lease, Renew, CallTimeout, Margin and
+// Events.Following are used. AcquireWork fails if ctx ends, or if the store fails for longer than patience.
 func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, patience time.Duration) (*Work, error) {
 	opts.Random = func() float64 { return 0 } // only a few instances wait, so retries need not be spread
 	opts, err := opts.complete()
@@ -71,7 +71,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 	}
 }
 
-// step makes one step. It waits no longer than until.
+// step waits no longer than until.
 func (w *Work) step(ctx context.Context, until time.Time) {
 	switch next := w.lease.core.decide(time.Now()); next.do {
 	case wait:

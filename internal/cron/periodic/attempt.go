@@ -24,7 +24,7 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 // maxSkipped is the maximum number of slots per registry call.
 const maxSkipped = 1000
 
-// begin enqueues the slot in slots or, if reason is not "", skips all of them. The caller must hold mu.
+// begin enqueues the only slot or, if reason is not "", skips all slots. The caller must hold mu.
 func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++

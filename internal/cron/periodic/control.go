@@ -21,8 +21,7 @@ func (s *Scheduler) Reload(file *File) {
 	call(s.opts.Events.Reloaded, r)
 }
 
-// swap replaces the tasks. changed is the start of new tasks, regardless of the registry; zero means that the registry
-// determines it.
+// swap replaces the tasks. If changed is not zero, it is the start of new tasks, regardless of the registry.
 func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}

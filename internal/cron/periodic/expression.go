@@ -157,8 +157,7 @@ func (f field) forwards(item, from, to string) string {
 	return strings.Join(list, ",")
 }
 
-// numbers expands ranges and steps. It also expands a * in a list, because only a lone * leaves the choice of days to
-// the other field.
+// numbers expands all items, even a *, because only a lone * leaves the choice of days to the other field.
 func (f field) numbers(text string) string {
 	if text == "*" {
 		return text

@@ -71,7 +71,7 @@ func (h *history) already(task string, at time.Time, messageID string) {
 	h.seen(task, at, messageID)
 }
 
-// seen returns the entry of a run, which it adds if missing. The caller must hold mu.
+// seen returns the entry of a run, adding it if missing. The caller must hold mu.
 func (h *history) seen(task string, at time.Time, messageID string) *Run {
 	if r := h.find(task, at, messageID); r != nil {
 		return r

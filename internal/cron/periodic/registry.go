@@ -35,7 +35,7 @@ type Leadership interface {
 
 // Registry stores and enqueues scheduled runs; see registry.Runs. It may be called concurrently for different tasks.
 type Registry interface {
-	// Since returns for each task since when it exists and up to when it is accounted for. It records new tasks.
+	// Since returns the times of each task, and records new tasks.
 	Since(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
 	// Enqueue sends the run unless it was sent before, and accounts for it.
 	Enqueue(ctx context.Context, term int64, run registry.Run) (registry.EnqueueResult, error)

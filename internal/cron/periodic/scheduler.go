@@ -260,9 +260,8 @@ func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// learn takes over a task's times from the registry. A time in the future was recorded by a fast clock and may hide
-// missed runs; the longest period that can be caught up is then checked again. The registry recognizes runs that are
-// already enqueued.
+// learn takes over a task's times. A time in the future was recorded by a fast clock and may hide missed runs; the
+// longest period that can be caught up is then checked again. The registry recognizes runs that are already enqueued.
 func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	e.known = true
 	e.since = times.UpTo
@@ -278,8 +277,8 @@ func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	}
 }
 
-// advance skips missed runs. If there are none, it enqueues the first due run, or skips due runs because of a pause or
-// an overlap. The caller must hold mu.
+// advance skips missed runs. If there are none, it enqueues the first due run, or skips due ones because of a pause or
+// overlap. The caller must hold mu.
 func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) {
 	if !e.known || e.busy {
 		return

@@ -744,7 +744,6 @@ func (f losesLeadOnce) Term() (int64, bool) {
 	return term, ok && f.sent == 0
 }
 
-// After losing leadership, the scheduler does not call the registry.
 func TestLeadershipIsCheckedBeforeTheEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

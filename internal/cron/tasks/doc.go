@@ -17,6 +17,6 @@
 //   - Memory, if this is declared the only instance.
 //   - Otherwise no leader can be elected, and tasks are not scheduled.
 //
-// The file is read before startup, and an invalid file prevents it. While tendril is running, an invalid file changes
-// nothing. Tasks added at run time count from that moment: earlier runs are not caught up.
+// An invalid file prevents startup, and later changes nothing. Tasks added at run time count from that moment: earlier
+// runs are not caught up.
 package tasks

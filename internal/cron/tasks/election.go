@@ -13,8 +13,8 @@ import (
 // Election is this instance's part in leader elections. One elector serves everything that only the leader does.
 type Election struct {
 	registry *finder
-	// localTerm is the term of an instance that is configured as the only one. It differs after each restart, so that a
-	// run that the previous process announced but did not settle counts as another leader's.
+	// localTerm is the term of an only instance. It differs after each restart, so that a run that the previous process
+	// announced but did not settle counts as another leader's.
 	localTerm int64
 	opts      leader.Options
 	elector   atomic.Pointer[leader.Elector] // nil without a registry
@@ -22,7 +22,7 @@ type Election struct {
 	joined    atomic.Bool                    // with or without tasks
 }
 
-// join creates the elector, which an only instance does not need. It is not safe for concurrent use.
+// join creates the elector, unless this is the only instance. It is not safe for concurrent use.
 func (e *Election) join(reg *sharedRegistry) error {
 	if e.registry.opts.Local || e.elector.Load() != nil {
 		return nil

@@ -23,7 +23,7 @@ type File struct {
 	// Tasks is nil without a file.
 	Tasks *periodic.File
 
-	stamp string // changes whenever the file changes
+	stamp string
 }
 
 // Open reads the file at path, if any, and logs its warnings.

@@ -195,7 +195,7 @@ func (m *Manager) Account() *Account {
 }
 
 // unfinished reports whether a run of the task is being delivered on this instance, or its message is in an embedded
-// queue. Runs on other instances are checked in the registry.
+// queue. The registry knows the runs on other instances.
 func (m *Manager) unfinished(task periodic.Task) bool {
 	a, b := m.Account(), m.opts.Registry.Broker
 	switch {

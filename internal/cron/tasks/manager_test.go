@@ -315,7 +315,6 @@ func TestRunsOfATaskWithoutItsQueueGoToTheFirst(t *testing.T) {
 	}
 }
 
-// The message of the task is in the queue or being delivered.
 func TestUnfinishedRunIsKnown(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{}, "tidy")
@@ -374,7 +373,6 @@ func TestNothingBeginsWhenTheEnvironmentStops(t *testing.T) {
 	}
 }
 
-// The task is not paused.
 func TestPauseThatCannotBeKeptIsAnError(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{Registry: onlyInstance, Pauses: brokenPauses{}}, "tidy")

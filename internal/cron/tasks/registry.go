@@ -55,8 +55,8 @@ type RegistryOptions struct {
 	// SQS and Home are set if another process serves the queue.
 	SQS  *aws.SQS
 	Home *aws.Queue
-	// Token is the registry token of the tendril that serves the queue. If Insecure is set, the token is also sent to a
-	// server that does not prove that it knows the token.
+	// Token is the registry token of the tendril that serves the queue. If Insecure is set, the token is sent even to a
+	// server that does not prove that it knows it.
 	Token    string
 	Insecure bool
 	// Local means that this is the only instance, so no leader is elected.

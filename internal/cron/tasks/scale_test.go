@@ -60,8 +60,8 @@ var (
 	resizes  = action{autoScaling, "SetDesiredCapacity", 0}
 )
 
-// region contains what the daemons of an environment share: an SQS queue, a registry table in DynamoDB, and an Auto
-// Scaling group. It counts the calls in each second; each takes 5 ms.
+// region is an SQS queue, a registry table in DynamoDB, and an Auto Scaling group, shared by all daemons. It counts the
+// calls in each second; each takes 5 ms.
 type region struct {
 	queue *queuetest.Fake
 	store *registry.Memory
@@ -343,7 +343,7 @@ func idle(t *testing.T, r *region, n int) {
 	}
 }
 
-// afterOutage measures the calls during an outage and in the first ten seconds after it.
+// afterOutage counts the calls during an outage and in the first ten seconds after it.
 func afterOutage(t *testing.T, r *region, n int, of service) {
 	actions := map[service][]action{sqs: {receives, deletes, sends}, dynamoDB: {reads, writes, looks, runs, runReads}}[of]
 	r.measure()

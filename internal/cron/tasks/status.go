@@ -113,8 +113,8 @@ func (m *Manager) Status() api.TasksStatus {
 	return st
 }
 
-// failedRuns counts the consecutive failures up to the newest run; reason is the latest one. runs are sorted newest
-// first. Skipped and undelivered runs are ignored.
+// failedRuns counts the consecutive failures up to the newest run, and returns the latest reason. runs are sorted
+// newest first. Skipped and undelivered runs are ignored.
 func failedRuns(runs []periodic.Run) (failed int, reason string) {
 	for i := range runs {
 		switch r := &runs[i]; {

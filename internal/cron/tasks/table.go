@@ -46,8 +46,8 @@ func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
 	return q, err
 }
 
-// prepareTable checks the table. If the check fails and the options allow it, prepareTable creates the table, and waits
-// for it until ctx is done.
+// prepareTable checks the table. If that fails and the options allow it, prepareTable creates the table, and waits for
+// it until ctx is done.
 func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, log *slog.Logger) {
 	err := table.Check(ctx)
 	if err != nil && opts.Create {

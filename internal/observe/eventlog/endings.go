@@ -36,7 +36,7 @@ type Ending struct {
 	By               string // who deleted or moved it, or ""
 }
 
-// Filtered is the outcome of a message that the filter deletes. The queue then reports it as done.
+// Filtered is the outcome of a message that the filter deletes. The queue then reports the message as done.
 const Filtered = "filtered"
 
 // lost is the outcome of a line that stands for endings that were not stored.
@@ -146,7 +146,7 @@ func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err err
 	return found, since, err
 }
 
-// IDs returns up to most IDs of messages that begin with start, in the order in which the messages ended.
+// IDs returns up to most message IDs that begin with start, in the order in which the messages ended.
 func (l *Endings) IDs(start string, most int) (ids []string, err error) {
 	err = l.each(func(line []byte) {
 		if !bytes.HasPrefix(line, []byte(start)) || len(ids) == most {

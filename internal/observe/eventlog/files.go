@@ -32,7 +32,7 @@ func (at files) each(read func(io.Reader) (more bool, err error)) error {
 	return nil
 }
 
-// appender appends lines to the current file. When it is full, it replaces the older one.
+// appender appends lines to the current file. A full file replaces the older one.
 type appender struct {
 	files
 	maxSegment int64

@@ -29,7 +29,7 @@
 //   - A report other than Ok has at least one cause.
 //   - A probe fails only for problems that a restart or another instance can fix. An unreachable queue affects every
 //     instance, so it does not take any instance out of service.
-//   - If the evaluations stop, the status is No Data.
+//   - If the rounds stop, the status is No Data.
 //
 // Deliveries are counted, not messages: a message that fails ten times is ten failures.
 package health

@@ -44,10 +44,10 @@ const (
 	maxSharedText = 300
 )
 
-// shares are the minimum percentages of instances, with a status or a worse one, at which an environment has that
-// status. Elastic Beanstalk documents no thresholds, but examples that match these: one Severe instance of five is a
-// Warning ("Impaired services on 1 out of 5 instances"), "most instances" passing is Ok, and "None of the instances are
-// sending data" is Severe (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
+// shares are the percentages of instances with a status, or a worse one, from which an environment has that status.
+// Elastic Beanstalk documents no thresholds, but examples that match these: one Severe instance of five is a Warning
+// ("Impaired services on 1 out of 5 instances"), "most instances" passing is Ok, and "None of the instances are sending
+// data" is Severe (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
 var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
 // EnvironmentOf derives the health of an environment. Starting instances do not make it worse, as in Elastic Beanstalk

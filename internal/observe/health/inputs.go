@@ -101,7 +101,7 @@ type QueueState struct {
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
-	// Why says why messages wait, or is "".
+	// Why is the reason that messages wait, or "".
 	Why string
 	// InWork and DeliveryLimit are 0 if unknown.
 	InWork        int

@@ -459,7 +459,7 @@ func cpuRule(in *inputs) []finding {
 	}
 	c := Cause{Kind: "cpu", Status: reach(h.CPU.Value, level{95, Info}), Remedy: "top",
 		Text: fmt.Sprintf("%.0f %% of CPU is in use.", h.CPU.Value)}
-	// A busy worker uses much CPU time. That is a Warning only if other tasks on the machine have to wait.
+	// A busy worker uses a lot of CPU time. That is a Warning only if other tasks on the machine have to wait.
 	if c.Status != "" && h.Load.Known && h.Load.Value >= 3*float64(h.CPUs) {
 		c.Status = Warning
 		c.Text = fmt.Sprintf("%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,

@@ -96,8 +96,8 @@ type Cause struct {
 	Text   string `json:"text"`
 	// Remedy is a command that shows more or solves the problem.
 	Remedy string `json:"remedy,omitempty"`
-	// Since is when the cause began, or became as bad as Status. Until is when the cause ended, if that was less than a
-	// minute ago; until then, it still affects the report's status.
+	// Since is when the cause began, or became as bad as Status. Until is when it ended, if that was less than a minute
+	// ago; it still affects the report's status.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }

@@ -19,7 +19,7 @@ const (
 	Client                 // HTTP 4xx
 	Server                 // HTTP 5xx
 	Other                  // such as a redirect
-	Unreached              // the app did not fail
+	Unreached              // the app was not reached
 	// FailedInside means that a function ran but returned an error or reported the message as failed.
 	FailedInside
 	// Unsent means that the app received no part of the message, because of the message itself or the network.

@@ -139,7 +139,6 @@ func TestLastAttemptIsNamed(t *testing.T) {
 	}
 }
 
-// The messages report settled deliveries, or come from the AWS SDK.
 func TestJSONHasTheKeysThatProgramsRead(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -57,7 +57,6 @@ func curves(t *testing.T, r *Recorder, name string, now time.Time) Curves {
 	return c
 }
 
-// known returns the values that are not none.
 func known(v Values) (values []float32) {
 	return slices.DeleteFunc(slices.Clone(v), isNone)
 }

@@ -9,7 +9,7 @@ import (
 type cachedSource[T any] struct {
 	read  func() T // may be nil
 	calls singleflight.Group
-	// value was read at the time at. Only the running call accesses both.
+	// Only the running call accesses value, which was read at the time at.
 	value T
 	at    time.Time
 }

@@ -42,9 +42,9 @@ func (t *tally) settled(s worker.Settled) {
 	}
 }
 
-// endInterval appends the interval's statistic sets to data and starts the next interval. For a whole interval
-// without deliveries, it only reports that no messages were processed, because that does not affect the failure ratio
-// and the average duration.
+// endInterval appends the interval's statistic sets to data and starts the next interval. For a whole interval without
+// deliveries, it only reports that no messages were processed, because zeros would affect the failure ratio and the
+// average duration.
 func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed

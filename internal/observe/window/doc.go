@@ -4,6 +4,6 @@
 //	w.At(now).done++
 //	for c := range w.Recent(now) { ... }
 //
-// A bucket is a struct of any type; expired buckets are reused. Buckets follow the wall clock. A [Window] has no
-// lock: the caller must synchronize access.
+// Buckets have any type; expired buckets are reused. They follow the wall clock. A [Window] has no lock: the caller
+// must synchronize access.
 package window
