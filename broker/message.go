@@ -18,7 +18,7 @@ type message struct {
 	arrived    int32 // receive count on arrival in this queue
 	count      int32
 	unread     int32  // receives that do not count
-	epoch      uint32 // at the latest receive
+	epoch      uint32 // of the store at the latest receive
 	first      int64  // stamp of the first receive
 	receivedAt int64
 	uncounted  bool // the latest receive does not count

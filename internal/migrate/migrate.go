@@ -34,7 +34,7 @@ func (c Count) Total() int { return c.Visible + c.Delayed + c.InFlight }
 // Source is the queue to move messages from.
 type Source interface {
 	// Take returns about n messages, or none at the end of the queue. Messages that are not deleted are returned
-	// again after Rewind or some time.
+	// again after Rewind, or after some time.
 	Take(ctx context.Context, n int) ([]Item, error)
 	// Rewind makes the next Take start with the oldest message.
 	Rewind()

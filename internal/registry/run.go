@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// runRetention exceeds the period in which missed runs are searched for.
+// runRetention exceeds the period that is searched for missed runs.
 const runRetention = 30 * 24 * time.Hour
 
 // Run is a scheduled run of a task.

@@ -52,7 +52,7 @@ type actionCall struct {
 	trace  string
 	caller *access.Caller
 	action string
-	// token is the header with the registry's token.
+	// token is the registry token in the request.
 	token string
 	// stopped is closed when receives must stop waiting.
 	stopped <-chan struct{}
