@@ -303,7 +303,7 @@ type AppVersion struct {
 	Source  string `json:"source"`
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`
-	// Digest is the SHA-256 of the archive of a version of all instances; "" if it cannot be restored.
+	// Digest is the SHA-256 of the archive of a version deployed to all instances; "" if it cannot be restored.
 	Digest string `json:"digest,omitempty"`
 	// Of is the version that a rollback restored; 0 for a deployment.
 	Of int `json:"of,omitempty"`

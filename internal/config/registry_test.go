@@ -72,7 +72,7 @@ func TestRegistryRejectsWhatItCannotSet(t *testing.T) {
 	}
 }
 
-// The other options take effect at the next start.
+// Options that a restart of the app does not apply take effect at the next start.
 func TestRestartOfTheAppAppliesItsOptions(t *testing.T) {
 	t.Parallel()
 	before, err := fromAll("", "", nil, nil)

@@ -126,7 +126,7 @@ func TestParseSwitch(t *testing.T) {
 	}
 }
 
-// The limits of each option with a range are tried, and the closest values outside.
+// TestBounds tries the limits of each option with a range, and the closest values outside.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ least, most, below, above string }{

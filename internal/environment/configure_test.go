@@ -183,7 +183,7 @@ func TestRejectedSettingsChangeNothing(t *testing.T) {
 	}
 }
 
-// Settings for all instances need no list of queues.
+// Settings of single queues for all instances must not need a list of queues.
 func TestOptionsOfQueuesAreSetForAllInstances(t *testing.T) {
 	t.Parallel()
 	r, _ := configured(t, "queues:\n- a\n- name: b\n  deadline: 5s\n", nil)

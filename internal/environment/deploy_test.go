@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// If a variable is set, TestMain runs an app in which each POST blocks until a GET of /finish.
+// If ENVIRONMENT_TEST_APP is set, TestMain runs an app in which each POST blocks until a GET of /finish.
 func TestMain(m *testing.M) {
 	if os.Getenv("ENVIRONMENT_TEST_APP") == "" {
 		os.Exit(testpeer.Contained(m, "TENDRIL_REGISTRY_TOKEN=0123456789abcdef", "AWS_ACCESS_KEY_ID=test",

@@ -173,7 +173,7 @@ func (d *desired) change(ctx context.Context, name string, this, pause bool, her
 	return api.Paused{Paused: pause, Revision: revision}, err
 }
 
-// changeAll requires that all reachable instances follow the change.
+// changeAll changes the desired state if all reachable instances follow the change.
 func (d *desired) changeAll(ctx context.Context, follows func(*instances.Instance) bool,
 	alter func(*instances.Desired) error) (revision int64, err error) {
 	leases, err := d.cron.leases(ctx)

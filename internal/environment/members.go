@@ -203,8 +203,8 @@ func (m *members) leaderRecord(joined *membership) (r instances.Record, err erro
 	return r, err
 }
 
-// unreachable returns the IDs of instances that the leader cannot see. It has watched the records for longer than a new
-// reader.
+// unreachable returns the IDs of instances that the leader cannot see. The leader has watched the records for longer
+// than a new reader.
 func (m *members) unreachable() []string {
 	if joined := m.joined.Load(); joined != nil {
 		report, _ := m.leaderRecord(joined) // the reason is part of the health

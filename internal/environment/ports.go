@@ -104,7 +104,7 @@ func isFree(host string, port int) bool {
 	return !errors.Is(err, listen.ErrInUse)
 }
 
-// lockPorts goes on without the lock after a timeout. Two environments may then choose the same port, and one of them
+// lockPorts gives up after a timeout. Without the lock, two environments may choose the same port, and one of them
 // cannot listen.
 func lockPorts(state string) (release func()) {
 	none := func() {}

@@ -123,7 +123,7 @@ func (q *queues) add(ctx context.Context, index int, forTask bool) error {
 	return nil
 }
 
-// home is the default queue of the periodic tasks and the app; nil without workers.
+// home returns the default queue of the periodic tasks and the app, or nil without workers.
 func (q *queues) home() *workQueue {
 	if len(q.all) == 0 {
 		return nil

@@ -114,7 +114,7 @@ func (r *rollouts) archiveName(v *instances.AppVersion) string {
 	return archives.Name(r.cron.election.Name(), v.Digest)
 }
 
-// path is named after the archive, because the version's folder gets that name.
+// path returns the local path of a version's archive, which gives the version's folder its name.
 func (r *rollouts) path(v *instances.AppVersion) string {
 	return filepath.Join(r.settings.now().DataDir, archivesFolder, v.Digest, bundle.ArchiveName(v.Name)+".zip")
 }
@@ -196,7 +196,7 @@ func (r *rollouts) seed(ctx context.Context) (instances.Desired, error) {
 	})
 }
 
-// upload stores the archive for all instances and here. name replaces a folder's name.
+// upload stores the archive for all instances and keeps a copy. name replaces a folder's name.
 func (r *rollouts) upload(ctx context.Context, source, name string) (v instances.AppVersion, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {

@@ -26,9 +26,9 @@ const (
 	// Default limits on the request bodies in memory, in bytes.
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
 	connectionBytes               = 16 << 10
-	// ownDescriptors are open in every environment: database files, locks, listeners, epoll.
+	// ownDescriptors is the number open in every environment: database files, locks, listeners, epoll.
 	ownDescriptors = 48
-	// processDescriptors are for output, supervision and connection of a process.
+	// processDescriptors is the number per process, for output, supervision and connection.
 	processDescriptors = 8
 	// leastConnections is the minimum per listener, however few descriptors there are.
 	leastConnections = 8

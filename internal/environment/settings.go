@@ -52,7 +52,7 @@ func (s *settings) explanations() []config.Explanation {
 	return r.loaded.ExplainAll()
 }
 
-// change requires the changing token.
+// The caller of change must hold the changing token.
 func (s *settings) change(c *config.Change) {
 	before := s.current.Load()
 	after := &revision{number: before.number, all: before.all, queues: before.queues}

@@ -191,7 +191,7 @@ func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	return err
 }
 
-// useRegistry returns whether an option needs a restart of the app.
+// useRegistry applies the settings in file, and reports whether an option needs a restart of the app.
 func (c *changes) useRegistry(file *config.File) (restart bool, err error) {
 	b := c.currentBundle()
 	cfg, change, err := c.compare(config.Sources{Bundle: b, Registry: file})

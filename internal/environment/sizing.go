@@ -143,7 +143,7 @@ func (s *sizing) runScaling(context.Context) error {
 	return nil
 }
 
-// newLoop computes a recommendation for an external scaler if there is no scaling target.
+// newLoop returns the scaling loop. Without a scaling target, it computes a recommendation for an external scaler.
 func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
 	set := s.settings.now()
 	log := s.opts.Logger.With("component", "scale")
@@ -193,7 +193,7 @@ func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
 	return autoscale.New(load, target, opts)
 }
 
-// maxReplicas is at most the connections, so that all replicas can have a delivery.
+// maxReplicas is limited by http-connections, so that all replicas can have a delivery.
 func maxReplicas(s *config.Settings) int {
 	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
 }

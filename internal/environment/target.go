@@ -47,7 +47,7 @@ func (t *target) current() string {
 	return t.base + path
 }
 
-// await logs each new reason why the target does not answer. It returns false if ctx is done first.
+// await waits for the target, logging each new reason why it does not answer. It returns false if ctx is done first.
 func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 	logged := ""
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {

@@ -85,7 +85,7 @@ cron:
 	}
 }
 
-// The message of a task's last run is queued. Other tasks must be unaffected.
+// While the message of a task's last run is queued, its runs must be skipped. Other tasks must be unaffected.
 func TestOverlapIsSkipped(t *testing.T) {
 	t.Parallel()
 	var clock skewed

@@ -74,7 +74,7 @@ func (t *totals) count() (all []total) {
 	return all
 }
 
-// queued returns live without workers. The count is unknown if a queue is on Amazon SQS.
+// Without workers, queued returns live. The count is unknown if a queue is on Amazon SQS.
 func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
 	if t.opts.QueuesOnly {
 		return live, true
