@@ -127,7 +127,7 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	return s, nil
 }
 
-// The group's tags name the service or program that manages it.
+// managerOf derives the service or program that manages the group from the group's tags.
 //
 // Sources: Amazon EKS User Guide, "Simplify node lifecycle with managed node groups"; Amazon ECS Developer Guide,
 // "Amazon ECS capacity providers for EC2 workloads"; Kubernetes Cluster Autoscaler, AWS README; Elastic Beanstalk

@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// Every call gets the same response and is recorded.
+// scalingStandIn records each request and gives all of them the same response.
 type scalingStandIn struct {
 	mu     sync.Mutex
 	asked  []url.Values
@@ -62,7 +62,7 @@ func scalingRefusal(code, message string) string {
 		`<Code>%s</Code><Message>%s</Message></Error><RequestId>1</RequestId></ErrorResponse>`, code, message)
 }
 
-// The Amazon EC2 Auto Scaling API Reference, version 2011-01-01, describes these requests.
+// The requests are those of the Amazon EC2 Auto Scaling API Reference, version 2011-01-01.
 func TestScalingCalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -220,7 +220,7 @@ func TestInstance(t *testing.T) {
 }
 
 func TestInstanceOutsideEC2(t *testing.T) {
-	// TestMain turns off the metadata service.
+	// TestMain disables the metadata service.
 	t.Parallel()
 	i, err := NewInstance("")
 	if err != nil {

@@ -102,7 +102,7 @@ func benchmarkSDK(b *testing.B, q *Queue, transport http.RoundTripper) {
 	spent()
 }
 
-// The CPU time includes the server and the garbage collector.
+// meter measures CPU time, including the server's and the garbage collector's.
 func meter(b *testing.B) (report func()) {
 	cpu := func() time.Duration {
 		var u syscall.Rusage
@@ -119,7 +119,7 @@ func meter(b *testing.B) (report func()) {
 	}
 }
 
-// The responses are prepared, so that the client's cost dominates.
+// serveCanned sends prepared responses, so that the client's cost dominates.
 func serveCanned(b *testing.B, receive, remove []byte) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 
 var noWait = new(time.Duration)
 
-// The last step also answers later requests.
+// script answers requests in order. The last step also answers all later ones.
 type script struct {
 	steps []func(*http.Request) (*http.Response, error)
 	calls atomic.Int64
@@ -55,7 +55,6 @@ func throttled() *http.Response {
 
 func unavailable() *http.Response { return reply(503, `<html>upstream is down</html>`) }
 
-// The number of attempts and the resulting error are checked.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	reset := func(*http.Request) (*http.Response, error) {
@@ -132,7 +131,6 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// While the service is down, most calls are no longer attempted three times.
 func TestRetriesHaveABudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +187,7 @@ func TestEndOfTheCallersContext(t *testing.T) {
 	})
 }
 
-// The received request is signed again with the same key.
+// The test signs the received request again with the same key.
 func TestRequestsAreSigned(t *testing.T) {
 	t.Parallel()
 	check := func(r *http.Request) (*http.Response, error) {
@@ -226,7 +224,6 @@ func TestRequestsAreSigned(t *testing.T) {
 	}
 }
 
-// After one rejected request, a machine with a wrong clock can make calls.
 func TestWrongClockIsCorrected(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
@@ -353,7 +350,7 @@ func TestDeletesAreBatchedByTen(t *testing.T) {
 	}
 }
 
-// The socket is a real one, and the client's connections are counted.
+// queueOnServer uses a real socket and counts the client's connections.
 func queueOnServer(t *testing.T, handle http.HandlerFunc) (q *Queue, connections *atomic.Int64) {
 	t.Helper()
 	connections = new(atomic.Int64)
@@ -376,7 +373,7 @@ func queueOnServer(t *testing.T, handle http.HandlerFunc) (q *Queue, connections
 	return q, connections
 }
 
-// Long responses are also read completely, with and without a Content-Length.
+// Long responses are read to the end, with and without a Content-Length.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	long := `{"Messages":[` + wireMessage("m", strings.Repeat("long ", 100_000)) + `]}`
@@ -391,7 +388,7 @@ func TestConnectionsAreReused(t *testing.T) {
 			t.Fatal(len(messages), err)
 		}
 	}
-	// On a busy machine, net/http gives up a connection whose request is not known to be written within 50 ms.
+	// On a busy machine, net/http abandons a connection if it does not see the request written within 50 ms.
 	if n := connections.Load(); n > 3 {
 		t.Errorf("%d connections for 10 calls, want 1", n)
 	}

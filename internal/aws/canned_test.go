@@ -65,7 +65,6 @@ func openCanned(t testing.TB, transport http.RoundTripper, events *Events) *Queu
 	return q
 }
 
-// The checksum is valid.
 func wireMessage(id, body string) string {
 	sum := md5.Sum([]byte(body))
 	return fmt.Sprintf(`{"MessageId":%q,"ReceiptHandle":"AQEB%s","MD5OfBody":%q,"Body":%q,"Attributes":{"SenderId":"AIDAEXAMPLE",`+
@@ -73,7 +72,7 @@ func wireMessage(id, body string) string {
 		id, strings.Repeat("x", 200), hex.EncodeToString(sum[:]), body)
 }
 
-// Each of the ten messages has 200 bytes and two attributes.
+// The responses are for ten messages of 200 bytes with two attributes each.
 func cannedTen() (receive, remove []byte) {
 	body := strings.Repeat("b", 200)
 	sum := md5.Sum([]byte(body))

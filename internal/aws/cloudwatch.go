@@ -16,13 +16,13 @@ import (
 	"tendril/queue"
 )
 
-// PutMetricData takes this many values.
+// maxDatums is the limit of PutMetricData.
 const maxDatums = 1000
 
 // Datum is a statistic set for a metric. A single value is a set with one sample.
 type Datum struct {
 	Name string
-	// Dimension is the only one; "" means none.
+	// A metric has at most one dimension; "" means none.
 	Dimension, DimensionValue string
 	// Unit is a CloudWatch unit such as "Count" or "Milliseconds"; "" means "None".
 	Unit string

@@ -28,7 +28,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	ctx, at := context.Background(), time.Now().UTC().Truncate(time.Minute).Add(-10*time.Minute)
 
 	var data []Datum
-	for i := range 150 { // enough that the SDK would compress the body, which it does above 10 KB
+	for i := range 150 { // over 10 KB, so the SDK would compress the body
 		data = append(data, Datum{Name: "Duration", Dimension: "Queue", DimensionValue: fmt.Sprintf("jobs-%d", i),
 			Unit: "Milliseconds",
 			At:   at, Samples: 4, Sum: float64(100 + i), Minimum: 5, Maximum: 60})
@@ -59,7 +59,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	}
 }
 
-// The statistics cover the hour around at.
+// statistics covers the hour around at.
 func statistics(t *testing.T, c *CloudWatch, namespace, name, dimension, value string, at time.Time) types.Datapoint {
 	t.Helper()
 	out, err := c.api.get().GetMetricStatistics(context.Background(), &cloudwatch.GetMetricStatisticsInput{

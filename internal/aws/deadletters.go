@@ -15,7 +15,7 @@ type DeadLetters struct {
 	*Queue
 	// To names the dead-letter queue; "" if unknown.
 	To func() string
-	// ARN is the queue's, Instance the name of this instance. Both are added to each dead letter.
+	// ARN is the queue's ARN; Instance is the name of this instance. Both are added to each dead letter.
 	ARN, Instance string
 	// Last also covers messages that failed at their last receive, which SQS would otherwise move.
 	Last bool
@@ -38,7 +38,7 @@ func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 }
 
 // DeadLetter sends messages to the dead-letter queue. It returns nil if all were accepted, otherwise one error per
-// message. Messages that cannot take another attribute are not sent.
+// message. It does not send messages without room for another attribute.
 func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	to := d.To()
 	if to == "" {
@@ -74,7 +74,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 	return nil
 }
 
-// At least one message is sent per call.
+// batchLength returns how many messages fit into one call, at least 1.
 func batchLength(msgs []queue.Outgoing) int {
 	size := 0
 	for i := range msgs {

@@ -26,7 +26,7 @@ type sentBatch struct {
 	}
 }
 
-// The server accepts every entry, unless refuse returns a response.
+// openLetters starts a server that accepts every entry, unless refuse returns a response.
 func openLetters(t *testing.T, name string, refuse func(*sentBatch) *http.Response) (*DeadLetters, *[]sentBatch) {
 	t.Helper()
 	var calls []sentBatch
@@ -136,7 +136,6 @@ func TestLargeDeadLettersTravelInSeveralCalls(t *testing.T) {
 	}
 }
 
-// moto returns the messages with matching checksums.
 func TestDeadLettersOnAForeignServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
@@ -160,7 +159,7 @@ func TestDeadLettersOnAForeignServer(t *testing.T) {
 	letters := lettersOf("\ta\r\n\u00e9", "b")
 	letters[0].Message.Attributes = []queue.Attribute{{Name: "blob", Type: "Binary", Value: "\x00\xff"}}
 	letters[0].Failure.Answer = "\x00 \"quoted\" \ufffe <&> \u00e9\U0001f600"
-	for range 2 { // the second time, the messages are duplicates
+	for range 2 { // the second time, SQS deduplicates them
 		if errs := d.DeadLetter(t.Context(), letters); errs != nil {
 			t.Fatal(errs)
 		}

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// The strings of a received message share the response's memory.
+// The strings of a received message share the response's memory; build copies them.
 type received struct {
 	id, receipt, body, bodySum, attributesSum     string
 	attributes                                    []queue.Attribute // sorted by name
@@ -32,7 +32,7 @@ type messageReader struct {
 	corrupt func(id, part string)
 }
 
-// Messages with a wrong checksum are left out and reported to corrupt.
+// readMessages omits messages with a wrong checksum and reports them to corrupt.
 func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message, error) {
 	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits), corrupt: corrupt}
 	var messages []queue.Message
@@ -170,8 +170,8 @@ func (r *messageReader) isIntact() bool {
 	return part == ""
 }
 
-// The copy does not keep the response in memory. All strings share one allocation, except the ID, which outlives the
-// message.
+// build copies the message, so that it does not keep the response in memory. All strings share one allocation, except
+// the ID, which outlives the message.
 func (m *received) build() queue.Message {
 	size := len(m.receipt) + len(m.body) + len(m.sender) + len(m.group) + len(m.dedup) + len(m.sequence) + len(m.trace) +
 		len(m.source)
@@ -208,7 +208,7 @@ type entryResult struct {
 	id, sequence, bodySum, attributesSum string
 }
 
-// The entries have the IDs 0 to n-1.
+// readBatch expects the entry IDs 0 to n-1.
 func readBatch(answer []byte, n int) ([]entryResult, error) {
 	r := sqswire.NewReader(string(answer), answerLimits)
 	results := make([]entryResult, n)
@@ -296,7 +296,7 @@ func storeResult(r *sqswire.Reader, results []entryResult, id string, result ent
 	results[i] = result
 }
 
-// damagedPart returns "body", "attributes" or "", according to their MD5 digests.
+// damagedPart returns "body" or "attributes" if that part does not match its MD5 digest, otherwise "".
 func damagedPart(body, bodySum string, attributes []queue.Attribute, attributesSum string) string {
 	if bodySum != "" && !isDigest(sqswire.BodyMD5(body), bodySum) {
 		return "body"

@@ -166,7 +166,7 @@ func TestReadBatch(t *testing.T) {
 	}
 }
 
-// The reference is encoding/json.
+// FuzzReadMessages compares the reader with encoding/json.
 func FuzzReadMessages(f *testing.F) {
 	f.Add(`{"Messages":[` + wireMessage("id", "body") + `,` + wireMessage("id-2", "") + `]}`)
 	f.Add(`{"Messages":[{"Body":"\ud83d\ude00\ud83d \udc00\\\"\/\b\f\n\r\t\u0041","MessageAttributes":{"b":{"DataType":"Binary.x","BinaryValue":"AAH/"},"a":{"DataType":"String","StringValue":"v"},"a":{"DataType":"Number","StringValue":"1"}}}]}`)
@@ -191,7 +191,7 @@ func FuzzReadMessages(f *testing.F) {
 
 var errSkip = errors.New("not comparable")
 
-// Names must match exactly, and the last of duplicate members applies.
+// readSlowly decodes with encoding/json, but matches names exactly. The last of duplicate members applies.
 func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/registry"
 )
 
-// When the first elector stops, the second leads in the next term.
+// changeLeader stops the leader, and checks that the second elector leads in a later term.
 func changeLeader(t *testing.T, table *Table) {
 	type run struct {
 		elector *leader.Elector

@@ -25,8 +25,8 @@ func rewired(table *Table, transport http.RoundTripper) *dynamodb.Client {
 	})
 }
 
-// All clients that share turn make one call at a time, because moto, unlike DynamoDB, evaluates conditions without a
-// lock. The order of calls remains random.
+// oneAtATime serializes the calls of all clients that share turn, because moto, unlike DynamoDB, evaluates conditions
+// without a lock. The order of calls remains random.
 func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	return rewired(table, roundTrip(func(r *http.Request) (*http.Response, error) {
 		turn.Lock()
@@ -51,9 +51,9 @@ func TestTableOnForeignServers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		start func(testing.TB) (endpoint string)
-		// The calls must be serialized.
+		// inTurns serializes the calls.
 		inTurns bool
-		// The server has neither transactions nor time to live.
+		// lacks means that the server has neither transactions nor time to live.
 		lacks bool
 	}{
 		{name: "moto", start: func(t testing.TB) string { return testpeer.Moto(t, "dynamodb") }, inTurns: true},
@@ -115,7 +115,7 @@ func (c *countedSends) Send(context.Context, string, queue.Outgoing) (queue.Sent
 	return queue.Sent{ID: fmt.Sprint("message-", c.n)}, nil
 }
 
-// The leader is in the term of the stored lease.
+// stored reports the term of the stored lease.
 type stored struct {
 	leases *registry.Leases
 	lease  string
@@ -148,7 +148,6 @@ func (f *foreignDynamoDB) open(t testing.TB, name string) *Table {
 	return table
 }
 
-// The calls must fail with this code.
 func wantRefusals(t *testing.T, code string, calls ...func(context.Context) error) {
 	t.Helper()
 	for i, c := range calls {
@@ -194,7 +193,7 @@ func lead(t testing.TB, table *Table, name string, term int64, released bool) {
 	}
 }
 
-// Each try of a run is announced once, and only in the current term.
+// tries checks that each try of a run is announced once, and only in the current term.
 func tries(t *testing.T, table *Table) {
 	try := func(before, term int64, changed, stale bool) {
 		t.Helper()
@@ -225,7 +224,7 @@ func tries(t *testing.T, table *Table) {
 	try(0, 2, false, true)
 }
 
-// The attributes of another version are kept.
+// unknownAttributes checks that attributes written by another version are kept.
 func unknownAttributes(t *testing.T, table *Table) {
 	absent := registry.Record{Kind: registry.KindTask, Key: "unknown/t"}
 	swap := func(old, next registry.Record) {
@@ -247,8 +246,8 @@ func unknownAttributes(t *testing.T, table *Table) {
 	}
 }
 
-// Tries of the same runs are announced concurrently, each in the term that its announcer considers current, while the
-// lease changes. No change is made in a term that has ended, and no try belongs to two terms.
+// rivals announces tries of the same runs concurrently, each in the term that its announcer considers current, while
+// the lease changes. A change in a term that has ended must fail, and no try may belong to two terms.
 func rivals(t *testing.T, table *Table) {
 	const terms = 6
 	ctx := context.Background()
@@ -308,7 +307,7 @@ func rivals(t *testing.T, table *Table) {
 	}
 }
 
-// The first response to the change is lost.
+// lostReply loses the first response to a change, and repeats the change.
 func lostReply(t *testing.T, lossy, table *Table) {
 	lead(t, table, "lossy", 1, false)
 	first := true

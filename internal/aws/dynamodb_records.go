@@ -47,7 +47,7 @@ func (t *Table) Read(ctx context.Context, kind registry.Kind, keys ...string) ([
 	return records, nil
 }
 
-// Missing items are not in the result.
+// readItems omits missing items from the result.
 func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[string]attributeValues, error) {
 	items := make(map[string]attributeValues, len(ids))
 	if len(ids) == 1 {
@@ -130,7 +130,8 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 	return records[0], nil
 }
 
-// If the condition fails, changed is false, and item is the stored item, or nil if the server did not return it.
+// update returns changed=false if the condition fails; item is then the stored item, or nil if the server did not
+// return it.
 func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item attributeValues, changed bool, err error) {
 	in := &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
 		UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
@@ -182,7 +183,7 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 	return item, false, nil
 }
 
-// The item's other attributes stay as they are.
+// updateOf keeps the item's other attributes.
 func (t *Table) updateOf(change registry.Change) *types.Update {
 	old, next := attributes(change.Old), attributes(change.Next)
 	names, values := map[string]string{}, attributeValues{}
@@ -247,7 +248,7 @@ func attributes(r registry.Record) registry.Fields {
 	return r.With(all).Fields
 }
 
-// The fields are nil if the item is missing.
+// recordOf leaves Fields nil if the item is missing.
 func recordOf(kind registry.Kind, key string, item attributeValues) registry.Record {
 	r := registry.Record{Kind: kind, Key: key}
 	if len(item) == 0 {
@@ -280,7 +281,7 @@ func encode(v any) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: fmt.Sprint(v)}
 }
 
-// An unknown type becomes nil.
+// decode returns nil for unknown types.
 func decode(value types.AttributeValue) any {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:

@@ -27,7 +27,6 @@ func openTable(t testing.TB, transport http.RoundTripper) *Table {
 	return table
 }
 
-// The responses are returned in order.
 type ledger struct {
 	answers []*http.Response
 	asked   []string
@@ -134,8 +133,8 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// A swap whose response was lost is repeated. DynamoDB rejects the second one and returns the stored item, which the
-// swap must recognize as its own.
+// A swap whose response was lost is repeated. DynamoDB rejects the repetition and returns the stored item, which Swap
+// must recognize as its own.
 func TestSwapKnowsItsOwn(t *testing.T) {
 	t.Parallel()
 	const item = `{"id":{"S":"lease:jobs"},"owner":{"S":"me"},"version":{"S":"b"},"term":{"N":"7"},"duration_ms":{"N":"15000"},"released":{"BOOL":false},"data":{"S":""}}`
@@ -160,7 +159,7 @@ func TestSwapKnowsItsOwn(t *testing.T) {
 	}
 }
 
-// It must never be treated as a free lease.
+// A foreign item must never be treated as a free lease.
 func TestForeignItemIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, item := range []string{
@@ -243,7 +242,7 @@ func TestSinceReadsInHundreds(t *testing.T) {
 	}
 }
 
-// Different versions of tendril share a table, so the attributes are a fixed format, and unknown attributes are kept.
+// Different versions of tendril share a table, so the attributes have a fixed format, and unknown attributes are kept.
 func TestItemsKeepTheirFormat(t *testing.T) {
 	t.Parallel()
 	ok := func() *http.Response { return reply(200, `{}`) }
@@ -283,7 +282,7 @@ func TestItemsKeepTheirFormat(t *testing.T) {
 	}
 }
 
-// The change announces a try, after others in the same term.
+// tried returns a change that announces the try after before.
 func tried(key string, before, term int64) registry.Change {
 	record := func(n int64) registry.Record {
 		r := registry.Record{Kind: registry.KindRun, Key: key}

@@ -9,10 +9,10 @@ import (
 	"tendril/queue"
 )
 
-// Rounding up keeps a timeout from being shorter than requested.
+// wholeSeconds rounds up, so that a timeout is never shorter than requested.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// The system attributes are requested under both parameter names, because some servers support only one.
+// appendReceive requests system attributes under both parameter names, because some servers support only one.
 func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
 	dst = append(dst, `,"MaxNumberOfMessages":`...)
@@ -31,7 +31,7 @@ func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	return append(dst, `,"AttributeNames":["All"],"MessageSystemAttributeNames":["All"],"MessageAttributeNames":["All"]}`...)
 }
 
-// The n entries are numbered from 0. entry appends the members that follow the ID.
+// appendBatch numbers the n entries from 0. entry appends the members after the ID.
 func appendBatch(dst []byte, url string, n int, entry func(dst []byte, i int) []byte) []byte {
 	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
 	dst = append(dst, `,"Entries":[`...)

@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// These characters are special in JSON.
+// hard contains characters that are special in JSON.
 const hard = "plain \"quoted\" \\ back\nnew\rret\ttab\x00\x1f\x7f é \u2028 😀 </script>"
 
 func TestSecondsRoundUp(t *testing.T) {
@@ -28,7 +28,7 @@ func TestSecondsRoundUp(t *testing.T) {
 	}
 }
 
-// Headers are the same, too, so servers cannot treat the requests differently.
+// The headers are the same too, so servers cannot treat the requests differently.
 func TestRequestsEqualThoseOfTheSDK(t *testing.T) {
 	t.Parallel()
 	wait, visibility, delay := 20*time.Second, 300*time.Second, 5*time.Second

@@ -18,9 +18,9 @@ import (
 	"tendril/internal/host/connpool"
 )
 
-// exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine. http.Transport wakes two more
-// goroutines per request. A request is sent again only if the server closed its kept connection before accepting a
-// byte. Requests that go through a proxy are left to the transport.
+// exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine, whereas http.Transport wakes
+// two more goroutines per request. It resends a request only if the server closed a kept connection before accepting a
+// byte. Proxied requests go through the transport.
 type exchanger struct {
 	transport *http.Transport
 	buffers   sync.Pool // of *bytes.Buffer
@@ -62,7 +62,7 @@ func (x *exchanger) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// isProxied leaves errors of the proxy settings to the transport.
+// isProxied also returns true if the proxy settings are invalid; the transport then reports the error.
 func (x *exchanger) isProxied(req *http.Request) bool {
 	if x.transport.Proxy == nil {
 		return false
@@ -131,8 +131,8 @@ func (c *connection) Close() error { return c.raw.Close() }
 // maxHeaders is the maximum size of a response's headers, including informational responses.
 const maxHeaders = 64 << 10
 
-// exchange sends a request, and returns the final response. Once its body is read to the end, the connection goes
-// back to the pool. sent reports whether the server may have received a part of the request.
+// exchange sends a request and returns the final response. Reading its body to the end returns the connection to the
+// pool. sent reports whether the server may have received part of the request.
 func (c *connection) exchange(req *http.Request, text []byte, pool *connpool.Pool[*connection]) (resp *http.Response,
 	sent bool, err error) {
 	isFree := context.AfterFunc(req.Context(), c.abort)

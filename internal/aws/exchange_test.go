@@ -22,15 +22,15 @@ import (
 	"tendril/queue"
 )
 
-// scriptedServer accepts connections and answers the n-th request with the n-th text, which may be the last one of
-// its connection. It counts connections and requests.
+// scriptedServer accepts connections and answers the n-th request with the n-th text. It counts connections and
+// requests.
 type scriptedServer struct {
 	url                   string
 	connections, requests atomic.Int64
 	closed                chan struct{} // receives a value after each connection
 }
 
-const lastAnswer = "\x00" // at the end of a text: close the connection after it
+const lastAnswer = "\x00" // at the end of a text: close the connection after sending it
 
 func serveScript(t *testing.T, texts ...string) *scriptedServer {
 	t.Helper()
@@ -82,7 +82,6 @@ func (s *scriptedServer) open(t *testing.T) *Queue {
 
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
-// A connection is reused only after a complete response without further bytes.
 func TestConnectionsAreReusedAfterCompleteResponses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -134,7 +133,7 @@ func TestConnectionsAreReusedAfterCompleteResponses(t *testing.T) {
 // A connection that the server has closed while idle is replaced without sending a request twice.
 func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
-	s := serveScript(t, okAnswer+lastAnswer) // without announcing the close
+	s := serveScript(t, okAnswer+lastAnswer) // without a Connection: close header
 	q := s.open(t)
 	for n := range int64(5) {
 		if _, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Wait: noWait}); err != nil {
@@ -147,7 +146,7 @@ func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// brokenConn fails every write after the first request, with or without accepting a byte.
+// brokenConn fails every write after the first, reporting that it accepted the given number of bytes.
 type brokenConn struct {
 	net.Conn
 	writes, accepts int
@@ -160,7 +159,6 @@ func (c *brokenConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A request is sent again only if its kept connection accepted no byte.
 func TestRequestIsSentAgainOnlyIfNothingWasSent(t *testing.T) {
 	t.Parallel()
 	for accepts, want := range []error{nil, queue.ErrUnreachable} {
@@ -189,7 +187,7 @@ func TestRequestIsSentAgainOnlyIfNothingWasSent(t *testing.T) {
 	}
 }
 
-// The end of the caller's context ends a call during the wait for the response and during its body.
+// Canceling the caller's context ends a call while it waits for the response or reads the body.
 func TestEndOfTheContextEndsTheExchange(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]string{"no response": "", "half a head": "HTTP/1.1 200 OK\r\nContent-",
@@ -240,7 +238,7 @@ func TestEarlyRejectionIsRead(t *testing.T) {
 	}
 }
 
-// shortWriter fails after most bytes, as if the server had closed its side.
+// shortWriter fails after writing most bytes, as if the server had closed its side.
 type shortWriter struct {
 	net.Conn
 	most int
@@ -254,7 +252,7 @@ func (c *shortWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Servers are verified with the certificates of AWS_CA_BUNDLE.
+// AWS_CA_BUNDLE contains the certificates for verifying servers.
 func TestCertificatesAreVerified(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{}`)
@@ -406,8 +404,8 @@ func post(t *testing.T, next http.RoundTripper) (status int, header http.Header,
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-// FuzzExchange checks that every response that the exchanger accepts is accepted by http.Transport, with the same
-// content, and that its connection is kept only if nothing follows.
+// FuzzExchange checks that http.Transport accepts every response that the exchanger accepts, with the same content,
+// and that the connection is kept only if no bytes follow.
 func FuzzExchange(f *testing.F) {
 	for _, text := range []string{okAnswer, okAnswer + okAnswer, "HTTP/1.1 100 Continue\r\n\r\n" + okAnswer,
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n", "HTTP/1.0 200 OK\r\n\r\n{}",

@@ -17,8 +17,7 @@ import (
 	"tendril/internal/registry"
 )
 
-// The answer is a proxy's page, an empty response or an error of another protocol. The error also names the variable
-// to check.
+// The response is a proxy's page, empty, or an error of another protocol. The error also names the variable to check.
 func TestForeignAnswersNameTheIntendedService(t *testing.T) {
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
@@ -63,7 +62,7 @@ type foreignCall struct {
 	call              func(context.Context) error
 }
 
-// Each service has one call.
+// foreignCalls returns one call per service.
 func foreignCalls(t *testing.T, endpoint string) map[string]foreignCall {
 	t.Helper()
 	ctx := t.Context()

@@ -20,8 +20,8 @@ import (
 	"tendril/queue"
 )
 
-// IAM identifies the caller and simulates its permissions. It makes no changes. It does not use the SDK's clients for
-// IAM and STS, to avoid the dependencies.
+// IAM identifies the caller and simulates its permissions. It makes no changes. It avoids the SDK's clients for IAM
+// and STS to save the dependencies.
 type IAM struct {
 	service     service
 	credentials sdk.CredentialsProvider

@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// The actions in denied are denied.
 type fakeIAM struct {
 	arn    string
 	denied []string
@@ -114,7 +113,6 @@ func TestIAMRefusals(t *testing.T) {
 	if want := []string{"cn-north-1/sts", "cn-north-1/iam"}; !slices.Equal(f.scopes, want) {
 		t.Errorf("signed for %v, want %v", f.scopes, want)
 	}
-	// Now all requested actions are allowed.
 	f.refuse = ""
 	if _, err = i.Denied(t.Context(), caller, nil, "*", nil); err != nil {
 		t.Errorf("nothing asked: %v", err)

@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// Maximum run time of a function plus some overhead.
+// longestFunction is the maximum run time of a function, plus some overhead.
 const longestFunction = 905 * time.Second
 
 // Lambda invokes an AWS Lambda function. It is safe for concurrent use.
@@ -100,7 +100,7 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 	}
 }
 
-// sending tells how much of the call was sent.
+// call also reports how much of the request was sent.
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (queue.Invocation, sending,
 	error) {
 	sent := sending{payload: payload}

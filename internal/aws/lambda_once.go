@@ -33,12 +33,12 @@ func (e *invokeError) Unwrap() error { return e.Err }
 func (e *invokeError) Unsent() bool { return !e.Sent }
 
 type sending struct {
-	// The SDK closes its own body when a response starts; net/http may still be reading it and would close the
-	// connection during the response.
+	// The SDK closes its own body when a response starts, while net/http may still be reading it; net/http would then
+	// close the connection.
 	payload []byte
-	// A byte may have been sent.
+	// left means that a byte may have been sent.
 	left bool
-	// Nothing was sent because the reused connection was dead.
+	// stale means that nothing was sent because the reused connection was dead.
 	stale bool
 }
 
@@ -47,7 +47,7 @@ type sendingKey struct{}
 // onceTransport records how much of each request was sent, and limits the size of responses.
 type onceTransport struct{ next http.RoundTripper }
 
-// Above Lambda's limit of 6 MiB.
+// maxReply exceeds Lambda's limit of 6 MiB.
 const maxReply = 7 << 20
 
 func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -78,7 +78,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	// If the body ends only when the connection does, an empty body may mean that it was lost.
+	// If the response ends with the connection, an empty body may be a lost one.
 	endless := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxReply, needed: endless}
 	return resp, nil
@@ -112,13 +112,13 @@ func (c *tappedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// The result is the number of writes that have started.
+// seal returns the number of writes that have started.
 func (c *tappedConn) seal() int64 {
 	c.sealed.Store(true)
 	return c.writes.Load()
 }
 
-// The tapped connection is below any TLS layers; the result may be nil.
+// tapOf finds the tapped connection below any TLS layers. It returns nil if there isn't one.
 func tapOf(conn net.Conn) *tappedConn {
 	for {
 		switch c := conn.(type) {
@@ -151,7 +151,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The service did not run the function. Without a complete response, the result is false.
+// refusedInvocation returns the error response for a call that did not run the function. The result is false if there
+// is no complete response.
 func refusedInvocation(err error) (queue.Invocation, bool) {
 	refused := refusalIn(err)
 	if refused == nil || refused.status < 300 {

@@ -285,7 +285,7 @@ type memoryConn struct{ net.Conn }
 
 func (memoryConn) Write(p []byte) (int, error) { return len(p), nil }
 
-// A call was sent if a byte was written to the connection.
+// A call counts as sent if a byte was written to the connection.
 func TestErrorsReportWhetherACallWasSent(t *testing.T) {
 	t.Parallel()
 	tapped := func() *tappedConn { return &tappedConn{Conn: memoryConn{}} }
@@ -347,7 +347,7 @@ func TestErrorsReportWhetherACallWasSent(t *testing.T) {
 	}
 }
 
-// A sealed connection has either counted a write or rejects it.
+// A sealed connection either has counted a write or rejects it.
 func TestSealedConnections(t *testing.T) {
 	t.Parallel()
 	for range 200 {
@@ -378,7 +378,6 @@ func rewiredLambda(l *Lambda, transport http.RoundTripper) *lambda.Client {
 	})
 }
 
-// A call is repeated only if its connection was dead before a byte was sent.
 func TestDeadConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	calls := 0

@@ -25,11 +25,11 @@ type MoveTask struct {
 	started int64 // Unix milliseconds; 0 until SQS reports it
 }
 
-// MoveProgress is the progress of a [MoveTask]. The zero value means that SQS does not list the task yet.
+// MoveProgress is the progress of a [MoveTask]. It is zero until SQS lists the task.
 type MoveProgress struct {
 	// Status is RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED.
 	Status string
-	// Both are approximate; ToMove is 0 if unknown.
+	// Moved and ToMove are approximate; ToMove is 0 if unknown.
 	Moved, ToMove int64
 	// FailureReason is an error code.
 	FailureReason string
@@ -57,8 +57,7 @@ func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error)
 	return &MoveTask{queue: q, source: source, handle: sdk.ToString(out.TaskHandle)}, nil
 }
 
-// The error code alone does not tell that the server has no move tasks: SQS documents the same code for a queue with
-// a running task.
+// hasNoMoveTasks also checks the message, because SQS uses the same error code for a queue with a running task.
 func hasNoMoveTasks(err error) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) {

@@ -16,7 +16,6 @@ const (
 		`Only one active task is allowed for a source queue arn at a given time."}`
 )
 
-// The server has prepared responses.
 func openMoves(t *testing.T, answers map[string]string) (q *Queue, asked map[string]map[string]any) {
 	t.Helper()
 	answers["GetQueueAttributes"] = `{"Attributes":{"QueueArn":"` + movesDead + `"}}`
@@ -54,7 +53,7 @@ func TestMoveTask(t *testing.T) {
 		got != (MoveProgress{Status: "RUNNING", Moved: 3, ToMove: 9}) {
 		t.Errorf("progress %+v, %v", got, err)
 	}
-	// Another task has started since, so this one has no handle.
+	// A later task is running, so this one has no handle.
 	answers["ListMessageMoveTasks"] = `{"Results":[{"TaskHandle":"other","Status":"RUNNING","StartedTimestamp":8},` +
 		`{"Status":"FAILED","StartedTimestamp":7,"ApproximateNumberOfMessagesMoved":5,"FailureReason":"because"}]}`
 	if got, err := task.Progress(t.Context()); err != nil ||

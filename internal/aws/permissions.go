@@ -12,7 +12,7 @@ type Feature string
 const (
 	Receive           Feature = "Receive"
 	CountDeadLetters  Feature = "CountDeadLetters"
-	SendDeadLetters   Feature = "SendDeadLetters" // with the reason for the last failure
+	SendDeadLetters   Feature = "SendDeadLetters" // including the reason for the last failure
 	CreateQueues      Feature = "CreateQueues"    // the environment's queues
 	Enqueue           Feature = "Enqueue"         // messages of scheduled runs
 	KeepRegistry      Feature = "KeepRegistry"    // leases, runs and pauses
@@ -35,7 +35,7 @@ const (
 	TerminateRegistry Feature = "TerminateRegistry" // the environment's DynamoDB table
 )
 
-// Together these are all the calls that this package makes.
+// Together these are all calls of this package.
 //
 // Source: AWS Service Authorization Reference.
 var permissions = map[Feature]string{
@@ -68,7 +68,7 @@ var permissions = map[Feature]string{
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",
 }
 
-// These API calls have IAM actions of other names.
+// The IAM actions of these API calls have different names.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",

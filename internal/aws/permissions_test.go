@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// The names of services in IAM are also the SDK's package names. Instance metadata needs no permissions.
+// The IAM service names are also the SDK's package names. Instance metadata needs no permissions.
 var clients = map[string]reflect.Type{
 	"autoscaling": reflect.TypeFor[*autoscaling.Client](), "cloudwatch": reflect.TypeFor[*cloudwatch.Client](),
 	"dynamodb": reflect.TypeFor[*dynamodb.Client](), "lambda": reflect.TypeFor[*lambda.Client](),
@@ -29,10 +29,9 @@ var clients = map[string]reflect.Type{
 	"s3": reflect.TypeFor[*s3.Client](), "sqs": reflect.TypeFor[*sqs.Client](),
 }
 
-// The name in IAM differs from the SDK's package name.
 var iamNames = map[string]string{"applicationautoscaling": "application-autoscaling"}
 
-// The operations have names such as "sqs:CreateQueue". calls finds client methods and, for calls that bypass the SDK,
+// calls returns operations such as "sqs:CreateQueue". It finds client methods and, for calls that bypass the SDK,
 // names in strings.
 func calls(t *testing.T) (found []string) {
 	t.Helper()
@@ -53,7 +52,7 @@ func calls(t *testing.T) (found []string) {
 		for _, spec := range file.Imports {
 			name, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "github.com/aws/aws-sdk-go-v2/service/")
 			switch {
-			case !ok || strings.Contains(name, "/"): // names of types and schemas, not of calls
+			case !ok || strings.Contains(name, "/"): // type and schema names, not calls
 			case clients[name] == nil:
 				t.Errorf("%s imports %s: enter its client in this test", entry.Name(), spec.Path.Value)
 			default:
@@ -90,7 +89,7 @@ func calls(t *testing.T) (found []string) {
 	return slices.Compact(found)
 }
 
-// AWS would deny a missing call to users of the policy that check prints.
+// Without a permission in the list, the policy that check prints would not allow the call.
 func TestEveryCallHasAPermission(t *testing.T) {
 	var listed []string
 	for _, row := range permissions {

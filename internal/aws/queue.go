@@ -67,9 +67,9 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 }
 
 const (
-	// The timeout applies to one attempt, without a wait for messages.
+	// callTimeout limits one attempt, excluding a wait for messages.
 	callTimeout = 10 * time.Second
-	// The longest wait time that SQS allows.
+	// longestWait is the longest wait time that SQS allows.
 	longestWait = 20 * time.Second
 )
 
@@ -200,7 +200,7 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	return sent, nil
 }
 
-// JSON would change some strings.
+// checkOutgoing rejects strings that JSON would change.
 func checkOutgoing(m *queue.Outgoing) error {
 	valid := utf8.ValidString(m.Body) && utf8.ValidString(m.GroupID) && utf8.ValidString(m.DedupID) &&
 		utf8.ValidString(m.TraceHeader)
@@ -214,7 +214,7 @@ func checkOutgoing(m *queue.Outgoing) error {
 	return nil
 }
 
-// Entries that are missing from the response have failed.
+// batch treats entries that are missing from the response as failed.
 func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult
@@ -241,10 +241,10 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	return results, nil
 }
 
-// The limit of an infrequent call includes its retries.
+// operatorTimeout limits an infrequent call, including its retries.
 const operatorTimeout = 30 * time.Second
 
-// Infrequent calls use the SDK's client.
+// operate makes an infrequent call with the SDK's client.
 func operate[In, Out any](ctx context.Context, q *Queue,
 	do func(context.Context, *In, ...func(*sqs.Options)) (*Out, error), in *In) (*Out, error) {
 	if err := q.sqs.Check(ctx); err != nil {
@@ -279,7 +279,7 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 	return q, nil
 }
 
-// List returns all queues whose names start with prefix, in the order of SQS. Queues with invalid URLs are left out.
+// List returns all queues whose names start with prefix, in the order of SQS. It omits queues with invalid URLs.
 func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	where, err := s.site(ctx, Reference{Name: prefix + "*"})
 	if err != nil {

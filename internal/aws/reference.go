@@ -14,17 +14,17 @@ type Reference struct {
 	Name string
 	// URL is "" if the reference is a name or an ARN.
 	URL string
-	// Both are "" if the reference does not contain them.
+	// Region and Account are "" if the reference does not contain them.
 	Region, Account string
 
-	// Scheme and host for calls, if the reference is a URL outside the public endpoints of AWS.
+	// origin is the scheme and host for calls, if the reference is a URL outside the public endpoints of AWS.
 	origin string
 }
 
 // Remote reports whether the reference is a URL or an ARN. A name may also refer to an embedded queue.
 func (r Reference) Remote() bool { return r.URL != "" || r.Region != "" }
 
-// FIFO judges by the queue's name.
+// FIFO reports whether the name is that of a FIFO queue.
 func (r Reference) FIFO() bool { return strings.HasSuffix(r.Name, ".fifo") }
 
 // ParseReference parses a queue's name, URL or ARN.
@@ -102,7 +102,8 @@ func parseURL(s string) (Reference, error) {
 	return r, nil
 }
 
-// public means that the SDK has endpoint rules for the host, such as for dual stack, FIPS and partitions.
+// regionOfHost returns public=true if the SDK has endpoint rules for the host, such as for dual stack, FIPS and
+// partitions.
 func regionOfHost(host string) (region string, public bool) {
 	labels := strings.Split(host, ".")
 	public = !strings.Contains(host, ".vpce.") && (strings.HasSuffix(host, ".amazonaws.com") ||
@@ -122,7 +123,7 @@ func regionOfHost(host string) (region string, public bool) {
 }
 
 var (
-	// A region may become part of a host name, and a reference must not direct calls to another host.
+	// A region may become part of a host name, so an invalid one could direct calls to another host.
 	hostLabel   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	regionLabel = regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-\d+$`)
 	queueNames  = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)

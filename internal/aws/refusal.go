@@ -24,7 +24,7 @@ type refusal struct {
 	status         int
 	shape, message string
 	query          string
-	// skew is the service's time minus the local time. It is valid only if dated is set.
+	// skew is the service's time minus the local time, valid only if dated is set.
 	dated bool
 	skew  time.Duration
 }
@@ -34,7 +34,7 @@ func (r *refusal) Error() string {
 		fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status)))
 }
 
-// A foreign response comes from a proxy, or from a server that uses another protocol.
+// foreign reports whether the response comes from a proxy, or from a server that uses another protocol.
 func (r *refusal) foreign() bool {
 	switch r.ErrorCode() {
 	case "":
@@ -45,7 +45,7 @@ func (r *refusal) foreign() bool {
 	return false
 }
 
-// The same codes also have other causes than a wrong request time.
+// mayBeClockSkew reports whether a wrong request time could cause the error. The codes also have other causes.
 func (r *refusal) mayBeClockSkew() bool {
 	about := []string{"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed",
 		"RequestExpired", "AccessDeniedException"}
@@ -59,10 +59,10 @@ func (r *refusal) foreignAnswer(host, name, variable string) string {
 
 func (r *refusal) ErrorCode() string { return cmp.Or(r.shape, r.query) }
 
-// The SDK's retry rules check the status.
+// HTTPStatusCode is for the SDK's retry rules.
 func (r *refusal) HTTPStatusCode() int { return r.status }
 
-// The shape takes precedence over the query code, and that over the HTTP status.
+// queueCode prefers the shape to the query code, and that to the HTTP status.
 func (r *refusal) queueCode() string {
 	for _, name := range []string{r.shape, r.query} {
 		if code, ok := knownCode(name); ok {
@@ -115,7 +115,7 @@ func knownCode(code string) (string, bool) {
 	return "", false
 }
 
-// theirs means that the service is at fault.
+// entryError returns an entry's error. theirs means that the service is at fault.
 func entryError(code, message string, theirs bool) error {
 	known, ok := knownCode(code)
 	switch {
@@ -128,7 +128,7 @@ func entryError(code, message string, theirs bool) error {
 	return &queue.Error{Code: known, Message: cmp.Or(message, code)}
 }
 
-// refusalIn returns nil if there was no response.
+// refusalIn returns the error response in err, or nil if there was no response.
 func refusalIn(err error) *refusal {
 	var own *refusal
 	if errors.As(err, &own) {
@@ -155,11 +155,11 @@ func refusalIn(err error) *refusal {
 	return own
 }
 
-// ElasticMQ sends the long name, com.amazonaws.sqs#OverLimit, in the header for query codes, where the SDK does not
-// shorten it.
+// withoutNamespace shortens names such as com.amazonaws.sqs#OverLimit. ElasticMQ sends them in the header for query
+// codes, where the SDK does not shorten them.
 func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
-// A placeholder comes from the SDK if it could not decode the response.
+// isPlaceholder reports whether the SDK made up the error because it could not decode the response.
 func (r *refusal) isPlaceholder() bool {
 	text := http.StatusText(r.status)
 	return r.shape == "UnknownError" && (r.message == "" || r.message == r.shape) ||

@@ -11,10 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 )
 
-// Calls that bypass the SDK's client follow its retry policy too.
+// retries applies the SDK's retry policy to calls that bypass its client.
 type retries struct {
 	retryer sdk.RetryerV2
-	// How far the service's clock is ahead, in nanoseconds.
+	// clock is how far the service's clock is ahead, in nanoseconds.
 	clock    atomic.Int64
 	adjusted func(offset time.Duration) // may be nil
 }
@@ -26,8 +26,8 @@ func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 	return retry.AddWithMaxAttempts(r, r.MaxAttempts()).(sdk.RetryerV2)
 }
 
-// do calls attempt until it succeeds or a retry is not allowed. attempt adds offset to the time that it signs. once
-// prevents a retry if the first attempt may have had an effect.
+// do calls attempt until it succeeds or no retry is allowed. attempt adds offset to the signing time. once prevents a
+// retry if the first attempt may have had an effect.
 func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Duration) error) error {
 	release := func(error) error { return nil }
 	for tried := 1; ; tried++ {
@@ -60,7 +60,7 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 	}
 }
 
-// If there is no retry token or ctx ends, pause returns the call's error.
+// pause waits before a retry. It returns cause if no retry is allowed, and ctx's error if ctx is done first.
 func (r *retries) pause(ctx context.Context, tried int, cause error) (release func(error) error, err error) {
 	release, noToken := r.retryer.GetRetryToken(ctx, cause)
 	delay, noDelay := r.retryer.RetryDelay(tried, cause)
@@ -75,12 +75,12 @@ func (r *retries) pause(ctx context.Context, tried int, cause error) (release fu
 	}
 }
 
-// A rejected signature is attributed to the clock only above this difference.
+// Smaller differences do not explain a rejected signature.
 const maxClockSkew = 4 * time.Minute
 
-// A machine with a wrong clock could not call AWS at all, so learnClock adjusts the clock if that made a request
-// signed with offset fail. As in the SDK, a wrong time must be a possible cause of the error, and the response's Date
-// must be far from the signed time.
+// learnClock adjusts the clock if a wrong clock made a request signed with offset fail; otherwise, such a machine
+// could not call AWS at all. As in the SDK, a wrong time must be a possible cause of the error, and the response's
+// Date must be far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeClockSkew() || (refused.skew-offset).Abs() <= maxClockSkew {
@@ -90,7 +90,8 @@ func (r *retries) learnClock(err error, offset time.Duration) bool {
 	return true
 }
 
-// The clock skew comes from the Date header, unless an Age header shows that the response comes from a cache.
+// refusalOf computes the clock skew from the Date header, unless an Age header shows that the response comes from a
+// cache.
 func refusalOf(resp *http.Response, shape, message string) *refusal {
 	r := &refusal{status: resp.StatusCode, shape: shape, message: firstLine(message)}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {

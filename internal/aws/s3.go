@@ -101,7 +101,7 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 	return nil, s.explain(ctx, &call, broken)
 }
 
-// Requests for one object if its body ends early.
+// downloads is the maximum number of requests for one object whose body ends early.
 const downloads = 3
 
 var errObjectTooLarge = errors.New("larger than the limit")
@@ -130,7 +130,7 @@ func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
 	return s.explain(ctx, &call, broken)
 }
 
-// destination remembers the error of its writer, to tell it from the error of a download.
+// destination records its writer's error, to distinguish it from a download error.
 type destination struct {
 	io.Writer
 	err error
@@ -141,7 +141,7 @@ func (d *destination) Write(p []byte) (n int, err error) {
 	return n, d.err
 }
 
-// The server may ignore the requested range.
+// copyObject skips the first from bytes if the server ignored the requested range.
 func copyObject(w io.Writer, resp *http.Response, from int64) (int64, error) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusPartialContent {
@@ -224,7 +224,7 @@ func (s *S3) do(ctx context.Context, call *objectCall) (resp *http.Response, err
 	return resp, err
 }
 
-// This is the SHA-256 of an empty body.
+// emptyDigest is the SHA-256 of an empty body.
 const emptyDigest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http.Request, error) {
@@ -315,7 +315,7 @@ func (s *S3) explain(ctx context.Context, call *objectCall, err error) error {
 	})
 }
 
-// The advice names the missing permission.
+// advice names the missing permission.
 func (c *objectCall) advice() string {
 	switch {
 	case c.key == "":

@@ -21,7 +21,7 @@ import (
 	"tendril/queue"
 )
 
-// Retries have no delays, and calls are counted.
+// objectServer's client retries without delay, and its calls are counted.
 func objectServer(t *testing.T, handle http.HandlerFunc) (*S3, *atomic.Int32) {
 	t.Helper()
 	var calls atomic.Int32
@@ -176,7 +176,7 @@ func TestRefusedStoresNameThePermission(t *testing.T) {
 		status int
 		code   string
 		want   string
-		words  []string // of storing, deleting and checking
+		words  []string // of the errors for storing, deleting and checking
 	}{
 		"denied": {403, "AccessDenied", queue.CodeAccessDenied, []string{"these credentials s3:PutObject on the object",
 			"these credentials s3:DeleteObject on the object", "these credentials s3:ListBucket on the bucket"}},
@@ -197,7 +197,7 @@ func TestRefusedStoresNameThePermission(t *testing.T) {
 	}
 }
 
-// The server may not support ranges. The error of the writer ends the download.
+// The server may not support ranges. A write error ends the download.
 func TestGetContinues(t *testing.T) {
 	t.Parallel()
 	for name, ranges := range map[string]bool{"with ranges": true, "without ranges": false} {
@@ -235,7 +235,7 @@ func TestGetContinues(t *testing.T) {
 	}
 }
 
-// A deadline that ends before the response does not mean that the object is missing.
+// A deadline that expires before the response does not mean that the object is missing.
 func TestFetchWithoutAnAnswerInTime(t *testing.T) {
 	t.Parallel()
 	s, _ := objectServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -333,7 +333,7 @@ func TestObjectRequests(t *testing.T) {
 	wantCode(t, err, queue.CodeInvalidParameterValue, "signatures for many regions")
 }
 
-// A mismatch is retried, and is an error if it persists. The values are the check values of the algorithms for
+// A mismatch is retried, and is an error if it persists. The checksums are the algorithms' check values for
 // "123456789", in base64.
 func TestObjectsAreCheckedAgainstTheirChecksum(t *testing.T) {
 	t.Parallel()
@@ -367,7 +367,7 @@ func TestObjectsAreCheckedAgainstTheirChecksum(t *testing.T) {
 		}
 	}
 	s, _ := objectServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==-3") // checksum of an upload in three parts
+		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==-3") // checksum of a three-part upload
 		io.WriteString(w, "123456789")
 	})
 	if _, err := s.Fetch(t.Context(), "b", "k", 9); err != nil {

@@ -54,7 +54,7 @@ func load(ctx context.Context, opts *Options, name string, connections int) (sdk
 	if err != nil {
 		return cfg, service{}, fmt.Errorf("reading the AWS configuration: %w; check AWS_PROFILE and the files in ~/.aws", err)
 	}
-	if opts.Endpoint != "" { // it takes precedence over configured ones
+	if opts.Endpoint != "" { // takes precedence over configured endpoints
 		cfg.BaseEndpoint = &opts.Endpoint
 		cfg.ConfigSources = append([]any{config.LoadOptions{BaseEndpoint: opts.Endpoint}}, cfg.ConfigSources...)
 	}
@@ -69,7 +69,7 @@ func (s *service) rename(name string) {
 	s.variable = "AWS_ENDPOINT_URL_" + strings.ReplaceAll(strings.ToUpper(s.id), " ", "_")
 }
 
-// A missing region is set only if the server is not AWS.
+// locate sets a missing region only if the server is not AWS.
 func (s *service) locate(ctx context.Context, cfg *sdk.Config, use string) error {
 	s.host = s.name + " in " + cfg.Region
 	if base := endpointOf(ctx, cfg, s.id); base != nil {
@@ -82,7 +82,7 @@ func (s *service) locate(ctx context.Context, cfg *sdk.Config, use string) error
 	return nil
 }
 
-// The SDK does not export these interfaces of its configuration sources.
+// The SDK's configuration sources implement these interfaces, but the SDK does not export them.
 type (
 	endpointIgnorer interface {
 		GetIgnoreConfiguredEndpoints(context.Context) (ignore, found bool, err error)
@@ -92,7 +92,7 @@ type (
 	}
 )
 
-// endpointOf returns the endpoint that the SDK uses for a service, or nil for the one of AWS.
+// endpointOf returns the endpoint that the SDK uses for a service, or nil for the AWS endpoint.
 func endpointOf(ctx context.Context, cfg *sdk.Config, id string) *string {
 	if ignoresEndpoints(ctx, cfg) {
 		return cfg.BaseEndpoint
@@ -110,7 +110,7 @@ func endpointOf(ctx context.Context, cfg *sdk.Config, id string) *string {
 	return cfg.BaseEndpoint
 }
 
-// AWS_IGNORE_CONFIGURED_ENDPOINT_URLS or the profile disables configured endpoints.
+// ignoresEndpoints reports whether AWS_IGNORE_CONFIGURED_ENDPOINT_URLS or the profile disables configured endpoints.
 func ignoresEndpoints(ctx context.Context, cfg *sdk.Config) bool {
 	for _, source := range cfg.ConfigSources {
 		s, ok := source.(endpointIgnorer)
@@ -124,7 +124,7 @@ func ignoresEndpoints(ctx context.Context, cfg *sdk.Config) bool {
 	return false
 }
 
-// The error code tells missing credentials (queue.CodeAccessDenied) from a network failure.
+// checkCredentials returns queue.CodeAccessDenied if the credentials cannot be retrieved, unless ctx ended.
 func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) error {
 	if provider == nil {
 		return noCredentials(errors.New("none are configured"))
@@ -133,7 +133,7 @@ func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) err
 	return err
 }
 
-// The end of ctx says nothing about the credentials.
+// If ctx ends, the error of retrieve says nothing about the credentials.
 func retrieve(ctx context.Context, provider sdk.CredentialsProvider) (sdk.Credentials, error) {
 	credentials, err := provider.Retrieve(ctx)
 	switch {
@@ -170,7 +170,7 @@ func (s *service) explain(ctx context.Context, doing string, err error,
 	return &queue.Error{Code: code, Message: doing + ": " + message, Err: refused}
 }
 
-// The call received no complete response.
+// unanswered explains a call without a complete response.
 func (s *service) unanswered(ctx context.Context, doing string, err error) error {
 	var known *queue.Error
 	switch {
@@ -187,7 +187,7 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		firstLine(plain(err).Error()), s.variable)}
 }
 
-// The frequent calls use HTTP/1.1 and need enough idle connections.
+// newTransport uses HTTP/1.1, with enough idle connections for the frequent calls.
 func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	buildable, ok := client.(*awshttp.BuildableClient)
 	if !ok {
@@ -197,8 +197,8 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	t := buildable.GetTransport()
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = connections
-	// Longer than the interval between two calls, but short enough that the client closes idle connections before the
-	// server does.
+	// The timeout exceeds the interval between two calls, but is short enough that the client closes idle connections
+	// before the server does.
 	t.IdleConnTimeout = 15 * time.Second
 	t.DisableCompression = true
 	// Ten messages of 1 KB, or ten receipt handles, fit into one read or write.
@@ -226,7 +226,7 @@ func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(&whole)
 }
 
-// All connections use the Unix socket.
+// dialSocket makes all connections use the Unix socket.
 func (s *service) dialSocket(path string) (endpoint string) {
 	s.transport.Proxy = nil
 	s.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -235,5 +235,5 @@ func (s *service) dialSocket(path string) (endpoint string) {
 	return "http://localhost"
 }
 
-// Redirects go back to the caller, because a signature is valid for one host only.
+// keepRedirect returns redirects to the caller, because a signature is valid for one host only.
 func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

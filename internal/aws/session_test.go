@@ -13,7 +13,7 @@ import (
 	"tendril/internal/registry"
 )
 
-// The SDK's messages are logged line by line with their level, and not to stderr.
+// The SDK's messages are logged line by line with their level, and do not go to stderr.
 func TestSDKLogsToTheOption(t *testing.T) {
 	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
@@ -60,7 +60,7 @@ func TestSDKLogsToTheOption(t *testing.T) {
 	}
 }
 
-// The SDK also closes the body of a request early.
+// closingTransport closes the request's body early, as the SDK does.
 type closingTransport struct {
 	close func() error
 	sent  []byte
@@ -89,7 +89,6 @@ func (b *closableBody) Read(p []byte) (int, error) {
 
 func (b *closableBody) Close() error { b.closed = true; return nil }
 
-// The SDK closes its own body at the first byte of the response.
 func TestBodyThatIsClosedEarlyIsSentWhole(t *testing.T) {
 	t.Parallel()
 	body := &closableBody{Reader: strings.NewReader("all of it")}

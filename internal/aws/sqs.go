@@ -44,7 +44,7 @@ func (s *SQS) Close() {
 	s.exchanger.close()
 }
 
-// A worker makes at most 64 concurrent receives and about as many deletes.
+// A worker makes at most 64 concurrent receives and about as many concurrent deletes.
 const sqsConnections = 128
 
 // OpenSQS creates a client from the AWS configuration. The endpoint can be unix:PATH.
@@ -77,7 +77,7 @@ func (s *SQS) corrupted(c Corruption) {
 	}
 }
 
-// The region in a URL or ARN takes precedence; a configured endpoint replaces only the address.
+// site prefers the region in a URL or ARN. A configured endpoint replaces only the address.
 func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	o := s.api.Options()
 	base := o.BaseEndpoint
@@ -132,7 +132,7 @@ func (w site) setEndpoint(o *sqs.Options) {
 	o.Region, o.BaseEndpoint = w.region, &base
 }
 
-// Ten messages of the maximum size with every character escaped.
+// maxAnswer is the size of ten messages of the maximum size with every character escaped.
 const maxAnswer = 10 * 6 << 20
 
 type site struct {
@@ -145,7 +145,7 @@ type call struct {
 	site   *site
 	action string
 	body   []byte
-	// The timeout applies to each attempt.
+	// timeout limits each attempt.
 	timeout time.Duration
 	// once prevents a retry if the first attempt may have had an effect.
 	once bool
@@ -179,7 +179,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 		buffer = new([]byte)
 	}
 	defer func() {
-		if cap(*buffer) <= 1<<20 { // not exceptionally large buffers
+		if cap(*buffer) <= 1<<20 { // do not keep exceptionally large buffers
 			s.buffers.Put(buffer)
 		}
 	}()
@@ -199,7 +199,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	return nil
 }
 
-// No lower layer can rewind the request's body and send it again.
+// request creates a request that lower layers cannot send again, because they cannot rewind its body.
 func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Request, error) {
 	credentials, err := retrieve(ctx, s.credentials)
 	if err != nil {
@@ -289,7 +289,7 @@ func readRefusal(buf []byte) (shape, message string) {
 	return withoutNamespace(shape), message
 }
 
-// Errors get advice, unless ctx ended before the response.
+// explain adds advice to errors, unless ctx ended before the response.
 func explain(ctx context.Context, queueName, host string, err error) error {
 	if err == nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"tendril/queue"
 )
 
-// The tests here set environment variables, so they cannot be parallel.
+// The tests in this file set environment variables, so they cannot be parallel.
 func TestSite(t *testing.T) {
 	tests := []struct {
 		name, ref        string
@@ -150,7 +150,7 @@ func TestProfileOfTheOptions(t *testing.T) {
 	}
 }
 
-// The requests are recorded.
+// operatorServer records the requests in asked.
 func operatorServer(t *testing.T, answers map[string]string) (endpoint string, asked map[string]map[string]any) {
 	t.Helper()
 	asked = map[string]map[string]any{}
@@ -254,7 +254,7 @@ func TestQueueThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// The SDK's client wraps a failed connection like an error response, but the error must not look like one.
+// The SDK's client wraps a failed connection like an error response, but the returned error must not look like one.
 func TestServerThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s, err := OpenSQS(t.Context(), nil)

@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// Every AWS resource that tendril creates has this tag with the environment's name.
+// environmentTag holds the environment's name on every AWS resource that tendril creates.
 const environmentTag = "tendril:environment"
 
 // Tags returns the tags of a resource that belongs to environment.
