@@ -38,7 +38,6 @@ type curve struct {
 	fleet *fleet
 }
 
-// fleet describes a group and how its leader measures it.
 type fleet struct {
 	most    int
 	counted time.Duration // interval between two counts of the backlog
@@ -157,7 +156,6 @@ func (w *simulation) ownShare(share float64) float64 {
 	return float64(busy) / float64(w.c.slots)
 }
 
-// age returns the age of the oldest waiting message.
 func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
 }

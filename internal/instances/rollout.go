@@ -219,7 +219,7 @@ func (d *Desired) AbortRollout(reason string) error {
 	return nil
 }
 
-// AppReport is the part of a record about the app's version.
+// AppReport is a record's part about the app.
 type AppReport struct {
 	// Takes means that the instance takes part in rollouts. Number is the running version; 0 if that was deployed on
 	// this instance only.

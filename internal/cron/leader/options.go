@@ -11,7 +11,6 @@ import (
 
 // Options configure [New]. Only Name is required. All instances that share a lease should use the same durations.
 type Options struct {
-	// Name is the name of the lease.
 	Name string
 	// Owner is the display name of this instance; "" means the host name and process ID.
 	Owner string

@@ -27,7 +27,7 @@ func OwnsLease(queueName, lease string) bool {
 
 // Leadership reports whether this instance is the leader, which enqueues the runs.
 type Leadership interface {
-	// Term returns the current term. ok is false if this instance may not be the leader.
+	// Term returns the current term. ok is false unless this instance is certainly the leader.
 	Term() (term int64, ok bool)
 	// Changed returns a channel that is closed when Term next changes.
 	Changed() <-chan struct{}

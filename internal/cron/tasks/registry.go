@@ -38,7 +38,7 @@ type runRegistry interface {
 	Known(ctx context.Context, runID, path string) (bool, error)
 }
 
-// PauseStore stores which tasks are paused.
+// PauseStore stores pauses of tasks.
 type PauseStore interface {
 	// SetPaused stores or removes a pause. reason may be "".
 	SetPaused(ctx context.Context, task, reason string, paused bool) error

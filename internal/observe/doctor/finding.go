@@ -31,10 +31,9 @@ type Finding struct {
 
 // Examination is the list of findings about one environment.
 type Examination struct {
-	Environment string `json:"environment"`
-	// Running is false for an examination before a start.
-	Running  bool      `json:"running"`
-	Findings []Finding `json:"findings"`
+	Environment string    `json:"environment"`
+	Running     bool      `json:"running"`
+	Findings    []Finding `json:"findings"`
 }
 
 // Add inserts findings, keeping them sorted by level.

@@ -9,7 +9,6 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// files contains the paths of a log's two files.
 type files struct{ current, older string }
 
 // each calls read with the older and then the current file, until read returns false. A missing file is empty.

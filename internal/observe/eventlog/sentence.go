@@ -47,7 +47,6 @@ func (e *Event) Sentence() (text string, rest map[string]string) {
 	return text, rest
 }
 
-// rejectedText is the text of an action that was not carried out.
 const rejectedText = "console action rejected"
 
 // prepositions connect an action and its queue; the default is "in".

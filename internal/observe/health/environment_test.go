@@ -63,7 +63,6 @@ func TestShareOfBadInstancesDecides(t *testing.T) {
 	}
 }
 
-// One instance becomes worse or unreachable.
 func TestWorseInstanceNeverImprovesTheEnvironment(t *testing.T) {
 	t.Parallel()
 	statuses := []Status{Ok, Info, Warning, Degraded, Severe, NoData}

@@ -91,7 +91,6 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 	}
 }
 
-// aboutMessage returns a logger for lines about a message, and its periodic task, if any.
 func aboutMessage(log *slog.Logger, id, task string) *slog.Logger {
 	log = log.With("message_id", id)
 	if task != "" {

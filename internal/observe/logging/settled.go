@@ -18,8 +18,7 @@ type Redelivery struct {
 	Known bool
 	// DeadLetterQueue is the queue to which the message moves next, or "".
 	DeadLetterQueue string
-	// MaxReceives is the queue's maximum receive count.
-	MaxReceives int
+	MaxReceives     int
 }
 
 // Sent prints the start of a delivery. Only the aws-sqsd format has such a line.

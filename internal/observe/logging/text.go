@@ -149,7 +149,6 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 	}
 }
 
-// readable turns a number of milliseconds into a duration.
 func readable(a slog.Attr) slog.Attr {
 	key, isMillis := strings.CutSuffix(a.Key, "_ms")
 	if !isMillis || a.Value.Kind() != slog.KindInt64 {

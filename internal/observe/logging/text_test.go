@@ -215,7 +215,6 @@ func TestIntervalAllowsOneEach(t *testing.T) {
 	})
 }
 
-// The key of every duration includes the unit.
 func TestJSONDurationsAreMilliseconds(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -208,7 +208,6 @@ func TestQueuesAreBoundedAndMakeRoom(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// size returns the size of the heap in bytes.
 func size() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
