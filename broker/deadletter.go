@@ -179,7 +179,7 @@ func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
 
 // DeadLetter moves messages to the dead-letter queue in one transaction, whatever their receive count. Each message
 // must be in flight and carry its latest receipt handle. DeadLetter returns nil if all were moved, otherwise one
-// error per message. It does not call [Events] and does not record attempts; see [Broker.RecordAttempt].
+// error per message. It does not call [Events].DeadLettered and does not record attempts; see [Broker.RecordAttempt].
 func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	live, err := q.live(ctx, len(letters))
 	if err != nil {

@@ -142,7 +142,7 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 	case !i.Reachable():
 		return fmt.Sprintf("it has not reported for %s", i.Age.Round(time.Second))
 	case i.Host == "":
-		return "it has no fleet key, or an earlier version of tendril"
+		return "it has no fleet key, or runs an earlier version of tendril"
 	case i.Console == "":
 		return "its console is off"
 	}
