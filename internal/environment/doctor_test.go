@@ -179,7 +179,7 @@ func TestExamineServedQueuesReportsProblemsWithStoredMessages(t *testing.T) {
 	expect(t, &e, map[string][2]string{"messages": {"error", "tendril queues create jobs-dead --no-dead-letter-queue"}})
 }
 
-// fakeIAM denies one action and forwards all other calls.
+// fakeIAM simulates a policy that allows every action except denied.
 func fakeIAM(t *testing.T, denied string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {

@@ -76,8 +76,8 @@ func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 
 type lifecycle struct {
 	steps steps
-	// announced: the workers exist. started: startup has completed. ready: the app was ready once. receiving: every
-	// queue received or was paused once.
+	// announced is closed once the workers exist, started once startup completes, ready once the app is ready, and
+	// receiving once every queue has received or been paused.
 	announced, started, ready, receiving chan struct{}
 	// urgent is done once an immediate shutdown is requested.
 	urgent context.Context

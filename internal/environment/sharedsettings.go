@@ -52,7 +52,7 @@ func (d *desired) shared() *api.SharedSettings {
 	return &api.SharedSettings{Revision: s.Revision, By: s.By, At: s.At, RolledBack: s.RolledBack, InBatches: s.Rollout != nil}
 }
 
-// warnings describes the scope of a change unless it is obvious. loaded is after the change.
+// warnings describes the scope of a change unless it is obvious. loaded has the settings after the change.
 func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (all []api.Detail) {
 	switch {
 	case change.This:
