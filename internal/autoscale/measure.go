@@ -104,7 +104,7 @@ type Inputs struct {
 	CPU Reading
 	// Backlog excludes messages in flight.
 	Backlog Reading
-	// OldestAge is in seconds.
+	// OldestAge is the age of the oldest waiting message in seconds.
 	OldestAge Reading
 	// Busy is the percentage of busy slots.
 	Busy Reading

@@ -31,7 +31,7 @@ type Options struct {
 	Work                               func() autoscale.Work
 	// Unprotected turns off scale-in protection.
 	Unprotected bool
-	// CPUMetric allows [Fleet.CPUMetric] to read Group's metric.
+	// CPUMetric must be set for calls of [Fleet.CPUMetric].
 	CPUMetric bool
 	Drain     func(context.Context) error
 	// Load returns the load to publish.

@@ -158,7 +158,7 @@ func TestJitterLosesNothing(t *testing.T) {
 	}
 }
 
-// followPlans returns the number of runs.
+// followPlans checks the runs of consecutive plans against the naive schedule, and returns their number.
 func followPlans(t *testing.T, task *Task, since, to time.Time) (found int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))

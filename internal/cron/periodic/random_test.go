@@ -140,7 +140,7 @@ func (th *scriptRun) happen(e event) {
 	}
 }
 
-// problems must be called in a synctest bubble.
+// problems runs the script and returns violated guarantees. It must be called in a synctest bubble.
 func (s script) problems() (problems []string) {
 	th := &scriptRun{world: newWorld(), script: s, reported: map[int64]bool{}}
 	th.world.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))

@@ -315,7 +315,7 @@ func TestReload(t *testing.T) {
 }
 
 // The registry records the schedules at the first call and after a reload. A process that starts with another schedule
-// catches up on nothing.
+// does not catch up on any runs.
 func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 60)}, Options{}, func(s *stage) {

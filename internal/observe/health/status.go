@@ -143,7 +143,7 @@ func (r *Report) Each() []Cause {
 	return causes
 }
 
-// Explaining returns the causes that alone would cause the report's status.
+// Explaining returns the causes that are at least as bad as the report's status.
 func (r *Report) Explaining() (causes []Cause) {
 	for _, c := range r.Each() {
 		if c.Status.weight() >= r.Status.weight() {
