@@ -63,12 +63,16 @@ func (e *ECS) Close() { e.service.close() }
 
 // OpenECS creates a client from the AWS configuration.
 func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
-	cfg, service, err := connect(ctx, opts, "Amazon ECS", "Amazon ECS", 2)
+	cfg, service, err := load(ctx, opts, "Amazon ECS", 2)
 	if err != nil {
 		return nil, err
 	}
+	own := cfg // an endpoint may be configured for only one of the two services
+	if err := service.locate(ctx, &own, service.name); err != nil {
+		return nil, err
+	}
 	scaling, err := newServiceScaling(ctx, cfg, service)
-	return &ECS{service, newClient(ecs.NewFromConfig(cfg)), scaling}, err
+	return &ECS{service, newClient(ecs.NewFromConfig(own)), scaling}, err
 }
 
 // ServiceOf returns the name of a task's service, or "" if it has none.

@@ -110,6 +110,22 @@ func TestTaskPlace(t *testing.T) {
 	}
 }
 
+// With an endpoint for only one of the two services, the other is that of AWS and needs a region.
+func TestOpenECSNeedsARegionForEachServiceOfAWS(t *testing.T) {
+	for variable, other := range map[string]string{"AWS_ENDPOINT_URL_ECS": "Application Auto Scaling",
+		"AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING": "Amazon ECS"} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, "http://127.0.0.1:1")
+			_, err := OpenECS(t.Context(), nil)
+			wantCode(t, err, queue.CodeInvalidParameterValue, "no AWS region for "+other+": set AWS_REGION")
+		})
+	}
+	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+	if _, err := OpenECS(t.Context(), nil); err != nil {
+		t.Errorf("with an endpoint for both: %v", err)
+	}
+}
+
 // A standalone task belongs to no service.
 func TestServiceOfATask(t *testing.T) {
 	t.Parallel()
