@@ -213,6 +213,10 @@ func TestInstance(t *testing.T) {
 		!strings.Contains(err.Error(), "TENDRIL_INSTANCE_ID") {
 		t.Errorf("the error is %v", err)
 	}
+	late, cancel := context.WithTimeout(ctx, 0)
+	defer cancel()
+	_, err := in.InGroup(late)
+	wantCode(t, err, queue.CodeUnreachable, "reading autoscaling/target-lifecycle-state from the instance metadata failed: ")
 	t.Setenv("TENDRIL_INSTANCE_ID", "i-given")
 	if id, err := alone.InstanceID(ctx); id != "i-given" || err != nil {
 		t.Errorf("%q, %v", id, err)

@@ -108,6 +108,10 @@ func TestTaskPlace(t *testing.T) {
 		!strings.Contains(err.Error(), "ECS_CONTAINER_METADATA_URI_V4") {
 		t.Errorf("an invalid address: %v", err)
 	}
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	_, err := ReadTaskPlace(late, "http://127.0.0.1:1/v4/x")
+	wantCode(t, err, queue.CodeUnreachable, "the container agent of Amazon ECS: no answer: ")
 }
 
 // With an endpoint for only one of the two services, the other is that of AWS and needs a region.

@@ -134,7 +134,7 @@ func (i *Instance) read(ctx context.Context, path string) (string, error) {
 }
 
 func (i *Instance) explain(ctx context.Context, path string, err error) error {
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
 	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
@@ -197,7 +197,7 @@ func askAgent(ctx context.Context, method, url string, body []byte) (status int,
 
 	resp, err := agentClient.Do(req)
 	if err != nil {
-		if ctx.Err() != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
 			return 0, nil, ctx.Err()
 		}
 		return 0, nil, agentError(queue.CodeUnreachable, "no answer: "+firstLine(err.Error()))
