@@ -176,13 +176,23 @@ type WorkerCounts struct {
 	Throttled int64 `json:"throttled"`
 }
 
+// Roles of a [Process].
+const (
+	// RoleRetired means that the replica gets no new messages. It finishes its deliveries and stops.
+	RoleRetired = "retired"
+	// RoleQuarantine means that the replica gets only quarantined messages.
+	RoleQuarantine = "quarantine"
+)
+
 // Process is a process of the app.
 type Process struct {
 	// Name is from the Procfile, or "web" for a single command. PID is 0 if the process is not running.
 	Name  string `json:"name"`
 	State string `json:"state"`
-	PID   int    `json:"pid,omitempty"`
-	Port  int    `json:"port,omitempty"` // 0 without a port
+	// Role is [RoleRetired] or [RoleQuarantine]; "" for helpers and for replicas that get new messages.
+	Role string `json:"role,omitempty"`
+	PID  int    `json:"pid,omitempty"`
+	Port int    `json:"port,omitempty"` // 0 without a port
 	// Ready is true for a process without a port once it runs.
 	Ready    bool      `json:"ready"`
 	Since    time.Time `json:"since,omitzero"`

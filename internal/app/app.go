@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -337,6 +338,18 @@ func (a *App) Processes() []supervisor.Status {
 		replicas = append(replicas, r.processes.Status()...)
 	}
 	return append(replicas, helpers...)
+}
+
+// Role returns [api.RoleRetired] or [api.RoleQuarantine] for such a replica, and "" for other processes.
+func (a *App) Role(process string) string {
+	isNamed := func(r *replica) bool { return r.name() == process }
+	if slices.ContainsFunc(a.replicas.draining(), isNamed) {
+		return api.RoleRetired
+	}
+	if r := a.quarantine.running(); r != nil && isNamed(r) {
+		return api.RoleQuarantine
+	}
+	return ""
 }
 
 // ReadyReplicas returns the number of serving replicas that accept requests.

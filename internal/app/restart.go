@@ -65,15 +65,12 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 	defer end()
 
 	serves := s.now.Load()
-	var names []string
-	for _, r := range serves.replicas {
-		names = append(names, r.name())
-	}
-	switch at := bundle.ProcessIndex(names, name); {
+	names, retired := replicaNames(serves.replicas), replicaNames(s.draining())
+	switch at := bundle.ProcessIndex(names, retired, name); {
 	case at >= 0:
 		name = names[at]
 		now, err = s.replaceReplica(ctx, serves, at)
-	case slices.ContainsFunc(s.draining(), func(r *replica) bool { return r.name() == name }):
+	case slices.Contains(retired, name):
 		return "", &api.Error{Status: http.StatusConflict, Message: "process " + strconv.Quote(name) +
 			" is draining: it was replaced and stops after its deliveries", Hint: "restart one of " + strings.Join(names, ", ")}
 	default:
@@ -87,6 +84,13 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 	}
 	s.opts.log.Info("process restarted", "process", name, "started", now)
 	return now, nil
+}
+
+func replicaNames(replicas []*replica) (names []string) {
+	for _, r := range replicas {
+		names = append(names, r.name())
+	}
+	return names
 }
 
 func (s *replicaSet) replaceReplica(ctx context.Context, serves *serving, at int) (name string, err error) {

@@ -17,12 +17,7 @@ import (
 	"tendril/queue"
 )
 
-func namesOf(s *replicaSet) (names []string) {
-	for _, r := range s.now.Load().replicas {
-		names = append(names, r.name())
-	}
-	return names
-}
+func namesOf(s *replicaSet) []string { return replicaNames(s.now.Load().replicas) }
 
 // Every delivery reaches a running replica, other replicas are unaffected and the previous replica drains. "web" also
 // stands for a replica that an earlier restart has given a number.
@@ -101,6 +96,49 @@ func TestEveryShownReplicaNameIsAcceptedAfterADeployment(t *testing.T) {
 	})
 }
 
+// The position that its name would stand for is another replica's.
+func TestDrainingReplicaIsNotRestarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, m := newStage(t, nil)
+		if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		var held []*replica
+		for range 2 {
+			r, err := m.balancer.acquire(t.Context(), time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, r)
+		}
+		if err := m.deploy(t.Context(), versionOf(2, good)); err != nil {
+			t.Fatal(err)
+		}
+		a := &App{replicas: m, quarantine: &quarantine{replicas: m}}
+		for _, r := range held {
+			var refused *api.Error
+			if _, err := m.restart(t.Context(), r.name()); !errors.As(err, &refused) || refused.Status != http.StatusConflict {
+				t.Errorf("%s, which is draining: %v", r.name(), err)
+			}
+			if role := a.Role(r.name()); role != api.RoleRetired {
+				t.Errorf("%s has the role %q", r.name(), role)
+			}
+			r.release()
+		}
+		if names := namesOf(m); !slices.Equal(names, []string{"web-3", "web-4"}) || a.Role("web-3") != "" {
+			t.Errorf("the replicas are %v", names)
+		}
+		time.Sleep(time.Second)
+		if now, err := m.restart(t.Context(), "web-2"); now != "web" || err != nil {
+			t.Errorf("web-2, which has stopped: %q, %v", now, err)
+		}
+		if err := m.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -142,6 +180,9 @@ func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 				name = r.name()
 				if found, err := q.restart(name); !found || err == nil {
 					t.Errorf("during a delivery: %v, %v, want a refusal", found, err)
+				}
+				if role := (&App{replicas: m, quarantine: q}).Role(name); role != api.RoleQuarantine {
+					t.Errorf("%s has the role %q", name, role)
 				}
 				return queue.Result{}
 			})

@@ -112,9 +112,10 @@ func isReplica(name string) bool {
 }
 
 // ProcessIndex returns the index of the process with this name, or -1. Deployments and restarts renumber replicas, so a
-// name that none has stands for a replica's position: "web" for the first, "web-2" for the second.
-func ProcessIndex(names []string, name string) int {
-	if at := slices.Index(names, name); at >= 0 {
+// name without a process stands for a replica's position: "web" for the first, "web-2" for the second. The name of a
+// retired replica does not.
+func ProcessIndex(names, retired []string, name string) int {
+	if at := slices.Index(names, name); at >= 0 || slices.Contains(retired, name) {
 		return at
 	}
 	number := 1

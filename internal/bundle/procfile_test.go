@@ -106,15 +106,20 @@ func TestANameWithoutAReplicaStandsForAPosition(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"web-3": 1, "web-4": 2, "web": 1, "web-2": 2, "web-5": -1, "web-1": -1, "web-0": -1,
 		"web--1": -1, "web-": -1, "2": -1, "mailer": 0, "web2": -1, "web-99999999999999999999": -1, "": -1} {
-		if got := ProcessIndex([]string{"mailer", "web-3", "web-4"}, name); got != want {
+		if got := ProcessIndex([]string{"mailer", "web-3", "web-4"}, []string{"web-9"}, name); got != want {
 			t.Errorf("%q is process %d, want %d", name, got, want)
 		}
 	}
-	if got := ProcessIndex([]string{"web-2", "web"}, "web-2"); got != 0 {
+	if got := ProcessIndex([]string{"web-2", "web"}, []string{"web-2"}, "web-2"); got != 0 {
 		t.Errorf("web-2 is process %d, want the one of that name", got)
 	}
-	if got := ProcessIndex(nil, "web"); got != -1 {
+	if got := ProcessIndex(nil, nil, "web"); got != -1 {
 		t.Errorf("without replicas, web is process %d", got)
+	}
+	for _, name := range []string{"web", "web-2"} {
+		if got := ProcessIndex([]string{"web-3", "web-4"}, []string{"web", "web-2"}, name); got != -1 {
+			t.Errorf("%s, which is retired, is process %d", name, got)
+		}
 	}
 }
 

@@ -114,7 +114,7 @@ func (p *programs) processes(all []supervisor.Status) (shown []api.Process) {
 	usage := p.meter.Read(pids, time.Now())
 	for i := range all {
 		one := &all[i]
-		c := api.Process{Name: one.Name, State: string(one.State), PID: one.PID, Port: one.Port, Ready: one.Ready,
+		c := api.Process{Name: one.Name, State: string(one.State), Role: p.app.Role(one.Name), PID: one.PID, Port: one.Port, Ready: one.Ready,
 			Since: one.Since, Restarts: one.Restarts, Memory: usage[one.PID].Memory, CPUPercent: usage[one.PID].CPU}
 		if !one.Ready {
 			c.NotReady = one.Reason

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,10 +20,10 @@ func NewRestart(c *base.CLI) *cobra.Command {
 		Short: "Restart one process of the app",
 		Long: `Restarts one process of the app; 'tendril status' lists them. A replica that takes messages is
 restarted without downtime: its replacement starts beside it under another name and gets the messages
-once it is ready; then the previous one finishes its work and stops. A name that no
-replica has stands for its position: web for the first replica, web-2 for the second. If the replacement does not become ready, nothing changes and the
-exit status is 1. A process that takes no messages stops first. The other processes keep running;
-'tendril deploy' restarts all of them.`,
+once it is ready; then the previous one finishes its work and stops. A name that no replica has, not
+even a draining one, stands for a position: web for the first replica, web-2 for the second. If the
+replacement does not become ready, nothing changes and the exit status is 1. A process that takes no
+messages stops first. The other processes keep running; 'tendril deploy' restarts all of them.`,
 		Example: "  tendril restart web\n  tendril restart mailer",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -37,23 +38,8 @@ exit status is 1. A process that takes no messages stops first. The other proces
 			if err != nil {
 				return nil, err
 			}
-			var names []string
-			draining := false
-			for _, p := range st.App {
-				if p.State != api.StateDraining {
-					names = append(names, p.Name)
-				} else if p.Name == name {
-					draining = true
-				}
-			}
-			if at := bundle.ProcessIndex(names, name); at >= 0 {
-				return []string{"restart " + base.Plain(names[at])}, nil
-			}
-			if draining {
-				return nil, base.Fail(base.ExitConflict, fmt.Errorf("process %q is draining: it was replaced and stops after its deliveries",
-					name), "restart one of "+strings.Join(names, ", "))
-			}
-			return nil, base.NotFoundf("process %q not found", name).Hint("'tendril status' lists them")
+			at, err := processToRestart(st.App, name)
+			return []string{"restart " + base.Plain(at)}, err
 		}, func() error {
 			now, err := client.RestartProcess(ctx, name)
 			if err != nil {
@@ -70,4 +56,28 @@ exit status is 1. A process that takes no messages stops first. The other proces
 			})
 		}), err
 	})
+}
+
+// processToRestart returns the process that tendril restarts for name, or why it refuses to.
+func processToRestart(app []api.Process, name string) (string, error) {
+	var names, retired []string
+	for _, p := range app {
+		switch {
+		case p.Role == api.RoleRetired:
+			retired = append(retired, p.Name)
+		case p.Role != api.RoleQuarantine:
+			names = append(names, p.Name)
+		case p.Name == name:
+			return name, nil
+		}
+	}
+
+	if at := bundle.ProcessIndex(names, retired, name); at >= 0 {
+		return names[at], nil
+	}
+	if slices.Contains(retired, name) {
+		return "", base.Fail(base.ExitConflict, fmt.Errorf("process %q is draining: it was replaced and stops after its deliveries",
+			name), "restart one of "+strings.Join(names, ", "))
+	}
+	return "", base.NotFoundf("process %q not found", name).Hint("'tendril status' lists them")
 }
