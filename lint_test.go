@@ -64,7 +64,7 @@ var rooms = []room{
 	{"internal/delivery/runtimeapi", "Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.",
 		[]string{"queue", "internal/supervisor", "internal/host/httplimit"}},
 	{"internal/config/yamlfile", "Package yamlfile reads the small YAML files that people write, with the place of every value.", nil},
-	{"internal/cron/periodic", "Package periodic works out when tasks are due and enqueues them.",
+	{"internal/cron/periodic", "Package periodic determines when tasks are due and enqueues them.",
 		[]string{"queue", "internal/config/yamlfile", "internal/registry"}},
 	{"internal/cron/leader", "Package leader elects at most one leader using a lease.", []string{"queue"}},
 	{"internal/supervisor", "Package supervisor runs the user's app and keeps it healthy.", []string{"internal/supervisor/procgroup", "internal/host/terminal"}},
