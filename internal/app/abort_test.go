@@ -16,7 +16,7 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, state string
-		// The state of the aborted deployment, or "" if it continues.
+		// ends is the state of the aborted deployment; "" if it continues.
 		ends    string
 		refused string
 	}{

@@ -21,52 +21,52 @@ import (
 // Options configure an [App]. All fields except Bundle, Command and Shared are required.
 type Options struct {
 	Settings func() *config.Settings
-	// Bundle is the folder of the first version, or nil. Command is empty if the bundle's Procfile defines it.
+	// Bundle is the first version's folder, or nil. Command is empty if the bundle's Procfile defines it.
 	Bundle  *bundle.Bundle
 	Command []string
 	// Shared identifies the first version if it is deployed to all instances.
 	Shared SharedVersion
-	// Environ returns the environment of a version's process; see [Environ].
+	// Environ returns the environment of a version's process; see the function [Environ].
 	Environ func(b *bundle.Bundle, port int) []string
 	Log     *slog.Logger
 	// Output receives each line written by a process or a deployment step.
 	Output func(process, stream string, line []byte)
 	// Counters counts process events. It also receives LinesDropped.
 	Counters supervisor.Events
-	Hurry    context.Context // once done, every stop is immediate
+	Hurry    context.Context // if done, every stop is immediate
 	Draining <-chan struct{} // closed when shutdown begins
 	Ready    chan struct{}   // closed when the app first becomes ready
-	// Only the holder of Changing's one token may change versions, settings and tasks.
+	// Changing holds one token. Only its holder may change versions, settings and tasks.
 	Changing chan struct{}
 	// Gate opens or closes the gates of the workers that deliver to the app.
 	Gate func(open bool, reason string)
 	// Failed reports that the app failed too often or was not ready in time.
 	Failed func(error)
-	// DrainTimeout is how long a retired replica may take to finish its deliveries.
+	// DrainTimeout limits how long a retired replica may take to finish its deliveries.
 	DrainTimeout func() time.Duration
 	Check        func(*bundle.Bundle) error
-	// Change compares the settings of a new version's bundle with the current ones. Apply puts a change into effect;
-	// with newReplicas, only for new replicas.
+	// Change compares the settings in a new version's bundle with the current ones. Apply applies a change, with
+	// newReplicas only to new replicas.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
 	// Facts may be nil.
 	Facts Facts
 	// ClaimCommands claims the right to run a version's leader_only commands. It blocks while another instance runs
-	// them, and returns nil if another instance has run them. All instances pass the same version text.
+	// them, and returns nil if another instance has run them. version must be the same on all instances.
 	ClaimCommands func(ctx context.Context, version string) (CommandClaim, error)
-	// AdoptTasks puts the periodic tasks of a new version, which have been validated, into effect.
+	// AdoptTasks applies the periodic tasks of a new version. They have been validated.
 	AdoptTasks func(context.Context, *bundle.Bundle)
 }
 
 // Facts stores the values that get-config prints, by version number. Only Environ is safe for concurrent use.
 type Facts interface {
-	// A nil s means the current settings.
+	// If s is nil, Publish uses the current settings.
 	Publish(version int, b *bundle.Bundle, s *config.Settings) error
 	// Serve selects the version whose values get-config prints outside of steps and processes.
 	Serve(version int) error
 	Remove(version int) error
-	// Environ adds the variables with which get-config finds a version's values. asApp is true for processes of the
-	// app's user.
+	// Environ adds the variables that tell get-config which values to print. asApp is true for processes of the app's
+	// user.
 	Environ(env []string, version int, asApp bool) []string
 }
 
@@ -95,14 +95,14 @@ type App struct {
 	isSameApp   func(v, next version) bool
 	factsMu     sync.Mutex
 
-	run        context.Context // done once the app is stopped for good
+	run        context.Context // done once the app is stopped
 	endRun     context.CancelFunc
 	background sync.WaitGroup
 	first      int           // version at startup
-	startHooks chan struct{} // closed once the hooks after the first start have run
+	startHooks chan struct{} // closed after the hooks of the first start
 }
 
-// New returns an app that is not yet started.
+// New returns an app. It must be started with [App.Start].
 func New(opts *Options) *App {
 	s := opts.Settings()
 	pid := newPIDFile(s.PIDFile, opts.Log)
@@ -147,13 +147,13 @@ func New(opts *Options) *App {
 	return a
 }
 
-// Route returns the deliverer for one queue. open returns connections to an address. With fifo, messages of a group
-// stay in order.
+// Route returns the deliverer for one queue. open returns connections to an address. If fifo is true, messages of a
+// group stay in order.
 func (a *App) Route(open func(address string) (*deliver.Client, error), name string, fifo bool) *Route {
 	return &Route{a.balancer, a.detector, a.quarantine, open, name, fifo}
 }
 
-// Start runs the first version's steps and starts its helpers and at least one replica. It does not wait for
+// Start runs the first version's steps and starts its helpers and replicas, at least one. It does not wait for
 // readiness. Stop must be called even after an error.
 func (a *App) Start(ctx context.Context, replicas int) error {
 	a.versions.open()
@@ -187,7 +187,7 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// Stop stops the app and the processes that steps left behind. They get their full grace period unless Hurry is done.
+// Stop stops the app and the processes that steps left behind, with the full grace period unless Hurry is done.
 func (a *App) Stop(context.Context) error {
 	a.endRun()
 	a.background.Go(a.quarantine.stop)
@@ -202,7 +202,7 @@ func (a *App) Stop(context.Context) error {
 	return err
 }
 
-// Running hooks could leave more processes behind.
+// awaitSteps waits for running hooks, which could leave more processes behind.
 func (a *App) awaitSteps() {
 	done := make(chan struct{})
 	go func() { a.background.Wait(); close(done) }()
@@ -230,7 +230,7 @@ func (a *App) watchReadiness() {
 	}
 }
 
-// The hooks are skipped if a later version was the first to become ready.
+// afterFirstReady skips the hooks if a later version was the first to become ready.
 func (a *App) afterFirstReady(v version) {
 	defer close(a.startHooks)
 	select {
@@ -242,7 +242,7 @@ func (a *App) afterFirstReady(v version) {
 		a.recordServing(v)
 	}
 
-	select { // a deployment must not run its hooks at the same time
+	select { // deployments must not run their hooks at the same time
 	case <-a.opts.Changing:
 		defer func() { a.opts.Changing <- struct{}{} }()
 	case <-a.run.Done():

@@ -14,7 +14,7 @@ import (
 var errNoReplica = errors.New("no replica of the app is ready")
 
 type balancer struct {
-	// The first replica's port may be 0 for any free one; freePort finds the other replicas' ports.
+	// port is the first replica's; 0 means any free port. freePort finds the other replicas' ports.
 	port     int
 	freePort func() (int, error)
 	// changed is called, in order, each time deliveries become possible or impossible. It may be nil and must not
@@ -32,7 +32,7 @@ func newBalancer(port int, freePort func() (int, error)) *balancer {
 	return &balancer{port: port, freePort: freePort, updated: make(chan struct{})}
 }
 
-// The new replica is neither ready nor admitted.
+// add creates a replica that is neither ready nor admitted.
 func (b *balancer) add(v version) (*replica, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *replica) isReady() (ready bool, reason string) {
 	return r.ready, r.reason
 }
 
-// Replicas are admitted and retired in one step, so that deliveries are always possible.
+// replace admits and retires replicas in one step, so that deliveries are always possible.
 func (b *balancer) replace(retired, admitted []*replica) {
 	b.change(func() {
 		for _, r := range admitted {
@@ -81,7 +81,7 @@ func (b *balancer) replace(retired, admitted []*replica) {
 	})
 }
 
-// The caller holds the balancer's lock.
+// The caller must hold the balancer's lock.
 func (r *replica) retire() {
 	if r.retired {
 		return
@@ -92,7 +92,7 @@ func (r *replica) retire() {
 	}
 }
 
-// The result is the number of deliveries that remain once ctx is done.
+// drain retires the replica, and returns the number of deliveries left when ctx is done, or 0.
 func (r *replica) drain(ctx context.Context) (inWork int) {
 	r.balancer.change(r.retire)
 	select {
@@ -122,8 +122,8 @@ func (b *balancer) remove(r *replica) {
 	})
 }
 
-// The replica has the fewest deliveries of the ready ones until release. If no replica is ready, acquire waits up to
-// limit and then returns [errNoReplica].
+// acquire returns the ready replica with the fewest deliveries; the caller must release it. If no replica is ready,
+// acquire waits up to limit and then returns [errNoReplica].
 func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, error) {
 	var timeout <-chan time.Time
 	for {
@@ -144,7 +144,7 @@ func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, 
 	}
 }
 
-// If no replica is ready, updated is closed at the next change.
+// If no replica is ready, leastBusy returns a channel that is closed at the next change.
 func (b *balancer) leastBusy() (best *replica, updated <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Replicas that do not listen yet have addresses, too.
+// Even replicas that do not listen yet have their own addresses.
 func TestReplicasHaveDifferentAddresses(t *testing.T) {
 	t.Parallel()
 	settings := testpeer.FreePort(t)
@@ -34,7 +34,7 @@ func TestReplicasHaveDifferentAddresses(t *testing.T) {
 	}
 }
 
-// Only the first replica needs the port of the settings.
+// Only the first replica must use the port from the settings.
 func TestReplicaAvoidsAPortThatAnotherProgramTook(t *testing.T) {
 	t.Parallel()
 	other, err := net.Listen("tcp", "127.0.0.1:0")

@@ -46,9 +46,9 @@ const (
 	toDeploy
 )
 
-// The caller must call end. A deployment waits for a start and cancels a change of size. Otherwise begin returns
-// [ErrBusy] while another change is in progress. The cause of the returned context is [ErrStopped] if the app stops,
-// and [ErrBusy] if a deployment cancels the change.
+// begin starts a change; the caller must call end. A deployment waits for a start and cancels a change of size.
+// Otherwise begin returns [ErrBusy] if another change is in progress. The cause of the returned context is
+// [ErrStopped] if the app stops, and [ErrBusy] if a deployment cancels the change.
 func (l *changeLock) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(l.stopping, func() { cancel(ErrStopped) })
@@ -75,7 +75,7 @@ func (l *changeLock) stop() (end func()) {
 	return func() { l.release(toDeploy) }
 }
 
-// A deployment cancels a lesser change and waits for it to end.
+// acquire takes the token. A deployment cancels a lesser change first, and waits for it to end.
 func (l *changeLock) acquire(ctx context.Context, kind changeKind, giveUp context.CancelCauseFunc) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -32,7 +32,7 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	var err error
 	switch {
 	case path == "" && old.bundle == nil:
-	case path == "" && old.origin.isCopy && old.copied == nil: // the serving version came from an archive or a rollback
+	case path == "" && old.origin.isCopy && old.copied == nil: // an archive or a rollback
 		v, err = a.open(old.dir(), "")
 		v.origin.source, v.origin.isCopy = old.origin.source, old.origin.isCopy
 	default:
@@ -74,7 +74,7 @@ func (a *App) Reload(ctx context.Context) (result api.ReloadResult, changed bool
 	return api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
 }
 
-// If only settings changed, reopen keeps the build results.
+// reopen keeps the build results if only settings changed.
 func (a *App) reopen(v version, files []string) (next version, err error) {
 	settings := areSettings(files)
 	isSame := func() bool { return next.bundle.SameCommands(v.bundle) && a.opts.sameMachine(next.bundle, v.bundle) }
@@ -99,7 +99,7 @@ func (a *App) reopen(v version, files []string) (next version, err error) {
 	return a.importVersion(v.origin.source, nil)
 }
 
-// Files that are missing in from are deleted.
+// replaceFiles replaces the named files in dir, and deletes those that are missing in from.
 func replaceFiles(dir, from string, names []string) error {
 	for _, name := range names {
 		path := filepath.Join(dir, name)
@@ -124,8 +124,7 @@ func replaceFiles(dir, from string, names []string) error {
 	return nil
 }
 
-// importVersion unpacks an archive or copies a folder. A non-nil change function modifies the files before they are
-// read.
+// importVersion unpacks an archive or copies a folder. change, if not nil, modifies the files before they are read.
 func (a *App) importVersion(source string, change func(dir string) error) (v version, err error) {
 	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
@@ -163,7 +162,7 @@ func (a *App) openCopy(dir, source string, isArchive bool, change func(dir strin
 			return version{}, err
 		}
 	}
-	// A copy keeps the permissions of its source folder.
+	// A copy has the permissions of its source folder.
 	if err := Share(a.opts.Settings(), dir, isArchive); err != nil {
 		return version{}, err
 	}
@@ -181,7 +180,7 @@ func (a *App) SourceFolder() string {
 	return a.replicas.current().origin.source
 }
 
-// archive may be "".
+// archive is "" for a folder.
 func (a *App) open(path, archive string) (v version, err error) {
 	err = errors.Join(Share(a.opts.Settings(), path, false), bundle.LetEverybodyPass(a.opts.Settings().DataDir, path))
 	if err != nil {
@@ -235,7 +234,7 @@ func (a *App) prune(v version) {
 	}
 	var inUse []string
 	for _, r := range a.replicas.balancer.find(func(*replica) bool { return true }) {
-		inUse = append(inUse, r.version.dir()) // also draining versions, and copies replaced by one with other settings
+		inUse = append(inUse, r.version.dir()) // including draining versions, and copies replaced by versions with other settings
 	}
 	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {
 		a.opts.Log.Warn("old versions not removed", "err", err)
@@ -258,8 +257,8 @@ func Refused(err error) error {
 	return refusal
 }
 
-// Once all replicas of a version are ready, deliveries switch to them, and the previous replicas drain in the
-// background. If anything fails before the switch, the previous version keeps serving.
+// deploy switches deliveries to the new version's replicas once all of them are ready; the previous replicas drain in
+// the background. If anything fails before the switch, the previous version keeps serving.
 func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, error) {
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
@@ -307,7 +306,7 @@ func (a *App) deploy(ctx context.Context, old, v version) (api.DeployResult, err
 		Of: v.origin.of, Later: v.change.Later}, nil
 }
 
-// configure applies a version that changes only settings. It runs the hooks for configuration changes and keeps the
+// configure applies a version that changes only settings. It runs the hooks for configuration changes but keeps the
 // processes.
 func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, error) {
 	ctx, cancel := a.untilStop(ctx)
@@ -356,7 +355,7 @@ func (a *App) finish(ctx context.Context, v version) error {
 	return nil
 }
 
-// If the app stops, the cause of the context is [ErrStopped].
+// untilStop returns a context whose cause is [ErrStopped] if the app stops.
 func (a *App) untilStop(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.run, func() { cancel(ErrStopped) })
@@ -380,7 +379,7 @@ func (a *App) Abort(ctx context.Context) (api.Deployment, error) { return a.depl
 // Deployments returns the last 20 deployments since startup, newest first.
 func (a *App) Deployments() []api.Deployment { return a.deployments.newestFirst() }
 
-// Deployment returns the deployment in progress or else the last one. It returns nil before the first.
+// Deployment returns the deployment in progress, otherwise the last one, or nil before the first.
 func (a *App) Deployment() *api.Deployment {
 	if all := a.deployments.newestFirst(); len(all) > 0 {
 		return &all[0]

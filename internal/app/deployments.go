@@ -22,7 +22,7 @@ type deployments struct {
 	over  chan struct{}
 }
 
-// The caller holds the lock.
+// The caller must hold the lock.
 func (d *deployments) last() *api.Deployment {
 	if len(d.all) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (d *deployments) end(state string, err error) {
 	})
 }
 
-// reasonOf returns why a deployment failed. Its record states elsewhere that it was rolled back.
+// reasonOf returns why a deployment failed, without saying that it was rolled back, which the record states elsewhere.
 func reasonOf(err error) string { return strings.TrimPrefix(err.Error(), errRolledBack.Error()+": ") }
 
 func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	brokenAfter    = 10     // if so many different messages in a row crash the app, it is broken
-	maxQuarantined = 10_000 // messages remembered
+	brokenAfter    = 10 // different messages in a row that must crash the app before it counts as broken
+	maxQuarantined = 10_000
 )
 
-// The methods are safe for concurrent use.
+// detector finds messages that crash the app. It is safe for concurrent use.
 type detector struct {
 	log *slog.Logger
 
@@ -22,11 +22,10 @@ type detector struct {
 	quarantined map[string]*crashRecord
 	streak      int // different messages that crashed the app since the last success
 	broken      bool
-	// Most deliveries need no lock, because nothing is quarantined and streak is 0.
+	// idle means that nothing is quarantined and streak is 0, so that most deliveries need no lock.
 	idle atomic.Bool
 }
 
-// A delivered message.
 type delivered struct{ id, queue, task string }
 
 func (m delivered) attributes(more ...any) []any {
@@ -40,7 +39,7 @@ func (m delivered) attributes(more ...any) []any {
 type crashRecord struct {
 	message delivered
 	since   time.Time
-	crashes int // with this message as the only one in flight
+	crashes int // while this was the only message in flight
 }
 
 func newDetector(log *slog.Logger) *detector {
@@ -68,7 +67,7 @@ func (d *detector) isBroken() bool {
 type PoisonStatus struct {
 	Quarantined int  // delivered alone
 	Poison      int  // crashed the app when delivered alone
-	Broken      bool // every message crashes the app
+	Broken      bool // ten different messages in a row crashed the app
 }
 
 func (d *detector) poison() PoisonStatus {
@@ -83,7 +82,7 @@ func (d *detector) poison() PoisonStatus {
 	return s
 }
 
-// A message that was alone during the crash is poison; several are quarantined.
+// crashed counts a single message in flight as poison, and quarantines several.
 func (d *detector) crashed(messages []delivered, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,7 +105,7 @@ func (d *detector) crashed(messages []delivered, now time.Time) {
 	}
 }
 
-// alone means that the replica had no other message, so this message leaves the quarantine.
+// survived ends the quarantine of a message that was alone in its replica.
 func (d *detector) survived(id string, alone bool) {
 	if d.idle.Load() {
 		return

@@ -16,7 +16,7 @@ func from(queue string, ids ...string) (messages []delivered) {
 	return messages
 }
 
-// Of 10,000 messages to an app with ten slots, one in a hundred is poison. Harmless messages are delivered at most
+// One in a hundred of 10,000 messages to an app with ten slots is poison. Harmless messages are delivered at most
 // twice.
 func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	d.crashed(nil, now)
 	d.survived("x", true)
 	d.crashed(from("jobs", "a", "b"), now)
-	d.survived("a", false) // b was also in flight, so this proves nothing
+	d.survived("a", false) // b was also in flight, so a stays quarantined
 	if !d.isQuarantined("a") || !d.isQuarantined("b") || d.isQuarantined("c") {
 		t.Error("want a and b quarantined, and no other message")
 	}
@@ -118,7 +118,6 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	}
 }
 
-// A single message does not make the app count as broken, however often it crashes the app.
 func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	t.Parallel()
 	d := newDetector(slog.New(slog.DiscardHandler))
@@ -146,7 +145,7 @@ func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	}
 }
 
-// Dead-lettered messages are forgotten, but the streak of crashes they caused continues.
+// Dead-lettered messages are forgotten, but still count in the streak of crashes.
 func TestSurvivedDeliveryResetsTheStreakOfCrashes(t *testing.T) {
 	t.Parallel()
 	d := newDetector(slog.New(slog.DiscardHandler))

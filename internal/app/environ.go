@@ -12,7 +12,7 @@ import (
 	"tendril/internal/supervisor/notify"
 )
 
-// An embedded queue on loopback accepts any access key and secret key.
+// An embedded queue on loopback accepts any credentials.
 const localCredential = "tendril"
 
 // Queue describes the queue that the app's variables refer to.
@@ -25,11 +25,10 @@ type Queue struct {
 	AccessKeyID, SecretAccessKey string
 }
 
-// Environ returns the complete environment of an app process. It removes tendril's own settings from base. It adds
-// the bundle's properties and links unless base sets them, and sets the variables for the port and the queue. Like
-// its script activate, it puts the bundle's Python virtual environment first unless one is already active. b may be
-// nil. linked returns the URL of a link's queue, or "". Credentials in base remain, because the app may use them for
-// other services.
+// Environ returns the complete environment of an app process. It removes tendril's own settings from base, adds the
+// bundle's properties and links unless base sets them, and sets the variables for the port and the queue. If the
+// bundle has a Python virtual environment and none is active, Environ activates it. b may be nil. linked returns the
+// URL of a link's queue, or "". Credentials in base remain, because the app may use them for other services.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
 	env := notify.WithoutVariables(base)
 	set := func(name, value string) {
@@ -58,9 +57,9 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 
 	env = slices.DeleteFunc(env, func(entry string) bool {
 		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_") ||
-			strings.HasPrefix(entry, "PORT=") // set only for processes that listen
+			strings.HasPrefix(entry, "PORT=") // only processes that listen get PORT
 	})
-	setMissing("PYTHONUNBUFFERED", "1") // otherwise Python buffers its output, which delays the log
+	setMissing("PYTHONUNBUFFERED", "1") // Python would otherwise buffer its output, which delays the log
 	if port != 0 {
 		set("PORT", strconv.Itoa(port))
 	}

@@ -67,7 +67,6 @@ func TestEnviron(t *testing.T) {
 	}
 }
 
-// The virtual environment's programs come first, as in a shell that activated it.
 func TestVirtualEnvironmentOfTheFolderIsActive(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

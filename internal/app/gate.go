@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The gate stays open while an app that was ready is briefly unready.
+// gate reports whether the app accepts deliveries. It stays open while an app that was ready is briefly unready.
 type gate struct {
 	pass   func(open bool, reason string)
 	isOpen func() (open bool, reason string)
@@ -15,7 +15,7 @@ type gate struct {
 	timer *time.Timer
 }
 
-// Once the app has been ready, the gate closes only if it stays unready for notReadyWait.
+// change closes the gate of an app that has been ready only if it stays unready for notReadyWait.
 func (g *gate) change(open bool, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -26,7 +26,7 @@ func (g *gate) change(open bool, reason string) {
 
 	switch {
 	case open:
-		g.pass(true, "") // before ready is closed, because health is evaluated then and workers must be able to deliver
+		g.pass(true, "") // first, because closing ready triggers a health evaluation, and workers must be able to deliver then
 		if !g.wasReady() {
 			close(g.ready)
 		}
@@ -35,7 +35,7 @@ func (g *gate) change(open bool, reason string) {
 	default:
 		var timer *time.Timer
 		timer = time.AfterFunc(notReadyWait, func() {
-			g.mu.Lock() // the gate must not open between the check and the closing
+			g.mu.Lock() // the gate must not open between check and closing
 			defer g.mu.Unlock()
 			if open, reason := g.isOpen(); !open && g.timer == timer {
 				g.pass(false, reason)

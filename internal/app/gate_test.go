@@ -2,7 +2,7 @@ package app
 
 import "testing"
 
-// Health is evaluated when ready is closed, and would otherwise report an unready app.
+// Closing ready triggers a health evaluation, which would otherwise report an unready app.
 func TestGatesAreOpenWhenTheAppIsReady(t *testing.T) {
 	t.Parallel()
 	passed := 0

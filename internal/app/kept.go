@@ -19,10 +19,10 @@ import (
 // VersionsFile is the file in the data directory that lists the deployed versions.
 const VersionsFile = "app-versions.json"
 
-// The list has this many versions. Fewer archives are kept; see package bundle.
+// maxVersions limits the list. Fewer archives are kept; see package bundle.
 const maxVersions = 20
 
-// Each folder has one entry: the last version deployed from it.
+// keptVersions lists the deployed versions. A folder appears once, with the last version deployed from it.
 type keptVersions struct {
 	path string // "" if nothing is stored on disk
 	log  *slog.Logger
@@ -35,7 +35,7 @@ type storedVersions struct {
 	Versions []api.AppVersion `json:"versions"`
 }
 
-// The next deployment replaces an unreadable file.
+// open ignores an unreadable file, which the next deployment replaces.
 func (k *keptVersions) open() {
 	if k.path == "" {
 		return
@@ -54,8 +54,8 @@ func (k *keptVersions) open() {
 	k.all = stored.Versions
 }
 
-// Folders in the data directory are stored as relative paths, so that the directory can be moved. Older files contain
-// absolute paths.
+// folderPath resolves a stored folder. Folders in the data directory are stored as relative paths, so that the
+// directory can be moved; older files contain absolute paths.
 func (k *keptVersions) folderPath(folder string) string {
 	dir := k.dir()
 	if folder != "" && !filepath.IsAbs(folder) {
@@ -105,7 +105,7 @@ func (k *keptVersions) add(v api.AppVersion) {
 	}
 }
 
-// An earlier version with the same folder or command is replaced.
+// withVersion adds v, replacing an earlier version with the same folder or command.
 func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	all = slices.DeleteFunc(slices.Clone(all), func(old api.AppVersion) bool {
 		if old.Number == v.Number {
@@ -122,8 +122,8 @@ func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
 	return all[max(len(all)-maxVersions, 0):]
 }
 
-// The newest version comes first; versions whose folder was deleted are left out. live is the serving version's
-// number.
+// list returns the newest version first, without versions whose folder was deleted. live is the number of the serving
+// version.
 func (k *keptVersions) list(live int) []api.AppVersion {
 	k.mu.Lock()
 	all := slices.Clone(k.all)
@@ -160,11 +160,11 @@ func folderSize(dir string) (size int64) {
 }
 
 type origin struct {
-	// source is the archive or folder as given, or "". isCopy means that the version is in one of tendril's own
-	// folders.
+	// source is the archive or folder as given, or "". isCopy means that the version is in a folder created by
+	// tendril.
 	source string
 	isCopy bool
-	// The version that a rollback restored, or 0.
+	// of is the version that a rollback restored, or 0.
 	of int
 	by string
 }

@@ -68,7 +68,7 @@ func TestVersionToRollBackTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		all     []api.AppVersion
 		wanted  int
-		want    int // number of the restored version; 0 if rejected
+		want    int // the restored version; 0 if the rollback is rejected
 		status  int
 		message string
 		hint    string
@@ -98,7 +98,7 @@ func TestVersionToRollBackTo(t *testing.T) {
 	}
 }
 
-// A version deployed from a folder runs in that folder, so each deployment replaces the previous version.
+// A version deployed in place runs in its source folder, so each deployment replaces the previous version.
 func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	t.Parallel()
 	var all []api.AppVersion // oldest first
@@ -154,7 +154,7 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	}
 }
 
-// Versions whose folder was deleted are not listed. A damaged file is replaced.
+// Versions whose folder was deleted are not listed. An unreadable file is replaced.
 func TestVersionsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -199,8 +199,8 @@ func TestVersionsSurviveARestart(t *testing.T) {
 	}
 }
 
-// Folders in the data directory are found at its new location, whichever tendril version wrote the list. Other
-// folders keep their paths.
+// Folders in the data directory are found at its new location, no matter which version of tendril wrote the list.
+// Other folders keep their paths.
 func TestVersionsMoveWithTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]string{

@@ -17,7 +17,7 @@ import (
 
 // CommandClaim is this instance's right to run a version's leader_only commands.
 type CommandClaim interface {
-	// Context is done once another instance may hold the claim, or the deployment's context is done.
+	// Context is done if another instance may hold the claim, or once the deployment's context is done.
 	Context() context.Context
 	// Finish releases the claim. done reports that the commands have run, so that other instances skip them.
 	Finish(ctx context.Context, done bool) error
@@ -30,10 +30,10 @@ type leaderCommands struct {
 	digest string // identifies the version
 	left   int    // commands not yet run
 	asked  bool
-	claim  CommandClaim // nil before the first command, and if another instance has run the commands
+	claim  CommandClaim // nil before the first command, or if another instance has run the commands
 }
 
-// A hash of the files before the steps run identifies the version.
+// leaderCommandsOf identifies the version by a hash of its files before the steps run.
 func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCommands, error) {
 	l := &leaderCommands{opts: s.opts}
 	for i := range steps {
@@ -49,7 +49,7 @@ func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCo
 	return l, err
 }
 
-// A leader_only step that another instance has run is skipped.
+// run skips a leader_only step that another instance has run.
 func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(context.Context) error) (err error) {
 	if !step.LeaderOnly {
 		return run(ctx)
@@ -82,7 +82,7 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 	return claim.Finish(ctx, true)
 }
 
-// Another instance may run the commands, unless all have run here.
+// giveUp releases the claim if commands remain, so that another instance can run them.
 func (l *leaderCommands) giveUp() {
 	if l.claim == nil {
 		return
@@ -95,7 +95,7 @@ func (l *leaderCommands) giveUp() {
 	}
 }
 
-// contentDigest ignores folders that apps and steps write to.
+// contentDigest skips folders that apps and steps write to.
 func contentDigest(dir string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

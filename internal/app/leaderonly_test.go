@@ -13,7 +13,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// The claim records how it ended.
+// fakeClaim records how the claim ended.
 type fakeClaim struct {
 	ctx  context.Context
 	ends []bool
@@ -36,7 +36,7 @@ func TestLeaderOnlyCommandsRunWhereTheClaimIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		claim  *fakeClaim // nil if another instance has run the commands
 		refuse error
-		fails  string // name of the failing step
+		fails  string // the failing step
 		ran    []string
 		ends   []bool
 		err    error

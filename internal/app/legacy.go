@@ -11,8 +11,8 @@ import (
 	"tendril/internal/config"
 )
 
-// legacyPlatform emulates platforms before Amazon Linux 2, for bundles that install hooks and services there. It is
-// active only if machine sections are applied and either this version has some or an earlier one left hooks.
+// legacyPlatform emulates platforms before Amazon Linux 2, for bundles that install hooks and services the way those
+// did. It is active only if machine sections are applied and this version has some, or an earlier one left hooks.
 type legacyPlatform struct {
 	settings *config.Settings
 	hooks    string
@@ -31,7 +31,7 @@ func (l *legacyPlatform) isOn(v version) bool {
 	return err == nil || v.bundle.Machine.Content != ""
 }
 
-// Before the start, steps also links /var/app/staging to the version.
+// steps returns the hooks. Before the start, it also links /var/app/staging to the version.
 func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 	if !l.isOn(v) {
 		return nil, nil
@@ -76,7 +76,7 @@ func (l *legacyPlatform) link(name string, v version) error {
 	return os.Rename(fresh, path)
 }
 
-// This program is installed as get-config if the bundle calls it and the machine does not have it.
+// linkGetConfig installs this program as get-config if the bundle calls it and the machine does not have it.
 func linkGetConfig(b *bundle.Bundle) error {
 	if os.Geteuid() != 0 || !b.NamesGetConfig() {
 		return nil
@@ -89,7 +89,7 @@ func linkGetConfig(b *bundle.Bundle) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(bundle.GetConfig); err != nil && !errors.Is(err, fs.ErrNotExist) { // a dangling link
+	if err := os.Remove(bundle.GetConfig); err != nil && !errors.Is(err, fs.ErrNotExist) { // may be a dangling link
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(bundle.GetConfig), 0o755); err != nil {

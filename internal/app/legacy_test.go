@@ -13,7 +13,7 @@ import (
 	"tendril/internal/config"
 )
 
-// Links point to the version. On machines that the bundle has not set up, nothing changes.
+// The links point to the version. Machines that the bundle has not set up are unchanged.
 func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 	t.Parallel()
 	dir, hooks := t.TempDir(), t.TempDir()
@@ -98,7 +98,7 @@ func TestAFolderInThePlaceOfALinkIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The links of older platforms are created only if there are machine sections or hooks that an earlier version left.
+// The links are created only for machine sections, or for hooks that an earlier version left.
 func TestMachineIsUntouchedWithoutMachineSections(t *testing.T) {
 	t.Parallel()
 	settings := &config.Settings{MachineSections: config.MachineApply}

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// The ID in the file is never used to signal a process, because it may have been reused.
+// The PID in the file is never used to signal a process, because it may have been reused.
 type pidFile struct {
 	path string // "" without a file
 	log  *slog.Logger
@@ -28,7 +28,7 @@ func newPIDFile(path string, log *slog.Logger) *pidFile {
 	return &pidFile{path: path, log: log, pids: map[*replica]int{}}
 }
 
-// The first replica to start owns the file.
+// started makes the first replica to start the owner of the file.
 func (p *pidFile) started(r *replica, pid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *pidFile) setOwner(r *replica) {
 	p.update()
 }
 
-// The file is removed if the owner has no process.
+// update removes the file if the owner has no process.
 func (p *pidFile) update() {
 	pid := p.pids[p.owner]
 	if p.path == "" || pid == p.written {
@@ -67,11 +67,11 @@ func (p *pidFile) update() {
 	p.written = pid
 }
 
-// remove keeps a file with another process ID. It does not block if the file is a FIFO.
+// remove keeps a file that contains another PID. It does not block if the file is a FIFO.
 func (p *pidFile) remove() {
 	file, err := os.OpenFile(p.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return // already removed, or another user's
+		return // already removed, or not readable
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {

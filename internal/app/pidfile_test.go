@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// read returns "" if the file is missing.
 func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.pid")
@@ -29,7 +28,7 @@ func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	}
 }
 
-// The first replica of the serving version is named, even after restarts and after failed and successful deployments.
+// The file names the first replica of the serving version, even after restarts and failed or successful deployments.
 func TestPIDFileNamesWhoServes(t *testing.T) {
 	t.Parallel()
 	f, read := newTestPIDFile(t)
@@ -64,7 +63,7 @@ func TestPIDFileNamesWhoServes(t *testing.T) {
 	}
 }
 
-// A leftover file is overwritten. A file that another process has since written is not removed.
+// A leftover file is overwritten. A file that another process has written since is kept.
 func TestPIDFileOfAnother(t *testing.T) {
 	t.Parallel()
 	f, read := newTestPIDFile(t)
@@ -85,7 +84,6 @@ func TestPIDFileOfAnother(t *testing.T) {
 	}
 }
 
-// The FIFO does not block and is not removed.
 func TestPIDFileThatBecameAFIFO(t *testing.T) {
 	t.Parallel()
 	f, _ := newTestPIDFile(t)

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// RetryGivenUp is the interval between further starts of an app that has failed too often.
+// RetryGivenUp is the interval between attempts to restart an app that has failed too often.
 const RetryGivenUp = time.Minute
 
 const (
@@ -35,7 +35,7 @@ type supervised struct {
 	opts     *Options
 	detector *detector
 	pid      *pidFile
-	// gaveUp gets a nil replica for a helper.
+	// gaveUp is called with a nil replica for a helper.
 	gaveUp func(*replica, *supervisor.FailedError)
 }
 
@@ -102,12 +102,12 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 	return all, nil
 }
 
-// An exit that a message probably caused is not a failure.
+// excused reports whether a message probably caused the exit, which then does not count as a failure.
 func (s *supervised) excused(r *replica) bool {
 	return r.causedByMessage.Load() && !s.detector.isBroken()
 }
 
-// The replica's port replaces the one in the configured health check.
+// checkOf replaces the port in the configured health check with the replica's.
 func checkOf(healthcheck string, port int) (supervisor.Check, error) {
 	if healthcheck == "" {
 		return supervisor.Check{Port: port}, nil
@@ -151,7 +151,8 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			s.opts.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
 		},
 		Ended: func(supervisor.Ended) {
-			// Deliveries wait only briefly for the exit, so record it before every process of the replica has ended.
+			// Record the exit before all processes of the replica have ended, because deliveries wait only briefly for
+			// it.
 			if r != nil && r.wasReady.Load() {
 				recordExit(supervisor.Exit{})
 			}
@@ -160,7 +161,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			s.opts.Counters.Exited(e)
 			if r != nil {
 				s.pid.ended(r)
-				if !r.wasReady.Load() { // a replica that was never ready reports how it exited
+				if !r.wasReady.Load() { // explain why the replica was never ready
 					recordExit(e.Exit)
 				}
 			}

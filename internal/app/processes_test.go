@@ -41,7 +41,7 @@ func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 		t.Error("the end of the process is not known before what it started is gone")
 	}
 	r.end(delivered{id: "poison"})
-	innocent := r.begin(delivered{id: "innocent"}) // a message received after the crash
+	innocent := r.begin(delivered{id: "innocent"}) // received after the crash
 	events.Exited(supervisor.Exited{Process: "web", PID: 7, Exit: exit})
 	if isDone(innocent) || s.detector.isQuarantined("innocent") || s.detector.poison().Poison != 1 {
 		t.Error("one end counts twice")
@@ -57,7 +57,6 @@ func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 	}
 }
 
-// The exit status is known only after the process has been reaped.
 func TestReplicaThatNeverWasReadySaysHowItEnded(t *testing.T) {
 	t.Parallel()
 	s, r := newTestProcesses(t)
@@ -74,7 +73,6 @@ func TestReplicaThatNeverWasReadySaysHowItEnded(t *testing.T) {
 	}
 }
 
-// Each replica's port replaces the one in the health check.
 func TestHealthCheckOfTheOwnApp(t *testing.T) {
 	t.Parallel()
 	for _, check := range []string{"HTTP:5000/health", "HTTP:9483/health", "TCP:80", ""} {

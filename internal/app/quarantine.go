@@ -16,7 +16,7 @@ const (
 	quarantinePause = 200 * time.Millisecond // before an undelivered message is retried
 )
 
-// Quarantined messages are delivered one at a time to a separate replica.
+// quarantine delivers quarantined messages one at a time to a separate replica.
 type quarantine struct {
 	replicas *replicaSet // starts the separate replica, which the balancer never admits
 	using    sync.Mutex  // held while the replica is in use
@@ -80,7 +80,7 @@ func (q *quarantine) running() *replica {
 	return q.replica
 }
 
-// The replica's supervisor reports processes that survive SIGKILL.
+// stop ignores errors, because the replica's supervisor reports processes that survive SIGKILL.
 func (q *quarantine) stop() {
 	q.mu.Lock()
 	r := q.replica
@@ -91,7 +91,7 @@ func (q *quarantine) stop() {
 	}
 }
 
-// A delivery in progress notices the new version itself.
+// stopUnused leaves a replica in use running: the next delivery replaces it if its version is outdated.
 func (q *quarantine) stopUnused() {
 	if q.using.TryLock() {
 		q.stop()
@@ -99,8 +99,8 @@ func (q *quarantine) stopUnused() {
 	}
 }
 
-// The next message starts a new replica. restart returns an error during a delivery, because the exit would look like
-// a crash.
+// restart stops the replica; the next message starts a new one. During a delivery it returns an error, because the
+// exit would look like a crash.
 func (q *quarantine) restart(name string) (found bool, err error) {
 	if r := q.running(); r == nil || r.name() != name {
 		return false, nil

@@ -35,12 +35,12 @@ type replica struct {
 	idle                     chan struct{} // closed once the replica is retired and has no deliveries
 
 	stopping atomic.Bool
-	// wasReady means that the replica may have received messages. causedByMessage means that a message probably
-	// caused its last exit.
+	// wasReady means that the replica may have received messages; causedByMessage that a message probably caused its
+	// last exit.
 	wasReady, causedByMessage atomic.Bool
 
 	mu          sync.Mutex
-	exits       int               // unexpected ones
+	exits       int               // unexpected exits
 	failure     error             // why restarts were given up
 	messages    map[delivered]int // deliveries in flight
 	exited      chan struct{}     // closed on an unexpected exit, then replaced
@@ -62,7 +62,7 @@ func (r *replica) name() string {
 	return fmt.Sprintf("%s-%d", bundle.MainProcess, r.number)
 }
 
-// Without a failed check, known is returned.
+// notReadyReason returns the failed check, or else known.
 func (r *replica) notReadyReason(known string) string {
 	for _, st := range r.processes.Status() {
 		if !st.Ready && st.Reason != "" {
@@ -72,7 +72,7 @@ func (r *replica) notReadyReason(known string) string {
 	return known
 }
 
-// giveUp records the first reason. The process is still restarted from time to time.
+// giveUp keeps the first reason. The process is still restarted from time to time.
 func (r *replica) giveUp(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +112,7 @@ func (r *replica) connection(route *Route) (*deliver.Client, error) {
 	return r.connections[route], nil
 }
 
-// The caller holds the lock.
+// The caller must hold the lock.
 func (r *replica) disconnect(route *Route) {
 	if connection := r.connections[route]; connection != nil {
 		connection.Close()
@@ -120,7 +120,7 @@ func (r *replica) disconnect(route *Route) {
 	}
 }
 
-// exited is closed on an unexpected exit.
+// begin returns a channel that is closed on an unexpected exit.
 func (r *replica) begin(m delivered) (exited <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +139,7 @@ func (r *replica) end(m delivered) {
 
 const maxExits = 3
 
-// On an unexpected exit, crashed gets the messages in flight, and their deliveries wake.
+// recordExit handles an unexpected exit: it passes the messages in flight to crashed, then wakes their deliveries.
 func (r *replica) recordExit(how supervisor.Exit, crashed func([]delivered)) {
 	if r.stopping.Load() {
 		return
@@ -171,7 +171,7 @@ type stepError struct {
 	err    error
 }
 
-// Everyone with access to the console can see the text, so it omits the step's output, which may contain secrets.
+// Error omits the step's output, which may contain secrets, because all users of the console can see the text.
 func (s *stepError) Error() string { return s.err.Error() }
 
 func (s *stepError) Unwrap() error { return s.err }

@@ -16,43 +16,44 @@ import (
 var errRolledBack = errors.New("the deployment was rolled back")
 
 type launcher interface {
-	// launch's ctx limits only the start.
+	// ctx limits only the start.
 	launch(ctx context.Context, v version, r *replica) (processes, error)
-	// helpers starts the processes that receive no deliveries. The result may be nil.
+	// helpers starts the processes that receive no deliveries. It may return nil.
 	helpers(ctx context.Context, v version) (processes, error)
 }
 
 type replicaOptions struct {
 	readyTimeout func() time.Duration // for new replicas
-	// drainTimeout is for retired replicas and can change.
+	// drainTimeout is for retired replicas; it can change.
 	drainTimeout func() time.Duration
 	stopTimeout  func() time.Duration // of one replica
-	// Once hurry is done, every stop is immediate.
+	// If hurry is done, every stop is immediate.
 	hurry context.Context
 	log   *slog.Logger
-	// The progress of a deployment. The functions are not called concurrently and must not change the set.
+	// These functions report the progress of a deployment. They are not called concurrently and must not change the
+	// set.
 	starting, switching, switched func()
 	retired                       func(version)
 }
 
-// All replicas run one version. The methods are safe for concurrent use.
+// replicaSet runs replicas of one version. It is safe for concurrent use.
 type replicaSet struct {
 	balancer *balancer
 	launcher launcher
 	opts     replicaOptions
 	changes  *changeLock
 	retiring sync.WaitGroup
-	// hurried is done once hurry is done or the time for [replicaSet.stop] is over.
+	// hurried is done once hurry is done or the time of [replicaSet.stop] has expired.
 	hurried context.Context
 	hurry   context.CancelFunc
 
 	now atomic.Pointer[serving]
 }
 
-// Only the holder of the change lock replaces the immutable snapshot.
+// serving is an immutable snapshot. Only the holder of the change lock replaces it.
 type serving struct {
 	version  version
-	replicas []*replica // in the order of their start
+	replicas []*replica // in start order
 	helpers  processes  // may be nil
 }
 
@@ -63,8 +64,8 @@ func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	return s
 }
 
-// start does not wait for readiness. After an error, no replica is running. A concurrent deployment waits until start
-// returns.
+// start starts n replicas without waiting for readiness. After an error, no replica is running. Deployments wait until
+// start returns.
 func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toStart)
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 
 func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas []*replica, err error) {
 	for len(replicas) < n && ctx.Err() == nil {
-		// Starting a replica may take its full grace period to give up, so stop the others at the same time.
+		// Stop the replicas concurrently: the failed one may take its full grace period.
 		discarded := make(chan struct{})
 		before := replicas
 		stop := context.AfterFunc(ctx, func() { s.discard(before); close(discarded) })
@@ -166,7 +167,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	}
 
 	s.now.Store(&serving{v, replicas, helpers})
-	limit := s.opts.drainTimeout() // before the new settings apply
+	limit := s.opts.drainTimeout() // read before the new settings apply
 	s.opts.switching()
 	s.balancer.replace(old, replicas)
 	s.opts.switched()
@@ -191,7 +192,7 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	return nil
 }
 
-// replaceHelpers restarts the previous helpers if that fails or if a new replica became unready in the meantime.
+// replaceHelpers restarts the previous helpers on failure, or if a new replica has become unready.
 func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
 	old := s.now.Load()
 	s.stopOne(old.helpers)
@@ -247,7 +248,7 @@ func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration)
 	}
 }
 
-// The error is for a replica that was given up.
+// unready returns the first unready replica and the reason, or an error if a replica was given up.
 func unready(replicas []*replica) (late *replica, reason string, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
@@ -263,8 +264,8 @@ func unready(replicas []*replica) (late *replica, reason string, err error) {
 	return late, reason, nil
 }
 
-// n is at least 1. scale returns once new replicas are ready; surplus ones drain in the background. The error is
-// [ErrBusy] if a deployment canceled the change.
+// scale changes the number of replicas to n, at least 1. It returns once new replicas are ready; surplus ones drain in
+// the background. The error is [ErrBusy] if a deployment canceled the change.
 func (s *replicaSet) scale(ctx context.Context, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {
@@ -326,7 +327,7 @@ func (s *replicaSet) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Each replica drains for at most limit, and stops as soon as it is idle.
+// retireAll drains each replica for at most limit, and stops it as soon as it is idle.
 func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(s.changes.stopping, limit)
 	defer cancel()
@@ -355,7 +356,7 @@ func (s *replicaSet) draining() []*replica {
 	return s.balancer.find(func(r *replica) bool { return r.retired })
 }
 
-// The replicas never received deliveries. They stop concurrently, because each may take its full grace period.
+// discard stops replicas that received no deliveries, concurrently, because each may take its full grace period.
 func (s *replicaSet) discard(replicas []*replica) {
 	var all sync.WaitGroup
 	for _, r := range replicas {

@@ -24,7 +24,7 @@ func always(d time.Duration) func() time.Duration { return func() time.Duration 
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// A version in a test behaves in this way.
+// kind is how a version behaves.
 type kind string
 
 const (
@@ -44,7 +44,7 @@ func versionOf(number int, k kind) version {
 
 func kindOf(v version) kind { return kind(v.command[0]) }
 
-// A stage launches simulated replicas and checks how they are used.
+// stage launches simulated replicas and checks how they are used.
 type stage struct {
 	t       *testing.T
 	set     *replicaSet
@@ -52,14 +52,13 @@ type stage struct {
 	mu      sync.Mutex
 	running map[*replica]*fakeProcesses
 	helping int // number of running helpers
-	// pause is how long a replica takes to start. grace is how long it takes to stop, unless it must stop
-	// immediately.
+	// A replica takes pause to start, and grace to stop unless it must stop immediately.
 	pause, grace time.Duration
 	// hurry limits how long a replica whose start is canceled may take to stop.
 	hurry context.Context
 }
 
-// If replica is nil, the processes are the helpers.
+// fakeProcesses is a replica, or the helpers if replica is nil.
 type fakeProcesses struct {
 	stage    *stage
 	replica  *replica
@@ -71,7 +70,6 @@ type fakeProcesses struct {
 
 var errBroken = errors.New("broken")
 
-// change may modify the set's options.
 func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) {
 	port := 0
 	b := newBalancer(0, func() (int, error) { port++; return port, nil })
@@ -113,7 +111,7 @@ func (r *records) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// Each record's attributes are one string.
+// of returns the attributes of each matching record as one string.
 func (r *records) of(message string) (found []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +125,7 @@ func (r *records) of(message string) (found []string) {
 	return found
 }
 
-// The replicas were stopped with deliveries in flight.
+// forced returns the replicas that were stopped with deliveries in flight.
 func (s *stage) forced() []string { return s.log.of("replica stopped with deliveries in flight") }
 
 func (s *stage) replicas() int {
@@ -142,7 +140,7 @@ func (s *stage) helpersRunning() int {
 	return s.helping
 }
 
-// Stopping takes until grace has passed or ctx is done.
+// end takes until grace has passed or ctx is done.
 func (s *stage) end(ctx context.Context) {
 	if s.grace == 0 {
 		return
@@ -207,10 +205,10 @@ func (s *stage) helpers(_ context.Context, v version) (processes, error) {
 	return &fakeProcesses{stage: s, version: v}, nil
 }
 
-// A version that is never ready has this check result.
+// lastCheck is the check result of a version that is never ready.
 const lastCheck = "GET http://localhost:1/health: answered with status 400"
 
-// The helper is named "mailer". A replica only reports why it is never ready.
+// Status names the helper "mailer". A replica only reports why it is never ready.
 func (f *fakeProcesses) Status() []supervisor.Status {
 	switch {
 	case f.replica != nil && kindOf(f.version) == never:
@@ -249,7 +247,7 @@ func (f *fakeProcesses) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Ten deliveries are running at a time.
+// load runs ten deliveries at a time.
 func (s *stage) load(ctx context.Context) (delivered, refused *atomic.Int64, wait func()) {
 	delivered, refused = new(atomic.Int64), new(atomic.Int64)
 	var all sync.WaitGroup
@@ -284,7 +282,7 @@ func (s *stage) deliver(r *replica) {
 	p.inWork.Add(-1)
 }
 
-// Nearly a third of the deployments fail, in one of four ways.
+// Nearly a third of the deployments fail, for four reasons.
 func TestHundredDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates := []bool{}
@@ -365,7 +363,7 @@ func TestScale(t *testing.T) {
 			if err := m.scale(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second) // wait until surplus replicas have drained
+			time.Sleep(time.Second) // let surplus replicas drain
 			if want := max(n, 1); m.size() != want || s.replicas() != want {
 				t.Errorf("%d replicas, %d running; want %d", m.size(), s.replicas(), want)
 			}
@@ -398,7 +396,7 @@ func TestFailedScaleOutChangesNothing(t *testing.T) {
 	})
 }
 
-// The replica drains after a scale-in, or never becomes ready after a scale-out.
+// The replica is draining after a scale-in, or never becomes ready after a scale-out.
 func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -418,7 +416,7 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 		if err := m.scale(t.Context(), 1); err != nil || time.Since(began) != 0 || m.size() != 1 {
 			t.Errorf("the scale-in: %v, %d replicas after %s", err, m.size(), time.Since(began))
 		}
-		m.setVersion(versionOf(1, never)) // replicas of the scale-out never become ready
+		m.setVersion(versionOf(1, never)) // new replicas never become ready
 		grown := make(chan error)
 		go func() { grown <- m.scale(context.Background(), 3) }()
 		time.Sleep(time.Second)
@@ -434,7 +432,7 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 		if v := m.current(); v.number != 2 {
 			t.Errorf("version %d serves a second later", v.number)
 		}
-		if s.replicas() != 3 { // two replicas of the previous version still have deliveries
+		if s.replicas() != 3 { // two previous replicas still have deliveries
 			t.Errorf("%d replicas run", s.replicas())
 		}
 		for _, c := range work {
@@ -565,7 +563,7 @@ func TestDrainHasALimit(t *testing.T) {
 			"in_work=1 reason=the deliveries took longer than 1m0s", "in_work=1 reason=the environment is stopping"}
 		forced := s.forced()
 		for i := range forced {
-			_, forced[i], _ = strings.Cut(forced[i], " ") // remove the address
+			_, forced[i], _ = strings.Cut(forced[i], " ")
 		}
 		if !slices.Equal(forced, want) {
 			t.Errorf("forced %q, want %q", forced, want)
@@ -589,7 +587,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// The ports are 1, 2 and so on.
+// newTestBalancer uses the ports 1, 2 and so on.
 func newTestBalancer() *balancer {
 	port := 0
 	return newBalancer(0, func() (int, error) { port++; return port, nil })
@@ -668,7 +666,7 @@ func TestBalancerUsesTheLeastBusyReplica(t *testing.T) {
 	}
 }
 
-// The readiness of one replica must last until the others are ready.
+// A replica must stay ready until the others are ready too.
 func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, switched := time.Now(), time.Duration(0)
@@ -687,8 +685,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 		if err := m.deployAndRetire(t.Context(), versionOf(2, wavering)); err != nil {
 			t.Fatal(err)
 		}
-		// The first replica becomes unready at 2.15 s, when the second is about to become ready, and is ready again
-		// at 8.2 s.
+		// The first replica is unready from 2.15 s, just before the second becomes ready, until 8.2 s.
 		if switched < 8200*time.Millisecond || switched > 8300*time.Millisecond {
 			t.Errorf("the messages moved after %s", switched)
 		}
@@ -704,7 +701,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 	})
 }
 
-// Stopping the previous helpers takes time, during which a ready replica may become unready.
+// Stopping the previous helpers takes time, in which a ready replica may become unready.
 func TestNoSwitchToReplicasThatBecameUnready(t *testing.T) {
 	for k, want := range map[kind]string{fading: "broken", wavering: "it thinks"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -742,7 +739,7 @@ func TestNoSwitchToReplicasThatBecameUnready(t *testing.T) {
 	}
 }
 
-// The replicas ignore SIGTERM. If the shutdown is immediate, they are stopped immediately.
+// The replicas ignore SIGTERM. An immediate shutdown kills them immediately.
 func TestManyReplicasEndTogether(t *testing.T) {
 	const grace, many = 10 * time.Second, 20
 	for what, change := range map[string]func(ctx context.Context, m *replicaSet) error{
@@ -765,7 +762,7 @@ func TestManyReplicasEndTogether(t *testing.T) {
 				}
 				s.pause, s.grace = time.Second, grace
 				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(many*time.Second-time.Second/2, cancel) // while the last replica starts
+				time.AfterFunc(many*time.Second-time.Second/2, cancel) // while the last replica is starting
 				began := time.Now()
 				time.AfterFunc(many*time.Second-time.Second/2+hurried, hurryNow)
 				if err := change(ctx, m); !errors.Is(err, context.Canceled) {

@@ -19,8 +19,8 @@ import (
 
 func namesOf(s *replicaSet) []string { return replicaNames(s.now.Load().replicas) }
 
-// Every delivery reaches a running replica, other replicas are unaffected and the previous replica drains. "web" also
-// stands for a replica that an earlier restart has given a number.
+// Every delivery reaches a running replica, other replicas are unaffected, and the previous replica drains. "web" also
+// selects a replica that an earlier restart renamed.
 func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -54,7 +54,7 @@ func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	})
 }
 
-// After a deployment, names of the previous numbers stand for positions, and draining replicas beyond them are named.
+// After a deployment, the previous names select replicas by position, and draining replicas can still be named.
 func TestEveryShownReplicaNameIsAcceptedAfterADeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -162,7 +162,7 @@ func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
 	})
 }
 
-// The replica stops between two messages. The next message starts it again.
+// The replica stops between two messages, and the next message starts it again.
 func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, m := newStage(t, nil)
@@ -202,7 +202,7 @@ func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
 	})
 }
 
-// The restart delay of a failing process would hold up the next message.
+// After a crash, a replacement replica starts without the restart delay of a failing process.
 func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, m := newStage(t, nil)
@@ -265,7 +265,7 @@ func TestOneHelperIsRestarted(t *testing.T) {
 	})
 }
 
-// After a deployment during a restart, only the new version runs.
+// A deployment cancels a restart, and only the new version runs.
 func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
@@ -294,7 +294,7 @@ func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 	})
 }
 
-// Versions can be deployed, and replicas added, removed and restarted, while previous versions drain. Draining
+// While previous versions drain, versions can be deployed, and replicas added, removed and restarted. Draining
 // processes are listed.
 func TestTheNextChangeNeedNotWaitForOldVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,16 +9,16 @@ import (
 	"tendril/queue"
 )
 
-// A failed delivery waits this long for a process exit that would explain it.
+// exitWait is how long a failed delivery waits for a process exit that would explain it.
 const exitWait = 250 * time.Millisecond
 
-// Messages wait this long for an unready app before receiving pauses. Returning a message uses up one of its
-// receives, and an app that exited because of one message is usually ready again shortly.
+// notReadyWait is how long messages wait for an unready app before receiving pauses. Returning a message would use up
+// a receive, and an app that a message crashed is usually ready again shortly.
 const notReadyWait = 3 * time.Second
 
 const badAddress = "invalid address of the app"
 
-// Route delivers the messages of one queue. Quarantined messages go to a separate replica.
+// Route delivers the messages of one queue, quarantined ones to a separate replica.
 type Route struct {
 	balancer   *balancer
 	detector   *detector
@@ -43,7 +43,7 @@ func (t *Route) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.R
 	})
 }
 
-// A quarantined message must be the only one.
+// A quarantined message must be the only one in ms.
 func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*deliver.Client) []queue.Result,
 ) []queue.Result {
 	if t.detector.isQuarantined(ms[0].ID) {
@@ -94,14 +94,14 @@ func (t *Route) Probe(context.Context) error {
 	return nil
 }
 
-// record adds the replica's state to the results. It also records messages that did not crash the replica.
+// record adds the replica's state to the results, and records messages that did not crash it.
 func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, results []queue.Result,
 	exited <-chan struct{}, alone bool) {
 	ended, waited := false, false
 	for i := range results {
 		result := &results[i]
 		if result.Unsent {
-			continue // an unsent message shows nothing about the app
+			continue // shows nothing about the app
 		}
 		result.Process = r.name()
 		if result.Outcome == queue.Failed && result.Status == 0 && ctx.Err() == nil {
@@ -110,7 +110,7 @@ func (t *Route) record(ctx context.Context, r *replica, ms []*queue.Message, res
 			}
 			if ended {
 				if alone {
-					t.quarantine.stop() // the message is to blame: the next one does not wait for the restart delay
+					t.quarantine.stop() // so that the next message does not wait for the restart delay
 				}
 				result.Reason = "the app exited while processing this message: " + result.Reason
 				continue

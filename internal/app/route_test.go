@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// A message rejected before it is sent shows nothing about the app, so its delivery does not wait for an exit.
+// A message that is rejected before it is sent shows nothing about the app, so its delivery does not wait for an exit.
 func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// Replicas of a later version do not listen on the configured port.
+// Replicas of later versions do not use the configured port.
 func TestProbeFollowsTheVersion(t *testing.T) {
 	t.Parallel()
 	b := newTestBalancer()
@@ -64,7 +64,7 @@ func TestProbeFollowsTheVersion(t *testing.T) {
 	}
 }
 
-// A batch goes to a single replica. If that exits, each message's result reports it.
+// A batch goes to a single replica. If that replica exits, each message's result reports it.
 func TestRouteDeliversBatches(t *testing.T) {
 	t.Parallel()
 	b := newTestBalancer()

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Limits of the pause after a failed scale-out.
+// These limit the pause after a failed scale-out.
 const (
 	firstGrowthPause = 30 * time.Second
 	lastGrowthPause  = 10 * time.Minute
 )
 
-// Scaler changes the number of replicas for package autoscale. Changes run in the background, because they last until
-// the app is ready.
+// Scaler changes the number of replicas for package autoscale. Changes run in the background, because they wait until
+// new replicas are ready.
 type Scaler struct {
 	size, ready func() int
 	scale       func(ctx context.Context, n int) error
 	log         *slog.Logger
-	run         context.Context // once done, changes are canceled
+	run         context.Context // if done, changes are canceled
 
 	mu sync.Mutex
-	// Target of the change in progress, or 0.
+	// wanted is the target of the change in progress, or 0.
 	wanted int
-	// Scale-out is blocked for pause after the last failure, until notBefore.
+	// Scale-out is blocked until notBefore, which is pause after the last failure.
 	pause     time.Duration
 	notBefore time.Time
 	changes   sync.WaitGroup
@@ -69,7 +69,7 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 	return nil
 }
 
-// The wanted number may change meanwhile. A failure pauses further changes.
+// change repeats until the wanted number is reached. A failure blocks scale-outs for a while.
 func (s *Scaler) change() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Scaler) change() {
 			s.pause = 0
 			continue
 		}
-		// If a deployment canceled the change, the next measurement leads to a new decision.
+		// If a deployment canceled the change, the next measurement decides again.
 		if s.run.Err() == nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrStopped) {
 			s.pause = min(max(2*s.pause, firstGrowthPause), lastGrowthPause)
 			s.notBefore = time.Now().Add(s.pause)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The replicas take a while to change.
+// fakeReplicas take a while to change.
 type fakeReplicas struct {
 	mu      sync.Mutex
 	n       int
@@ -110,7 +110,7 @@ func TestReplicasThatDoNotComeUpAreTriedLater(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		f.err = nil
-		if err := c.SetSize(t.Context(), 1); err != nil { // a scale-in does not depend on readiness
+		if err := c.SetSize(t.Context(), 1); err != nil { // scale-ins are not blocked
 			t.Error(err)
 		}
 		time.Sleep(time.Second)
@@ -130,12 +130,12 @@ func TestScalingGivesWayToDeployments(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		wantSize(t, c, 1, 1) // canceled by a deployment, which is not a failure
+		wantSize(t, c, 1, 1) // being canceled by a deployment is not a failure
 		f.err = nil
 		if err := c.SetSize(t.Context(), 2); err != nil {
 			t.Errorf("after a deployment: %v", err)
 		}
-		stop() // stop during a change
+		stop()
 		wantSize(t, c, 1, 1)
 		if err := c.SetSize(t.Context(), 2); !errors.Is(err, ErrStopped) {
 			t.Errorf("during a stop: %v", err)

@@ -6,8 +6,8 @@ import (
 	"tendril/api"
 )
 
-// SharedVersion identifies a version that is deployed to all instances of the environment. The zero value is a
-// version of this instance only.
+// SharedVersion identifies a version that is deployed to all instances of the environment. The zero value means that
+// the version is deployed to this instance only.
 type SharedVersion struct {
 	// Number and Name are the same on all instances.
 	Number int
@@ -38,7 +38,7 @@ func (a *App) Examine(path string) error {
 	return err
 }
 
-// SharedNumber returns the number of the serving version, or of the first one before the app starts. It is 0 if that
+// SharedNumber returns the number of the serving version, or before the app starts, of the first one. It is 0 if the
 // version is not deployed to all instances.
 func (a *App) SharedNumber() int {
 	v := a.replicas.current()

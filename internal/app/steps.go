@@ -16,9 +16,9 @@ import (
 
 const (
 	stepLimit = time.Hour
-	// Processes left behind by a step may hold its output open.
+	// Processes left behind by a step may hold its output open for outputWait.
 	outputWait = 5 * time.Second
-	// Lines per second, high enough to have no effect.
+	// stepLines is in lines per second, and too high to have an effect.
 	stepLines = 1_000_000
 )
 
@@ -33,7 +33,7 @@ type stepRunner struct {
 	commands *supervisor.Runner // nil before the first step
 }
 
-// The first failure ends the run. The error is a [*stepError].
+// run runs the steps until one fails. The error is a [*stepError].
 func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil
@@ -71,7 +71,7 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	return nil
 }
 
-// A failure is an error unless the step ignores errors.
+// A failed step is an error unless the step ignores errors.
 func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) error {
 	s.logStarted(string(step.Phase), step.Name, step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
@@ -105,7 +105,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 		step.Name, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
 }
 
-// The file of a step that is named after it is omitted.
+// logStarted omits file if the step is named after it.
 func (s *stepRunner) logStarted(phase, name, file string) {
 	attrs := []any{"phase", phase, "step", name}
 	if file != name {
@@ -126,7 +126,7 @@ func (s *stepRunner) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// The command is skipped if the step's test fails.
+// runCommand skips the command if the step's test fails.
 func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.Step, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
@@ -147,7 +147,7 @@ func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.S
 	return s.runStep(ctx, version, p, output)
 }
 
-// bash is preferred, because sh is bash on Elastic Beanstalk's platforms.
+// shellOf prefers bash, because sh is bash on Elastic Beanstalk's platforms.
 func shellOf(text string) []string {
 	const bash = "/bin/bash"
 	if info, err := os.Stat(bash); err == nil && info.Mode().IsRegular() {
@@ -164,8 +164,8 @@ func withVariables(env, own []string) []string {
 	return env
 }
 
-// The command leads its own process group. When ctx is done, the group gets SIGTERM, and SIGKILL after the grace
-// period. Processes that it leaves behind run until [stepRunner.endLeftBehind].
+// runStep runs the command as the leader of a process group. When ctx is done, the group gets SIGTERM, and SIGKILL
+// after the grace period. Processes that the command leaves behind run until [stepRunner.endLeftBehind].
 func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
@@ -205,7 +205,7 @@ func (s *stepRunner) runner() (*supervisor.Runner, error) {
 	return s.commands, nil
 }
 
-// owned selects the versions whose steps left processes behind.
+// endLeftBehind stops the processes that steps of owned versions left behind.
 func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	s.mu.Lock()
 	runner := s.commands
@@ -215,7 +215,7 @@ func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
 	}
 }
 
-// No step may be running.
+// The caller must ensure that no step is running.
 func (s *stepRunner) stop() {
 	s.endLeftBehind(func(int) bool { return true })
 	s.mu.Lock()

@@ -19,7 +19,7 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// runStep ran the command, which left a process behind.
+// stepGroup is a command run by runStep that leaves a process behind.
 type stepGroup struct {
 	runner *stepRunner
 	err    chan error
@@ -41,7 +41,7 @@ func beginStep(t *testing.T, ctx, hurry context.Context, grace time.Duration, tr
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The process left behind must install its signal handlers before its ID is printed.
+	// The process left behind installs its signal handlers before it prints its PID.
 	const leave = `/bin/sh -c 'exec 3>"$0.held"; echo $$ >"$0"; exec sleep 1000' "$0" >/dev/null 2>&1 &
 until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
 	p := supervisor.Process{Name: "step", Dir: dir, OutputWait: 10 * time.Millisecond, Argv: []string{"/bin/sh", "-c",
@@ -67,7 +67,7 @@ until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
 	return g
 }
 
-// The process left behind is still running.
+// leftAlive reports whether the process left behind is running.
 func (s *stepGroup) leftAlive() bool {
 	s.left.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, err := s.left.Read(make([]byte, 1))
@@ -82,7 +82,7 @@ func (s *stepGroup) mustLoseAll(t *testing.T) {
 	}
 }
 
-// The Procfile's processes are in the plan too, but do not run as steps.
+// The Procfile's processes are in the plan too, but are not steps.
 func TestStepsRunInTwoParts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -121,8 +121,7 @@ func TestStepsRunInTwoParts(t *testing.T) {
 	}
 }
 
-// Processes that a finished command left behind run until shutdown. The command does not wait for them to close its
-// output.
+// Processes that a command leaves behind run until shutdown. The command does not wait for them to close its output.
 func TestGroupMayLeaveSomethingBehind(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"exit 0", "sleep 5 & exit 0", "exit 7"} {
@@ -150,7 +149,7 @@ func TestGroupGetsTERM(t *testing.T) {
 	}
 }
 
-// The shell exits at once on SIGTERM.
+// The shell exits immediately on SIGTERM.
 func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	t.Parallel()
 	const child = `trap 'sleep 0.2; echo cleaned up; exit' TERM; echo ready; while :; do sleep 0.01; done`
@@ -174,7 +173,7 @@ func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	}
 }
 
-// The grace period ends immediately if hurried.
+// The grace period ends immediately if hurry is done.
 func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 	t.Parallel()
 	hurried, hurry := context.WithCancel(t.Context())

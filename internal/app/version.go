@@ -24,16 +24,16 @@ type version struct {
 	bundle  *bundle.Bundle
 	command []string
 	origin  origin
-	// files are the folder's files after the steps ran, read those from which the version was read.
+	// files are the folder's files after the steps ran; read are those that the version was read from.
 	files, read map[string]string
-	// copied are the source folder's files at the time of the copy, or nil.
+	// copied are the source folder's files when they were copied, or nil.
 	copied map[string]string
-	// The version's get-config values are stored under the number of the version for which its processes were
-	// started.
+	// facts is the number under which the get-config values are stored: that of the version for which the processes
+	// were started.
 	facts int
-	// Only settings changed.
+	// configOnly means that only settings changed.
 	configOnly bool
-	// The version's folder was created for this deployment.
+	// unpacked means that the folder was created for this deployment.
 	unpacked bool
 	restart  bool
 	change   config.Change
@@ -59,7 +59,7 @@ func (v version) dir() string {
 	return v.bundle.Dir
 }
 
-// Later changes are detected by comparison with the files after the steps ran.
+// recordFiles records the files after the steps ran, for [version.changedFiles].
 func (v *version) recordFiles() {
 	if v.bundle == nil {
 		return
@@ -69,8 +69,8 @@ func (v *version) recordFiles() {
 	maps.Copy(v.files, v.read)
 }
 
-// The files are compared with those of [version.recordFiles], or with the source folder's since it was copied.
-// cron.yaml and tendril.yaml are reloaded without a new version.
+// changedFiles compares the files with those of [version.recordFiles], or the source folder's with those that were
+// copied. It ignores cron.yaml and tendril.yaml, which are reloaded without a new version.
 func (v version) changedFiles() (changed []string) {
 	dir, before := v.dir(), v.files
 	if v.copied != nil {
@@ -112,12 +112,13 @@ func isRead(name string) bool {
 
 const maxFolderFiles = 50_000
 
-// Apps and builds write to these folders.
+// writtenFolders are folders that apps and builds write to.
 func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }
 
-// Up to maxFolderFiles files are keyed by slash-separated path. Folders that apps and builds write to are skipped.
+// fileStamps covers up to maxFolderFiles files, by slash-separated path. It skips folders that apps and builds write
+// to.
 func fileStamps(dir string) map[string]string {
 	written := writtenFolders()
 	files := map[string]string{}
@@ -142,7 +143,7 @@ func fileStamps(dir string) map[string]string {
 
 const versionFile = "app.version"
 
-// If version numbers are stored in a file, they stay unique across restarts.
+// versionNumbers are unique across restarts if they are stored in a file.
 type versionNumbers struct {
 	path string // "" if not stored
 	log  *slog.Logger

@@ -10,7 +10,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Files written by a version's steps do not count as changes. A file edited after the version was read does.
+// Files written by a version's steps do not count as changes, but files edited after the version was read do.
 func TestChangesOfAVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -27,9 +27,9 @@ func TestChangesOfAVersion(t *testing.T) {
 	write("Procfile", "web: ./app\n")
 	write("app", "old")
 	v := version{bundle: &bundle.Bundle{Dir: dir}, read: readFiles(dir)}
-	write("app", "built anew")                         // written by a step
-	write("bin/tool", "")                              // in a folder that is ignored
-	write(".ebextensions/a.config", "option_settings") // written by a user
+	write("app", "built anew")                         // by a step
+	write("bin/tool", "")                              // in an ignored folder
+	write(".ebextensions/a.config", "option_settings") // by a user
 	v.recordFiles()
 	for _, c := range []struct {
 		change func()
@@ -53,7 +53,7 @@ func TestChangesOfAVersion(t *testing.T) {
 	}
 }
 
-// The file may be unreadable, or replaced by a symbolic link.
+// The file may be unreadable or a symbolic link.
 func TestVersionNumbersAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
