@@ -111,8 +111,8 @@ func sharedLock(o *config.Option, _ config.Origin) string {
 	return why
 }
 
-// configQueue locks the settings of a queue for which the settings file has no map. Settings for all instances need
-// none.
+// configQueue locks the settings of a queue for which the settings file has no map. Settings for all instances need no
+// map.
 func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locked string) api.ConfigQueue {
 	lock := func(*config.Option) string { return cmp.Or(locked, lockOfFile(f, "max of "+q.Name)) }
 	if f.file.Shared {

@@ -272,7 +272,7 @@ func (s *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 	return all
 }
 
-// scale answers an external scaler.
+// scale returns the backlog and the desired size for an external scaler.
 func (s *sizing) scale() autoscale.Scale {
 	if !s.life.running() {
 		return autoscale.NewScale(nil, 1)
