@@ -1,7 +1,6 @@
 package autoscale
 
 import (
-	"slices"
 	"time"
 )
 
@@ -123,10 +122,13 @@ type QueueLoad struct {
 }
 
 // NewScale adds up the queues whose load is known. desired is [Status].Desired, or the current size before the first
-// decision. NewScale modifies queues.
+// decision.
 func NewScale(queues []QueueState, desired int) Scale {
 	s := Scale{Queues: map[string]QueueLoad{}, Desired: max(desired, 1)}
-	for _, q := range slices.DeleteFunc(queues, func(q QueueState) bool { return !q.Known }) {
+	for _, q := range queues {
+		if !q.Known {
+			continue
+		}
 		load := QueueLoad{Backlog: q.Backlog, OldestSeconds: int64(q.Oldest / time.Second)}
 		s.Queues[q.Name] = load
 		s.Backlog += load.Backlog

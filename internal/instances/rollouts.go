@@ -180,7 +180,7 @@ func (r *Rollouts) hold() {
 	now, _ := r.state.Current()
 	switch {
 	case unknown:
-		reason = "the registry has not answered yet, which has the current version of the app"
+		reason = "the registry, which has the current version of the app, has not answered yet"
 	case now.App != nil && now.App.Withdrawn(running):
 		reason = fmt.Sprintf("version %d of the app was rolled back", running)
 	case now.App != nil && now.App.Withdrawn(switching): // it may be too late to abort its deployment

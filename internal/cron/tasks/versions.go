@@ -11,7 +11,7 @@ import (
 
 const versionPatience = time.Minute
 
-var errUndecided = errors.New("the queue server does not say whether it has a registry, so other " +
+var errUndecided = errors.New("the queue server has not reported whether it has a registry, so other " +
 	"instances with this version are unknown")
 
 // AcquireVersion acquires the work that one instance does for a version of the app. version must be the same text on

@@ -391,7 +391,7 @@ func pollRule(in *inputs, q *queueInputs) []finding {
 	}
 	c := Cause{Kind: "receive", Name: q.Name, Since: p.Since, Remedy: "tendril doctor"}
 	if q.Poll.Final {
-		c.Status, c.Text = Severe, "Reading queue "+q.Name+" is rejected."+in.because(p.Reason)
+		c.Status, c.Text = Severe, "Receiving from queue "+q.Name+" is denied."+in.because(p.Reason)
 		return fact(c)
 	}
 	c.Status = reach(in.Now.Sub(p.Since).Seconds(), level{30, Warning}, level{120, Degraded}, level{300, Severe})

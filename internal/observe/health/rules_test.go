@@ -55,7 +55,7 @@ func TestRules(t *testing.T) {
 			"The group keeps its size. Scale-in is held: one of 3 was measured."},
 		{"the name of a queue in a reason", func(in *inputs) {
 			in.Queues[0].Poll = pollFailure{Problem{before(time.Minute), "hl: 127.0.0.1:1 did not answer"}, true}
-		}, Severe, "Reading queue jobs is rejected. hl: 127.0.0.1:1 did not answer."},
+		}, Severe, "Receiving from queue jobs is denied. hl: 127.0.0.1:1 did not answer."},
 		{"the name of a replica in a reason", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "web"}}
 			in.Deployment = Deployment{Version: "v2", Ended: noon, Failed: "web-2 was not ready within 14s"}
@@ -243,7 +243,7 @@ func TestRules(t *testing.T) {
 		{"a long silence", func(in *inputs) { in.Queues[0].Poll.problem.Since = before(5 * min) }, Severe, ""},
 		{"a refusal", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since, in.Queues[0].Poll.Final, in.Queues[0].Poll.problem.Reason = before(s), true, "access denied"
-		}, Severe, "Reading queue jobs is rejected. Access denied."},
+		}, Severe, "Receiving from queue jobs is denied. Access denied."},
 
 		{"no leader for a moment", func(in *inputs) { in.Leader.Tasks, in.NoLeader = 2, before(59*s) }, Ok, ""},
 		{"no leader", func(in *inputs) {
