@@ -35,7 +35,7 @@ func (a *App) serveFacts(v version) {
 	}
 }
 
-// A version's get-config values are needed until it has no more processes.
+// removeFacts removes a version's get-config values once it has no processes.
 func (a *App) removeFacts(number int) {
 	if a.opts.Facts == nil || a.replicas.current().facts == number {
 		return

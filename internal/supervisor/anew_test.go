@@ -47,7 +47,7 @@ func TestARestartEndsTheProcessAndStartsItAtOnce(t *testing.T) {
 	})
 }
 
-// Earlier failures are no longer counted.
+// A requested restart resets the count of failures.
 func TestARestartDoesNotWaitForAPause(t *testing.T) {
 	for name, retryAfter := range map[string]time.Duration{"tried again": time.Hour, "not tried again": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestARestartDoesNotWaitForAPause(t *testing.T) {
 				if st := s.Status()[0]; st.State != Waiting {
 					t.Errorf("it is %+v", st)
 				}
-				if err := s.Restart(t.Context(), "clock"); err != nil { // this start crashes too
+				if err := s.Restart(t.Context(), "clock"); err != nil { // crashes too
 					t.Error(err)
 				}
 				time.Sleep(2 * time.Minute)
@@ -71,7 +71,7 @@ func TestARestartDoesNotWaitForAPause(t *testing.T) {
 				if st := s.Status()[0]; st.State != Running || st.PID != 103 {
 					t.Errorf("the failure before the restart counts: %+v", st)
 				}
-				if err := s.Restart(t.Context(), "clock"); err != nil { // and so does this one
+				if err := s.Restart(t.Context(), "clock"); err != nil { // crashes too
 					t.Error(err)
 				}
 				time.Sleep(2 * time.Minute)

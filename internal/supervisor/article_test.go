@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A worker used to require an init script, a management script and a PID file for these needs.
+// A worker used to need an init script, a management script and a PID file for the behavior tested in this file.
 
 func TestStopDuringWork(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,6 @@ func TestStopDuringWork(t *testing.T) {
 	}
 }
 
-// Other programs with the same name keep running.
 func TestStopWithAStuckJob(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {

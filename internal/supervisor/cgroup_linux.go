@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// Some kernels cannot kill a group as a whole, so it is frozen first.
+	// freezeWait limits the wait for a group to freeze. Some kernels cannot kill a group as a whole, so it is frozen
+	// first.
 	freezeWait = 200 * time.Millisecond
-	// The last processes of a group may still be exiting when it is removed.
+	// removeTries covers processes that are still exiting when their group is removed.
 	removeTries = 20
 )
 
 type cgroupFolder struct {
-	// folder is the group's directory, and path its name in /proc/PID/cgroup.
+	// folder is the group's directory; path is its name in /proc/PID/cgroup.
 	folder, path string
 }
 
@@ -37,7 +38,7 @@ func findCgroups() cgroupFolder {
 	return cgroupAt(root, point, cgroupPath(string(own)))
 }
 
-// Names that a shell would require to be quoted are rejected.
+// cgroupAt rejects names that a shell would require to be quoted.
 func cgroupAt(root, point, path string) cgroupFolder {
 	inside, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if point == "" || path == "" || !ok || strings.Contains(path, "/..") {
@@ -64,7 +65,7 @@ func cgroupMount(mountinfo string) (root, point string) {
 	return "", ""
 }
 
-// The version 2 hierarchy has number 0.
+// cgroupPath returns the path in the version 2 hierarchy, which has number 0.
 func cgroupPath(text string) string {
 	for line := range strings.Lines(text) {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {
@@ -120,7 +121,7 @@ func (c *cgroup) holds(pid int) bool {
 	return err == nil && (path == c.folder.path || strings.HasPrefix(path, c.folder.path+"/"))
 }
 
-// The kernel does not count zombies.
+// empty ignores zombies, which the kernel does not count.
 func (c *cgroup) empty() bool {
 	text, err := os.ReadFile(filepath.Join(c.folder.folder, "cgroup.events"))
 	if err != nil {
@@ -134,7 +135,7 @@ func (c *cgroup) empty() bool {
 	return false
 }
 
-// kill returns false on kernels before 5.14, after freezing the group; the caller must then kill the processes one by
+// kill returns false on kernels before 5.14, after freezing the group. The caller must then kill the processes one by
 // one.
 func (c *cgroup) kill() bool {
 	if c.write("cgroup.kill", "1") == nil {
@@ -163,7 +164,7 @@ func (c *cgroup) write(file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Leftovers are harmless: they are empty, or held by a process that even SIGKILL cannot end.
+// remove may leave groups behind. They are harmless: empty, or held by a process that even SIGKILL cannot end.
 func (c *cgroup) remove() {
 	_ = unix.Close(c.fd)
 	for range removeTries {

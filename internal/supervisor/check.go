@@ -22,14 +22,14 @@ const checkTimeout = 5 * time.Second
 
 // Check is a readiness check. The zero value means no check.
 type Check struct {
-	// Host "" means this machine: 127.0.0.1, or ::1 if that refuses the connection.
+	// Host defaults to this machine: 127.0.0.1, or ::1 if that refuses the connection.
 	Host string
 	// TLS selects HTTPS. It requires a Path.
 	TLS       bool
 	TLSConfig *tls.Config
 	Port      int
-	// Path of an HTTP GET request, which must return a status of 200 to 299 without redirects. If it is "", the check
-	// only opens a TCP connection.
+	// Path is for an HTTP GET request, which must return a status of 200 to 299 without redirects. If Path is "", the
+	// check only opens a TCP connection.
 	Path string
 }
 
@@ -39,7 +39,7 @@ func ParseCheck(s string) (Check, error) {
 	portText, path, hasPath := strings.Cut(rest, "/")
 	port, err := strconv.Atoi(portText)
 	c := Check{Port: port}
-	valid := err == nil && port != 0 // validate would accept the zero Check
+	valid := err == nil && port != 0 // the zero Check would pass validate
 	switch strings.ToLower(kind) {
 	case "http":
 		c.Path = "/" + path
@@ -115,7 +115,7 @@ func (c Check) get(ctx context.Context) error {
 	if c.TLS {
 		target = "https://" + c.address()
 	}
-	path, _, _ := strings.Cut(c.Path, "?") // the query may be secret
+	path, _, _ := strings.Cut(c.Path, "?") // the query may contain secrets
 	asked := "GET " + target + path
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target+c.Path, nil)
@@ -168,7 +168,7 @@ func (c Check) dial(ctx context.Context) (net.Conn, error) {
 
 var errNothingListens = errors.New("connection refused, nothing is listening")
 
-// plainReason names no system calls.
+// plainReason omits the names of system calls.
 func plainReason(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -21,7 +21,7 @@ func commandOf(p *Process) (path string, argv []string, err error) {
 	return path, p.Argv, err
 }
 
-// lookPath finds a program as execvp would in the process's environment, but not by relative entries of PATH, so that
+// lookPath finds a program as execvp would in the process's environment, but ignores relative entries of PATH, so that
 // the program does not depend on the working directory.
 func lookPath(file, dir string, env []string) (string, error) {
 	if strings.Contains(file, "/") {
@@ -69,7 +69,7 @@ func executable(path string) error {
 	return nil
 }
 
-// With exec, the process is the program itself and not its shell.
+// execLine uses exec for a simple command, so that the process is the program and not its shell.
 func execLine(line string) string {
 	if isSimpleCommand(line) {
 		return "exec " + strings.TrimLeft(line, " \t")
@@ -77,7 +77,7 @@ func execLine(line string) string {
 	return line
 }
 
-// isSimpleCommand reports whether line is certain to be one program with arguments and redirections. A needless false
+// isSimpleCommand reports whether line is certain to be one program with arguments and redirections. A wrong false
 // only costs a shell process.
 func isSimpleCommand(line string) bool {
 	first, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
@@ -88,7 +88,7 @@ func isSimpleCommand(line string) bool {
 	return hasNoOperator(line)
 }
 
-// hasNoOperator excludes shell operators, substitutions and unclosed quotes.
+// hasNoOperator reports whether line has no shell operators, substitutions or unclosed quotes.
 func hasNoOperator(line string) bool {
 	var quote byte
 	for i := 0; i < len(line); i++ {
@@ -121,7 +121,7 @@ func hasNoOperator(line string) bool {
 	return quote == 0
 }
 
-// With exec, the shell would run NAME=value as a program.
+// After exec, the shell would run NAME=value as a program.
 func isAssignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
 	if !ok || name == "" || '0' <= name[0] && name[0] <= '9' {
@@ -147,12 +147,13 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// After a longer run, a missing program or file is not assumed to be the cause of the exit.
+// soon is the longest run for which a missing program or file is assumed to be the cause of the exit.
 const soon = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)
 
-// missing returns the program or file that does not exist, given the exit status of a short run; "" if unknown.
+// missing returns the program or file that does not exist, given the exit status of a short run. It returns "" if
+// unknown.
 func (p *Process) missing(code int) string {
 	words := p.Argv
 	if p.Shell != "" {
@@ -207,7 +208,7 @@ func (p *Process) noFile(name string) string {
 	return "file not found: " + name + " in " + p.Dir
 }
 
-// scriptOf returns the script in an interpreter's arguments; "" if options before it make that uncertain.
+// scriptOf returns the script in an interpreter's arguments, or "" if preceding options make that uncertain.
 func scriptOf(arguments []string) string {
 	for i, word := range arguments {
 		switch {

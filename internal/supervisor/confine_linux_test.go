@@ -180,7 +180,7 @@ func TestLimitsHold(t *testing.T) {
 	}
 }
 
-// Another user's limits can be set without CAP_SYS_RESOURCE, as in a container, and this process keeps its user.
+// As in a container, another user's limits can be set without CAP_SYS_RESOURCE, and this process keeps its user.
 func TestLimitsOfAUserHold(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -201,7 +201,7 @@ func TestLimitsOfAUserHold(t *testing.T) {
 	}
 }
 
-// No shell remains after the start barrier, so that signals reach the program and its exit status is reported.
+// The shell of the start barrier is replaced, so that signals reach the program and its exit status is reported.
 func TestALimitedProgramIsTheLeader(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

@@ -11,7 +11,7 @@ import (
 func TestReasonNamesThePortOfAnAppThatListensElsewhere(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
-		w := newObserver(t) // it also listens, but is not the app
+		w := newObserver(t) // another listener, which is not the app
 		elsewhere := strconv.Itoa(freePort(t))
 		late := make(chan string, 1000)
 		s, r := realSupervisor(t, Options{

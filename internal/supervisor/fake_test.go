@@ -13,21 +13,21 @@ import (
 
 const never = -1
 
-// A life scripts one run of a fake process.
+// life scripts one run of a fake process.
 type life struct {
 	startErr error
-	// never means until a signal.
+	// lasts is the time until the exit; never means until a signal.
 	lasts time.Duration
 	exit  Exit
-	// The time from SIGTERM to the exit; never means that SIGTERM is ignored.
+	// onTerm is the time from SIGTERM to the exit; never means that SIGTERM is ignored.
 	onTerm time.Duration
-	// The time for which descendants survive SIGTERM; never means until SIGKILL, and 0 that there are none.
+	// others is how long descendants survive SIGTERM; 0 means no descendants, and never means until SIGKILL.
 	others time.Duration
-	// An immortal process survives SIGKILL until the test ends it.
+	// immortal means that the process survives SIGKILL until the test ends it.
 	immortal bool
 }
 
-// The machine records events and their times in virtual time.
+// machine records events and their times in virtual time.
 type machine struct {
 	t     *testing.T
 	lives []life
@@ -44,7 +44,7 @@ type machine struct {
 	closed     bool
 }
 
-// The n-th start is scripted by lives[n]; the last one repeats.
+// newMachine scripts the n-th start with lives[n]; the last one repeats.
 func newMachine(t *testing.T, lives ...life) *machine {
 	return &machine{t: t, lives: lives, began: time.Now(), ready: true}
 }

@@ -117,7 +117,7 @@ func TestAStopEndsTheWaitOfAFailedProcess(t *testing.T) {
 	})
 }
 
-// It may even answer correctly.
+// A foreign listener could even answer the check correctly.
 func TestForeignListenerOnThePortKeepsTheGateClosed(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The other program would receive the app's messages.
+// A different program on the port would receive the app's messages.
 func TestAListenerThatIsNotTheApp(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
@@ -44,7 +44,7 @@ func TestAListenerThatIsNotTheApp(t *testing.T) {
 	})
 }
 
-// The listener may be any descendant of the app.
+// The listener may be any descendant of the app's process.
 func TestAListenerBehindAShellIsTheApp(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {

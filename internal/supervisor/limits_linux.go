@@ -57,13 +57,13 @@ func withRealUser(user *identity, f func() error) error {
 		err = f()
 	}
 	if back := setRealIDs(ownUser, ownGroup); back != nil {
-		return errors.Join(err, back) // the thread stays locked, so that no other goroutine runs on it
+		return errors.Join(err, back) // the thread stays locked, so that it is not reused
 	}
 	runtime.UnlockOSThread()
 	return err
 }
 
-// The functions in package unix would change all threads.
+// setRealIDs changes only this thread. The functions in package unix would change all threads.
 func setRealIDs(user, group int) error {
 	const same = ^uintptr(0)
 	if _, _, failed := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(group), same, same); failed != 0 {

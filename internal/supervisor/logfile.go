@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// In bytes. A larger single write is dropped.
+	// maxLogFile is in bytes. A larger single write is dropped.
 	maxLogFile = 10 << 20
-	// Rotated files; the newest is PATH.1.
+	// keptLogFiles is the number of rotated files; the newest is PATH.1.
 	keptLogFiles = 5
-	// Wait after failing to rotate or open a file.
+	// rotateRetry is the wait after failing to rotate or open a file.
 	rotateRetry = time.Second
 )
 
@@ -30,14 +30,14 @@ type logFile struct {
 	mu   sync.Mutex
 	file *os.File // nil if it could not be reopened
 	size int64
-	// The last write stopped in the middle of a line.
+	// torn means that the last write stopped in the middle of a line.
 	torn    bool
 	closed  bool
 	dropped int64
 	retryAt time.Time
 }
 
-// The flags keep open from following a link that another user created, and from blocking on a named pipe.
+// O_NOFOLLOW rejects a link that another user created, and O_NONBLOCK keeps open from blocking on a named pipe.
 func (l *logFile) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -70,13 +70,13 @@ func (l *logFile) write(p []byte) {
 	}
 	n, err := l.file.Write(p)
 	l.size += int64(n)
-	l.torn = err != nil && (l.torn || n > 0) // on a full disk, part of the line may have been written
+	l.torn = err != nil && (l.torn || n > 0) // if the disk is full, part of the line may have been written
 	if err != nil {
 		l.dropped++
 	}
 }
 
-// A line break after a torn line needs room too.
+// makeRoom includes room for a line break after a torn line.
 func (l *logFile) makeRoom(n int64) bool {
 	if l.file != nil && (l.size == 0 || l.size+n+1 <= l.maxBytes) {
 		return true
@@ -92,7 +92,7 @@ func (l *logFile) makeRoom(n int64) bool {
 }
 
 func (l *logFile) rotate() error {
-	if l.file != nil { // after a failed rotation
+	if l.file != nil { // nil if an earlier rotation failed to reopen it
 		for n := l.keep - 1; n >= 0; n-- {
 			if err := os.Rename(l.numbered(n), l.numbered(n+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -122,14 +122,14 @@ func (l *logFile) close() error {
 	return file.Close()
 }
 
-// LogFolder writes output to files named as on Elastic Beanstalk: web.stdout.log and web.stderr.log. It rotates a
-// file at 10 MiB and keeps five older ones. It is safe for concurrent use.
+// LogFolder writes output to files named as on Elastic Beanstalk: web.stdout.log and web.stderr.log. It rotates files
+// at 10 MiB and keeps the last five. It is safe for concurrent use.
 type LogFolder struct {
 	dir string
 
 	mu    sync.Mutex
 	files map[string]*logFile
-	// Lines dropped because their file could not be opened.
+	// refused counts lines dropped because their file could not be opened.
 	refused int64
 	retryAt time.Time
 	closed  bool

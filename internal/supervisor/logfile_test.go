@@ -75,7 +75,7 @@ func TestLogFileRotates(t *testing.T) {
 	}
 }
 
-// The files contain the latest lines in order.
+// The files contain the last lines in order.
 func TestLogFileIsBounded(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -117,7 +117,6 @@ func TestLogFileIsBounded(t *testing.T) {
 	})
 }
 
-// The lines are counted as dropped.
 func TestClosedLogFileDropsLines(t *testing.T) {
 	t.Parallel()
 	l := newLog(t, filepath.Join(t.TempDir(), "web.log"), maxLogFile, keptLogFiles)
@@ -160,7 +159,7 @@ func TestLogFileWithoutItsFolder(t *testing.T) {
 	})
 }
 
-// Lines are lost, but the process continues. A truncated line does not run into the next one.
+// Lines are lost, but the process continues. A truncated line is not joined with the next one.
 func TestLogFileOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -178,7 +177,6 @@ func TestLogFileOnAFullDisk(t *testing.T) {
 	if diff := cmp.Diff([]string{"stdout dropped 74"}, r.lines); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
-	// The disk has room again.
 	text, err := os.ReadFile(log)
 	if err != nil || len(text) != 1000+len("\nand on\n") || !strings.HasSuffix(string(text), "line 026 of \nand on\n") {
 		t.Errorf("%v, the file of %d bytes ends with %q", err, len(text), text[max(0, len(text)-30):])

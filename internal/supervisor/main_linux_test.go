@@ -16,8 +16,8 @@ import (
 
 func selfPath() string { return os.Args[0] }
 
-// reapMany acts as process 1. The variable ORPHANS says how many orphans its process leaves behind. It prints the
-// number of remaining zombies and of wrong exit statuses.
+// reapMany acts as process 1. Its process leaves as many orphans behind as the variable ORPHANS specifies. It prints
+// the number of remaining zombies and of wrong exit statuses.
 func reapMany() int {
 	n := os.Getenv("ORPHANS")
 	s, err := New([]Process{{
@@ -66,7 +66,8 @@ func zombieChildren() (n int) {
 	return n
 }
 
-// The orphan exits later. Until it is reaped, it is a child of this process.
+// adoptOne prints "adopted" when it becomes an orphan's parent, and "reaped" after the orphan has exited and been
+// reaped.
 func adoptOne() int {
 	s, err := New([]Process{{
 		Name: "litter", Argv: []string{os.Args[0]},
@@ -91,7 +92,7 @@ func adoptOne() int {
 				now++
 			}
 		}
-		// One of them is the guard process.
+		// Two children are the orphan and the guard process.
 		if orphans < 2 && now == 2 {
 			orphans = now
 			fmt.Println("adopted")
@@ -103,7 +104,7 @@ func adoptOne() int {
 	}
 }
 
-// The operations require root.
+// unprivileged attempts operations that require root.
 func unprivileged() int {
 	if syscall.Setgroups(nil) != nil || syscall.Setgid(65534) != nil || syscall.Setuid(65534) != nil {
 		return 1
@@ -123,7 +124,7 @@ func unprivileged() int {
 	return 0
 }
 
-// The disk fills up before the end.
+// fillLog writes to a disk that fills up before the end.
 func fillLog() int {
 	l := &logFile{path: os.Getenv("LOG"), maxBytes: 1 << 20, keep: keptLogFiles}
 	if l.open() != nil {

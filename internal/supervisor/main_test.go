@@ -18,7 +18,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// A role makes the test binary act as a child process.
+// roleVariable makes the test binary act as a child process.
 const roleVariable = "SUPERVISOR_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -81,7 +81,7 @@ func play(role string) int {
 		return unprivileged()
 	case "logger": // fills a log file on a small disk
 		return fillLog()
-	case "show": // prints its arguments and environment
+	case "show": // prints its arguments, environment and open files
 		return show()
 	case "flood":
 		for i := range 20_000 {
@@ -113,7 +113,7 @@ func spawn(role string, attr *syscall.SysProcAttr) *exec.Cmd {
 	return cmd
 }
 
-// The connection stays open while the process lives.
+// report keeps the connection open while the process lives.
 func report(role string) (net.Conn, error) {
 	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
@@ -176,7 +176,7 @@ func show() int {
 	return 5
 }
 
-// The child has no environment, so only a control group can find it.
+// leave starts a child without an environment, so that only a control group can find it.
 func leave() int {
 	child := exec.Command(os.Args[0])
 	child.Env = childEnv("idle", os.Getenv("OBSERVER"))
@@ -189,7 +189,7 @@ func leave() int {
 	return 0
 }
 
-// An intermediate child creates a session and exits.
+// daemonise starts each role through a child that creates a session and exits.
 func daemonise(roles []string) error {
 	for _, role := range roles {
 		between := spawn("midway", &syscall.SysProcAttr{Setsid: true})
@@ -222,7 +222,7 @@ func supervise() int {
 
 func unguarded() int {
 	h := newHost()
-	// Control groups are not used, because no process would remain to remove them.
+	// Without a remaining process, control groups would not be removed.
 	h.cgroups = cgroupFolder{}
 	p := Process{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("OBSERVER"))}
 	if _, err := h.start(&p, nil); err != nil {
@@ -244,7 +244,7 @@ func childEnv(role, observer string) []string {
 	return []string{roleVariable + "=" + role, "OBSERVER=" + observer}
 }
 
-// Connections let a test determine without delay whether child processes live.
+// observer accepts connections from child processes, which show without delay whether they live.
 type observer struct {
 	t  *testing.T
 	ln net.Listener
@@ -258,7 +258,7 @@ type reportingChild struct {
 	in   *bufio.Reader
 }
 
-// A hanging test fails after this time.
+// hangGuard is the time after which a hanging test fails.
 const hangGuard = time.Minute
 
 func newObserver(t *testing.T) *observer {
@@ -310,7 +310,7 @@ func (g *reportingChild) answers() {
 	}
 }
 
-// The kernel closes the connection of a process that has exited.
+// awaitGone relies on the kernel, which closes the connection of a process that has exited.
 func (g *reportingChild) awaitGone() {
 	g.t.Helper()
 	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {

@@ -10,7 +10,7 @@ import (
 type Options struct {
 	// Grace is the time between SIGTERM and SIGKILL; 0 means 10 s.
 	Grace time.Duration
-	// Hurry makes every stop send SIGKILL immediately once it is done; may be nil.
+	// Hurry makes every stop send SIGKILL immediately once Hurry is done; it may be nil.
 	Hurry context.Context
 
 	// RestartMin and RestartMax limit the delay before a restart, which doubles after each failure; 0 means 500 ms
@@ -25,24 +25,24 @@ type Options struct {
 	// consumers. The exit is not counted, and the process is restarted after RestartMin. Excused must return quickly;
 	// may be nil.
 	Excused func(process string, e Exit) bool
-	// RetryAfter is how often to try to revive a failed process, which has recovered once it has run for
-	// RestartWindow; 0 means never.
+	// RetryAfter is the interval between attempts to revive a failed process, which has recovered after running for
+	// RestartWindow; 0 means no attempts.
 	RetryAfter time.Duration
 
-	// ReadyInterval is how often to check a process that is not ready; 0 means 100 ms. From ten seconds after the
-	// start it is at least 1 s.
+	// ReadyInterval is the interval between checks of a process that is not ready; 0 means 100 ms. From ten seconds
+	// after the start, it is at least 1 s.
 	ReadyInterval time.Duration
-	// HealthInterval is how often to check a ready process; 0 means 5 s. Two failed checks in a row, 1 s apart, end
-	// its readiness.
+	// HealthInterval is the interval between checks of a ready process; 0 means 5 s. After two failed checks in a row,
+	// 1 s apart, the process is no longer ready.
 	HealthInterval time.Duration
 	// ReadyLateAfter is the time before the first [Events.ReadyLate]; it doubles after each report. 0 means 30 s.
 	ReadyLateAfter time.Duration
 
 	// Output receives each line of output, without its line break and with control characters escaped; stream is
-	// "stdout" or "stderr". Calls are serialized, and Output must not retain line. While it blocks, lines are dropped
-	// and counted. A nil Output discards all.
+	// "stdout" or "stderr". Calls are serialized, and Output must not retain line. While Output blocks, lines are
+	// dropped and counted. If it is nil, all output is discarded.
 	Output func(process, stream string, line []byte)
-	// MaxLine is in bytes; 0 means 16 KiB. The rest of a longer line is replaced by its length.
+	// MaxLine is in bytes; 0 means 16 KiB. The rest of a longer line is replaced with its length.
 	MaxLine int
 	// LinesPerSecond limits each process's lines, averaged over five seconds. Excess lines are dropped and counted. 0
 	// means 1000.
@@ -110,7 +110,7 @@ func (o *Options) withDefaults() (Options, error) {
 // Events are callbacks; each may be nil. The calls for one process are in order; different processes' calls may be
 // concurrent. They must return quickly and not call Start, Stop or Restart.
 type Events struct {
-	// Started does not mean that the process is ready.
+	// Started does not mean ready.
 	Started func(Started)
 	Ready   func(Ready)
 	// ReadyLate is called when a process takes long to become ready. Checks continue.
@@ -123,12 +123,13 @@ type Events struct {
 	// Exited is called when a process has exited or could not be started.
 	Exited     func(Exited)
 	Restarting func(Restarting)
-	// GaveUp is called when a process has failed too often and is down, and not again until it has recovered.
+	// GaveUp is called when a process has failed too often and is down. It is not called again until the process has
+	// recovered.
 	GaveUp func(GaveUp)
 	Killed func(Killed)
 	// LinesDropped is called at most once per second for each process.
 	LinesDropped func(LinesDropped)
-	// Gate is called when the app becomes able or unable to take work. Initially it is unable. Calls are in order and
+	// Gate is called when the app becomes able or unable to take work; initially it is unable. Calls are in order and
 	// serialized across all processes.
 	Gate func(Gate)
 }
@@ -180,10 +181,10 @@ type Exited struct {
 type Restarting struct {
 	Process string
 	Delay   time.Duration
-	// Failures counts those in the restart window, including this one. Limit is the maximum number of restarts in it.
+	// Failures counts the failures in the restart window, including this one. Limit is the maximum number of restarts.
 	Failures, Limit int
-	// Excused exits do not count; see [Options.Excused]. OnTrial marks an attempt to revive the process; see
-	// [Options.RetryAfter].
+	// Excused exits do not count as failures; see [Options.Excused]. OnTrial marks an attempt to revive the process;
+	// see [Options.RetryAfter].
 	Excused, OnTrial bool
 }
 
@@ -197,7 +198,7 @@ type GaveUp struct {
 type Killed struct {
 	Process string
 	PID     int
-	// Reason says why there was no more time, such as an expired grace period.
+	// Reason is why SIGKILL was sent, such as an expired grace period.
 	Reason string
 }
 
@@ -205,7 +206,7 @@ type Killed struct {
 type LinesDropped struct {
 	// Stream is "stdout" or "stderr".
 	Process, Stream string
-	// Lines were dropped since the last report, Total since the start from all streams.
+	// Lines is the number of lines dropped since the last report, Total that since the start from all streams.
 	Lines, Total int64
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Grandchildren and daemons are ended, too.
+// Killing tendril also kills grandchildren and daemons.
 func TestKilledSupervisorLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	for _, kind := range treeKinds(t) {
@@ -27,7 +27,8 @@ func killSupervisor(t *testing.T, kind string) {
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The supervisor, its child, a program behind a shell, that program's child, and one with two daemons.
+	// The processes are the supervisor, its child, a program behind a shell, that program's child, and one with two
+	// daemons.
 	var children []*reportingChild
 	for range 7 {
 		children = append(children, w.next())

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// Lines buffered for the output callback.
+	// outputBuffer is the number of lines buffered for the output callback.
 	outputBuffer = 256
 	// A full buffer blocks the process for at most stallPatience before lines are dropped.
 	stallPatience = 500 * time.Millisecond
-	// Bursts are allowed, because a long stack trace is not excess output.
+	// burstSeconds allows bursts, because a long stack trace is not excess output.
 	burstSeconds       = 5
 	dropReportInterval = time.Second
 )
 
-// output passes the lines of one process to the sink, the output callback. If the sink blocks, lines are dropped, but
-// the process is not blocked.
+// output passes the lines of one process to the sink, which is the output callback. If the sink blocks, lines are
+// dropped, but the process is not blocked.
 type output struct {
 	process string
 	sink    func(stream string, line []byte)
@@ -36,9 +36,9 @@ type output struct {
 	lines   chan outputLine
 	drained chan struct{}
 
-	// stalled lasts from when the sink fails to accept a line in time until it accepts one.
+	// stalled is set when the sink fails to accept a line in time, and cleared when it accepts one.
 	stalled atomic.Bool
-	// Lines dropped: per stream since the last report, and in total.
+	// lost counts dropped lines per stream since the last report, total all of them.
 	lostMu     sync.Mutex
 	lost       map[string]int64
 	total      int64
@@ -48,7 +48,7 @@ type output struct {
 type outputLine struct {
 	stream string
 	text   []byte
-	// Bytes removed from the end.
+	// cut is the number of bytes removed from the end.
 	cut int
 }
 
@@ -67,7 +67,7 @@ func newOutput(process string, sink func(string, []byte), o *Options) *output {
 	return out
 }
 
-// Closing the stream passes on an incomplete last line.
+// stream returns a writer. Closing it passes on an incomplete last line.
 func (o *output) stream(name string) io.WriteCloser {
 	return &lineWriter{name: name, max: o.maxLine, emit: o.put}
 }
@@ -113,7 +113,7 @@ func (o *output) offer(l outputLine) bool {
 func (o *output) drain() {
 	defer close(o.drained)
 	for l := range o.lines {
-		text := terminal.Plain(string(l.text), true) // lines contain no line breaks
+		text := terminal.Plain(string(l.text), true) // true: lines contain no line breaks
 		if l.cut > 0 {
 			text += fmt.Sprintf(" ... (%d bytes cut)", l.cut)
 		}
@@ -121,7 +121,7 @@ func (o *output) drain() {
 	}
 }
 
-// Reports come at most once per second unless last is true.
+// report calls dropped at most once per second unless last is true.
 func (o *output) report(last bool) {
 	o.lostMu.Lock()
 	defer o.lostMu.Unlock()
@@ -147,12 +147,12 @@ func (o *output) close(patience time.Duration) {
 	}
 }
 
-// Writes never fail, so that the process does not get SIGPIPE.
+// lineWriter never returns an error, so that the process does not get SIGPIPE.
 type lineWriter struct {
 	name string
 	max  int
 	emit func(outputLine)
-	// part is the current line so far, and cut the number of its bytes beyond max.
+	// part is the current line so far; cut is the number of its bytes beyond max.
 	part []byte
 	cut  int
 }

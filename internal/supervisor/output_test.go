@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A sinkLog can block.
+// sinkLog is a sink that can block.
 type sinkLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -129,7 +129,7 @@ func TestOutputThinsAFlood(t *testing.T) {
 	})
 }
 
-// After one short wait, writes return immediately and lines are lost.
+// After one short wait, writes return immediately and lines are dropped.
 func TestOutputOutlivesAStalledSink(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := sinkLog{stall: make(chan struct{})}

@@ -27,12 +27,12 @@ func (*reaper) close() {}
 
 func (t *processTree) attach(*syscall.SysProcAttr) {}
 
-// There is no portable way to read another process's environment and find the mark.
+// signal does nothing, because there is no portable way to read another process's environment and find the mark.
 func (t *processTree) signal(syscall.Signal) {}
 
 func (t *processTree) release() {}
 
-// Processes outside the group cannot be found.
+// empty returns true, because processes outside the group cannot be found.
 func (t *processTree) empty() bool { return true }
 
 func (g *osGroup) leave() bool { return false }
@@ -41,7 +41,7 @@ func foreignListenerOn(int, *processTree) (string, bool) { return "", false }
 
 func listeningPorts(*processTree) []int { return nil }
 
-// The owner of a connection cannot be determined.
+// owns returns true, because the owner of a connection cannot be determined.
 func (t *processTree) owns(net.Conn) bool { return true }
 
 // Client returns "", because clients can only be identified on Linux.
@@ -51,12 +51,12 @@ func (g *osGroup) empty() bool {
 	return syscall.Kill(-g.PID(), 0) == syscall.ESRCH
 }
 
-// Limits cannot be set before the program runs.
+// limitNumbers returns nil, because limits cannot be set before the program runs.
 func limitNumbers() map[string]int { return nil }
 
 func setLimit(int, rlimit, *identity) error { return errors.New("limits are only supported on Linux") }
 
-// There is no portable way to measure usage.
+// look measures nothing, because there is no portable way.
 func (m *Meter) look(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }
 
 // On some systems 127.0.0.1 can be bound while another program listens on all addresses.

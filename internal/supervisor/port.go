@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// The holder of a port may be stopping.
+	// A port's holder may be stopping, so awaitPort waits this long.
 	portPatience = 2 * time.Second
 	portInterval = 100 * time.Millisecond
 )
 
-// Well-known services use lower ports and outgoing connections, which are ephemeral, higher ones, so no connection
-// takes the port before the app does.
+// Well-known services use lower ports, and outgoing connections use higher, ephemeral ones, so no connection takes the
+// port before the app does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 
 // FreePort returns a port from 20000 to 29999 that is currently free.
@@ -70,13 +70,12 @@ func PortTaken(port int) bool {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return true
 		}
-		// The address does not exist, or only the app may bind the port, in which case the app reports its own
-		// errors.
+		// The address does not exist, or only the app may bind the port. In that case, the app reports its own errors.
 	}
 	return wildcardTaken(port)
 }
 
-// After portPatience, awaitPort returns a *PortError.
+// awaitPort waits until the port is free. It returns a *PortError after portPatience.
 func awaitPort(ctx context.Context, p *Process, taken func(int) bool) error {
 	if p.Port == 0 {
 		return nil

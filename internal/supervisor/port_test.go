@@ -59,7 +59,7 @@ func TestFreePort(t *testing.T) {
 			taken++
 		}
 	}
-	if taken > 2 { // other programs may have taken some ports in the meantime
+	if taken > 2 { // other programs may have taken ports in the meantime
 		t.Errorf("%d of 50 ports were taken", taken)
 	}
 	if len(seen) < 10 {
@@ -67,7 +67,6 @@ func TestFreePort(t *testing.T) {
 	}
 }
 
-// This test holds the port.
 func TestPortHolder(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -12,19 +12,19 @@ import (
 type process struct {
 	pid, ppid, pgrp int
 	state           byte
-	// The start time, in clock ticks since boot, tells processes with the same PID apart.
+	// start is in clock ticks since boot. It distinguishes processes with the same PID.
 	start uint64
-	// CPU time in clock ticks and resident memory in bytes.
+	// ticks is the CPU time in clock ticks, memory the resident memory in bytes.
 	ticks  uint64
 	memory int64
 }
 
 func (p process) id() processID { return processID{p.pid, p.start} }
 
-// Zombies are not alive, because their parent may never reap them.
+// alive excludes zombies, because their parent may never reap them.
 func (p process) alive() bool { return p.state != 'Z' && p.state != 'X' }
 
-// The name in parentheses may contain any character. Missing fields are 0.
+// parseStat sets missing fields to 0. The name in parentheses may contain any character.
 func parseStat(text []byte) (p process, ok bool) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open {
@@ -85,14 +85,14 @@ func processes() []process {
 	return all
 }
 
-// In a container, /proc may belong to another PID namespace, with other process IDs than system calls.
+// seesItself reports whether /proc uses the process IDs of system calls. In a container, it may belong to another PID
+// namespace.
 func seesItself() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-// descent returns the leader, the members of its process group, the marked processes, and the descendants of all of
-// these.
+// descent returns the leader, its process group, the marked processes, and the descendants of all of these.
 func descent(all []process, leader int, marked func(process) bool) []process {
 	in := map[int]bool{leader: true}
 	for _, p := range all {
@@ -119,7 +119,7 @@ func descent(all []process, leader int, marked func(process) bool) []process {
 	return found
 }
 
-// In a container, even root may not be allowed to read the environment of another user's process.
+// In a container, even root may lack permission to read the environment of another user's process.
 func environAsOwner(pid int) []byte {
 	var env []byte
 	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })

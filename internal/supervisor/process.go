@@ -25,7 +25,7 @@ type Process struct {
 	Detached bool
 	// MayFinish means that an exit with status 0 needs no restart.
 	MayFinish bool
-	// Port of a server, which must be free before each start; 0 for other processes.
+	// Port is a server's port, which must be free before each start; 0 for other processes.
 	Port int
 	// AnyListener allows a different program to listen on Port, such as a container engine's proxy. Without it, the
 	// process is not ready while a different program listens there.
@@ -88,7 +88,7 @@ func (p *Process) validateConfinement() error {
 	return validateUser(p.User)
 }
 
-// Values may be secret, so errors do not contain them.
+// validateEnv omits values from errors, because they may be secret.
 func (p *Process) validateEnv() error {
 	for i, entry := range p.Env {
 		name, _, ok := strings.Cut(entry, "=")

@@ -12,17 +12,17 @@ import (
 type processLoop struct {
 	proc *Process
 	opts *Options
-	// Set by Supervisor.Start; out may be nil.
+	// Supervisor.Start sets sys and out; out may be nil.
 	sys *system
 	out *output
-	// stop sends SIGTERM to the process when it is done, kill SIGKILL.
+	// When stop is done, the process gets SIGTERM; when kill is done, SIGKILL.
 	stop, kill context.Context
 	first      chan error // result of the first start
-	// Requests of [Supervisor.Restart].
+	// asked receives the requests of [Supervisor.Restart].
 	asked chan chan<- error
 	gate  func() // updates the supervisor's gate
 
-	// The loop's goroutine owns the following fields. onTrial is true during an attempt to revive the process.
+	// Only the loop's goroutine uses the following fields. onTrial is true during an attempt to revive the process.
 	// restart receives the result of a requested start.
 	failures []time.Time
 	onTrial  bool
@@ -33,7 +33,6 @@ type processLoop struct {
 	status Status
 }
 
-// Tests replace these functions.
 type system struct {
 	start  func(*Process, *output) (*child, error)
 	probe  func(context.Context, Check) error
@@ -42,7 +41,7 @@ type system struct {
 	close  func()
 }
 
-// run returns if the first start fails, or once stop is done.
+// run runs the process until stop is done. It returns early if the first start fails.
 func (l *processLoop) run() {
 	if l.out != nil {
 		defer l.out.close(sinkPatience)
@@ -80,7 +79,7 @@ func (l *processLoop) run() {
 	}
 }
 
-// answer also forgets earlier failures.
+// answer returns the result of a requested start, and forgets earlier failures.
 func (l *processLoop) answer(err error) {
 	if l.restart != nil {
 		l.restart <- err
@@ -169,11 +168,11 @@ func (l *processLoop) watch(c *child) Exit {
 
 const (
 	survivorInterval = 50 * time.Millisecond
-	// The kernel needs a moment to end a process after SIGKILL, and cannot end it while a disk hangs.
+	// killWait is the wait after SIGKILL: the kernel needs a moment, and cannot end a process while a disk hangs.
 	killWait = 5 * time.Second
 )
 
-// SIGCONT lets a suspended process handle SIGTERM. killAt fires when the process should be killed.
+// terminate also sends SIGCONT, so that a suspended process handles SIGTERM. killAt fires when the grace period ends.
 func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Time) {
 	l.enter(Ending, func(s *Status) { s.Reason = cmp.Or(reason, s.Reason) })
 	c.group.signal(syscall.SIGTERM)
@@ -181,7 +180,7 @@ func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Tim
 	return time.After(l.opts.Grace)
 }
 
-// killed means that SIGKILL was needed.
+// awaitEnd returns killed=true if SIGKILL was needed.
 func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) {
 	select {
 	case <-c.exited:
@@ -195,7 +194,7 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	return true
 }
 
-// Descendants that have already received SIGTERM have until killAt.
+// stopDescendants gives descendants that have already received SIGTERM until killAt.
 func (l *processLoop) stopDescendants(c *child, killAt <-chan time.Time) {
 	if !c.group.empty() && killAt == nil {
 		killAt = l.terminate(c, "processes that it started are still running")
@@ -227,7 +226,7 @@ func awaitEmpty(g emptier) {
 	}
 }
 
-// again is false if stop is done before the next run is due.
+// follow returns again=false if stop is done before the next run is due.
 func (l *processLoop) follow(exit Exit, life int) (again bool) {
 	event := Restarting{Process: l.proc.Name, Delay: l.opts.RestartMin, Failures: len(l.failures),
 		Limit: l.opts.RestartLimit}

@@ -13,7 +13,7 @@ import (
 
 func web() Process { return Process{Name: "web", Shell: "app", Port: 5000} }
 
-// The lines are "TIME EVENT".
+// wantTranscript compares lines of the form "TIME EVENT".
 func (m *machine) wantTranscript(want string) {
 	m.t.Helper()
 	m.mu.Lock()
@@ -288,7 +288,7 @@ func TestACommandThatCannotRunIsNotTriedAgain(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	})
-	// After a first successful start, status 127 is an ordinary failure.
+	// After the first successful start, status 127 is an ordinary failure.
 	t.Run("later", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			m := newMachine(t, life{lasts: time.Minute, exit: Exit{Code: 1}}, life{exit: Exit{Code: 127}}, life{lasts: never})
@@ -350,7 +350,7 @@ func TestOneGivenUpEndsTheRun(t *testing.T) {
 	})
 }
 
-// A delivery must not wait for descendants of the process too.
+// A delivery must not wait for the process's descendants.
 func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t,
@@ -389,7 +389,7 @@ func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 	})
 }
 
-// Undoing a failed start takes the same steps as a stop.
+// Stopping after a failed start takes the same steps as a stop.
 func TestAStartThatIsUndoneCanBeHurried(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for patience, want := range map[time.Duration]time.Duration{time.Hour: 7 * time.Second,

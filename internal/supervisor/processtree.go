@@ -25,16 +25,16 @@ type child struct {
 	// exited is closed once the process has exited; descendants may still run.
 	exited <-chan struct{}
 	group  group
-	// foreignListener reports whether it is certain that a different program listens on the port, with its name if
-	// known. May be nil.
+	// foreignListener reports whether a different program is certain to listen on the port, with its name if known. It
+	// may be nil.
 	foreignListener func(port int) (holder string, is bool)
-	// ports are those on which this run listens, in ascending order. May be nil.
+	// ports returns the ports on which this run listens, in ascending order. It may be nil.
 	ports func() []int
 	// owns reports whether the other end of a connection belongs to this run.
 	owns func(net.Conn) bool
 }
 
-// An emptier reports whether no process except the leader is alive.
+// emptier reports whether no process except the leader is alive.
 type emptier interface{ empty() bool }
 
 // group is a process and its descendants. The leader remains a zombie until reap is called, so that its process ID is
@@ -49,7 +49,7 @@ type group interface {
 type host struct {
 	thread procgroup.Thread
 	guard  procgroup.Guard
-	// Parent directory of control groups; may be zero.
+	// cgroups is the parent directory of control groups; it may be zero.
 	cgroups cgroupFolder
 	reaper  *reaper // nil unless tendril has process ID 1
 }
@@ -63,7 +63,8 @@ func newHost() *host {
 	return h
 }
 
-// Go marks only files that it opens itself as close-on-exec.
+// keepInheritedFiles keeps inherited files from child processes, because Go marks only files that it opens itself as
+// close-on-exec.
 func keepInheritedFiles() {
 	files, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -106,15 +107,16 @@ func (g *osGroup) reap() Exit {
 	return exitOf(g.Cmd.ProcessState, err)
 }
 
-// processTree finds all descendants of a run by a control group or by a mark in their environment. Without either, it
+// processTree finds all descendants of a run by a control group or by a mark in their environment. With neither, it
 // knows only the process group.
 type processTree struct {
-	// The leader's process ID: 0 before the start, and noLeader once descendants continue without it.
+	// pid is the leader's process ID: 0 before the start, and noLeader if descendants remain after the leader was
+	// reaped.
 	pid atomic.Int64
 	// At most one of cgroup and mark is set.
 	cgroup *cgroup
 	mark   string
-	// All processes have been sent SIGKILL.
+	// killed means that all processes have been sent SIGKILL.
 	killed atomic.Bool
 
 	// seen holds the processes found alive by the last search, in case they erase their environment.
@@ -122,7 +124,7 @@ type processTree struct {
 	seen map[processID]bool
 }
 
-// processID is unique although a PID may be reused.
+// processID remains unique when a PID is reused.
 type processID struct {
 	pid int
 	// start is in clock ticks since boot.

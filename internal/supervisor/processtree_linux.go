@@ -15,7 +15,7 @@ import (
 	"tendril/internal/supervisor/procgroup"
 )
 
-// Limits how often a kill searches for processes started in the meantime.
+// killRounds limits how often a kill searches for processes started in the meantime.
 const killRounds = 50
 
 func (t *processTree) attach(attr *syscall.SysProcAttr) {
@@ -49,7 +49,7 @@ func (t *processTree) members() []process {
 	return found
 }
 
-// The caller holds t.mu.
+// The caller must hold t.mu.
 func (t *processTree) isMarked(p process) bool {
 	if t.seen[p.id()] {
 		return true
@@ -73,7 +73,7 @@ func hasEntry(environ []byte, entry string) bool {
 	return false
 }
 
-// A reused PID does not belong to the tree.
+// isSame returns false if the PID was reused.
 func (t *processTree) isSame(p process) bool {
 	if t.cgroup != nil {
 		return t.cgroup.holds(p.pid)
@@ -101,7 +101,7 @@ func (t *processTree) signal(sig syscall.Signal) {
 	}
 }
 
-// signalEscaped skips and extends done, and returns the number of processes signalled.
+// signalEscaped skips the processes in done, adds others to it, and returns the number of processes signalled.
 func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool) (n int) {
 	leader := int(t.pid.Load())
 	for _, p := range t.members() {
@@ -174,7 +174,7 @@ func (t *processTree) release() {
 	}
 }
 
-// Zombies such as the leader also accept signal 0, so empty does not use it.
+// empty does not use signal 0, which zombies such as the leader also accept.
 func (g *osGroup) empty() bool { return g.tree.empty() }
 
 func newCgroupTree(parent cgroupFolder) *processTree {

@@ -45,7 +45,7 @@ func TestAStormOfForksIsCleared(t *testing.T) {
 		tree := treeOf(with(s))
 		start(t, s)
 		g := w.next()
-		// On a busy machine, the processes need longer to end than Stop waits.
+		// On a busy machine, the processes may need more time than Stop allows.
 		deadline := time.Now().Add(hangGuard)
 		for err := s.Stop(t.Context()); err != nil; err = s.Stop(t.Context()) {
 			if time.Now().After(deadline) {
@@ -61,7 +61,6 @@ func TestAStormOfForksIsCleared(t *testing.T) {
 	})
 }
 
-// A process with a reused PID is a different process.
 func TestReusedProcessIDsAreNotSignalled(t *testing.T) {
 	t.Parallel()
 	second := bystander(t)

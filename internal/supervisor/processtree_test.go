@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A machine may not support control groups.
+// treeKinds omits control groups if the machine does not support them.
 func treeKinds(t *testing.T) []string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -44,7 +44,7 @@ func daemoniser(role string, w *observer, daemons ...string) Process {
 	return p
 }
 
-// The bystander is an unrelated process of the same program.
+// bystander starts an unrelated process of the same program.
 func bystander(t *testing.T) *reportingChild {
 	t.Helper()
 	w := newObserver(t)
@@ -107,7 +107,7 @@ func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 			!strings.Contains(err.Error(), "exit status 3") {
 			t.Errorf("Run = %v, want status 3", err)
 		}
-		// Its connection closes when it exits, whether or not it sent anything.
+		// The daemon's connection closes when it exits, whether or not it sent anything.
 		w.ln.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Now().Add(time.Millisecond))
 		if conn, err := w.ln.Accept(); err == nil {
 			g := &reportingChild{t: t, conn: conn}

@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// A single failed check may be due to a full accept queue.
+	// One failed check may be due to a full accept queue.
 	unhealthyAfter = 2
-	// After a failed check.
+	// recheckInterval is the wait after a failed check.
 	recheckInterval = time.Second
-	// Checks use the short interval for eagerFor after a start.
+	// For eagerFor after a start, checks use the short interval.
 	eagerFor = 10 * time.Second
 )
 
 type readiness struct {
 	ready  bool
 	failed int
-	// The process was started or last ready.
+	// since is when the process was started or last ready.
 	since time.Time
-	// The next report is due this long after since.
+	// lateAfter is the time from since to the next report.
 	lateAfter time.Duration
 }
 
 type readyStep struct {
-	// late means that the process should be reported as late.
+	// late means that the process must be reported as late.
 	changed, late bool
 	// after is the time since the process was started or was last ready.
 	after time.Duration
@@ -70,7 +70,7 @@ func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	return step
 }
 
-// stop ends the checks and waits for one in progress.
+// beginProbing starts the checks. stop ends them and waits for one in progress.
 func (l *processLoop) beginProbing(c *child) (stop func()) {
 	check := l.proc.check()
 	if check.IsZero() {
@@ -118,7 +118,7 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 	}
 }
 
-// probe fails if a different program is certain to have answered.
+// probe fails if a different program is certain to listen on the port.
 func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
 	err := l.ask(ctx, check, ready)
 	if errors.Is(err, errNothingListens) && c.ports != nil && check.Port == l.proc.Port {
@@ -145,8 +145,8 @@ func elsewhere(err error, ports []int) error {
 	}
 }
 
-// If the process was ready, ask first asks the system whether there is a listener, because some servers log
-// connections that send no request.
+// For a process that is ready, ask only checks whether the port has a listener, because some servers log connections
+// that send no request.
 func (l *processLoop) ask(ctx context.Context, check Check, ready bool) error {
 	if ready && check.Path == "" && l.sys.taken(check.Port) {
 		return nil
@@ -181,7 +181,7 @@ func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 	l.mu.Lock()
 	changed := l.status.Ready != ready
 	l.status.Ready, l.status.Reason = ready, reason
-	if changed && !ready && after == 0 { // it was ready until it exited
+	if changed && !ready && after == 0 { // ready until it exited
 		l.status.LastReady = time.Now()
 	}
 
@@ -189,7 +189,7 @@ func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 	if !changed {
 		return
 	}
-	if ready { // before the gate opens, which ends the environment's startup
+	if ready { // before the gate opens, which ends startup
 		call(l.opts.Events.Ready, Ready{Process: l.proc.Name, After: after})
 	}
 

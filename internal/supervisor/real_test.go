@@ -76,7 +76,7 @@ func stop(t *testing.T, s *Supervisor) {
 	}
 }
 
-// No other test gets the port.
+// freePort returns a port that no other test gets.
 func freePort(t *testing.T) int {
 	t.Helper()
 	port, err := strconv.Atoi(testpeer.FreePort(t))
@@ -148,7 +148,7 @@ func TestRealGroupDiesWithItsLeader(t *testing.T) {
 	}
 }
 
-// No descendant may hold the port.
+// A surviving descendant could hold the port.
 func TestRealCrashClearsTheGroup(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -251,7 +251,7 @@ func TestRealStoppedProcessObeys(t *testing.T) {
 	}
 }
 
-// A descendant that cannot be found and holds the output open causes no delay.
+// A descendant that cannot be found but holds the output open causes no delay.
 func TestRealOutputHeldByAnother(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -273,7 +273,7 @@ func TestRealOutputHeldByAnother(t *testing.T) {
 func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	// Simulates a file that the test's parent left open.
+	// The duplicate simulates a file that the test's parent left open.
 	if leak, err := unix.Dup(int(os.Stdin.Fd())); err != nil {
 		t.Fatal(err)
 	} else {
@@ -290,7 +290,7 @@ func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
 	var out, errs []string
 	for _, line := range r.lines {
 		if strings.HasPrefix(line, "stdout env "+procgroup.MarkVariable+"=") {
-			continue // control groups are not available
+			continue // set if control groups are not available
 		}
 		if rest, ok := strings.CutPrefix(line, "stdout "); ok {
 			out = append(out, rest)

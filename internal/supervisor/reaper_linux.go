@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// Further exits within reapDelay share a scan.
+	// Exits within reapDelay share a scan.
 	reapDelay = 20 * time.Millisecond
-	// Next scan if a zombie could not be reaped.
+	// reapAgain is the delay of the next scan if a zombie could not be reaped.
 	reapAgain = time.Second
 )
 

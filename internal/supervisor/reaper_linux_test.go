@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Children whose exit status other code waits for are left alone.
+// Children that other code waits for are not reaped.
 func TestProcessOneReapsOrphans(t *testing.T) {
 	t.Parallel()
 	orphans := "10000"
@@ -70,7 +70,6 @@ func TestOrphansAreTakenIn(t *testing.T) {
 	}
 }
 
-// Children for which the program waits later are not orphans.
 func TestChildrenInWaitAreLeft(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("/bin/sh", "-c", "exit 7")

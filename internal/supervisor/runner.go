@@ -51,7 +51,7 @@ func (r *Runner) Close() {
 	r.host.close()
 }
 
-// Start starts a process as the leader of a new process group. output is as in [Options.Output]; may be nil.
+// Start starts a process as the leader of a new process group. output is as in [Options.Output]; it may be nil.
 func (r *Runner) Start(p *Process, output func(stream string, line []byte)) (*Run, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (r *Run) Release(owner int) Exit {
 	return r.reap()
 }
 
-// keep also drops groups that have become empty.
+// keep also forgets groups that have become empty.
 func (r *Runner) keep(g group, owner int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,14 +19,15 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// Linux does not allow binding 127.0.0.1 while another program listens on all addresses.
+// wildcardTaken is false, because Linux does not allow binding 127.0.0.1 while another program listens on all
+// addresses.
 func wildcardTaken(int) bool { return false }
 
 func portHolder(port int) string {
 	return holderOf(listeningSockets(port))
 }
 
-// holderOf returns "" if the program is not visible.
+// holderOf returns the program that holds one of the sockets, or "" if it is not visible.
 func holderOf(sockets map[string]bool) string {
 	if len(sockets) == 0 {
 		return ""
@@ -44,14 +45,14 @@ func holderOf(sockets map[string]bool) string {
 	return ""
 }
 
-// foreignListenerOn reports whether it is certain that a process outside k listens on port at a loopback address,
-// with its name if visible.
+// foreignListenerOn reports whether a process outside k is certain to listen on port at a loopback address, with its
+// name if visible.
 func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	sockets := listeningSockets(port)
 	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
 		return "", false
 	}
-	// Sockets that have been closed in the meantime do not count.
+	// Ignore sockets that have been closed in the meantime.
 	now := listeningSockets(port)
 	for socket := range sockets {
 		if now[socket] {
@@ -61,7 +62,7 @@ func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	return "", false
 }
 
-// listeningPorts are loopback ports in ascending order.
+// listeningPorts returns the loopback ports on which k listens, in ascending order.
 func listeningPorts(k *processTree) []int {
 	all, _ := tcpSockets(" " + listening + " ")
 	portOf := map[string]int{}
@@ -82,7 +83,7 @@ func listeningPorts(k *processTree) []int {
 	return slices.Compact(slices.Sorted(maps.Values(portOf)))
 }
 
-// hidden are the processes whose files cannot be read.
+// removeHeld removes the sockets that the processes hold. hidden are the processes whose files cannot be read.
 func removeHeld(sockets map[string]bool, processes []process) (hidden []process) {
 	for _, p := range processes {
 		if len(sockets) == 0 {
@@ -109,7 +110,7 @@ func removeHeld(sockets map[string]bool, processes []process) (hidden []process)
 	return hidden
 }
 
-// takesLoopback takes an address in the format of /proc/net.
+// takesLoopback reports whether a socket at address, in the format of /proc/net, accepts loopback connections.
 func takesLoopback(address string) bool {
 	const anyV6, loopV6, loopV4in6 = "00000000000000000000000000000000", "00000000000000000000000001000000",
 		"0000000000000000FFFF00000100007F"
@@ -120,7 +121,7 @@ func takesLoopback(address string) bool {
 	return false
 }
 
-// listeningSockets accept loopback connections. They are named like the links in /proc/PID/fd.
+// listeningSockets returns the sockets that accept loopback connections on port, named like the links in /proc/PID/fd.
 func listeningSockets(port int) map[string]bool {
 	suffix := fmt.Sprintf(":%04X", port)
 	all, _ := tcpSockets(suffix)
@@ -139,13 +140,13 @@ func listeners(all []tcpSocket, suffix string) map[string]bool {
 	return links
 }
 
-// The addresses are hexadecimal, as in /proc/net/tcp and tcp6.
+// tcpSocket is an entry of /proc/net/tcp or tcp6. Its addresses are hexadecimal.
 type tcpSocket struct {
 	local, remote, state string
 	client               client
 }
 
-// known is false if the system does not list sockets.
+// tcpSockets returns known=false if the system does not list sockets.
 func tcpSockets(part string) (found []tcpSocket, known bool) {
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		if text, err := os.ReadFile(name); err == nil {
@@ -172,7 +173,7 @@ type client struct{ inode, uid string }
 
 func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
 
-// known is false if the system does not list connections.
+// clientOf returns known=false if the system does not list connections.
 func clientOf(conn net.Conn) (c client, known bool) {
 	here, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	there, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -182,7 +183,7 @@ func clientOf(conn net.Conn) (c client, known bool) {
 	if c, ok := askKernel(there, here); ok {
 		return c, true
 	}
-	all, known := tcpSockets(procAddresses(there)[0]) // the tcp6 form ends with the same digits
+	all, known := tcpSockets(procAddresses(there)[0]) // the tcp6 form ends with this
 	return findClient(all, there, here), known
 }
 
@@ -249,7 +250,7 @@ func parseDiag(m []byte) (client, bool) {
 	return client{inode: number(inode), uid: number(uid)}, true
 }
 
-// Dual-stack sockets have the format of tcp6.
+// procAddresses includes the tcp6 form, which dual-stack sockets have.
 func procAddresses(a netip.AddrPort) []string {
 	ip := a.Addr().Unmap().As4()
 	short := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), a.Port())
@@ -257,7 +258,7 @@ func procAddresses(a netip.AddrPort) []string {
 	return []string{short, fmt.Sprintf("%024X", mapped) + short}
 }
 
-// If open files are hidden, owns compares users; if nothing is visible, it returns true.
+// owns compares users if open files are hidden, and returns true if nothing is visible.
 func (t *processTree) owns(conn net.Conn) bool {
 	if !seesItself() {
 		return true
@@ -274,7 +275,7 @@ func (t *processTree) owns(conn net.Conn) bool {
 	sockets := c.sockets()
 	leader := process{pid: int(t.pid.Load())}
 	removeHeld(sockets, []process{leader})
-	if len(sockets) == 0 { // the usual case
+	if len(sockets) == 0 { // usually the leader holds it
 		return true
 	}
 

@@ -36,7 +36,7 @@ func TestFindClient(t *testing.T) {
 	}
 }
 
-// The kernel and /proc agree, even for dual-stack and closed sockets.
+// Netlink and /proc agree, even for dual-stack and closed sockets.
 func TestClientOfAConnection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func TestClientOfAConnection(t *testing.T) {
 	other.born(bystander(t).pid)
 	port := listener.Addr().(*net.TCPAddr).Port
 	mapped := &unix.SockaddrInet6{Port: port, Addr: netip.MustParseAddr("::ffff:127.0.0.1").As16()}
-	// A process that another test starts holds a copy of each socket until it executes its program.
+	// A process being started by another test holds a copy of each socket until it executes its program.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	for address, to := range map[string]unix.Sockaddr{"IPv4": &unix.SockaddrInet4{Port: port,

@@ -39,7 +39,7 @@ type Status struct {
 	PID int
 	// Since is when the process entered State; may be zero.
 	Since time.Time
-	// Restarts do not include requested ones.
+	// Restarts excludes requested ones.
 	Restarts int
 	// Reason explains why the process is not Ready; may be "".
 	Ready  bool
@@ -88,13 +88,12 @@ func (e Exit) String() string {
 
 func (e Exit) succeeded() bool { return e.Code == 0 && e.Signal == "" && e.Err == nil }
 
-// A shell exits with status 126 for a command that it cannot execute, and 127 for a missing command.
+// notRunnable includes a shell's exit statuses: 126 for a command that it cannot execute, and 127 for a missing one.
 func (e Exit) notRunnable() bool {
 	return e.Code == 126 || e.Code == 127 || e.Missing != ""
 }
 
-// If state is set, the process has exited even if err is set too, because another program may have kept the output
-// open.
+// exitOf ignores err if state is set: the process has exited, but another program may have kept the output open.
 func exitOf(state *os.ProcessState, err error) Exit {
 	e := Exit{Code: -1}
 	if state == nil {

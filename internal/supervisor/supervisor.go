@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A stop waits this long while the output callback blocks.
+// sinkPatience is how long a stop waits while the output callback blocks.
 const sinkPatience = time.Second
 
 // Supervisor keeps a set of processes running. It can be started once and stopped once. It is safe for concurrent
@@ -22,7 +22,7 @@ type Supervisor struct {
 	sinkMu    sync.Mutex
 	newSystem func() *system
 
-	// stop sends SIGTERM, kill SIGKILL.
+	// When stop is done, processes get SIGTERM; when kill is done, SIGKILL.
 	stop, kill     context.Context
 	endAll, endNow context.CancelFunc
 	done           chan struct{}
@@ -177,7 +177,7 @@ func (s *Supervisor) Status() []Status {
 	return all
 }
 
-// Every process with a check must be ready.
+// gateNow returns true if every process with a check is ready.
 func (s *Supervisor) gateNow() (open bool, reason string) {
 	if s.stop.Err() != nil {
 		return false, "the app is being stopped"
@@ -190,7 +190,7 @@ func (s *Supervisor) gateNow() (open bool, reason string) {
 	return true, ""
 }
 
-// The lock is held during the call, so that calls are in order.
+// updateGate holds the lock during the call, so that calls are in order.
 func (s *Supervisor) updateGate() {
 	s.gateMu.Lock()
 	defer s.gateMu.Unlock()

@@ -61,7 +61,7 @@ func TestHelpersDoNotCloseTheGate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never}, life{lasts: time.Second, exit: Exit{Code: 1}}, life{lasts: never})
 		s := m.supervisor(Options{}, web(), Process{Name: "helper", Argv: []string{"app"}})
-		// The first two starts are concurrent; this makes the app the first.
+		// Make the app the first of the two concurrent starts.
 		both := s.newSystem
 		s.newSystem = func() *system {
 			sys := both()
@@ -209,7 +209,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Some servers log connections without a request, so the check does not connect to an app that listens.
+// Some servers log connections without a request, so the check does not connect to an app that is already listening.
 func TestReadyAppIsNotConnectedToWhileItsPortIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: never})

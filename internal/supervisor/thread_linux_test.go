@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The parent-death signal is sent when the thread that started the child exits.
+// The kernel sends the parent-death signal when the thread that started the child exits.
 func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -37,7 +37,6 @@ func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	h.close()
 }
 
-// The guard is killed first.
 func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
@@ -57,7 +56,7 @@ func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
 	}
 }
 
-// f runs on a thread that then ends.
+// onThreadThatEnds calls f on a thread that then ends, and returns the thread's ID.
 func onThreadThatEnds(f func()) int {
 	thread := make(chan int)
 	go func() {

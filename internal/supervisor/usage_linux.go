@@ -11,10 +11,10 @@ func (m *Meter) look(pids []int, now time.Time) {
 	m.at = now
 }
 
-// CPU times in /proc have this unit on all architectures that Go supports.
+// The unit of CPU times in /proc is the same on all architectures that Go supports.
 const ticksPerSecond = 100
 
-// before holds the CPU times of the previous reading. For a new process, all of its CPU time counts.
+// measure compares with before, the CPU times of the previous reading. For a new process, all of its CPU time counts.
 func measure(all []process, pids []int, before map[processID]uint64, since time.Duration) (map[int]Usage,
 	map[processID]uint64) {
 	usage, ticks := map[int]Usage{}, map[processID]uint64{}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// All CPU time of a new process counts, and none of a process that has exited.
+// All CPU time of a new process counts, but none of a process that has exited.
 func TestUsageIsThatOfAllDescendants(t *testing.T) {
 	t.Parallel()
 	before := []process{{pid: 10, ppid: 1, pgrp: 10, state: 'S', start: 1, ticks: 100, memory: 1000},
@@ -19,7 +19,7 @@ func TestUsageIsThatOfAllDescendants(t *testing.T) {
 		t.Errorf("the first reading is %v", usage)
 	}
 	after := []process{{pid: 10, ppid: 1, pgrp: 10, state: 'S', start: 1, ticks: 150, memory: 1000},
-		{pid: 11, ppid: 10, pgrp: 10, state: 'S', start: 9, ticks: 20, memory: 100}, // the PID was reused
+		{pid: 11, ppid: 10, pgrp: 10, state: 'S', start: 9, ticks: 20, memory: 100}, // reused PID
 		{pid: 12, ppid: 11, pgrp: 12, state: 'S', start: 10, ticks: 30, memory: 10},
 		{pid: 20, ppid: 1, pgrp: 20, state: 'S', start: 3, ticks: 7, memory: 70}}
 	usage, _ = measure(after, []int{10, 20}, ticks, 2*time.Second)
@@ -51,7 +51,7 @@ func TestMeterReadsThisProcess(t *testing.T) {
 	}
 }
 
-// The time counts for which processors have run this process.
+// cpuTime returns how much processor time this process has used.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage

@@ -11,17 +11,17 @@ import (
 	"syscall"
 )
 
-// A nil identity is tendril's own user.
+// identity is a user to switch to; nil is tendril's own user.
 type identity struct {
 	uid, gid uint32
 	groups   []uint32
-	// Both are "" if the user ID has no account.
+	// name and home are "" if the user ID has no account.
 	name, home string
-	// tendril already runs as this user.
+	// own means that tendril already runs as this user.
 	own bool
 }
 
-// The forms are "name", "uid", "name:group" and "uid:gid".
+// identityOf parses "name", "uid", "name:group" or "uid:gid".
 func identityOf(text string) (*identity, error) {
 	if text == "" {
 		return nil, nil
@@ -72,7 +72,7 @@ func lookUser(who string) (*user.User, error) {
 	return user.Lookup(who)
 }
 
-// A named group replaces the supplementary groups.
+// fill omits the supplementary groups if a group was named.
 func (id *identity) fill(entry *user.User, groupNamed bool) error {
 	id.uid, id.gid = number(entry.Uid), number(entry.Gid)
 	id.name, id.home = entry.Username, entry.HomeDir
@@ -122,7 +122,7 @@ func (id *identity) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: id.uid, Gid: id.gid, Groups: id.groups}
 }
 
-// These variables identify the user to programs.
+// environment returns the variables that identify the user to programs.
 func (id *identity) environment() []string {
 	if id == nil {
 		return nil

@@ -28,7 +28,7 @@ type Systemd struct {
 	// watchdogTimeout returns the unit's WatchdogSec, or 0.
 	write           func(message string) error
 	watchdogTimeout func() (time.Duration, error)
-	// for an earlier message, and for systemd
+	// timeout limits the wait for an earlier message, and that for systemd.
 	timeout time.Duration
 	sending chan struct{}
 	failing atomic.Bool
@@ -54,7 +54,7 @@ func (s *Systemd) Reloading() {
 	s.send(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
 }
 
-// Stopping reports that the service is stopping. TimeoutStopSec counts from now, unless it has started already.
+// Stopping reports that the service is stopping. TimeoutStopSec starts now, unless it has started already.
 func (s *Systemd) Stopping() { s.send(daemon.SdNotifyStopping) }
 
 // Status sets the unit's status text. Control characters are replaced by spaces, and text is truncated to 1024 bytes.
@@ -68,7 +68,7 @@ func (s *Systemd) Extend(by time.Duration) {
 	}
 }
 
-const maxStatus = 1024 // in bytes; systemd reads 4096 per message
+const maxStatus = 1024 // bytes; systemd reads 4096 per message
 
 func statusLine(text string) string {
 	text = strings.Map(func(r rune) rune {
@@ -85,7 +85,7 @@ func statusLine(text string) string {
 
 var errNotReading = errors.New("systemd does not read its notification socket")
 
-// The library sets no deadline and blocks while the socket is full, so messages are sent from a separate goroutine.
+// send uses a separate goroutine, because the library sets no deadline and blocks while the socket is full.
 func (s *Systemd) send(assignments ...string) {
 	timer := time.NewTimer(s.timeout)
 	defer timer.Stop()
@@ -125,8 +125,8 @@ func (s *Systemd) report(assignment string, err error) {
 	s.events.SendFailed(fmt.Errorf("sending %s to systemd: %w", assignment, err))
 }
 
-// WithoutVariables returns a copy of an environment without the variables of systemd's notification protocol. A child
-// process that has them could report itself as the service.
+// WithoutVariables returns a copy of an environment without the variables of systemd's notification protocol, with
+// which a child process could report itself as the service.
 func WithoutVariables(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -150,8 +150,8 @@ func TestCallsReturnWhenSystemdStopsReading(t *testing.T) {
 	var failures []error
 	s := New(Events{SendFailed: func(err error) { failures = append(failures, err) }})
 	s.timeout = 10 * time.Millisecond
-	// Until the socket is full: after 10 messages on old kernels, 512 on new ones. A single failure can also come from a
-	// busy machine.
+	// The socket fills up after 10 messages on old kernels, and after 512 on new ones. A single failure can also come
+	// from a busy machine.
 	for inARow, sent := 0, 0; inARow < 3; sent++ {
 		if s.Stopping(); sent == 100_000 {
 			t.Fatal("the socket is never full")

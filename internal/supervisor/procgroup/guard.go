@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// The script reads from standard input which runs start and end ("+ 123:MARKER", "- 123:MARKER"). When the input
+// guardScript reads the start and end of runs from standard input ("+ 123:MARKER", "- 123:MARKER"). When the input
 // ends, tendril has died, and the script kills the remaining runs. It ignores signals that are sent to a whole
 // service, so that it does not exit before tendril.
 const guardScript = `trap '' HUP INT TERM
@@ -58,7 +58,7 @@ const MarkVariable = "TENDRIL_RUN"
 // works. The zero value is ready to use. It is safe for concurrent use.
 type Guard struct {
 	mu sync.Mutex
-	// live holds "PID:MARKER" for each run.
+	// live contains "PID:MARKER" for each run.
 	live map[string]bool
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
@@ -105,7 +105,7 @@ func (g *Guard) Close() {
 	g.release()
 }
 
-// Watch starts a missing guard for the current runs, so that the next Add is fast.
+// Watch starts the guard if it is not running, so that the next Add is fast.
 func (g *Guard) Watch() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -128,7 +128,7 @@ func (g *Guard) PID() int {
 	return g.cmd.Process.Pid
 }
 
-// The guard has a separate session, so that Ctrl-C in a terminal does not reach it.
+// start gives the guard its own session, so that Ctrl-C in a terminal does not reach it.
 func (g *Guard) start() {
 	cmd := &exec.Cmd{
 		Path:        "/bin/sh",

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// The group consists of one process.
+// child is a process group of one process.
 type child struct {
 	t *testing.T
 	Leader
@@ -61,7 +61,7 @@ func kill(t *testing.T, g *Guard) {
 	if err := syscall.Kill(g.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	_ = g.cmd.Wait() // closes the process's end of the pipe
+	_ = g.cmd.Wait() // also closes the pipe
 }
 
 // A service manager sends SIGTERM to all processes at once, but the guard must outlast the drain.
@@ -93,7 +93,7 @@ func TestGuardLeavesAloneWhatWasRemoved(t *testing.T) {
 	removed.mustLive()
 }
 
-// The new guard guards all groups.
+// The new guard takes over all groups.
 func TestGuardIsReplaced(t *testing.T) {
 	t.Parallel()
 	var g Guard
@@ -107,7 +107,7 @@ func TestGuardIsReplaced(t *testing.T) {
 	removed.mustLive()
 }
 
-// A killed guard is replaced.
+// Watch replaces a killed guard.
 func TestGuardWatchesBefore(t *testing.T) {
 	t.Parallel()
 	var g Guard
@@ -121,5 +121,5 @@ func TestGuardWatchesBefore(t *testing.T) {
 	if g.Watch(); g.PID() == 0 || g.PID() == first {
 		t.Errorf("the guard is process %d, and was %d, which is dead", g.PID(), first)
 	}
-	g.Remove(1<<30, "") // was never added
+	g.Remove(1<<30, "") // never added
 }

@@ -26,7 +26,7 @@ func TestThreadIsKept(t *testing.T) {
 	})
 }
 
-// The thread has ended.
+// onThreadThatEnds starts a thread and returns its ID after the thread has ended.
 func onThreadThatEnds() int {
 	thread := make(chan int)
 	go func() {
