@@ -102,7 +102,7 @@ func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			warned := slices.ContainsFunc(cfg.Warnings, func(p Problem) bool {
-				return strings.Contains(p.Text, "every user of this machine can read") && strings.Contains(p.Hint, "chmod o-r")
+				return strings.Contains(p.Text, "every user on this machine can read") && strings.Contains(p.Hint, "chmod o-r")
 			})
 			if warned != c.warns {
 				t.Errorf("warned %t, want %t: %v", warned, c.warns, cfg.Warnings)
@@ -111,7 +111,7 @@ func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 	}
 
 	for mode, want := range map[os.FileMode]string{
-		0o644: "every user of this machine can read tls-key in ", 0o666: "another user controls the file of tls-key: ", 0o600: ""} {
+		0o644: "every user on this machine can read tls-key in ", 0o666: "another user controls the file of tls-key: ", 0o600: ""} {
 		t.Run(fmt.Sprintf("a private key with mode %o", mode), func(t *testing.T) {
 			cfg, err := Load(Sources{Flags: map[string]string{"tls-key": write(t, "key", "", mode), "tls-cert": "cert"},
 				Environ: home(), Dir: t.TempDir(), SystemFile: filepath.Join(t.TempDir(), "none")})

@@ -232,7 +232,7 @@ func consoleOptions(s *Settings) []Option {
 	}, {
 		Name: "console-auth", Serve: true, Default: consoleAuthToken,
 		Help: "Access to the console on loopback: with a token or link, or none for everyone.",
-		Detail: "With none, every user and program of this machine can read messages and deploy. 'tendril open' " +
+		Detail: "With none, all users and programs on this machine can read messages and deploy. 'tendril open' " +
 			"prints a link.",
 		value: choice(&s.ConsoleAuth, consoleAuthToken, ConsoleAuthNone),
 	}, {

@@ -90,7 +90,7 @@ func warnReadable(l *loader, option, path string) {
 	if err != nil || info.Mode().Perm()&0o004 == 0 || !trust.Owns(info) {
 		return
 	}
-	l.about(option, "type 'chmod o-r "+path+"'", "every user of this machine can read %s in %s (mode %04o)", option,
+	l.about(option, "type 'chmod o-r "+path+"'", "every user on this machine can read %s in %s (mode %04o)", option,
 		shown(path), info.Mode().Perm())
 }
 

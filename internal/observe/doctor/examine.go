@@ -62,7 +62,7 @@ func (f *findings) judgeHealth(facts *Facts) {
 
 func (f *findings) judgeLocalUsers(facts *Facts) {
 	const id = "local-users"
-	open := "every user of this machine can use the queues at " + facts.OpenEndpoint
+	open := "every user on this machine can use the queues at " + facts.OpenEndpoint
 	switch {
 	case facts.OpenEndpoint == "":
 	case len(facts.OtherUsers) == 0:
