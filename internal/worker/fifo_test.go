@@ -84,6 +84,22 @@ func TestFIFOGroupThatWaitsDoesNotStarveOthers(t *testing.T) {
 	})
 }
 
+func TestOnlyAFIFOQueueReportsTheGroupOfTheLongestDelivery(t *testing.T) {
+	t.Parallel()
+	for fifo, want := range map[bool]string{true: "user-7", false: ""} {
+		synctest.Test(t, func(t *testing.T) {
+			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: fifo})
+			send(t, fake, 1, "user-7")
+			r := start(t, fake, &testApp{handle: done(10 * time.Second)}, &Options{FIFO: fifo})
+			after(5 * time.Second)
+			if s := r.w.Status(); s.LongestID == "" || s.LongestGroup != want {
+				t.Errorf("FIFO %t: message %q of group %q, want group %q", fifo, s.LongestID, s.LongestGroup, want)
+			}
+			r.stop()
+		})
+	}
+}
+
 func TestFIFOFailureReturnsTheRestOfItsGroup(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(5 * time.Second)} {

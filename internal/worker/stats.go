@@ -32,6 +32,7 @@ type Status struct {
 	// last minute. Both are 0 without messages.
 	Oldest, LongestWait time.Duration
 	// LongestDelivery is the age of the longest-running delivery; LongestID and LongestGroup identify its message.
+	// LongestGroup is set only on a FIFO queue.
 	LongestDelivery         time.Duration
 	LongestID, LongestGroup string
 	// Recent covers the last five minutes.

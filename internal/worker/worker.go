@@ -209,7 +209,9 @@ func (w *Worker) Status() Status {
 		if took := now.Sub(h.startedAt); h.stage == posting && took >= s.LongestDelivery {
 			s.LongestDelivery = took
 			s.LongestID = h.msg.ID
-			s.LongestGroup = h.msg.GroupID
+			if w.core.opts.FIFO { // on a standard queue, a group blocks no messages
+				s.LongestGroup = h.msg.GroupID
+			}
 		}
 	}
 	for b := range w.core.stats.recent.Recent(now) {
