@@ -140,7 +140,8 @@ func New(opts *Options) *App {
 			pid.setOwner(a.replicas.now.Load().replicas[0])
 			a.recordServing(a.replicas.current())
 		},
-		retired: func(v version) { a.removeFacts(v.facts) },
+		restarted: func() { pid.setOwner(a.replicas.now.Load().replicas[0]) },
+		retired:   func(v version) { a.removeFacts(v.facts) },
 	})
 
 	a.quarantine = &quarantine{replicas: a.replicas}

@@ -33,6 +33,7 @@ type replicaOptions struct {
 	// These functions report the progress of a deployment. They are not called concurrently and must not change the
 	// set.
 	starting, switching, switched func()
+	restarted                     func() // after a restart, otherwise like switched
 	retired                       func(version)
 }
 

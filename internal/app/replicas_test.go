@@ -76,7 +76,7 @@ func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) 
 	s := &stage{t: t, log: &records{}, running: map[*replica]*fakeProcesses{}, hurry: context.Background()}
 	opts := replicaOptions{readyTimeout: always(5 * time.Minute), stopTimeout: always(time.Minute), hurry: context.Background(),
 		drainTimeout: func() time.Duration { return 10 * time.Minute }, log: slog.New(s.log),
-		starting: func() {}, switching: func() {}, switched: func() {}, retired: func(version) {}}
+		starting: func() {}, switching: func() {}, switched: func() {}, restarted: func() {}, retired: func(version) {}}
 	if change != nil {
 		change(&opts)
 	}

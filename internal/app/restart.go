@@ -28,8 +28,6 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 	now, err = a.replicas.restart(ctx, name)
 	step := (*stepError)(nil)
 	switch {
-	case err == nil:
-		a.pid.setOwner(a.replicas.now.Load().replicas[0])
 	case errors.Is(err, errNoProcess):
 		return "", &api.Error{Status: http.StatusNotFound, Message: err.Error(), Hint: "'tendril status' lists them"}
 	case errors.As(err, &step):
@@ -82,6 +80,7 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 		}
 		return "", err
 	}
+	s.opts.restarted()
 	s.opts.log.Info("process restarted", "process", name, "started", now)
 	return now, nil
 }

@@ -139,6 +139,33 @@ func TestDrainingReplicaIsNotRestarted(t *testing.T) {
 	})
 }
 
+// A shutdown that begins meanwhile waits, and so restarted can read the replicas.
+func TestARestartIsReportedBeforeAShutdownRemovesTheReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m *replicaSet
+		var reported []string
+		stopped := make(chan error, 1)
+		_, m = newStage(t, func(o *replicaOptions) {
+			o.restarted = func() {
+				go func() { stopped <- m.stop(context.Background()) }()
+				synctest.Wait()
+				reported = namesOf(m)
+			}
+		})
+		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		now, err := m.restart(t.Context(), "web")
+		if err != nil || !slices.Equal(reported, []string{now}) {
+			t.Errorf("the restart as %q, %v, was reported with the replicas %q", now, err, reported)
+		}
+		if err := <-stopped; err != nil || len(namesOf(m)) > 0 {
+			t.Errorf("after the shutdown: %v, %v", err, namesOf(m))
+		}
+	})
+}
+
 func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)
