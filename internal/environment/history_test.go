@@ -2,9 +2,12 @@ package environment
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +19,9 @@ import (
 
 	"tendril/api"
 	"tendril/internal/autoscale"
+	"tendril/internal/config"
 	"tendril/internal/console"
+	"tendril/internal/cron/periodic"
 	"tendril/internal/instances"
 	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
@@ -126,10 +131,10 @@ func TestPausesAreKeptInAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), pausedFile)
 	log := logging.New(logging.Options{Out: &safeBuffer{}}).Logger
 	jobs, mails := &pipeline{queue: &workQueue{name: "jobs"}}, &pipeline{queue: &workQueue{name: "mails"}}
-	f := openPauses(path, []string{"jobs", "mails"}, []string{"tidy", "sweep"}, log)
+	f := readOrPauseAll(path, []string{"jobs", "mails"}, []string{"tidy", "sweep"}, log)
 	holds := func(step string, want storedPauses) {
 		t.Helper()
-		for place, got := range map[string]storedPauses{"memory": f.stored, "file": openPauses(path, nil, nil, log).stored} {
+		for place, got := range map[string]storedPauses{"memory": f.stored, "file": readOrPauseAll(path, nil, nil, log).stored} {
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(instances.Pause{})); diff != "" {
 				t.Errorf("%s: the %s (-want +got):\n%s", step, place, diff)
 			}
@@ -175,7 +180,7 @@ func TestPausesOfAnEarlierVersionAreAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := &safeBuffer{}
-	stored := openPauses(path, []string{"jobs", "mails", "more"}, nil, logging.New(logging.Options{Out: lines}).Logger).stored
+	stored := readOrPauseAll(path, []string{"jobs", "mails", "more"}, nil, logging.New(logging.Options{Out: lines}).Logger).stored
 	mails, paused := stored.Queues["mails"]
 	if len(stored.Queues) != 2 || stored.Queues["jobs"].Reason != "lunch" || !paused || stored.Tasks["tidy"] != "audit" {
 		t.Errorf("paused: %+v", stored)
@@ -196,20 +201,48 @@ func TestUnreadablePausesPauseEverything(t *testing.T) {
 			}
 			lines := &safeBuffer{}
 			log := logging.New(logging.Options{Out: lines}).Logger
-			f := openPauses(path, []string{"jobs", "mails"}, []string{"tidy"}, log)
+			f := readOrPauseAll(path, []string{"jobs", "mails"}, []string{"tidy"}, log)
 			if tasks, err := f.Paused(t.Context()); err != nil || tasks["tidy"] == "" {
 				t.Errorf("tasks paused: %v, %v", tasks, err)
 			}
 			if err := f.setQueues([]*pipeline{{queue: &workQueue{name: "jobs"}}}, instances.Pause{}); err != nil {
 				t.Fatal(err)
 			}
-			again := openPauses(path, []string{"jobs", "mails"}, []string{"tidy"}, log).stored
+			again := readOrPauseAll(path, []string{"jobs", "mails"}, []string{"tidy"}, log).stored
 			if _, jobs := again.Queues["jobs"]; jobs || again.Queues["mails"].Reason == "" || again.Tasks["tidy"] == "" {
 				t.Errorf("after jobs was resumed, %+v is paused", again)
 			}
-			if text := lines.String(); strings.Count(text, "pauses not read") != 1 || !strings.Contains(text, path) {
+			if text := lines.String(); strings.Count(text, "pauses not read") != 1 || !strings.Contains(text, path) ||
+				!strings.Contains(text, "queues and tasks are paused") || !strings.Contains(text, "tendril queues resume'") ||
+				!strings.Contains(text, "tendril tasks resume NAME'") {
 				t.Errorf("it says %s", text)
 			}
 		})
+	}
+}
+
+// With an unreadable file, tasks whose pauses are in a registry are not paused.
+func TestAnUnreadablePauseFilePausesOnlyTheTasksItStores(t *testing.T) {
+	t.Parallel()
+	file := &periodic.File{Tasks: []periodic.Task{{Name: "tidy"}}}
+	log := func(lines *safeBuffer) *slog.Logger { return logging.New(logging.Options{Out: lines}).Logger }
+	for leader, backends := range map[string]map[string]string{
+		config.LeaderLocal: {config.BackendSQS: "[tidy]", config.BackendEmbedded: "[]"},
+		"elect":            {config.BackendSQS: "[]", config.BackendEmbedded: "[]"},
+	} {
+		for backend, want := range backends {
+			path := filepath.Join(t.TempDir(), pausedFile)
+			if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := &config.Settings{Leader: leader,
+				Queues: []config.QueueSettings{{PerQueue: config.PerQueue{Backend: backend}, Name: "jobs"}}}
+			lines := &safeBuffer{}
+			stored := readOrPauseAll(path, []string{"jobs"}, tasksOfPauseFile(s, file), log(lines)).stored
+			paused := slices.Sorted(maps.Keys(stored.Tasks))
+			if fmt.Sprint(paused) != want || strings.Contains(lines.String(), "tasks") != (len(paused) > 0) {
+				t.Errorf("leader %s, backend %s: %v are paused, want %s; the log: %s", leader, backend, paused, want, lines)
+			}
+		}
 	}
 }

@@ -43,17 +43,24 @@ func (p *pipelines) openPauses(file *periodic.File) error {
 		return nil
 	}
 	s := p.settings.now()
-	var queues, tasks []string
+	var queues []string
 	for _, set := range s.Queues {
 		queues = append(queues, set.Name)
 	}
-	if file != nil {
-		for _, t := range file.Tasks {
-			tasks = append(tasks, t.Name)
-		}
-	}
-	p.pauses = openPauses(filepath.Join(s.DataDir, pausedFile), queues, tasks, p.opts.Logger.Logger)
+	path := filepath.Join(s.DataDir, pausedFile)
+	p.pauses = readOrPauseAll(path, queues, tasksOfPauseFile(s, file), p.opts.Logger.Logger)
 	return nil
+}
+
+// The result is empty if a registry stores the pauses of tasks.
+func tasksOfPauseFile(s *config.Settings, file *periodic.File) (names []string) {
+	if file == nil || s.Leader != config.LeaderLocal || !s.AnyOnSQS() {
+		return nil
+	}
+	for _, t := range file.Tasks {
+		names = append(names, t.Name)
+	}
+	return names
 }
 
 func (p *pipelines) restorePauses(context.Context) error {
@@ -63,8 +70,8 @@ func (p *pipelines) restorePauses(context.Context) error {
 	return nil
 }
 
-// openPauses pauses everything if the file is unreadable, so that no paused delivery resumes by itself.
-func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFile {
+// readOrPauseAll pauses everything if the file is unreadable, so that no paused delivery resumes by itself.
+func readOrPauseAll(path string, queues, tasks []string, log *slog.Logger) *pauseFile {
 	f := &pauseFile{path: path}
 	err := f.read()
 	if err == nil {
@@ -78,8 +85,12 @@ func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFil
 	for _, name := range tasks {
 		setPause(&f.stored.Tasks, name, reason, true)
 	}
-	log.Error("pauses not read, all queues and tasks are paused", "component", "worker", "file", path, "err", err,
-		"hint", "type 'tendril queues resume', which rewrites the file")
+	text, hint := "pauses not read, all queues are paused", "type 'tendril queues resume', which rewrites the file"
+	if len(tasks) > 0 {
+		text = "pauses not read, all queues and tasks are paused"
+		hint += ", and 'tendril tasks resume NAME' for each task"
+	}
+	log.Error(text, "component", "worker", "file", path, "err", err, "hint", hint)
 	return f
 }
 
