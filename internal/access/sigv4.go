@@ -68,7 +68,8 @@ func readHeader(r *http.Request, header string) (s signature, ok bool) {
 
 	s.sum, s.signed = fields["Signature"], strings.Split(fields["SignedHeaders"], ";")
 	s.token = r.Header.Get("X-Amz-Security-Token")
-	return s, s.scope(fields["Credential"]) && ok
+	ok = s.parseCredential(fields["Credential"]) && ok
+	return s, ok
 }
 
 func readQuery(query url.Values) (s signature, ok bool) {
@@ -79,8 +80,8 @@ func readQuery(query url.Values) (s signature, ok bool) {
 	expires, err := strconv.Atoi(query.Get("X-Amz-Expires"))
 	s.expires = time.Duration(expires) * time.Second
 	s.date, ok = parseDate(query.Get("X-Amz-Date"))
-	return s, s.scope(query.Get("X-Amz-Credential")) && ok && query.Get("X-Amz-Algorithm") == algorithm &&
-		err == nil && expires > 0 && expires <= maxExpires
+	ok = s.parseCredential(query.Get("X-Amz-Credential")) && ok
+	return s, ok && query.Get("X-Amz-Algorithm") == algorithm && err == nil && expires > 0 && expires <= maxExpires
 }
 
 func parseDate(text string) (time.Time, bool) {
@@ -88,8 +89,8 @@ func parseDate(text string) (time.Time, bool) {
 	return date, err == nil
 }
 
-// scope parses a credential of the form KEY/DAY/REGION/SERVICE/aws4_request.
-func (s *signature) scope(credential string) bool {
+// parseCredential parses a credential of the form KEY/DAY/REGION/SERVICE/aws4_request.
+func (s *signature) parseCredential(credential string) bool {
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 || parts[4] != terminator {
 		return false

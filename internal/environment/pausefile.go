@@ -52,7 +52,7 @@ func (p *pipelines) openPauses(file *periodic.File) error {
 	return nil
 }
 
-// The result is empty if a registry stores the pauses of tasks.
+// tasksOfPauseFile returns nothing if a registry stores the pauses of tasks.
 func tasksOfPauseFile(s *config.Settings, file *periodic.File) (names []string) {
 	if file == nil || s.Leader != config.LeaderLocal || !s.AnyOnSQS() {
 		return nil
