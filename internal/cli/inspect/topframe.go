@@ -167,7 +167,7 @@ func rateText(v float32, known bool) string {
 }
 
 func shortDuration(ms float32) string {
-	if ms < 1000 {
+	if ms < 999.5 { // above, the text would be 1000 ms
 		return fmt.Sprintf("%.0f ms", ms)
 	}
 	return fmt.Sprintf("%.1f s", ms/1000)

@@ -181,3 +181,12 @@ func TestKeysOfATerminal(t *testing.T) {
 		}
 	}
 }
+
+func TestShortDurationsAreBelowAThousandMilliseconds(t *testing.T) {
+	t.Parallel()
+	for ms, want := range map[float32]string{0.4: "0 ms", 9: "9 ms", 999.4: "999 ms", 999.6: "1.0 s", 1000: "1.0 s", 1250: "1.2 s"} {
+		if got := shortDuration(ms); got != want {
+			t.Errorf("%g ms is shown as %q, want %q", ms, got, want)
+		}
+	}
+}

@@ -82,13 +82,13 @@ func seconds(s float64) string {
 	return age(time.Duration(s * float64(time.Second)))
 }
 
-// milliseconds returns a duration such as "12 ms", "1.25 s" or "3 min".
+// milliseconds returns a duration such as "12 ms", "1.25 s" or "3 min". It rounds down: 59.999 s is not 60.00 s.
 func milliseconds(ms int64) string {
 	switch {
 	case ms < 1000:
 		return fmt.Sprintf("%d ms", ms)
 	case ms < 60_000:
-		return fmt.Sprintf("%.2f s", float64(ms)/1000)
+		return fmt.Sprintf("%.2f s", float64(ms/10)/100)
 	}
 	return age(time.Duration(ms) * time.Millisecond)
 }
