@@ -27,19 +27,16 @@ func eachLine(r io.Reader, take func(line []byte) bool) (more bool, err error) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for whole := true; ; {
 		line, err := lines.ReadSlice('\n')
-		if tooLong := errors.Is(err, bufio.ErrBufferFull); tooLong || !whole {
-			whole = !tooLong // skip the rest of a line that is too long
-			if err == nil || tooLong {
-				continue
-			}
-		}
-		if len(line) > 1 && !take(line) {
+		tooLong := errors.Is(err, bufio.ErrBufferFull)
+		if whole && !tooLong && len(line) > 1 && !take(line) {
 			return false, nil
 		}
-		if errors.Is(err, io.EOF) {
+		whole = !tooLong // otherwise the next slice is the rest of this line
+		switch {
+		case err == nil, tooLong:
+		case errors.Is(err, io.EOF):
 			return true, nil
-		}
-		if err != nil {
+		default:
 			return false, err
 		}
 	}

@@ -152,11 +152,14 @@ func TestMalformedLinesAreSkipped(t *testing.T) {
 	const whole = `{"id":7,"at":"2026-01-02T03:04:05Z","kind":"start","text":"environment started"}` + "\n"
 	garbage := "\n{}\n{\"id\":1}\nnull\n\x00\x00\x00\n" + strings.Repeat("x", 3*maxLine) + "\n"
 	torn := `{"id":8,"at":"2026-01-02T03:04:05Z","kind":"st`
-	if err := os.WriteFile(filepath.Join(dir, CurrentFile), []byte(garbage+whole+torn), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := ids(read(t, dir, Query{})); !slices.Equal(got, []int64{7}) {
-		t.Errorf("read %v", got)
+	tooLong := strings.Repeat("x", maxLine) + `{"id":9,"at":"2026-01-02T03:04:05Z","kind":"start"}` // the rest looks like an event
+	for _, last := range []string{tooLong, torn} {
+		if err := os.WriteFile(filepath.Join(dir, CurrentFile), []byte(garbage+whole+last), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := ids(read(t, dir, Query{})); !slices.Equal(got, []int64{7}) {
+			t.Errorf("before %.20s... at the end, read %v", last, got)
+		}
 	}
 	l := mustOpen(t, dir, maxSegment)
 	l.Add("stop", "environment stopped", nil)
