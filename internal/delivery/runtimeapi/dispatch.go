@@ -60,38 +60,36 @@ func (p *Pool) grow() {
 	}
 }
 
-// allowed is false if the process has not answered the current invocation.
+// poll handles a process's request for its next invocation, which offer delivers. offer stays empty if the process is
+// to exit. allowed is false if the process has not answered the current invocation. first is true for the request that
+// ends the initialization.
 func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case inv := <-inst.offer: // the process hung up before it received the invocation
-		p.takeBack(inst, inv)
-	default:
-	}
+	p.reclaim(inst, inst.offer)
 	if inst.phase == busy {
 		return nil, false, false
 	}
-
-	waits := inst.phase == idle && slices.Contains(p.idle, inst)
+	alreadyWaits := inst.phase == idle && slices.Contains(p.idle, inst)
 	inst.offer = make(chan *invocation, 1)
-	if !inst.usable() || waits {
-		return inst.offer, false, true
+	if inst.usable() && !alreadyWaits {
+		first = p.becomeIdle(inst)
 	}
+	return inst.offer, first, true
+}
 
+func (p *Pool) becomeIdle(inst *instance) (first bool) {
 	first = !inst.initialized
 	inst.initialized = true
 	inst.disarm()
 	inst.current, inst.phase = nil, idle
-
 	if p.stopping {
 		inst.terminate(byStop)
-		return inst.offer, first, true
+		return first
 	}
-
 	p.idle = append(p.idle, inst)
 	p.dispatch()
-	return inst.offer, first, true
+	return first
 }
 
 // A process may hang up while waiting. An invocation already assigned to it is taken back.
@@ -101,12 +99,17 @@ func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	if inst.offer != offer {
 		return // the process has made a new request
 	}
+	p.reclaim(inst, offer)
+	p.leave(inst)
+}
+
+// reclaim takes back an assigned invocation that the process has not received.
+func (p *Pool) reclaim(inst *instance, offer <-chan *invocation) {
 	select {
 	case inv := <-offer:
 		p.takeBack(inst, inv)
 	default:
 	}
-	p.leave(inst)
 }
 
 func (p *Pool) sendBack(inst *instance, inv *invocation) {
