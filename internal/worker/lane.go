@@ -139,10 +139,13 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	return wait
 }
 
-// limiterRoom returns the limiter's room minus the slots reserved by other queues.
+// limiterRoom returns the limiter's room minus the slots reserved by other queues, unless there is plenty.
 func (l *lane) limiterRoom(now time.Time) int {
 	room := l.limiter.room(now)
-	_, reserved := l.usedByOthers(room)
+	if room >= maxPrefetch {
+		return room
+	}
+	_, reserved := l.claimedByOthers()
 	return max(room-reserved, 0)
 }
 
@@ -164,20 +167,18 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// usedByOthers returns how much of the limiter's room other queues use and reserve, or zeros if room is plentiful.
-func (l *lane) usedByOthers(room int) (used, reserved int) {
-	if room >= maxPrefetch {
-		return 0, 0
-	}
+// claimedByOthers counts messages of the other queues with the same limiter. reserved is for the messages of their
+// reserved slots: one per slot, or a batch of those held and expected. claimed includes all others held or expected.
+func (l *lane) claimedByOthers() (claimed, reserved int) {
 	for _, m := range l.pool.lanes {
 		if m == l || !m.limiter.shares(l.limiter) {
 			continue
 		}
 		near := m.messages.ready.len() + m.poller.expected
-		slots := min(m.granted*m.core.opts.Batch.Size, max(m.granted, near))
-		used, reserved = used+max(near, slots), reserved+slots
+		forSlots := min(m.granted*m.core.opts.Batch.Size, max(m.granted, near))
+		claimed, reserved = claimed+max(near, forSlots), reserved+forSlots
 	}
-	return used, reserved
+	return claimed, reserved
 }
 
 // permitted returns how many messages the next receive may request under the limiter: the queue's share of the
@@ -186,13 +187,16 @@ func (l *lane) usedByOthers(room int) (used, reserved int) {
 // limiter.
 func (l *lane) permitted(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
-	used, reserved := l.usedByOthers(room)
+	claimed, reserved := 0, 0
+	if room < maxPrefetch {
+		claimed, reserved = l.claimedByOthers()
+	}
 	need := min(l.neededMessages(), room-reserved)
 	if l.pool.strict && l.pool.waitsAbove(l, now) {
 		return need
 	}
 	share := int(math.Ceil(float64(room) * l.pool.shareOfRoom(l, now)))
-	return max(min(inTens(share, near), room-used-near), need)
+	return max(min(inTens(share, near), room-claimed-near), need)
 }
 
 // room returns how many messages to request next. An empty queue has at most one open receive.
