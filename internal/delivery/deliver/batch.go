@@ -14,13 +14,15 @@ import (
 
 const batchHeader = "X-Tendril-Batch-Size"
 
-func (h *requestHead) appendBatch(b []byte, p *content, trace *TraceContext) []byte {
+func (h *requestHead) appendBatchHead(b []byte, p *content, trace *TraceContext) []byte {
 	b = append(b, h.batch...)
-	b = trace.append(appendNumber(b, batchHeader, len(p.batch)), h.budget)
+	b = appendNumber(b, batchHeader, len(p.batch))
+	b = trace.append(b, h.budget)
 	if h.signer != nil {
 		b = h.signer.AppendHeaders(b, batchID(p.batch), p.body, time.Now())
 	}
-	return append(appendNumber(b, "Content-Length", len(p.body)), "\r\n"...)
+	b = appendNumber(b, "Content-Length", len(p.body))
+	return append(b, "\r\n"...)
 }
 
 // batchID returns the ID with which a batch is signed. The same messages always get the same ID.

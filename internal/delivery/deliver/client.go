@@ -153,7 +153,7 @@ func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 		r.head, dropped = c.head.append(r.head, p.message, p.run, p.body, &trace)
 	} else {
 		r.protocol = &c.batches
-		r.head = c.head.appendBatch(r.head, p, &trace)
+		r.head = c.head.appendBatchHead(r.head, p, &trace)
 	}
 
 	report := c.recorder(p)
