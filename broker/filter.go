@@ -167,7 +167,7 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 		}
 		var found, last int64
 		err := live.broker.read(func(c *conn) (err error) {
-			found, last, err = c.countMatching(at, high, sel)
+			found, last, err = c.countMatchingChunk(at, high, sel)
 			return err
 		})
 		n += found
@@ -181,7 +181,8 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 	}
 }
 
-func (c *conn) countMatching(after, high int64, sel condition) (n, last int64, err error) {
+// last is the key of the last row examined, or 0 at the end of the queue.
+func (c *conn) countMatchingChunk(after, high int64, sel condition) (n, last int64, err error) {
 	if sel.attribute != "" {
 		rows, last, err := c.scanMatching(matchColumns, after, high, sel, browseChunk)
 		return int64(len(rows)), last, err
