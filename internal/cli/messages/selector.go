@@ -194,14 +194,18 @@ func (s *selection) take(portion []held) []held {
 			continue
 		}
 		s.met[m.ID], s.stale = true, false
-		if s.full() || len(s.selector.ids) > 0 && !s.missing[m.ID] || !s.selector.matches(&m) {
-			continue
+		if s.wants(&m) {
+			delete(s.missing, m.ID)
+			s.taken++
+			chosen = append(chosen, m)
 		}
-		delete(s.missing, m.ID)
-		s.taken++
-		chosen = append(chosen, m)
 	}
 	return chosen
+}
+
+func (s *selection) wants(m *held) bool {
+	named := len(s.selector.ids) == 0 || s.missing[m.ID]
+	return !s.full() && named && s.selector.matches(m)
 }
 
 func (s *selection) full() bool {
