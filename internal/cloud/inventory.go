@@ -130,7 +130,7 @@ func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 		return fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
 	}
 	for _, s := range i.sources {
-		if owned, err := s.remove(ctx, r); owned {
+		if mine, err := s.remove(ctx, r); mine {
 			return err
 		}
 	}
