@@ -224,13 +224,13 @@ func lastAttempt(all []api.Attempt) *attempt {
 	return &attempt{all[len(all)-1]}
 }
 
-func (v *visit) findMessage(name, id string) (m api.Message, err error) {
-	if name != "" {
-		m, err = v.api.Message(v.ctx, name, id)
-		// A conflict means that there are no embedded queues.
-		if !api.HasStatus(err, http.StatusNotFound) && !isConflict(err) {
-			return m, err
-		}
+func (v *visit) findMessage(name, id string) (api.Message, error) {
+	if name == "" {
+		return v.api.FindMessage(v.ctx, id)
 	}
-	return v.api.FindMessage(v.ctx, id)
+	m, err := v.api.Message(v.ctx, name, id)
+	if api.HasStatus(err, http.StatusNotFound) || isConflict(err) { // a conflict means that there are no embedded queues
+		return v.api.FindMessage(v.ctx, id)
+	}
+	return m, err
 }
