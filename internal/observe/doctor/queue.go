@@ -33,7 +33,7 @@ func (q *Queue) examine(running bool) []Finding {
 		return e.found
 	}
 
-	e.times()
+	e.checkVisibility()
 	e.attempts()
 	if q.Attributes != nil {
 		e.redrive()
@@ -74,17 +74,18 @@ func attribute(url, name, value string) string {
 	return fmt.Sprintf("aws sqs set-queue-attributes --queue-url %s --attributes %s=%s", url, name, value)
 }
 
-func (q *queueExamination) times() {
+func (q *queueExamination) checkVisibility() {
+	t := &q.queue.Times
 	switch {
-	case q.queue.Times.Attempt == 0:
-	case q.queue.Times.Visibility == 0:
+	case t.Attempt == 0:
+	case t.Visibility == 0:
 		q.add(Error, "visibility-short", "visibility-timeout 0 does not hide a message during its delivery",
-			"it is delivered many times at once", q.setting("visibility-timeout", q.queue.Times.Attempt))
-	case q.queue.Times.Visibility < q.queue.Times.Attempt:
+			"it is delivered many times at once", q.setting("visibility-timeout", t.Attempt))
+	case t.Visibility < t.Attempt:
 		q.add(Warning, "visibility-short", fmt.Sprintf("visibility timeout %s is shorter than an attempt may take: %s, by %s",
-			shown(q.queue.Times.Visibility), shown(q.queue.Times.Attempt), q.queue.Times.AttemptText),
+			shown(t.Visibility), shown(t.Attempt), t.AttemptText),
 			"tendril extends it while the app works, but if tendril is paused or killed, a second attempt starts "+
-				"during the first", q.setting("visibility-timeout", q.queue.Times.Attempt))
+				"during the first", q.setting("visibility-timeout", t.Attempt))
 	}
 }
 
