@@ -88,11 +88,14 @@ func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func
 			return stopped
 		})
 		if stopped != nil {
-			return nil
+			return nil // the peer has not failed
 		}
 		return err
 	})
-	return errors.Join(err, stopped)
+	if stopped != nil {
+		return stopped
+	}
+	return err
 }
 
 func (p *Peers) ask(ctx context.Context, id string, send func(*api.Peer) error) error {
