@@ -79,7 +79,8 @@ func (w *Worker) proceed(now time.Time) {
 	w.startReceives(now)
 }
 
-// obeyGate returns unposted messages while the gate is closed.
+// While the gate is closed, obeyGate cancels receives that wait and, unless only throttling closed it, returns unposted
+// messages.
 func (w *Worker) obeyGate(now time.Time) {
 	if w.gate.open() {
 		return
