@@ -95,8 +95,9 @@ type run struct {
 	result  *Result
 	began   time.Time
 	gaveUp  bool // messages are left, although the run waited for them
-	// settled reports whether the destination has accepted the uncertain messages of earlier runs; nil means unknown.
-	settled *bool
+	// earlierAccepted reports whether the destination has accepted the uncertain messages of earlier runs; nil means
+	// unknown.
+	earlierAccepted *bool
 
 	mu      sync.Mutex
 	skipped map[string]Reason // by ID

@@ -170,11 +170,11 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 	}
 
 	earlier := !slices.ContainsFunc(old, func(it Item) bool { return r.journal.intendedAt(it.ID).After(r.began) })
-	there, err := r.uncertainAccepted(ctx, earlier)
+	accepted, err := r.uncertainAccepted(ctx, earlier)
 	if err != nil {
 		return nil, err
 	}
-	if !there {
+	if !accepted {
 		for _, it := range old {
 			r.journal.forget(it.ID)
 		}
@@ -190,19 +190,19 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 // uncertainAccepted reports whether the destination has accepted the uncertain messages, either all or none. For
 // messages of earlier runs it keeps the result, because the count changes with each send.
 func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
-	if fromEarlierRun && r.settled != nil {
-		return *r.settled, nil
+	if fromEarlierRun && r.earlierAccepted != nil {
+		return *r.earlierAccepted, nil
 	}
-	there, err := r.decide(ctx)
+	accepted, err := r.decide(ctx)
 	if err == nil && fromEarlierRun {
-		r.settled = &there
+		r.earlierAccepted = &accepted
 	}
-	return there, err
+	return accepted, err
 }
 
 // decide uses the options, or the destination's count if that is reliable. It assumes that nothing else uses the
 // destination.
-func (r *run) decide(ctx context.Context) (there bool, err error) {
+func (r *run) decide(ctx context.Context) (accepted bool, err error) {
 	switch r.options.Uncertain {
 	case Resend:
 		return false, nil
