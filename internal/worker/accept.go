@@ -29,28 +29,35 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Dur
 	h.msg.Attempt = h.attempt
 	s.pace.body = average(s.pace.body, float64(len(m.Body)))
 
+	if !s.mustDeliver(h, m, filtered, now) {
+		s.deletes.remove(h, now)
+		return
+	}
+	if h.attempt > 1 {
+		s.messages.groupFailed(h, now) // The earlier attempt may have been on another worker.
+	}
+	if s.messages.joinGroup(h) {
+		s.messages.makeReady(h, now)
+	}
+}
+
+// mustDeliver reports whether the message needs a delivery. If not, it counts the message and notifies the listener.
+func (s *settler) mustDeliver(h *held, m *queue.Message, filtered bool, now time.Time) bool {
 	switch _, isDone := s.messages.done.values[m.ID]; {
 	case isDone:
 		s.duplicate(m, "done")
-		s.deletes.remove(h, now)
 	case filtered:
 		s.core.stats.counts.Filtered++
 		notify(s.core, s.core.events.Filtered, Filtered{ID: m.ID, Task: m.Attribute(queue.AttributeTask), ReceiveCount: m.ReceiveCount})
-		s.deletes.remove(h, now)
 	case expired(&s.core.opts, m, now):
 		h.isExpired = true
 		s.core.stats.counts.Expired++
 		notify(s.core, s.core.events.Expired, Expired{ID: m.ID, Task: m.Attribute(queue.AttributeTask), ReceiveCount: m.ReceiveCount,
 			FirstReceivedAt: m.FirstReceivedAt})
-		s.deletes.remove(h, now)
 	default:
-		if h.attempt > 1 {
-			s.messages.groupFailed(h, now) // The earlier attempt may have been on another worker.
-		}
-		if s.messages.joinGroup(h) {
-			s.messages.makeReady(h, now)
-		}
+		return true
 	}
+	return false
 }
 
 func (s *settler) receivedAgain(h *held, m *queue.Message, visibility time.Duration, began, now time.Time) {
