@@ -79,13 +79,15 @@ func takeQueues(l *loader, file string, e entry) {
 }
 
 // readQueue returns valid results only if nothing was refused.
-func readQueue(l *loader, file string, item entry) (q QueueSettings, own []assignment) {
+func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
 		return readShortQueue(l, where, item.text), nil
 	}
 
-	// These rows set q, but only check the per-queue options. The assignments in own are applied later.
+	// The rows of a queue's own keys set q. Those of the per-queue options only check; own is applied later.
+	var q QueueSettings
+	var own []assignment
 	rows := queueTable(&q, table(&Settings{}))
 	lineOf := map[string]int{} // by key, filled by readQueueKey
 	refused := false
