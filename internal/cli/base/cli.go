@@ -116,32 +116,22 @@ func (c *CLI) Buffer(text bool) {
 	OutliveReader()
 	if len(c.buffers) > 0 {
 		c.CloseBuffers()
-		c.buffers, c.Out, c.Err = nil, c.direct[0], c.direct[1]
+		c.Out, c.Err = c.direct[0], c.direct[1]
 	}
 	c.direct = [2]io.Writer{c.Out, c.Err}
-	delay, report := lineBufferDelay, reportJSON
-	if text {
-		delay, report = 0, reportPlain
-	}
 
-	c.Err = (&terminal.Writer{To: Behind(c.Err), Colors: text && c.Color()})
+	toOut, delay, report := c.Programs(), lineBufferDelay, reportJSON
 	if text {
-		c.Out = &terminal.Writer{To: Behind(c.Out), Colors: c.Color()}
-	} else {
-		c.Out = c.Programs()
+		toOut, delay, report = &terminal.Writer{To: Behind(c.Out), Colors: c.Color()}, 0, reportPlain
 	}
-
-	out := newLineBuffer(c.Out, delay, report)
-	c.buffers = append(c.buffers, out)
-	if sameFile(c.Out, c.Err) { // both are a terminal, or 2>&1: keep the order of lines
-		c.Err = out
-	} else {
-		err := newLineBuffer(c.Err, 0, reportPlain)
+	out := newLineBuffer(toOut, delay, report)
+	err := out // both are a terminal, or 2>&1: keep the order of lines
+	c.buffers = []*lineBuffer{out}
+	if !sameFile(c.Out, c.Err) {
+		err = newLineBuffer(&terminal.Writer{To: Behind(c.Err), Colors: text && c.Color()}, 0, reportPlain)
 		c.buffers = append(c.buffers, err)
-		c.Err = err
 	}
-
-	c.Out = out
+	c.Out, c.Err = out, err
 	log.SetOutput(c.Err) // for net/http
 }
 
