@@ -54,7 +54,7 @@ func only(t *testing.T, stage []instruction, name string) string {
 	return rests[0]
 }
 
-// The exec form of an instruction needs no shell.
+// words returns an instruction's exec form, which needs no shell.
 func words(t *testing.T, name, text string) (list []string) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &list); err != nil {

@@ -21,7 +21,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The first version has stable sidecars, and the last one is the newest known.
+// The first release is the oldest with stable sidecars, the last one the newest known.
 var releases = []string{"1.33", "1.37"}
 
 func documents(t *testing.T, file string) (docs []map[string]any) {
@@ -36,7 +36,7 @@ func documents(t *testing.T, file string) (docs []map[string]any) {
 	return docs
 }
 
-// The documents are of Kubernetes or of custom kinds.
+// all returns the documents of Kubernetes kinds or, if custom is set, of custom kinds.
 func all(t *testing.T, custom bool) (docs []map[string]any) {
 	t.Helper()
 	files, err := filepath.Glob("kubernetes/*.yaml")
@@ -64,7 +64,7 @@ func asJSON(t *testing.T, docs ...map[string]any) string {
 	return string(data)
 }
 
-// The copy has an additional field in one of its maps.
+// with returns a copy of doc with doc[in][name] set to value.
 func with(t *testing.T, doc map[string]any, in, name string, value any) map[string]any {
 	t.Helper()
 	var clone map[string]any
@@ -161,7 +161,7 @@ type (
 	}
 )
 
-// The token can only drain.
+// deployed returns the pod and the token that can only drain.
 func deployed(t *testing.T, file string) (p pod, drainToken string) {
 	t.Helper()
 	for _, text := range strings.Split(read(t, file), "\n---\n") {
@@ -193,7 +193,7 @@ func (p *probe) header(name string) string {
 
 func (c *container) settings(t *testing.T) *config.Config {
 	t.Helper()
-	environ := []string{"TENDRIL_DATA_DIR=/var/lib/tendril/data"} // from the image
+	environ := []string{"TENDRIL_DATA_DIR=/var/lib/tendril/data"} // set by the image
 	for _, e := range c.Env {
 		environ = append(environ, e.Name+"="+e.Value)
 	}
@@ -236,7 +236,7 @@ func (c *container) mustWork(t *testing.T, grace time.Duration) {
 	}
 }
 
-// Every part of the console is present. The request is like a probe of a pod.
+// ask sends a request like a pod's probe to a complete console.
 func ask(path, drainToken string, headers func(name string) string) (status int, body string) {
 	server := console.New(&console.Options{
 		Token:  "4f1b0c2a9d8e7f60",
@@ -279,7 +279,7 @@ func TestTheSidecarDrainsBeforeTheAppEnds(t *testing.T) {
 	if hook.header("Authorization") != "Bearer "+token || token == "" || hook.header("Host") != "localhost" {
 		t.Error("the hook has not the token of the secret, or names another host")
 	}
-	// The hook needs a number: the port's name belongs to a different container.
+	// The hook needs a number, because the port's name belongs to a different container.
 	if hook.HTTPGet.Port != uint64(sidecar.Ports[0].ContainerPort) {
 		t.Errorf("the hook asks port %v, and the console is %v", hook.HTTPGet.Port, sidecar.Ports)
 	}

@@ -13,10 +13,10 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The keys are "Section.Name", and the values are in order.
+// unit contains the values in order, keyed by "Section.Name".
 type unit map[string][]string
 
-// As in systemd, an empty value clears the previous ones.
+// parseUnit lets an empty value clear the previous ones, as systemd does.
 func parseUnit(texts ...string) unit {
 	u := unit{}
 	for _, text := range texts {
@@ -45,7 +45,7 @@ func (u unit) one(t *testing.T, name string) string {
 	return u[name][len(u[name])-1]
 }
 
-// A bare number is in seconds.
+// seconds treats a bare number as seconds.
 func (u unit) seconds(t *testing.T, name string) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(u.one(t, name) + "s")
@@ -64,7 +64,7 @@ func variables(text string) (environ []string) {
 	return environ
 }
 
-// The service runs on its own, with the app, or next to the app's unit.
+// tendril runs on its own, with the app, or next to the app's unit.
 var services = []struct {
 	name, dropIn, settings string
 }{
@@ -83,7 +83,7 @@ func TestTheServiceFitsTheOptions(t *testing.T) {
 				texts = append(texts, read(t, s.dropIn))
 			}
 			u := parseUnit(texts...)
-			states := slices.Sorted(slices.Values(u["Service.StateDirectory"])) // systemd sorts them
+			states := slices.Sorted(slices.Values(u["Service.StateDirectory"])) // systemd sorts it
 			environ := append(slices.Clone(u["Service.Environment"]),
 				"STATE_DIRECTORY=/var/lib/"+strings.Join(states, ":/var/lib/"))
 			if s.settings != "" {
@@ -106,7 +106,7 @@ func TestTheServiceFitsTheOptions(t *testing.T) {
 	}
 }
 
-// The times and signals of a unit must fit tendril's behavior.
+// mustFit checks that a unit's times and signals fit tendril's behavior.
 func mustFit(t *testing.T, u unit, cfg *config.Config) {
 	t.Helper()
 	if stop := u.seconds(t, "Service.TimeoutStopSec"); stop < cfg.ShutdownTimeout+10*time.Second {
@@ -117,7 +117,7 @@ func mustFit(t *testing.T, u unit, cfg *config.Config) {
 	}
 	for name, want := range map[string]string{
 		"Service.Type":          "notify",
-		"Service.KillMode":      "mixed", // TERM to tendril only
+		"Service.KillMode":      "mixed", // SIGTERM to tendril only
 		"Service.ExecReload":    "/bin/kill -HUP $MAINPID",
 		"Service.Restart":       "on-failure", // stays down after "tendril drain"
 		"Service.OOMPolicy":     "continue",
@@ -130,13 +130,13 @@ func mustFit(t *testing.T, u unit, cfg *config.Config) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	// A drop-in adds folders, and the data are in the first.
+	// A drop-in may add folders; the first contains the data.
 	if first := strings.Fields(strings.Join(u["Service.StateDirectory"], " "))[0]; "/var/lib/"+first != cfg.DataDir {
 		t.Errorf("the state directory is %s, and data lies in %s", first, cfg.DataDir)
 	}
 }
 
-// The folder is new, and an existing program takes the place of tendril.
+// install writes the unit to a new folder, with an existing program in place of tendril.
 func install(t *testing.T, dropIn string, more string) (path string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -19,9 +19,9 @@ const MaxSize = 512 << 20
 
 // Store is a location that all instances share. Its methods are safe for concurrent use.
 type Store interface {
-	// Put stores an archive of size bytes, completely or not at all. It may replace an archive of that name.
+	// Put stores an archive of size bytes, all or nothing. It may replace an archive of that name.
 	Put(ctx context.Context, name string, archive io.ReaderAt, size int64) error
-	// Get writes an archive to w. The error wraps [fs.ErrNotExist] if there is no archive of that name.
+	// Get writes an archive to w. If there is no archive of that name, the error wraps [fs.ErrNotExist].
 	Get(ctx context.Context, name string, w io.Writer) error
 	// Delete removes an archive, if it exists.
 	Delete(ctx context.Context, name string) error
@@ -53,7 +53,7 @@ func Digest(path string) (digest string, size int64, err error) {
 	return hex.EncodeToString(sum.Sum(nil)), size, err
 }
 
-// Fetch makes path an archive with the given digest and size. It downloads the archive unless path already is it.
+// Fetch downloads the archive with the given digest and size to path, unless path already has that digest.
 func Fetch(ctx context.Context, from Store, name, digest string, size int64, path string) error {
 	if have, _, err := Digest(path); err == nil && have == digest {
 		return nil
@@ -65,7 +65,7 @@ func Fetch(ctx context.Context, from Store, name, digest string, size int64, pat
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // fails after the rename
+	defer os.Remove(file.Name()) // fails after the rename, harmlessly
 
 	to := &verifier{to: file, left: size, sum: sha256.New()}
 	if err = from.Get(ctx, name, to); err == nil {
@@ -77,7 +77,7 @@ func Fetch(ctx context.Context, from Store, name, digest string, size int64, pat
 	return os.Rename(file.Name(), path)
 }
 
-// ErrOtherContent means that a stored archive is not the wanted one.
+// ErrOtherContent means that a stored archive has a different digest.
 var ErrOtherContent = errors.New("the stored archive does not have the digest of the version: it was changed or is incomplete")
 
 type verifier struct {
@@ -113,7 +113,7 @@ func (f Folder) Put(ctx context.Context, name string, archive io.ReaderAt, size 
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // fails after the rename
+	defer os.Remove(file.Name()) // fails after the rename, harmlessly
 	_, err = io.Copy(file, &untilDone{ctx, io.NewSectionReader(archive, 0, size)})
 	if err == nil {
 		err = file.Sync()

@@ -74,7 +74,7 @@ func objectsAt(t *testing.T, endpoint string) *aws.S3 {
 	return client
 }
 
-// objectServer returns the endpoint of a server that stores objects as S3 does.
+// objectServer returns the endpoint of a server that stores objects like S3.
 func objectServer(t *testing.T) (endpoint string) {
 	var mu sync.Mutex
 	objects := map[string][]byte{}

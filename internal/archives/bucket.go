@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Objects are the calls of Amazon S3 with which a [Bucket] stores archives.
+// Objects are the Amazon S3 calls with which a [Bucket] stores archives.
 type Objects interface {
 	Put(ctx context.Context, bucket, key string, contents io.ReaderAt, size int64) error
-	// The error of Get has the code queue.CodeResourceNotFound if the object or the bucket does not exist.
+	// If the object or the bucket does not exist, the error of Get has the code queue.CodeResourceNotFound.
 	Get(ctx context.Context, bucket, key string, w io.Writer) error
 	Delete(ctx context.Context, bucket, key string) error
 }
@@ -18,7 +18,7 @@ type Objects interface {
 type Bucket struct {
 	Objects Objects
 	Name    string
-	// Prefix is the part of the keys before the names of archives; may be "".
+	// Prefix precedes the archive names in the keys; may be "".
 	Prefix string
 }
 

@@ -22,8 +22,8 @@ type Chunks interface {
 	// WriteArchive writes a chunk of an archive of size bytes. All chunks of an upload have the same upload ID; the
 	// archive exists after the last one.
 	WriteArchive(ctx context.Context, name, upload string, offset, size int64, data []byte) error
-	// ReadArchive returns the chunk at offset and the size of the archive. The error has the code
-	// queue.CodeResourceNotFound if it does not exist.
+	// ReadArchive returns the chunk at offset and the archive's size. If the archive does not exist, the error has the
+	// code queue.CodeResourceNotFound.
 	ReadArchive(ctx context.Context, name string, offset int64) (data []byte, size int64, err error)
 	// DeleteArchive removes an archive, if it exists.
 	DeleteArchive(ctx context.Context, name string) error
@@ -89,7 +89,7 @@ const (
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
-// Names and upload IDs become file names.
+// isName accepts names and upload IDs that are safe as file names.
 func isName(s string) bool { return len(s) <= 200 && nameForm.MatchString(s) }
 
 // ServedFolder is the folder in which a tendril that serves a queue stores archives. It implements [Chunks].
@@ -125,7 +125,7 @@ func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offse
 	return os.Rename(part, filepath.Join(string(f), name))
 }
 
-// Incomplete uploads that were abandoned are deleted.
+// admit deletes abandoned uploads, and checks the number of archives.
 func (f ServedFolder) admit() error {
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (f ServedFolder) admit() error {
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && strings.HasPrefix(e.Name(), partPrefix) && time.Since(info.ModTime()) > staleUpload {
-			_ = os.Remove(filepath.Join(string(f), e.Name())) // the next upload tries again
+			_ = os.Remove(filepath.Join(string(f), e.Name())) // the next upload retries
 			continue
 		}
 		count++

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// bytesPerEntry limits the size of the list of entries, because the count in the header may be wrong. An archive
-	// whose names are longer than average may hold fewer entries.
+	// bytesPerEntry limits the size of the list of entries, because the count in the header may be wrong. If the names
+	// are longer than average, an archive may have fewer entries.
 	bytesPerEntry = 320
-	maxElement    = 255 // of a path element, the limit of file systems
+	maxElement    = 255 // bytes of a path element, the limit of file systems
 	maxShown      = 10  // problems reported for an archive
 )
 
@@ -76,7 +76,7 @@ func (u *unpacking) check(file *os.File) error {
 	return nil
 }
 
-// The bytes read until the list of entries is complete are limited.
+// listing limits how many bytes are read until the list of entries is complete.
 type listing struct {
 	from  io.ReaderAt
 	left  int64
@@ -129,7 +129,7 @@ func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
 	return e, true
 }
 
-// harmful returns "" if an entry with this name may be unpacked.
+// harmful returns "" for a name that is safe to unpack.
 func harmful(name string, depth int) (text, hint string) {
 	const relative = "zip the bundle from inside its folder, so that all names are relative to it"
 	switch {
@@ -162,7 +162,7 @@ func harmful(name string, depth int) (text, hint string) {
 	return "", ""
 }
 
-// The keys are case-folded paths.
+// names has case-folded paths as keys.
 type names struct {
 	places map[string]place
 }
@@ -170,7 +170,7 @@ type names struct {
 type place struct {
 	path string
 	kind entryKind
-	// The archive has an entry for the path itself, not only for paths below it.
+	// named means that the archive has an entry for the path itself, not only for paths below it.
 	named bool
 }
 
@@ -203,7 +203,7 @@ func (n *names) add(name string, kind entryKind) string {
 	return ""
 }
 
-// Case-insensitive file systems treat names with the same fold as one.
+// fold maps names that case-insensitive file systems treat as one to the same text.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -214,7 +214,7 @@ func fold(name string) string {
 	}, name)
 }
 
-// If entries share bytes, a small archive could expand without limit.
+// refuseOverlap rejects entries that share bytes, with which a small archive could expand without limit.
 func (u *unpacking) refuseOverlap() {
 	type span struct {
 		begin, end int64
@@ -245,7 +245,7 @@ func (u *unpacking) refuseOverlap() {
 
 const maxLink = 4096
 
-// Links come after all other entries. A link may pass through other links, so that its text alone does not show
+// link creates the links after all other entries. A link may pass through other links, so its text alone does not show
 // whether it leaves the folder; therefore each link is also resolved within root.
 func (u *unpacking) link(root *os.Root) error {
 	for _, e := range u.entries {
@@ -281,7 +281,7 @@ func (u *unpacking) link(root *os.Root) error {
 	return nil
 }
 
-// Absolute targets and those that leave the folder are rejected.
+// target rejects absolute targets and those outside the folder.
 func (u *unpacking) target(e entry) (string, error) {
 	from, err := e.file.Open()
 	if err != nil {
@@ -309,7 +309,8 @@ func (u *unpacking) target(e entry) (string, error) {
 
 const maxFixed = 1 << 20
 
-// As on Elastic Beanstalk, hooks from Windows archives become executable, and CR LF in scripts becomes LF.
+// fixHooks prepares hooks from Windows archives, as on Elastic Beanstalk: scripts with a shebang line and ELF programs
+// become executable, and CR LF in scripts becomes LF. It skips hooks larger than 1 MiB.
 func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {
@@ -383,17 +384,17 @@ func (u *unpacking) damaged(e entry, err error) error {
 	return u.errorf("create the archive again", "%s is damaged: %v", e.shown(), err)
 }
 
-// limits are enforced while unpacking, whatever an archive's headers say.
+// limits are enforced while unpacking, regardless of an archive's headers.
 type limits struct {
 	archive   int64 // bytes
 	entries   int   // files, folders and links
 	bytes     int64 // of all files
 	fileBytes int64 // of one file
 	ratio     int64 // unpacked bytes per archive byte, beyond the first 16 MiB
-	depth     int   // nested folders
+	depth     int   // levels of folders
 }
 
-// Elastic Beanstalk has the same limit for the archive's size.
+// The limit for the archive is Elastic Beanstalk's.
 func usualLimits() limits {
 	return limits{archive: 512 << 20, entries: 50_000, bytes: 2 << 30, fileBytes: 1 << 30, ratio: 100, depth: 64}
 }

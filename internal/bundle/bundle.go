@@ -14,7 +14,7 @@ const cronName = "cron.yaml"
 // MainProcess is the name of the process that listens on PORT and receives the messages.
 const MainProcess = "web"
 
-// Bundle describes a source bundle, except for the app's own files.
+// Bundle describes a source bundle, without the app's own files.
 type Bundle struct {
 	// Dir is absolute.
 	Dir string
@@ -26,27 +26,27 @@ type Bundle struct {
 	Processes []Process
 	// Build commands run to completion before the app starts.
 	Build []Process
-	// Default is the command that an Elastic Beanstalk platform would run without a Procfile; may be nil.
+	// Default is how an Elastic Beanstalk platform would start the app without a Procfile; may be nil.
 	Default *Default
 	Cron    string
 	// ContainerCommands are sorted by file, then by name.
 	ContainerCommands []Command
-	// Machine changes are applied only on request.
+	// Machine changes are applied on request only.
 	Machine Machine
-	// Settings are ordered from weakest to strongest: the last setting of an option applies. An empty value unsets
-	// the option, unless the setting is Computed.
+	// Settings are ordered from weakest to strongest: the last setting of an option applies. Unless it is Computed, an
+	// empty value unsets the option.
 	Settings []Setting
-	// Resources are in CloudFormation's form. Tendril creates none of them, except alarms on request.
+	// Resources are CloudFormation resources. Tendril creates none of them, except alarms on request.
 	Resources []Resource
 	Manifest  Manifest
 	// Links are the environment variables that refer to other environments.
 	Links []Link
 	Hooks []Hook
-	// ConfigHooks run if only settings change.
+	// ConfigHooks run when only settings change.
 	ConfigHooks []Hook
 	// Warnings do not prevent a deployment.
 	Warnings []Problem
-	// Unsupported lists all parts that Elastic Beanstalk uses and tendril ignores, sorted by file and line.
+	// Unsupported lists the parts that Elastic Beanstalk uses and tendril ignores, sorted by file and line.
 	Unsupported []Finding
 	// Advice explains why no app was found; may be "".
 	Advice string
@@ -59,9 +59,9 @@ type Process struct {
 	Line    int    // from 1; 0 if the command is not from a file
 }
 
-// Name returns the environment's name: the one in env.yaml, else Called, else the folder's. Characters other than
-// letters, digits, "_" and "-" are replaced by "-", and the result is truncated to 64 characters. It is "" if nothing
-// remains, as for "/".
+// Name returns the environment's name: the one in env.yaml, otherwise Called, otherwise the folder's. Characters other
+// than letters, digits, "_" and "-" are replaced with "-", and the result is truncated to 64 characters. It is "" if
+// nothing remains, as for "/".
 func (b *Bundle) Name() string {
 	name := cmp.Or(b.Manifest.Name, b.Called, filepath.Base(b.Dir))
 	clean := dashed(name, "")
@@ -77,10 +77,10 @@ func dashed(name, also string) string {
 	}, name)
 }
 
-// Default is the command that an Elastic Beanstalk platform runs if a bundle has no Procfile.
+// Default is how an Elastic Beanstalk platform starts the app of a bundle without a Procfile.
 type Default struct {
 	Platform string    // "Node.js", "Python", "Go", "Java" or "Ruby"
-	File     string    // that identified the platform, relative to the bundle's folder, with slashes
+	File     string    // identifies the platform; relative to the bundle's folder, with slashes
 	Process  Process   // named web, with Line 0
 	Build    []Process // before the app starts, with Line 0
 }
@@ -88,10 +88,10 @@ type Default struct {
 // Setting is an option setting of the bundle.
 type Setting struct {
 	Namespace, Option string
-	// Value is the text as written, regardless of its YAML type; a map or list is JSON. It may be secret: print Shown
-	// instead.
+	// Value is the text as written, regardless of its YAML type; a map or list is JSON. It may be secret, so print
+	// Shown instead.
 	Value    string
-	Computed bool   // by CloudFormation; Value is then ""
+	Computed bool   // CloudFormation computes the value, and Value is ""
 	File     string // starts with the path passed to Open
 	Line     int    // from 1
 }
@@ -101,14 +101,14 @@ const TypeAlarm = "AWS::CloudWatch::Alarm"
 
 // Resource is an entry of the section Resources in a configuration file.
 type Resource struct {
-	Name       string         // may occur more than once
+	Name       string         // need not be unique
 	Type       string         // such as [TypeAlarm]; may be ""
 	Properties *yamlfile.Node // may contain CloudFormation functions; may be nil
 	File       string         // starts with the path passed to Open
 	Line       int            // from 1
 }
 
-// Manifest holds the environment's description from env.yaml; zero if there is no such file.
+// Manifest is the environment's description from env.yaml. It is zero if the file does not exist.
 type Manifest struct {
 	Name     string // without the "+" that stands for a group; may be ""
 	NameLine int    // from 1; 0 if there is no name
@@ -127,7 +127,7 @@ type Stage string
 
 const (
 	stagePrebuild   Stage = "prebuild"   // before the Buildfile's commands
-	stagePredeploy  Stage = "predeploy"  // after them and before the app starts
+	stagePredeploy  Stage = "predeploy"  // before the app starts
 	stagePostdeploy Stage = "postdeploy" // once the app has started
 )
 
@@ -144,13 +144,13 @@ type invalidError struct {
 	Problems []Problem
 }
 
-// Each problem is one line, followed by its hint on an indented line.
+// Error returns one line per problem, each followed by its hint on an indented line.
 func (e *invalidError) Error() string { return yamlfile.Join(e.Problems) }
 
 // Problem is an error or a warning about a place in the bundle. Paths start with the path passed to Open.
 type Problem = yamlfile.Problem
 
-// Finding is a part of the bundle that Elastic Beanstalk uses and tendril ignores.
+// Finding is a part of the bundle that Elastic Beanstalk uses but tendril ignores.
 type Finding struct {
 	File string // relative to the bundle's folder, with slashes
 	Line int    // from 1; 0 means the whole file

@@ -29,7 +29,7 @@ type Command struct {
 
 // CommandRules determine how a command is run.
 type CommandRules struct {
-	// Env holds variables as NAME=VALUE. For a container command they are added to the environment; for a machine
+	// Env contains variables as NAME=VALUE. For a container command they are added to the environment; for a machine
 	// command they replace it.
 	Env []string
 	// Test is a command line that must exit with status 0 for the command to run; may be "".
@@ -55,7 +55,7 @@ func (c *Command) Text() string {
 	return text
 }
 
-// FolderOf returns the command's working directory, given the default. It is absolute if the default is.
+// FolderOf returns the command's working directory. usual is the default; if it is absolute, so is the result.
 func (c *Command) FolderOf(usual string) string {
 	below, isHome := strings.CutPrefix(c.Dir, "~")
 	switch {
@@ -71,7 +71,7 @@ func (c *Command) FolderOf(usual string) string {
 	return filepath.Join(usual, c.Dir)
 }
 
-// Commands run in byte order of their names.
+// readCommands sorts the commands by name, in byte order, as they run.
 func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	for _, p := range d.entries(section) {
 		if c, ok := d.command(section.Key, p); ok {
@@ -82,7 +82,7 @@ func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	return commands
 }
 
-// A section must be a map without too many entries.
+// entries requires a map without too many entries.
 func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	n := section.Value
 	switch {
@@ -146,7 +146,7 @@ type entryReader struct {
 	refused, computed bool
 }
 
-// Computed entries are ignored, because their values are read as empty.
+// wrong ignores computed entries, because their values are read as empty.
 func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 	if e.computed {
 		return
@@ -156,7 +156,7 @@ func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 		what)
 }
 
-// A key without effect is reported, a misspelled one rejected.
+// unknown reports a key without effect, and rejects a misspelled one.
 func (e *entryReader) unknown(p yamlfile.Pair, known keys) {
 	for name, read := range known {
 		if read != nil && plainName(name) == plainName(p.Key) {
@@ -168,7 +168,7 @@ func (e *entryReader) unknown(p yamlfile.Pair, known keys) {
 		yamlfile.Printable(e.name))
 }
 
-// An entry whose value CloudFormation computes is left out.
+// isComputed omits an entry if CloudFormation computes the value n.
 func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 	if !fromCloudFormation(n) {
 		return false
@@ -209,7 +209,7 @@ func (e *entryReader) flag(p yamlfile.Pair) bool {
 	return false
 }
 
-// A single text is a list with one item.
+// list treats a single text as a list with one item.
 func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
 	if p.Value.Kind != yamlfile.Sequence {
 		if text := e.text(p); text != "" {
@@ -260,7 +260,7 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 	return env
 }
 
-// Surrounding blanks are kept.
+// value keeps leading and trailing blanks.
 func (e *entryReader) value(p yamlfile.Pair) string {
 	e.text(p)
 	if p.Value.Kind == yamlfile.Scalar {

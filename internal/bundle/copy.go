@@ -18,14 +18,14 @@ const (
 
 func notCopied() []string { return []string{".git", ".hg", ".svn"} }
 
-// walkCopied calls add for everything in a folder that its copies contain, beginning with the folder itself. It skips
+// walkCopied calls add for everything that copies of a folder contain, starting with the folder itself. It skips
 // version control folders and the data directory.
 func walkCopied(folder, dataDir string, add func(path, relative string, info fs.FileInfo) error) error {
-	from, err := filepath.EvalSymlinks(folder) // it may be a link to a release
+	from, err := filepath.EvalSymlinks(folder) // may be a link to a release
 	if err != nil {
 		return err
 	}
-	without, _ := os.Stat(dataDir) // nil without a data directory
+	without, _ := os.Stat(dataDir) // nil if there is no data directory
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func copyFolder(folder, dir, dataDir string) error {
 	return nil
 }
 
-// Creating files changes the times of folders, so these are set last.
+// run sets the times of folders last, because creating files changes them.
 func (f *folderCopy) run(folder, dataDir string) error {
 	err := walkCopied(folder, dataDir, f.add)
 	for _, folder := range slices.Backward(f.folders) {

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// The default is the way an Elastic Beanstalk platform would start the app.
+// detectDefault determines how an Elastic Beanstalk platform would start the app.
 func (r *reader) detectDefault() {
 	if r.has("Dockerfile") || r.has("docker-compose.yml") || r.has("Dockerrun.aws.json") {
 		r.bundle.Advice = "it is built for Docker: specify how to start the app without a container"
@@ -48,7 +48,7 @@ func (r *reader) goApp() *Default {
 	return nil
 }
 
-// npm start runs if package.json defines a start script, else app.js, else server.js.
+// nodeApp prefers npm start if package.json defines a start script, then app.js, then server.js.
 func (r *reader) nodeApp() *Default {
 	if r.has("package.json") {
 		if manifest := r.packageJSON(); manifest.Scripts["start"] != "" || r.has("server.js") && !r.has("app.js") {
@@ -63,7 +63,7 @@ func (r *reader) nodeApp() *Default {
 	return nil
 }
 
-// Without WSGIPath, gunicorn runs the module application.
+// pythonApp runs gunicorn with the module application unless WSGIPath is set.
 func (r *reader) pythonApp() *Default {
 	option := func(name, otherwise string) string {
 		if s, ok := r.bundle.Setting(namespacePython, name); ok && s.Value != "" {
@@ -94,7 +94,7 @@ func (r *reader) pythonApp() *Default {
 		"" + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " + module + ":" + callable)}
 }
 
-// A dotted module name needs no quotes in a shell.
+// isModule accepts names that need no quotes in a shell.
 func isModule(s string) bool {
 	for _, part := range strings.Split(s, ".") {
 		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return r == '-' || !isNameByte(r) }) {
@@ -154,7 +154,7 @@ func (r *reader) refusePythonNumbers() {
 	}
 }
 
-// With a Procfile, Python settings have no effect.
+// reportPythonSettings reports settings without effect, such as those of an app with a Procfile.
 func (r *reader) reportPythonSettings() {
 	for _, s := range r.bundle.InForce() {
 		if s.Namespace != namespacePython || s.Computed {

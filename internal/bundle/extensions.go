@@ -11,7 +11,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// In name order, later settings override earlier ones.
+// readExtensions reads the files in name order, so that later settings override earlier ones.
 func (r *reader) readExtensions() error {
 	entries, err := readDir(filepath.Join(r.dir, extensionsName))
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *reader) readExtension(name string) error {
 	return nil
 }
 
-// The resources that tendril does not use stay in p.
+// resources leaves the resources that tendril does not use in p.
 func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
 	if p.Value.Kind != yamlfile.Mapping {
 		return nil
@@ -145,7 +145,7 @@ func (d *document) section(p yamlfile.Pair) {
 	}
 }
 
-// why is for sections that are not always applied.
+// why explains why a section may have no effect.
 var sections = []struct{ name, why string }{
 	{"option_settings", ""},
 	{"packages", "packages are not installed: install them on this machine, or in a script in .platform/hooks/prebuild" +
@@ -178,7 +178,7 @@ func section(name string) string {
 	return ""
 }
 
-// meant ignores case, separators and plural.
+// meant finds the section for a misspelled name. It ignores case, separators and plural.
 func meant(name string) string {
 	for _, s := range sections {
 		if plainName(s.name) == plainName(name) && s.why != noStack {

@@ -49,7 +49,7 @@ func (r *reader) reportInPlatform() error {
 	return nil
 }
 
-// Misspelled stage names, such as "pre-build", would go unnoticed.
+// reportStrayStages reports misspelled stage names, such as "pre-build", whose hooks would not run.
 func (r *reader) reportStrayStages(below string) {
 	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below))) // a missing folder has no hooks
 	for _, e := range entries {
@@ -78,7 +78,7 @@ func (r *reader) readStage(below string, stage Stage, into *[]Hook) error {
 			if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 				r.notUsed(file, "hidden files are not run: rename it without the dot if it is a hook")
 			}
-			continue // such as .gitkeep
+			continue // for example .gitkeep
 		}
 		if err := r.readHook(file, stage, into); err != nil {
 			return err
@@ -150,7 +150,7 @@ func shebang(begin []byte) (line string, script bool) {
 	return string(first), script
 }
 
-// Like the kernel, interpreter splits off at most one argument.
+// interpreter splits off at most one argument, as the kernel does.
 func interpreter(line string) []string {
 	line = strings.Trim(line, " \t")
 	end := strings.IndexAny(line, " \t")
@@ -160,7 +160,7 @@ func interpreter(line string) []string {
 	return []string{line[:end], strings.Trim(line[end:], " \t")}
 }
 
-// The last character may be incomplete.
+// isText allows an incomplete last character.
 func isText(begin []byte) bool {
 	for range utf8.UTFMax {
 		if utf8.Valid(begin) {

@@ -17,12 +17,12 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Machine holds the sections of .ebextensions that change the machine. On AWS, cfn-init applies them. Source: AWS
+// Machine contains the sections of .ebextensions that change the machine. On AWS, cfn-init applies them. Source: AWS
 // Elastic Beanstalk Developer Guide, "Customizing software on Linux servers".
 type Machine struct {
 	// Configs are the configuration files in name order.
 	Configs []MachineConfig
-	// Sections lists all sections, to report them if they are not applied.
+	// Sections lists all sections, for the report if they are not applied.
 	Sections []Finding
 	// NotUsed lists parts that have no effect even if the sections are applied.
 	NotUsed []Finding
@@ -40,7 +40,7 @@ func (m *Machine) Err() error {
 	return &invalidError{Problems: m.Problems}
 }
 
-// MachineConfig holds the sections of one file. They are applied in field order, as by cfn-init.
+// MachineConfig contains the sections of one file. They are applied in field order, as by cfn-init.
 type MachineConfig struct {
 	Packages []Package // by manager: rpm, yum and apt, rubygems, python
 	Groups   []Group
@@ -100,7 +100,7 @@ type MachineFile struct {
 	// its target.
 	Source, Content string
 	IsLink          bool
-	// Mode of the file or of the link's target, if HasMode.
+	// Mode is the mode of the file or of the link's target, if HasMode is true.
 	Mode    fs.FileMode
 	HasMode bool
 	// Owner and Group are names or IDs; "" keeps the current ones, or means root for a new file.
@@ -128,7 +128,7 @@ func isMachineSection(name string) bool {
 	return false
 }
 
-// Problems of the machine sections are collected separately, because they matter only if the sections are applied.
+// read collects problems separately, because they matter only if the machine sections are applied.
 func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	named := document{path: from.path, name: from.name}
 	d := &document{path: from.path, name: from.name}
@@ -166,7 +166,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	m.Problems, m.NotUsed = append(m.Problems, d.problems...), append(m.NotUsed, d.findings...)
 }
 
-// The list is read-only and in installation order.
+// packageManagers is read-only and in installation order.
 var packageManagers = []string{"rpm", "yum", "apt", "rubygems", "python"}
 
 func (d *document) packages(section yamlfile.Pair) (all []Package) {
@@ -318,7 +318,7 @@ func readEntries[T any](d *document, section string, of yamlfile.Pair, read func
 	return all
 }
 
-// keys are the keys of an entry and what reads them. Those without a function are ignored.
+// keys are the keys of an entry, each with the function that reads it. Keys without a function are ignored.
 type keys map[string]func(yamlfile.Pair)
 
 func into[T any](field *T, read func(yamlfile.Pair) T) func(yamlfile.Pair) {
@@ -385,7 +385,7 @@ func (e *entryReader) path(p yamlfile.Pair, path string) string {
 	return filepath.Clean(path)
 }
 
-// A plain HTTP download from another machine could be replaced in transit, so it is rejected.
+// source rejects plain HTTP downloads from other machines, which could be changed in transit.
 func (e *entryReader) source(p yamlfile.Pair) string {
 	text := e.text(p)
 	u, err := url.Parse(text)
@@ -418,7 +418,7 @@ func (e *entryReader) content(p yamlfile.Pair) string {
 
 var modePattern = regexp.MustCompile(`^[0-7]{3,6}$`)
 
-// A mode that starts with 120 is a symbolic link.
+// mode treats a mode that starts with 120 as that of a symbolic link.
 func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink bool) {
 	text := e.text(p)
 	if !modePattern.MatchString(text) {

@@ -8,7 +8,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Like a saved configuration, env.yaml overrides .ebextensions.
+// readManifest reads env.yaml, which overrides .ebextensions like a saved configuration.
 func (r *reader) readManifest() error {
 	file := filepath.Join(r.dir, manifestName)
 	data, err := readFile(file, maxDocument)
@@ -31,7 +31,7 @@ type manifestReader struct {
 	links    []Link
 }
 
-// The metadata of saved configurations, such as DateCreated, is ignored.
+// readKey ignores the metadata of saved configurations, such as DateCreated.
 func (m *manifestReader) readKey(p yamlfile.Pair) {
 	switch p.Key {
 	case "EnvironmentName":

@@ -116,7 +116,7 @@ func (r *reader) read() error {
 		r.bundle.Cron = filepath.Join(r.dir, cronName)
 	}
 
-	asGiven := *r.bundle // messages show the path passed to Open
+	asGiven := *r.bundle // with the path passed to Open, for messages
 	asGiven.Dir = r.dir
 	r.problems = append(r.problems, asGiven.checkPrograms("").refused...)
 	r.reportUnread()
@@ -132,7 +132,7 @@ func (r *reader) read() error {
 }
 
 // Trusted returns a [*trust.Error] if other users can change the programs in the folder, or in the archive or folder
-// that it was copied from. It does not check the app's own code.
+// that it is a copy of. It does not check the app's own code.
 func (b *Bundle) Trusted() error {
 	info, err := os.Stat(b.Archive)
 	if err == nil && !info.IsDir() {

@@ -28,8 +28,8 @@ type Phase string
 // The phases, in order. Three of them are hook stages.
 const (
 	phasePrebuild         = Phase(stagePrebuild)
-	phaseBuild      Phase = "build"   // of the Buildfile
-	PhaseCommand    Phase = "command" // of .ebextensions
+	phaseBuild      Phase = "build"   // from the Buildfile
+	PhaseCommand    Phase = "command" // from .ebextensions
 	phasePredeploy        = Phase(stagePredeploy)
 	PhaseStart      Phase = "start" // all processes start, and the app becomes ready
 	PhasePostdeploy       = Phase(stagePostdeploy)
@@ -39,9 +39,9 @@ const (
 type Step struct {
 	// Processes of PhaseStart keep running. Other steps run one after another, and a failure aborts the deployment.
 	Phase Phase
-	// Name of the process or command, or the hook's file.
+	// Name is the name of the process or command, or the hook's file.
 	Name string
-	// Paths of bundle files are absolute in Argv.
+	// Argv contains absolute paths of bundle files.
 	Argv  []string
 	Shell string
 	// Dir is absolute.

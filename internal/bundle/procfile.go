@@ -11,8 +11,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// parseProcfile puts web first, then the others in file order, and ignores blank lines and lines that start with "#".
-// The error is an [*invalidError].
+// parseProcfile returns web first, then the others in file order. It ignores blank lines and lines that start with
+// "#". The error is an [*invalidError].
 func parseProcfile(file string, data []byte) ([]Process, error) {
 	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
 		example: MainProcess}, data)
@@ -28,7 +28,7 @@ func parseProcfile(file string, data []byte) ([]Process, error) {
 	return processes, err
 }
 
-// A Buildfile has the syntax of a Procfile.
+// parseBuildfile parses a Buildfile, which has the syntax of a Procfile.
 func parseBuildfile(file string, data []byte) ([]Process, error) {
 	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands",
 		example: "build"}, data)
@@ -60,7 +60,7 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 
 type lines struct {
 	file string
-	// kind is the file's name, and example an example of a line's name.
+	// kind is the file's name; example is a valid name for a line.
 	kind, what, plural, example string
 
 	processes []Process
@@ -105,15 +105,15 @@ func (l *lines) line(number int, line string) {
 	}
 }
 
-// Replicas of the app are called web-2, web-3 and so on.
+// isReplica reports whether the name is that of a replica: web-2, web-3 and so on.
 func isReplica(name string) bool {
 	number, found := strings.CutPrefix(name, MainProcess+"-")
 	return found && strings.Trim(number, "0123456789") == ""
 }
 
-// ProcessIndex returns the index of the process with this name, or -1. Deployments and restarts renumber replicas, so a
-// name without a process stands for a replica's position: "web" for the first, "web-2" for the second. The name of a
-// retired replica does not.
+// ProcessIndex returns the index of the process with this name, or -1. Deployments and restarts renumber replicas, so
+// an unused name selects a replica by position: "web" the first, "web-2" the second. The name of a retired replica
+// selects none.
 func ProcessIndex(names, retired []string, name string) int {
 	if at := slices.Index(names, name); at >= 0 || slices.Contains(retired, name) {
 		return at

@@ -15,8 +15,8 @@ import (
 )
 
 // MissingPrograms reports programs of hooks, build commands and processes that this machine lacks or cannot start, as
-// far as can be determined without running anything. paths is the PATH of those programs; may be "". Programs that an
-// earlier step may install are not reported. linksGetConfig is true if tendril provides [GetConfig].
+// far as can be determined without running anything. It omits programs that an earlier step may install. paths is the
+// PATH of those programs; may be "". linksGetConfig is true if tendril provides [GetConfig].
 func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 	m := b.checkPrograms(paths)
 	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
@@ -51,7 +51,7 @@ func (b *Bundle) checkPrograms(path string) *missingPrograms {
 		switch {
 		case s.Phase == PhaseCommand:
 			m.containerCommand(file, &s)
-		case s.Phase == PhaseStart: // they start together, so none can prepare files for another
+		case s.Phase == PhaseStart: // they start together, so they do not prepare files for each other
 			beside := *m
 			beside.seen = maps.Clone(m.seen)
 			beside.script(file, s.Line, s.Shell)
@@ -70,7 +70,7 @@ func (b *Bundle) checkPrograms(path string) *missingPrograms {
 
 	for _, h := range b.ConfigHooks {
 		file := filepath.Join(b.Dir, filepath.FromSlash(h.File))
-		data, _ := readFile(file, maxDocument) // an unreadable hook fails at run time
+		data, _ := readFile(file, maxDocument) // reading errors appear when the hook runs
 		m.findGetConfig(file, 1, string(data))
 	}
 
@@ -89,16 +89,16 @@ type missingPrograms struct {
 	dir   string
 	path  []string
 	found []Problem
-	// Scripts that are not executable and that no earlier step could have changed.
+	// refused reports scripts that are not executable, unless an earlier step may have changed them.
 	refused []Problem
-	// Places that contain [GetConfig].
+	// getConfig lists the places that contain [GetConfig].
 	getConfig []string
 	// after means that an earlier step may have created files, installs that one may have installed programs. seen
 	// holds the words of earlier steps, with paths reduced to their last element.
 	after, installs bool
 	seen            map[string]bool
-	// About the current container command: its working directory, the line reported for its text, and whether it may
-	// be skipped or may fail.
+	// These fields describe the current container command: its working directory, the line to report, and whether it
+	// may be skipped or may fail.
 	folder   string
 	line     int
 	optional bool
@@ -128,13 +128,13 @@ func (m *missingPrograms) see(words []string) {
 	}
 }
 
-// hook checks the interpreter and, for a shell script, the programs that it runs.
+// hook checks the interpreter of a hook and, if it is a shell script, the programs that it runs.
 func (m *missingPrograms) hook(file string, argv []string) {
 	data, err := readFile(file, maxDocument)
 	m.findGetConfig(file, 1, string(data))
 	line, script := shebang(data)
 	if err != nil || !script && len(argv) == 1 {
-		return // it is a binary
+		return // a binary
 	}
 
 	program := argv[:len(argv)-1]
@@ -249,7 +249,7 @@ func (m *missingPrograms) command(file string, line int, words, known []string) 
 	}
 
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) && m.after {
-		return // an earlier step may have created it
+		return // may have been created by an earlier step
 	}
 	if !m.has(name) {
 		m.name(file, line, name)
@@ -297,7 +297,7 @@ func (m *missingPrograms) report(file string, line int, text, hint string) {
 	}
 }
 
-// An earlier step may have made the file executable.
+// prepared reports whether an earlier step may have made the file executable.
 func (m *missingPrograms) prepared(name string) bool {
 	return m.seen[path.Base(name)] || m.seen["chmod"] || m.seen["dos2unix"]
 }
@@ -335,7 +335,7 @@ func (m *missingPrograms) shellScript(file string, line int, arguments []string)
 }
 
 func (m *missingPrograms) begin(name string) []byte {
-	data, _ := readFile(m.at(name), maxDocument) // an unreadable script fails at run time
+	data, _ := readFile(m.at(name), maxDocument) // reading errors appear when the script runs
 	script := *m
 	script.line = 0
 	script.findGetConfig(m.at(name), 1, string(data))
@@ -343,7 +343,7 @@ func (m *missingPrograms) begin(name string) []byte {
 	return data
 }
 
-// The command is for hints.
+// toType returns a command for a hint.
 func (m *missingPrograms) toType(command, name string) string {
 	below, err := filepath.Rel(m.dir, m.at(name))
 	if err != nil || !filepath.IsLocal(below) {

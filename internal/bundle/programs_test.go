@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The program is certain to run, and no earlier step may create or install it.
+// A missing program is reported if it is certain to run and no earlier step may create or install it.
 func TestMissingPrograms(t *testing.T) {
 	t.Parallel()
 	const hook = ".platform/hooks/prebuild/a"
@@ -91,7 +91,7 @@ func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 		chmod   = "type in the bundle's folder: chmod +x run.sh"
 	)
 	for name, c := range map[string]struct {
-		files   map[string]string // run.sh is executable if its content is the constant windows
+		files   map[string]string // run.sh is executable if it contains the constant windows
 		refused bool
 		want    []string // position, text and hint
 	}{

@@ -21,7 +21,8 @@ func (b *Bundle) VirtualEnv() string {
 // RequirementsFile is the name of the file that lists an app's Python packages.
 const RequirementsFile = "requirements.txt"
 
-// Relative to a folder in PATH: packages of a Python installation, and of those that pyenv selects from.
+// The paths are relative to a folder in PATH. They find the packages of a Python installation, and of the
+// installations that pyenv selects from.
 var packagesInstalled = []string{"../lib/python3*/*-packages", "../versions/*/lib/python3*/*-packages"}
 
 var (
@@ -50,9 +51,9 @@ func (b *Bundle) RequirementsInstalled(paths string) bool {
 func pythonPackages(paths string) (names []string) {
 	for _, dir := range filepath.SplitList(paths) {
 		for _, pattern := range packagesInstalled {
-			found, _ := filepath.Glob(filepath.Join(dir, pattern, "*.dist-info")) // the pattern is valid
+			found, _ := filepath.Glob(filepath.Join(dir, pattern, "*.dist-info")) // only an invalid pattern is an error
 			for _, info := range found {
-				name, _, _ := strings.Cut(filepath.Base(info), "-") // names contain no "-" there
+				name, _, _ := strings.Cut(filepath.Base(info), "-") // the name part contains no "-"
 				names = append(names, normalPackage(name))
 			}
 		}
@@ -60,7 +61,7 @@ func pythonPackages(paths string) (names []string) {
 	return names
 }
 
-// The Python Package Index compares names in this form.
+// normalPackage returns a name in the form in which the Python Package Index compares it.
 func normalPackage(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The Python Package Index compares names in the same way, without versions, extras and options of pip.
+// Names are compared as by the Python Package Index, without versions, extras and options of pip.
 func TestRequirementsThatAreInstalledAreFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 )
 
 type reader struct {
-	// Messages contain dir as passed to Open.
+	// dir is as passed to Open, for messages.
 	dir      string
 	entries  []fs.DirEntry
 	bundle   *Bundle
@@ -27,7 +27,7 @@ func (r *reader) has(name string) bool {
 	return slices.ContainsFunc(r.entries, func(e fs.DirEntry) bool { return e.Name() == name })
 }
 
-// Problems of an invalid file are recorded; any other error is returned.
+// keep records the problems of an invalid file, and returns any other error.
 func (r *reader) keep(err error) error {
 	var wrong *invalidError
 	if err == nil || !errors.As(err, &wrong) {
@@ -81,7 +81,7 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// readDir leaves out the files that macOS adds to archives and to other file systems.
+// readDir omits the files that macOS adds to archives and to other file systems.
 func readDir(path string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(path)
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
@@ -120,7 +120,7 @@ func isNameByte(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// Errors in package.json are left to npm.
+// packageJSON ignores errors, which npm reports.
 func (r *reader) packageJSON() packageManifest {
 	var m packageManifest
 	data, err := readFile(filepath.Join(r.dir, "package.json"), maxDocument)

@@ -11,12 +11,12 @@ import (
 
 const (
 	hidden = "(hidden)"
-	// Longer values are hidden without a search for passwords. Elastic Beanstalk allows 4096 bytes for all variables
-	// together.
+	// maxSearched is the longest value to search for passwords; longer ones are hidden. Elastic Beanstalk allows 4096
+	// bytes for all variables together.
 	maxSearched = 4 << 10
 )
 
-// Name parts that indicate a secret, in lower case.
+// These parts of lower-case names indicate, or rule out, a secret.
 var (
 	secretParts = strings.Fields("password passwd passphrase secret token credential apikey accesskey privatekey " +
 		"connectionstring webhook")
@@ -29,12 +29,12 @@ var (
 		"passover passport")
 	notKeys = strings.Fields("monkey surveymonkey donkey turkey hockey jockey whiskey lackey mickey hotkey turnkey " +
 		"valkey")
-	// URLs of these kinds of servers usually contain a password, as in DATABASE_URL and REDIS_URL.
+	// The URLs of these servers usually contain a password, as in DATABASE_URL and REDIS_URL.
 	passwordServers = strings.Fields("database db redis mongo mongodb postgres postgresql mysql amqp rabbitmq cloudamqp " +
 		"jdbc smtp broker sentry")
 )
 
-// In case of doubt, isSecret returns true, because hiding a value does less harm than leaking it.
+// isSecret returns true in case of doubt, because hiding a value does less harm than leaking it.
 func isSecret(name string) bool {
 	words := words(name)
 	joined := strings.Join(words, "")
@@ -89,7 +89,7 @@ var (
 	bareLogin = regexp.MustCompile(`:[^\s@]*[^\s@:]@`)
 )
 
-// A value that is too long to search counts as a password.
+// holdsPassword also returns true for a value that is too long to search.
 func holdsPassword(value string) bool {
 	if len(value) > maxSearched || strings.Contains(value, "-----BEGIN ") || login.MatchString(value) {
 		return true
@@ -114,8 +114,8 @@ func holdsPassword(value string) bool {
 	return bareLogin.MatchString(address.ReplaceAllString(value, " "))
 }
 
-// secretPart judges by the end of a name within a value: api_key=x, but not key-store=/etc/x. A colon without quotes
-// can follow any word, so there only unambiguous names count.
+// secretPart judges by the end of a name within a value: api_key=x, but not key-store=/etc/x. An unquoted colon can
+// follow any word, so only unambiguous names count there.
 func secretPart(name string, bareColon bool) bool {
 	words := words(name)
 	if len(words) == 0 {

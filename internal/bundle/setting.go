@@ -203,15 +203,15 @@ func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: d.path, Line: p.Line})
 }
 
-// In some namespaces option values may be maps and lists.
+// structured reports whether option values of a namespace may be maps and lists.
 func structured(namespace string) bool {
 	return namespace == NamespaceHealth || NoEffect(namespace) != ""
 }
 
-// A shell would run JSON in backquotes as a command.
+// embeddedFunction matches JSON in backquotes, which a shell would run as a command.
 var embeddedFunction = regexp.MustCompile("(?s)`\\s*\\{\\s*[\"']?(Ref|Fn::[A-Za-z:]+)[\"']?\\s*:.*?\\}\\s*`")
 
-// A CloudFormation function is a tag such as !Ref, a map whose only key is a function name, or JSON in backquotes.
+// fromCloudFormation recognizes a tag such as !Ref, a map whose only key is a function name, and JSON in backquotes.
 func fromCloudFormation(n *yamlfile.Node) bool {
 	if n.Tag != "" && !strings.HasPrefix(n.Tag, "!!") {
 		return true
@@ -222,7 +222,7 @@ func fromCloudFormation(n *yamlfile.Node) bool {
 	return embeddedFunction.MatchString(n.Text)
 }
 
-// seen prevents searching shared aliases twice.
+// holdsFunction uses seen to search shared aliases only once.
 func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return false

@@ -74,7 +74,6 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// The name or the value shows that it is a secret.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	b := &Bundle{Settings: []Setting{
@@ -99,7 +98,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// The name does not matter. Values that are common in bundles stay readable.
+// The name does not matter. Values that are common in bundles remain readable.
 func TestSecretValues(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
@@ -207,7 +206,7 @@ func TestErrorsHoldNoValues(t *testing.T) {
 	}
 }
 
-// The problem is kept, but not the excerpts of the file.
+// The problem is kept, but excerpts of the file are not.
 func TestMessagesOfTheParser(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -288,7 +287,7 @@ func TestOpenNamesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// The settings are random, in every form and notation.
+// The test writes random settings in every form and notation.
 func TestSettingsComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -300,7 +299,7 @@ func TestSettingsComeBackAsTheyWere(t *testing.T) {
 			for _, option := range rapid.SliceOfNDistinct(name, 0, 4, rapid.ID[string]).Draw(t, "options") {
 				value := text.Draw(t, "value")
 				if trimmed := strings.TrimSpace(value); strings.HasPrefix(trimmed, "`{") {
-					value = "x" // the value would be a CloudFormation function
+					value = "x" // otherwise a CloudFormation function
 				}
 				want[namespace][option] = value
 			}
@@ -347,7 +346,7 @@ func asList(settings map[string]map[string]string) string {
 	return string(data)
 }
 
-// Values that contain double quotes get single ones.
+// asYAML uses single quotes for values that contain double quotes.
 func asYAML(settings map[string]map[string]string) string {
 	var b strings.Builder
 	b.WriteString("option_settings:\n")
@@ -364,7 +363,7 @@ func asYAML(settings map[string]map[string]string) string {
 	return b.String()
 }
 
-// Any file is rejected with a position, or results in settings that an environment can hold.
+// FuzzSettings checks that any file is rejected with a position, or results in settings that an environment can hold.
 func FuzzSettings(f *testing.F) {
 	for _, seed := range []string{
 		"option_settings:\n  - option_name: A\n    value: b\n",
@@ -417,7 +416,7 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// lineIn returns the line number in a position; 0 for the whole file.
+// lineIn returns the line number in a position, or 0 if the position is the whole file.
 func lineIn(where string) (line int) {
 	if parts := regexp.MustCompile(`:(\d+)(:\d+)?$`).FindStringSubmatch(where); parts != nil {
 		line, _ = strconv.Atoi(parts[1])

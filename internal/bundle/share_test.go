@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A test's temporary folder cannot be entered by every user.
+// publicFolder creates a folder that every user can enter, unlike a test's temporary folder.
 func publicFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "share")
@@ -25,7 +25,7 @@ func publicFolder(t *testing.T) string {
 	return folder
 }
 
-// dir may be "", which means anywhere.
+// mayRun reports whether a user can run a program in dir; "" means anywhere.
 func mayRun(t *testing.T, uid, gid uint32, dir string, argv ...string) bool {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -40,7 +40,7 @@ func mayRun(t *testing.T, uid, gid uint32, dir string, argv ...string) bool {
 	return err == nil
 }
 
-// These users and groups need not exist.
+// The users and groups need not exist.
 const appUser, appGroup, otherUser, otherGroup = 61001, 61002, 61003, 61004
 
 func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
@@ -88,7 +88,7 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	if mayRun(t, appUser, appGroup, "", "ls", later) || mayRun(t, appUser, appGroup, "", "ls", data) {
 		t.Error("the app can read what is not its version")
 	}
-	// Once a version may have run, only its top folder is shared.
+	// Once a version may have run, its files are no longer shared.
 	if err := os.Link(dir+"/secret", dir+"/linked"); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	}
 }
 
-// An earlier release left the versions open. The data directory keeps its mode.
+// An earlier release created versions that other users could read. The data directory keeps its mode.
 func TestVersionsAreClosed(t *testing.T) {
 	t.Parallel()
 	for chosen, want := range map[fs.FileMode]fs.FileMode{0o711: 0o700, 0o710: 0o700, 0o700: 0o700, 0o755: 0o755,

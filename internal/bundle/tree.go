@@ -29,7 +29,7 @@ func settingsForm() *yamlfile.Options {
 }
 
 type document struct {
-	// path identifies the file in problems, and name, which is relative to the bundle's folder, in findings.
+	// path identifies the file in problems; name, relative to the bundle's folder, identifies it in findings.
 	path, name string
 	problems   []Problem
 	findings   []Finding
@@ -60,7 +60,7 @@ func (d *document) keys(data []byte) []yamlfile.Pair {
 	return nil
 }
 
-// The first characters tell YAML from JSON. parse returns nil if the document is empty or invalid.
+// parse returns nil if the document is empty or invalid.
 func (d *document) parse(data []byte) *yamlfile.Node {
 	root, fault := readMap(data)
 	if fault != nil {
@@ -80,7 +80,7 @@ func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 		return nil, fault
 	}
 	if begin := strings.TrimLeft(text, " \t\n"); strings.HasPrefix(begin, "{") {
-		// {a: b} is valid YAML but not JSON.
+		// {a: b} is YAML but not JSON.
 		root, fault := parseJSON([]byte(text))
 		if fault == nil || strings.HasPrefix(strings.TrimLeft(begin[1:], " \t\n"), `"`) {
 			return root, fault
@@ -89,7 +89,7 @@ func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	return yamlfile.Map(text, form)
 }
 
-// Parsers disagree about which of two duplicate keys applies, so these are rejected.
+// admitKeys rejects duplicate keys, because parsers disagree about which one applies.
 func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return true
@@ -122,7 +122,7 @@ func position(text []byte, offset int) (line, column int) {
 	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-// Aliases can make JSON values far larger than their file.
+// maxValue is needed because aliases can make JSON values far larger than their file.
 const maxValue = 64 << 10
 
 var errValue = errors.New("is longer than 64 KiB")
@@ -138,7 +138,7 @@ func valueOf(n *yamlfile.Node) (string, error) {
 	return b.String(), nil
 }
 
-// Booleans, numbers and nulls are unquoted. writeJSON returns false if the result is too long.
+// writeJSON writes booleans, numbers and nulls without quotes. It returns false if the result is too long.
 func writeJSON(b *strings.Builder, n *yamlfile.Node) bool {
 	switch n.Kind {
 	case yamlfile.Scalar:
@@ -223,7 +223,7 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 type jsonReader struct {
 	data    []byte
 	decoder *json.Decoder
-	// Position of the last token.
+	// These fields are the position of the last token.
 	offset       int
 	line, column int
 }
@@ -238,7 +238,7 @@ func (j *jsonReader) next() (json.Token, error) {
 		j.line, j.column = 1, 1
 	}
 
-	// Counting from the last token takes linear time overall.
+	// Counting from the last token takes only linear time overall.
 	lines, column := position(j.data[j.offset:], begin-j.offset)
 	if lines > 1 {
 		j.column = column
@@ -297,7 +297,7 @@ func (j *jsonReader) mapping(n *yamlfile.Node, depth int) error {
 		if err != nil {
 			return err
 		}
-		key, _ := token.(string) // the decoder accepts only strings as keys
+		key, _ := token.(string) // the decoder accepts only string keys
 		p := yamlfile.Pair{Key: key, Line: j.line, Column: j.column}
 		if p.Value, err = j.value(depth); err != nil {
 			return err

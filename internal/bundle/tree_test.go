@@ -17,7 +17,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 	for c := 'b'; c <= 'z'; c++ {
 		aliases += fmt.Sprintf("%c: &%[1]c [%s]\n", c, strings.Repeat(fmt.Sprintf("*%c,", c-1), 9))
 	}
-	explicit := "" // nested "? " keys, with comments in front of their colons
+	explicit := "" // nested "? " keys, with comments before their colons
 	for i := range 200 {
 		explicit += fmt.Sprintf("%*s? a\n# what\n%[1]*s:\n", 2*i, "")
 	}
@@ -87,7 +87,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 // maxMerged is the maximum number of keys that merge keys copy.
 const maxMerged = 10_000
 
-// Merge keys refer n times to a map with the given number of keys.
+// merges refers n times, by merge keys, to a map with the given number of keys.
 func merges(keys, n int) string {
 	var b strings.Builder
 	b.WriteString("all: &all\n")

@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 )
 
-// Small archives of empty files are harmless, so up to this size the ratio is not checked.
+// freeBytes is the size up to which the ratio is not checked, because small archives of empty files are harmless.
 const freeBytes = 16 << 20
 
 // Unpack unpacks a zip archive into the new folder dir, all or nothing. The parent of dir must exist. If dir exists,
 // the error wraps fs.ErrExist. Files get mode 0640, or 0750 if they are executable, and folders 0750. Owners, times
-// and setuid bits are not preserved. Hooks become executable and get LF line breaks, as on Elastic Beanstalk. Links
-// within the folder are preserved. The error is an [*invalidError] with up to ten problems if the archive is invalid.
-// The files are not synced to disk.
+// and setuid bits are not preserved; links within the folder are. Hooks from Windows archives are fixed as on Elastic
+// Beanstalk. If the archive is invalid, the error is an [*invalidError] with up to ten problems. The files are not
+// synced to disk.
 func Unpack(archive, dir string) error { return unpackWithin(archive, dir, usualLimits()) }
 
 func unpackWithin(archive, dir string, most limits) error {
@@ -44,7 +44,7 @@ func (u *unpacking) into(dir string) error {
 	return makeWhole(dir, "unpacking", u.fill)
 }
 
-// fill gets a new hidden folder, whose name contains what; it is then renamed to dir.
+// makeWhole calls fill with a new hidden folder, whose name contains what, and then renames the folder to dir.
 func makeWhole(dir, what string, fill func(folder string) error) error {
 	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+what+"-*")
 	if err != nil {
@@ -56,7 +56,7 @@ func makeWhole(dir, what string, fill func(folder string) error) error {
 		err = os.Rename(staging, dir)
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(staging)) // RemoveAll does not follow links
+		return errors.Join(err, os.RemoveAll(staging)) // does not follow links
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (u *unpacking) open() (*os.File, error) {
 	return file, nil
 }
 
-// Links come last, so that nothing is written through them.
+// fill writes links last, so that nothing is written through them.
 func (u *unpacking) fill(folder string) error {
 	if err := os.Chmod(folder, 0o750); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 		return err
 	}
 
-	// One byte more than allowed reveals a file that is too large.
+	// An extra byte reveals a file that is too large.
 	allowed := min(u.limits.fileBytes, u.left())
 	count, err := io.Copy(to, &blaming{u, e, io.LimitReader(from, allowed+1)})
 	u.written += count
@@ -163,7 +163,7 @@ func (u *unpacking) tooMuch(e entry, count int64) error {
 		"the files have more than %d times the bytes of the archive", u.limits.ratio)
 }
 
-// blaming tells read errors from write errors.
+// blaming distinguishes read errors from write errors.
 type blaming struct {
 	u    *unpacking
 	e    entry

@@ -22,7 +22,7 @@ func (r *reader) reportUnread() {
 	r.reportPackages()
 }
 
-// Elastic Beanstalk reads configuration files in a subfolder; tendril does not.
+// nestedExtensions reports configuration files in a subfolder, which only Elastic Beanstalk reads.
 func (r *reader) nestedExtensions(folder string) {
 	if r.hasConfiguration(path.Join(folder, extensionsName)) {
 		r.notUsed(path.Join(folder, extensionsName),
@@ -51,7 +51,7 @@ func meaning(name string) string {
 	return ""
 }
 
-// similar ignores case, a leading dot, a plural and the suffix .txt.
+// similar ignores case, a leading dot, plural and the suffix .txt.
 func similar(a, b string) bool {
 	plain := func(s string) string {
 		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(s), ".txt"), "."), "s")
@@ -59,10 +59,10 @@ func similar(a, b string) bool {
 	return plain(a) == plain(b) && (strings.HasPrefix(a, ".") || !strings.HasPrefix(b, ".") || b == extensionsName)
 }
 
-// Elastic Beanstalk's platforms install the packages in such a list automatically.
+// packageList is a file whose packages Elastic Beanstalk's platforms install automatically.
 type packageList struct {
 	file string
-	// tools can install the list, into folder of the app's folder.
+	// tools can install the list into folder, which is relative to the app's folder.
 	tools  []string
 	folder string
 	line   string
@@ -78,7 +78,7 @@ func packageLists() []packageList {
 	}
 }
 
-// A package list is reported if neither the Buildfile nor a hook installs it, and the folder does not have the
+// reportPackages reports a package list if neither the Buildfile nor a hook installs it and the app's folder lacks the
 // packages.
 func (r *reader) reportPackages() {
 	lines := r.buildLines()
@@ -94,8 +94,8 @@ func (r *reader) reportPackages() {
 	}
 }
 
-// A line installs a list if it contains its name, or one of its tools either with a word such as install or without
-// arguments.
+// installedBy reports whether a line installs the list: it contains the list's name, or one of its tools, either
+// without arguments or with a word such as install.
 func (l packageList) installedBy(line []string) bool {
 	if slices.Contains(line, l.file) {
 		return true
@@ -112,7 +112,7 @@ func (l packageList) installedBy(line []string) bool {
 	})
 }
 
-// The lines of the files that the commands name are included. Paths are reduced to their last element.
+// buildLines includes the lines of files that the commands name. It reduces paths to their last element.
 func (r *reader) buildLines() (lines [][]string) {
 	add := func(text string) {
 		text = strings.ReplaceAll(text, "\\\n", " ")

@@ -19,7 +19,7 @@ const (
 	// folder.
 	versionsFolder = "versions"
 	versionTime    = "20060102T150405.000Z" // sorts chronologically
-	keptVersions   = 5                      // per data directory, whatever the names, which often contain a version
+	keptVersions   = 5                      // per data directory; names do not matter, because they often contain a version
 )
 
 // UnpackVersion unpacks an archive, or copies a folder, to a new folder in the data directory and returns its
@@ -66,8 +66,8 @@ func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	}
 }
 
-// ArchiveName returns an archive's name without its extension, with characters replaced that are unsuitable for a
-// folder name.
+// ArchiveName returns an archive's name without its extension, replacing characters that are unsuitable for a folder
+// name.
 func ArchiveName(path string) string {
 	name := filepath.Base(path)
 	if ending := filepath.Ext(name); strings.EqualFold(ending, ".zip") {
@@ -87,7 +87,7 @@ func RemoveVersion(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }
 // versions of the same age. The error lists versions that could not be deleted.
 func PruneVersions(dir string, inUse ...string) error {
 	versions := filepath.Dir(filepath.Dir(dir))
-	entries, err := os.ReadDir(versions) // by name, and therefore oldest first
+	entries, err := os.ReadDir(versions) // sorted by name, so oldest first
 	if err != nil {
 		return fmt.Errorf("deleting old versions of the app: %w", err)
 	}
@@ -102,11 +102,11 @@ func PruneVersions(dir string, inUse ...string) error {
 		folder := filepath.Join(versions, e.Name())
 		switch {
 		case newest < keptVersions:
-			if isUnpacked(folder) { // an incomplete version may still be unpacking
+			if isUnpacked(folder) { // may still be unpacking
 				newest++
 			}
 		case within(folder, dir) || slices.ContainsFunc(inUse, func(path string) bool { return within(folder, path) }):
-			// If the clock was set back, dir is not the newest.
+			// dir is not the newest if the clock was set back.
 		default:
 			if err := os.RemoveAll(folder); err != nil {
 				kept = append(kept, fmt.Errorf("deleting an old version of the app: %w", err))
@@ -117,7 +117,7 @@ func PruneVersions(dir string, inUse ...string) error {
 	return errors.Join(kept...)
 }
 
-// Incomplete versions are hidden folders.
+// isUnpacked ignores hidden folders, which are incomplete.
 func isUnpacked(folder string) bool {
 	inside, err := os.ReadDir(folder)
 	return err == nil && slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") })
@@ -129,8 +129,7 @@ func within(folder, path string) bool {
 
 const ownerOnly = fs.FileMode(0o700)
 
-// RestrictVersions gives access to the versions in the data directory to their owner only. No app may be running from
-// one.
+// RestrictVersions limits access to the versions in the data directory to their owner. No app may be running in one.
 func RestrictVersions(dataDir string) error {
 	versions := filepath.Join(dataDir, versionsFolder)
 	info, err := os.Lstat(versions)
@@ -161,9 +160,9 @@ func restrictFolder(path string) error {
 	return os.Chmod(path, info.Mode().Perm()&ownerOnly)
 }
 
-// ShareVersion lets a group run the programs in dir, which is in a version from [UnpackVersion]. The group may pass
-// through the data directory. It may also read the version if fresh is true, which means that nothing in it has run
-// yet. ShareVersion does nothing for other folders.
+// ShareVersion lets a group run the programs in dir, which is in a version from [UnpackVersion], and pass through the
+// data directory. If fresh is true, which means that nothing in the version has run yet, the group may also read it.
+// ShareVersion does nothing for other folders.
 func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -191,8 +190,8 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	return nil
 }
 
-// LetEverybodyPass lets all users pass through the parents of dir, a copied folder, because its hooks and its app may
-// start processes of other users. It does nothing unless root owns the copy, because only root can start such
+// LetEverybodyPass lets all users pass through the parents of dir, a copied folder, because its hooks and app may
+// start processes of other users. It does nothing unless tendril runs as root, because only root can start such
 // processes.
 func LetEverybodyPass(dataDir, dir string) error {
 	const pass = 0o001
@@ -220,8 +219,8 @@ func LetEverybodyPass(dataDir, dir string) error {
 	return nil
 }
 
-// The group gets the owner's permissions, except for writing. Files of other owners and files with hard links may
-// come from the app, so they are skipped.
+// shareTree gives the group the owner's permissions, except for writing. It skips files of other owners and files with
+// hard links, which may come from the app.
 func shareTree(folder string, gid int) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The newest five versions, the current one, those in use, and other files are kept.
+// PruneVersions keeps the newest five versions, the current one, those in use, and other files.
 func TestPruneVersions(t *testing.T) {
 	t.Parallel()
 	day := func(hour int) string {

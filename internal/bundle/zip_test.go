@@ -23,7 +23,7 @@ type item struct {
 	mode       fs.FileMode // 0 means 0644
 	method     uint16      // 0 means stored
 	flags      uint16
-	// The system is not Unix, so the mode is meaningless.
+	// foreign means that the archive is not from Unix, so the mode is meaningless.
 	foreign bool
 }
 
@@ -59,7 +59,7 @@ func archive(t testing.TB, items ...item) []byte {
 	return b.Bytes()
 }
 
-// Zero limits become the usual ones.
+// filled replaces zero limits with the usual ones.
 func (l limits) filled() limits {
 	usual := usualLimits()
 	return limits{archive: either(l.archive, usual.archive), entries: either(l.entries, usual.entries),
@@ -74,7 +74,7 @@ func either[T int | int64](set, usual T) T {
 	return usual
 }
 
-// The folder is new. Nothing else may be written, and a failure leaves nothing behind.
+// unpack unpacks into a new folder. It checks that nothing else is written, and that nothing remains after a failure.
 func unpack(t testing.TB, data []byte, limits *limits) (dir string, err error) {
 	t.Helper()
 	outside := t.TempDir()
@@ -220,7 +220,6 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// Nothing is written.
 func TestUnpackRefuses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 256)
@@ -349,7 +348,7 @@ func bomb(t testing.TB, size int) []byte {
 	return archive(t, item{name: "zeros", data: strings.Repeat("\x00", size), method: zip.Deflate})
 }
 
-// The header claims the given size for 1000 zeros.
+// claims returns an archive of 1000 zeros whose header states a different size.
 func claims(t testing.TB, claimed uint32) []byte {
 	data := bomb(t, 1000)
 	at := bytes.LastIndex(data, []byte("PK\x01\x02"))
@@ -357,7 +356,7 @@ func claims(t testing.TB, claimed uint32) []byte {
 	return data
 }
 
-// b shares the data of a.
+// overlapping returns an archive in which b shares the data of a.
 func overlapping(t testing.TB) []byte {
 	data := archive(t, item{name: "a", data: "shared"}, item{name: "b", data: "shared"})
 	second := bytes.LastIndex(data, []byte("PK\x01\x02"))
@@ -378,7 +377,7 @@ func TestUnpackListsTenProblems(t *testing.T) {
 	}
 }
 
-// The header may state few entries.
+// The header states fewer entries than the archive has.
 func TestUnpackBoundsMemory(t *testing.T) {
 	var b bytes.Buffer
 	record := make([]byte, 46+1)
@@ -506,7 +505,7 @@ func TestCompanionFilesOfMacOSAreIgnored(t *testing.T) {
 	}
 }
 
-// The archive's owner and permissions matter, not the unpacked copy's.
+// The owner and permissions of the archive matter, not those of the unpacked copy.
 func TestTrustIsJudgedByTheSource(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -547,7 +546,8 @@ func TestTrustIsJudgedByTheSource(t *testing.T) {
 	}
 }
 
-// Nothing is written outside the folder, output is limited, and a failure leaves nothing behind.
+// FuzzUnpack checks that nothing is written outside the folder, output is limited, and nothing remains after a
+// failure.
 func FuzzUnpack(f *testing.F) {
 	f.Add(archive(f, item{name: "a/b", data: "x"}, item{name: "c/"}, link("d", "a/b")))
 	f.Add(archive(f, item{name: "../evil"}))

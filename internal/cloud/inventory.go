@@ -25,7 +25,7 @@ type Resource struct {
 	Owned bool `json:"owned"`
 	// Note explains why Owned is false or which details are missing.
 	Note string `json:"note,omitempty"`
-	// Messages and Items are the approximate number of a queue's messages and of a table's items; nil if unknown.
+	// Messages and Items are the approximate numbers of a queue's messages and of a table's items; nil if unknown.
 	Messages *int64 `json:"messages,omitempty"`
 	Items    *int64 `json:"items,omitempty"`
 	// Attributes contains a queue's attributes by their SQS names; nil if unknown.
@@ -38,7 +38,7 @@ type Environment struct {
 	SDK    aws.LogFunc
 }
 
-// A region in the settings takes precedence over the profile's.
+// aws prefers a region in the settings to the profile's.
 func (e *Environment) aws() *aws.Options {
 	opts := &aws.Options{Log: e.SDK}
 	if e.Config.IsSet("region") {
@@ -48,12 +48,12 @@ func (e *Environment) aws() *aws.Options {
 }
 
 type source interface {
-	// list gives unreadable resources a note.
+	// list adds a note to resources that cannot be read.
 	list(ctx context.Context) ([]Resource, error)
-	// remove deletes a resource after verifying again that the environment owns it. mine is false if the resource
-	// belongs to another source.
+	// remove deletes a resource after verifying again that the environment owns it. It returns mine=false if the
+	// resource belongs to another source.
 	remove(ctx context.Context, r *Resource) (mine bool, err error)
-	// shared marks resources that other environments use as not owned.
+	// shared marks resources that other environments also use as not owned.
 	shared(ctx context.Context, found []Resource) error
 	close()
 }
@@ -96,7 +96,7 @@ func (i *Inventory) Close() {
 	}
 }
 
-// List returns the existing resources in the order in which they can be deleted. Unreadable ones have a note.
+// List returns the existing resources in deletion order. Those that cannot be read have a note.
 func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
 	for _, s := range i.sources {
 		found, err := s.list(ctx)
@@ -108,8 +108,8 @@ func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
 	return all, nil
 }
 
-// Plan returns the resources for a termination. It is like List, but resources that other environments use are not
-// owned.
+// Plan returns the resources for a termination. Unlike List, it does not count resources that other environments use
+// as owned.
 func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	all, err := i.List(ctx)
 	if err != nil {
@@ -123,8 +123,8 @@ func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	return all, nil
 }
 
-// Delete deletes an owned resource that [Inventory.Plan] returned. The error is [ErrNotOwned] if the resource has
-// lost its tag. If the resource no longer exists, it is queue.ErrNoQueue or has the code queue.CodeResourceNotFound.
+// Delete deletes an owned resource that [Inventory.Plan] returned. The error is [ErrNotOwned] if the resource has lost
+// its tag. If the resource no longer exists, the error is queue.ErrNoQueue or has the code queue.CodeResourceNotFound.
 func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	if !r.Owned {
 		return fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
@@ -137,7 +137,7 @@ func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	return fmt.Errorf("%s %s is of an unknown kind", r.Kind, r.Name)
 }
 
-// The note of a resource whose owner is unknown starts like this.
+// tagsDenied starts the note of a resource whose owner is unknown.
 const tagsDenied = "tags may not be read: "
 
 func (r *Resource) setOwner(environment string, tags map[string]string) {

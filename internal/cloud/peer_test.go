@@ -249,7 +249,7 @@ func TestTerminationKeepsForeignResources(t *testing.T) {
 	a.create("orders", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + arn + `","maxReceiveCount":"4"}`},
 		aws.Tags("billing"))
 	table := a.table("registry", aws.Tags("shop"))
-	if err := a.ensure(a.settings("shop", nil)); err != nil { // creates the queue before the settings name another one
+	if err := a.ensure(a.settings("shop", nil)); err != nil { // creates the queue before the settings name another
 		t.Fatal(err)
 	}
 	cfg := a.settings("shop", map[string]string{"queue": "orders", "registry-table": "registry"})
@@ -277,7 +277,7 @@ func TestTerminationKeepsForeignResources(t *testing.T) {
 	}
 }
 
-// A resource is kept if its tag is removed between listing and deleting it.
+// A resource is kept if it loses its tag between listing and deletion.
 func TestOwnershipIsCheckedAgain(t *testing.T) {
 	a := newAccount(t)
 	q := a.create("shop", nil, nil)

@@ -40,7 +40,7 @@ const UnknownDeadLetterQueue = "DEAD-LETTER-QUEUE-OF-"
 // unknown accounts. It makes no network calls.
 func PolicyFor(cfg *config.Config, use *Use) *Policy {
 	p := &policyMaker{settings: &cfg.Settings, region: cfg.Region}
-	if cfg.Origin("region") == (config.Origin{}) { // the region comes from the profile or the instance
+	if cfg.Origin("region") == (config.Origin{}) { // the profile or the instance determines the region
 		p.region = "*"
 	}
 	if use.Operate {
@@ -138,7 +138,7 @@ func (p *policyMaker) schedule(queues []string) {
 	}
 }
 
-// If the target is known only at run time, every possible target is covered.
+// scale covers every possible target if the target is known only at run time.
 func (p *policyMaker) scale() {
 	group, inGroup := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleGroup)
 	service, inService := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleService)
@@ -177,7 +177,7 @@ func (p *policyMaker) scale() {
 	}
 }
 
-// PutMetricData does not support resource-level permissions, so a condition limits the namespace.
+// publish limits the namespace by a condition, because PutMetricData does not support resource-level permissions.
 func (p *policyMaker) publish(namespace string) {
 	s := p.allow(aws.PublishMetrics, "*")
 	if s.Condition == nil {
@@ -213,7 +213,7 @@ func deadLetterQueue(q *config.QueueSettings) string {
 	return UnknownDeadLetterQueue + q.Name
 }
 
-// The queue is in the same region and account as near.
+// queue returns the ARN of a queue in the same region and account as near.
 func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 	region, account := p.region, "*"
 	if ref, err := aws.ParseReference(near.URL); err == nil {
@@ -225,7 +225,7 @@ func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 	return fmt.Sprintf("arn:%s:sqs:%s:%s:%s", partitionOf(region), region, account, name)
 }
 
-// The registry table is always in the region of the settings.
+// table uses the region of the settings, where the registry table always is.
 func (p *policyMaker) table() string {
 	region := p.settings.Region
 	return fmt.Sprintf("arn:%s:dynamodb:%s:*:table/%s", partitionOf(region), region, p.settings.RegistryTable)

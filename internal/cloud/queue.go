@@ -15,7 +15,7 @@ import (
 // ErrNotOwned means that a resource with this name exists but was not created for this environment.
 var ErrNotOwned = errors.New("not created for this environment")
 
-// SQS allows at most 14 days.
+// deadLetterRetention is the maximum that SQS allows.
 const deadLetterRetention = 14 * 24 * time.Hour
 
 // DeadLetterName returns the name of a queue's dead-letter queue. It stays within SQS's limit of 80 characters,
@@ -23,7 +23,7 @@ const deadLetterRetention = 14 * 24 * time.Hour
 func DeadLetterName(queueName string) string { return queueName + "-dead" }
 
 // EnsureQueue creates the environment's queue and dead-letter queue with the attributes that Elastic Beanstalk uses,
-// or updates existing ones. If one of them belongs to another owner, the error is [ErrNotOwned] and nothing changes.
+// or updates existing ones. If one of them has a different owner, the error is [ErrNotOwned] and nothing changes.
 func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *config.QueueSettings,
 	log *slog.Logger) error {
 	e := &ensurer{sqs: sqs, environment: s.Name, advice: "use the existing queue with --queue " + set.Name +
@@ -107,7 +107,7 @@ func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attribu
 		if !errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
 			return nil, fmt.Errorf("creating the queue %s: %w", name, err)
 		}
-		// Another instance with different settings created it first.
+		// Another instance with different settings created the queue first.
 		if q, err = e.find(ctx, name); q == nil {
 			return nil, errors.Join(fmt.Errorf("creating the queue %s: it exists and cannot be found", name), err)
 		}
@@ -134,7 +134,7 @@ func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attribu
 	return q, nil
 }
 
-// Servers format redrive policies differently, so they are parsed.
+// differing parses redrive policies, because servers format them differently.
 func differing(current, wanted map[string]string) map[string]string {
 	changed := map[string]string{}
 	for name, value := range wanted {

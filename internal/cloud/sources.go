@@ -22,7 +22,7 @@ type queues struct {
 
 func (s *queues) close() { s.sqs.Close() }
 
-// The list includes dead-letter queues, and queues that the environment owns but the settings no longer mention.
+// list includes dead-letter queues, and queues that the environment owns but the settings no longer mention.
 func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	add := func(kind, reference string, onlyOwned bool) (r *Resource, err error) {
 		r, err = s.describe(ctx, kind, reference)
@@ -74,12 +74,12 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	return all, err
 }
 
-// The queues are in the same account and region.
+// sibling returns the URL of another queue in the same account and region.
 func sibling(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
-// The result is nil if the queue does not exist.
+// describe returns nil if the queue does not exist.
 func (s *queues) describe(ctx context.Context, kind, reference string) (*Resource, error) {
 	q, err := s.sqs.Queue(ctx, reference)
 	if errors.Is(err, queue.ErrNoQueue) {
@@ -176,7 +176,7 @@ func (s *registryTable) list(ctx context.Context) ([]Resource, error) {
 	return []Resource{r}, nil
 }
 
-// Another environment's lease in the table means that it is shared.
+// shared detects that the table is shared by another environment's lease.
 func (s *registryTable) shared(ctx context.Context, found []Resource) error {
 	i := slices.IndexFunc(found, func(r Resource) bool { return r.Kind == kindTable && r.Owned })
 	if i < 0 {

@@ -102,7 +102,7 @@ func (f *Facts) platformKeys() map[string]any {
 	return all
 }
 
-// Elastic Beanstalk's only add-on is a database, whose properties start with RDS_.
+// addons returns Elastic Beanstalk's only add-on, a database, whose properties start with RDS_.
 func (f *Facts) addons() map[string]any {
 	database := maps.Clone(f.Environment)
 	maps.DeleteFunc(database, func(name, _ string) bool { return !strings.HasPrefix(name, "RDS_") })
@@ -112,7 +112,7 @@ func (f *Facts) addons() map[string]any {
 	return map[string]any{"rds": map[string]any{"Description": "RDS Environment variables", "env": database}}
 }
 
-// The variables of an add-on are its keys in a path. Any other object is unchanged.
+// variablesOf returns an add-on's variables, which a path addresses directly, and any other object unchanged.
 func variablesOf(addOn map[string]any) map[string]any {
 	if variables, ok := addOn["env"].(map[string]any); ok {
 		return variables
@@ -128,7 +128,7 @@ func unknown(command, name string, members map[string]any) error {
 		strings.Join(slices.Sorted(maps.Keys(members)), ", "))
 }
 
-// Format returns a string unchanged, and any other value as JSON on one line.
+// Format returns a string unchanged, and any other value as one line of JSON.
 func Format(answer any) (string, error) {
 	if text, ok := answer.(string); ok {
 		return text, nil

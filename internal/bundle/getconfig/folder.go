@@ -31,7 +31,7 @@ const (
 // Serve and Remove must not be called concurrently.
 type Folder struct {
 	path  string
-	uid   int      // of the app; -1 if it runs as tendril's user
+	uid   int      // the app's user; -1 if it runs as tendril's user
 	claim *os.File // lock of a temporary folder, else nil
 }
 
@@ -42,7 +42,7 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 		removeLeftovers()
 		f.path, f.claim, err = makeTemp()
 	} else if f.path, err = filepath.Abs(filepath.Join(dataDir, folderName)); err == nil {
-		if err = os.RemoveAll(f.path); err == nil { // removes the folder that a killed environment left
+		if err = os.RemoveAll(f.path); err == nil { // left by a killed environment
 			err = os.Mkdir(f.path, 0o700)
 		}
 	}
@@ -63,7 +63,7 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 		err = datadir.LetThrough(dataDir, gid)
 	}
 
-	// Other users can pass through the folder to the command, but cannot read any file.
+	// Other users can pass through the folder to the command, but cannot read any of its files.
 	return errors.Join(err, os.Chmod(f.path, 0o711), os.Chmod(bin, 0o755))
 }
 
@@ -94,10 +94,10 @@ func (f *Folder) Publish(number int, facts *Facts) error {
 	return nil
 }
 
-// Root never reads the copy, because the app's user could change it.
+// publishForApp writes a copy for the app's user. Root never reads it, because that user could change it.
 func (f *Folder) publishForApp(dir string, text []byte) error {
 	copied := filepath.Join(dir, appFile)
-	if err := os.Chmod(dir, 0o711); err != nil { // sets the mode regardless of the umask
+	if err := os.Chmod(dir, 0o711); err != nil { // regardless of the umask
 		return err
 	}
 	if err := datadir.Replace(copied, text, 0o600); err != nil {
@@ -126,8 +126,8 @@ func (f *Folder) Close() error {
 	return err
 }
 
-// Environ returns a copy of env, with the variables that lead a process to get-config and a version's facts. asApp is
-// true for processes of the app's user.
+// Environ returns a copy of env with the variables through which a process finds get-config and a version's facts.
+// asApp is true for processes of the app's user.
 func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 	file := ownerFile
 	if asApp && f.uid >= 0 {
@@ -146,8 +146,8 @@ func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 		FileVariable+"="+filepath.Join(f.version(number), file))
 }
 
-// Open reads the facts in file or, if file is "", the serving version's facts in the data directory. The error wraps
-// [fs.ErrNotExist] if there are none.
+// Open reads the facts in file or, if file is "", the serving version's facts in the data directory. If there are no
+// facts, the error wraps [fs.ErrNotExist].
 func Open(file, dataDir string) (*Facts, error) {
 	if file == "" {
 		file = filepath.Join(dataDir, folderName, currentName, ownerFile)

@@ -11,7 +11,7 @@ import (
 
 const tempPrefix = "tendril-" + folderName + "-"
 
-// The claim is nil if the file system does not support locks.
+// makeTemp returns a nil claim if the file system does not support locks.
 func makeTemp() (path string, claim *os.File, err error) {
 	for {
 		if path, err = os.MkdirTemp("", tempPrefix+"*"); err != nil {
@@ -32,7 +32,7 @@ func makeTemp() (path string, claim *os.File, err error) {
 	}
 }
 
-// Killed processes of this user may have left temporary folders.
+// removeLeftovers removes temporary folders left by killed processes of this user.
 func removeLeftovers() {
 	dir := os.TempDir()
 	entries, _ := os.ReadDir(dir)
@@ -53,7 +53,7 @@ var (
 	errNoLocks = errors.New("the folder cannot be locked")
 )
 
-// The lock lasts until the file is closed or the process exits.
+// claimFolder locks a folder until the file is closed or the process exits.
 func claimFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -77,7 +77,7 @@ func claimFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// The folder belongs to this user and was not removed before it was locked.
+// checkOwn checks that the folder belongs to this user and was not removed before it was locked.
 func checkOwn(f *os.File, path string) error {
 	opened, err := f.Stat()
 	if err != nil {

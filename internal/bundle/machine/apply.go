@@ -11,7 +11,7 @@ import (
 
 // System runs programs on the machine.
 type System interface {
-	// Run returns the standard output. It returns an error if the exit status is not 0.
+	// Run returns the standard output, or an error if the exit status is not 0.
 	Run(ctx context.Context, c *Call) (output string, err error)
 	// Has reports whether a program exists, given its name or path.
 	Has(program string) bool
@@ -23,7 +23,7 @@ type Call struct {
 	Shell string
 	// Dir is the working directory; "" means the root directory.
 	Dir string
-	// Env is the complete environment if HasEnv is true; otherwise it is added to the deployment's.
+	// Env is the complete environment if HasEnv is true. Otherwise it is added to the deployment's environment.
 	Env    []string
 	HasEnv bool
 	// Quiet is true for queries, which are not logged.
@@ -37,7 +37,7 @@ type Outcome string
 const (
 	Changed   Outcome = "changed"
 	unchanged Outcome = "unchanged"
-	skipped   Outcome = "skipped" // the command's test did not succeed
+	skipped   Outcome = "skipped" // the command's test failed
 	ignored   Outcome = "failed, its errors are ignored"
 )
 
@@ -52,7 +52,7 @@ func changedIf(is bool) Outcome {
 type Applier struct {
 	system   System
 	changed  []string
-	written  []string // paths that have their own step, which sets their permissions
+	written  []string // paths with their own step, which sets the permissions
 	updated  bool
 	reloaded bool
 }
@@ -68,7 +68,7 @@ func NewApplier(system System, steps []Step) *Applier {
 	return a
 }
 
-// Apply applies a step. The error says which action failed.
+// Apply applies a step. The error names the failed action.
 func (a *Applier) Apply(ctx context.Context, s *Step) (Outcome, error) {
 	outcome, err := s.apply(ctx, a)
 	if err == nil && outcome != unchanged && outcome != skipped {
@@ -89,7 +89,7 @@ func (a *Applier) query(ctx context.Context, argv ...string) (output string, ok 
 	return strings.TrimSpace(output), err == nil
 }
 
-// As in cfn-init, the command's own variables replace the environment.
+// command replaces the environment with the command's own variables, as cfn-init does.
 func (a *Applier) command(ctx context.Context, c *bundle.Command) (Outcome, error) {
 	call := Call{Argv: c.Argv, Shell: c.Shell, Dir: c.FolderOf("/"), Env: c.Env, HasEnv: len(c.Env) > 0}
 	if c.Test != "" {
@@ -120,7 +120,7 @@ func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
 	return Changed, a.run(ctx, append(argv, g.Name)...)
 }
 
-// As in cfn-init, the system user cannot log in.
+// user creates a system user that cannot log in, as cfn-init does.
 func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	if entry, ok := a.query(ctx, "getent", "passwd", u.Name); ok {
 		if current := field(entry, 2); u.UID != "" && u.UID != current {

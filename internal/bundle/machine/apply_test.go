@@ -13,7 +13,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Queries are answered from a table, and the programs that run are recorded.
+// fakeSystem answers queries from a table and records other programs.
 type fakeSystem struct {
 	has     []string
 	answers map[string]string // keyed by command line; other queries fail
@@ -90,7 +90,7 @@ func TestSectionsAreAppliedInTheOrderOfCfnInit(t *testing.T) {
 	}
 }
 
-// Existing items are kept. Differences are corrected, or cause an error.
+// Existing items are kept. Differences are corrected or cause an error.
 func TestStepsDoWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
@@ -190,7 +190,7 @@ func TestCommandsHaveTheirOwnEnvironmentAndTests(t *testing.T) {
 	}
 }
 
-// The RestartFor steps of the service changed something.
+// The service is restarted if a step in its RestartFor changed something.
 func TestServicesAreRestartedForWhatChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

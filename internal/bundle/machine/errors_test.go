@@ -20,7 +20,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// The plan is printed before anything changes. It does not contain file contents.
+// The plan is printed before anything changes, and omits file contents.
 func TestPlanSaysWhatIsToBe(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
@@ -97,7 +97,7 @@ func TestUserWhoIsInAllGroupsIsLeftAlone(t *testing.T) {
 	if err != nil || len(system.did) > 0 || !slices.Equal(outcomes, []string{"users u: unchanged"}) {
 		t.Errorf("%q, %v; it did %q", outcomes, err, system.did)
 	}
-	// If getent prints no ID, the group does not have the required ID.
+	// A group for which getent prints no ID cannot be changed.
 	system = &fakeSystem{answers: map[string]string{"getent group g": "g"}}
 	_, err = apply(t, system, bundle.MachineConfig{Groups: []bundle.Group{{Name: "g", GID: "45"}}})
 	if err == nil {
@@ -105,7 +105,7 @@ func TestUserWhoIsInAllGroupsIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The reload comes after the change of a unit and before the first service.
+// The reload follows the change of a unit and precedes the first service.
 func TestUnitsAreReadAgainAfterAChange(t *testing.T) {
 	t.Parallel()
 	yes := true
@@ -138,7 +138,7 @@ func TestUnitsAreReadAgainAfterAChange(t *testing.T) {
 // Only root can give a file to another user.
 func TestFilesGetTheirOwner(t *testing.T) {
 	t.Parallel()
-	// A container's user may be missing from the system's user database.
+	// In a container, the system's user database may lack the user.
 	uid, gid := strconv.Itoa(os.Getuid()), strconv.Itoa(os.Getgid())
 	owner, group := uid, gid
 	if u, err := user.LookupId(uid); err == nil {
@@ -186,7 +186,7 @@ func TestFilesGetTheirOwner(t *testing.T) {
 	if is, want := owned(link), uid+":"+text; !strings.HasPrefix(is, want) {
 		t.Errorf("the link is %s, want %s", is, want)
 	}
-	// New content keeps the file's owner unless one is given.
+	// Without an owner, new content keeps the file's.
 	write(bundle.MachineFile{Path: path, Content: "y"}, Changed)
 	if is, want := owned(path), text+":"+gid+" -rwxr-xr-x"; is != want {
 		t.Errorf("the new version is %s, want %s", is, want)

@@ -76,13 +76,13 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 	return Changed, place(f.Path, content, want)
 }
 
-// An ID of -1 leaves the owner or group unchanged.
+// attributes leaves the owner or group unchanged if its ID is -1.
 type attributes struct {
 	mode     fs.FileMode
 	uid, gid int
 }
 
-// Attributes that are not given keep their current values.
+// attributesOf keeps the current value of attributes that are not given.
 func attributesOf(info fs.FileInfo, f *bundle.MachineFile, uid, gid int) attributes {
 	want := attributes{mode: f.Mode, uid: uid, gid: gid}
 	if !f.HasMode {
@@ -137,7 +137,7 @@ func modeBits(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// Other programs never see a partial file.
+// place replaces a file atomically, so that other programs never see a partial one.
 func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -206,7 +206,7 @@ func notTheEnd(errs ...error) error {
 	})...)
 }
 
-// As in cfn-init, the mode of the link's target is set, unless that file has its own step.
+// link also sets the mode of the link's target, as cfn-init does, unless the target has its own step.
 func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 	did := false
 	if to, err := os.Readlink(f.Path); err != nil || to != f.Content {
@@ -234,13 +234,13 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 
 	info, err = os.Stat(target)
 	if err != nil || permissions(info.Mode()) == f.Mode || slices.Contains(a.written, filepath.Clean(target)) {
-		return changedIf(did), nil // the target does not exist yet
+		return changedIf(did), nil // the target is missing, has that mode, or has its own step
 	}
 
 	return Changed, os.Chmod(target, f.Mode)
 }
 
-// A copy of an existing file is kept.
+// replaceByLink keeps a copy of an existing file.
 func replaceByLink(path, to string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -286,7 +286,7 @@ func ids(owner, group string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// The text is a name or ID; "" gives -1.
+// number parses or looks up a name or ID. It returns -1 for "".
 func number(name string, lookUp func() (string, error)) (int, error) {
 	if name == "" {
 		return -1, nil

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// A missing file is shown as "".
+// show returns "" for a missing file.
 func show(t *testing.T, path string) string {
 	t.Helper()
 	is, err := os.Lstat(path)
@@ -107,7 +107,7 @@ func TestFilesAreWrittenWhereTheyDiffer(t *testing.T) {
 	}
 }
 
-// A member with to is a link.
+// member is a link if to is set.
 type member struct {
 	name, text, to string
 	mode           int64

@@ -53,7 +53,7 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 	return changedIf(did), err
 }
 
-// systemd must reload after a change of a unit.
+// isUnit reports whether the step changes a systemd unit, which requires a reload.
 func isUnit(title string) bool { return strings.HasPrefix(title, "files /etc/systemd/") }
 
 type manager struct {
@@ -62,7 +62,7 @@ type manager struct {
 	control                    func(verb string) []string
 }
 
-// If systemd manages the machine, it also manages sysvinit scripts.
+// managerOf returns systemd for sysvinit scripts too if it manages the machine.
 func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	switch {
 	case s.IsSystemd && !a.system.Has("systemctl"):
@@ -100,7 +100,7 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	return m, nil
 }
 
-// Containers may merely have systemd's programs.
+// isSystemd reports whether systemd manages the machine. A container may merely have its programs.
 func (a *Applier) isSystemd() bool {
 	return a.system.Has("systemctl") && a.system.Has("/run/systemd/system")
 }

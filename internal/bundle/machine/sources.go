@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	maxDownload     = 1 << 30 // in bytes
-	maxUnpacked     = 4 << 30 // total size of an archive's files in bytes
-	maxEntries      = 200_000 // entries in an archive
+	maxDownload     = 1 << 30 // bytes
+	maxUnpacked     = 4 << 30 // bytes, all files of an archive together
+	maxEntries      = 200_000 // of an archive
 	downloadTimeout = 30 * time.Minute
 	maxRedirects    = 5
 )
 
-// Close deletes the file if it was downloaded.
+// download is an open file. Close deletes it if it was downloaded.
 type download struct {
 	*os.File
 	temporary bool
@@ -45,7 +45,7 @@ func (d *download) Close() error {
 	return err
 }
 
-// A URL is downloaded to a temporary file.
+// open opens a local file, or downloads a URL to a temporary file.
 func open(ctx context.Context, source string) (*download, error) {
 	if filepath.IsAbs(source) {
 		f, err := os.Open(source)
@@ -74,7 +74,7 @@ func open(ctx context.Context, source string) (*download, error) {
 	return d, nil
 }
 
-// The user information and query of a URL may be secret.
+// shownURL omits the parts of a URL that may be secret.
 func shownURL(source string) string {
 	u, err := url.Parse(source)
 	if err != nil {
@@ -86,7 +86,7 @@ func shownURL(source string) string {
 	return u.String()
 }
 
-// Redirects are followed, except from https to http.
+// fetch follows redirects, except from https to http.
 func fetch(ctx context.Context, source string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
@@ -110,7 +110,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	answer, err := client.Do(req)
 	if err != nil {
 		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-			err = wrapped.Err // removes the URL from the error
+			err = wrapped.Err // the error without the URL
 		}
 		return err
 	}
@@ -130,7 +130,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	return nil
 }
 
-// Other files in the folder remain.
+// source unpacks an archive. Other files in the folder remain.
 func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error) {
 	archive, err := open(ctx, s.URL)
 	if err != nil {
@@ -154,15 +154,15 @@ func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error)
 	return changedIf(u.did), nil
 }
 
-// Neither names nor links can lead outside root.
+// unpacking unpacks an archive. Neither names nor links can lead outside root.
 type unpacking struct {
 	root    *os.Root
-	left    int64 // in bytes
+	left    int64 // bytes
 	entries int
 	did     bool
 }
 
-// The first bytes decide on the format.
+// unpack detects the format by the first bytes.
 func (u *unpacking) unpack(archive *os.File) error {
 	begin := make([]byte, 4)
 	if _, err := io.ReadFull(archive, begin); err != nil {
@@ -250,7 +250,7 @@ func (u *unpacking) zip(archive *os.File) error {
 	return nil
 }
 
-// os.Root rejects paths outside the folder.
+// entry relies on os.Root to reject paths outside the folder.
 func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
 	u.entries++
 	if u.entries > maxEntries {
@@ -282,7 +282,7 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 	return errors.Join(u.file(name, mode.Perm()|0o400, from), from.Close())
 }
 
-// Links that lead outside the folder are rejected.
+// link rejects links that lead outside the folder.
 func (u *unpacking) link(name, to string) error {
 	if filepath.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to)) {
 		return fmt.Errorf("the link %q points outside the folder", name)
@@ -297,7 +297,7 @@ func (u *unpacking) link(name, to string) error {
 	return u.root.Symlink(to, name)
 }
 
-// An identical existing file is left unchanged; otherwise the file is replaced as a whole.
+// file leaves an identical file unchanged, and otherwise replaces the whole file.
 func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err error) {
 	staged := path.Join(path.Dir(name), "."+path.Base(name)+".unpacking")
 	to, err := u.root.OpenFile(staged, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

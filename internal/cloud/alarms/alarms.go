@@ -42,7 +42,7 @@ type Queue struct {
 	Limit time.Duration
 }
 
-// Alarm is a CloudWatch alarm on one metric. The limits in its comments are PutMetricAlarm's.
+// Alarm is a CloudWatch alarm on one metric. The limits are those of PutMetricAlarm.
 type Alarm struct {
 	// Name has 1 to 255 characters and is unique in the account and region.
 	Name string
@@ -81,7 +81,7 @@ type Dimension struct {
 	Value string
 }
 
-// Set contains an environment's alarms and dashboard.
+// Set contains an environment's alarms and its dashboard.
 type Set struct {
 	Environment string
 	Alarms      []Alarm
@@ -245,7 +245,7 @@ func (d *describer) environment() {
 	})
 }
 
-// At least one sample is sent within the period, which is a multiple of 60 seconds.
+// period returns a multiple of 60 seconds, at least least, in which at least one sample is sent.
 func (d *describer) period(least int) int {
 	return max(least, int((d.Interval+time.Minute-1)/time.Minute)*60)
 }
@@ -254,7 +254,7 @@ func dimension(name, value string) []Dimension {
 	return []Dimension{{Name: name, Value: value}}
 }
 
-// The file may change the default alarm.
+// kind adds a default alarm with the changes in the file.
 func (d *describer) kind(kind string, q *Queue, a Alarm) {
 	name := kind
 	if q != nil {
@@ -268,7 +268,7 @@ func (d *describer) kind(kind string, q *Queue, a Alarm) {
 	d.add(a, c)
 }
 
-// An alarm without actions gets the default ones.
+// add gives an alarm without actions the default ones.
 func (d *describer) add(a Alarm, c change) {
 	c.apply(&a)
 	if a.Actions == nil {

@@ -14,7 +14,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// One of the two queues is embedded.
+// shop has one embedded queue and one on Amazon SQS.
 func shop() *Settings {
 	return &Settings{Environment: "shop", HealthName: "shop-prod", Publishes: true, Interval: time.Minute, Periodic: true,
 		Region: "eu-west-1", Queues: []Queue{
@@ -112,7 +112,7 @@ func TestAlarmsWithoutMetricAreNamed(t *testing.T) {
 	}
 }
 
-// In a period without a sample, data would be missing, which two of the alarms treat as breaching.
+// In a period without a sample, data would be missing, which two alarms treat as breaching.
 func TestPeriodsHoldAtLeastOneSample(t *testing.T) {
 	t.Parallel()
 	for interval, want := range map[time.Duration]string{
@@ -158,7 +158,7 @@ dashboard: off
 		t.Fatal(err)
 	}
 	s := shop()
-	s.Actions = []string{"arn:aws:sns:eu-west-1:1:other"} // the file's actions take precedence
+	s.Actions = []string{"arn:aws:sns:eu-west-1:1:other"} // the file takes precedence
 	set := Describe(s, f)
 	want := []string{
 		"dead-letters/orders: AWS/SQS: Maximum of ApproximateNumberOfMessagesVisible >= 1 for 300 s, " +
@@ -329,7 +329,6 @@ func TestAlarmsOfABundleAreAdded(t *testing.T) {
 	}
 }
 
-// The widgets do not overlap.
 func TestDashboardShowsWhatIsPublished(t *testing.T) {
 	t.Parallel()
 	var body struct {

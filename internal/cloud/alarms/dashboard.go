@@ -6,7 +6,8 @@ import (
 	"tendril/internal/observe/telemetry"
 )
 
-// A dashboard is 24 columns wide. Source: CloudWatch API Reference, "Dashboard body structure and syntax".
+// widget is part of a dashboard, which is 24 columns wide. Source: CloudWatch API Reference, "Dashboard body structure
+// and syntax".
 type widget struct {
 	Type       string         `json:"type"`
 	X          int            `json:"x"`
@@ -18,7 +19,7 @@ type widget struct {
 
 const (
 	half, graphHeight = 12, 6
-	period            = 60 // in seconds
+	period            = 60 // seconds
 )
 
 func dashboard(s *Settings) string {

@@ -27,7 +27,7 @@ type File struct {
 	leftOut []string
 }
 
-// Nil fields leave the alarm as it is.
+// change leaves settings unchanged whose fields are nil.
 type change struct {
 	Off                                bool
 	Threshold                          *float64
@@ -65,7 +65,7 @@ func set[T any](to, from *T) {
 	}
 }
 
-// An entry for the alarm's name takes precedence over one for its kind.
+// change prefers an entry for the alarm's name to one for its kind.
 func (f *File) change(kind, name string) change {
 	if c, found := f.changes[name]; found {
 		return c
@@ -154,7 +154,7 @@ func (r *fileReader) root(n *yamlfile.Node) {
 	}
 }
 
-// A duplicate key is a problem.
+// repeated reports a duplicate key.
 func (r *fileReader) repeated(seen map[string]bool, p yamlfile.Pair) bool {
 	if seen[p.Key] {
 		r.refuse(p.Line, yamlfile.Shown(p.Key)+" is in the file twice", "delete one of them")
@@ -180,7 +180,7 @@ func (r *fileReader) alarms(p yamlfile.Pair) {
 	}
 }
 
-// A key is a kind, or a kind and queue.
+// known checks that a key is KIND or KIND/QUEUE.
 func (r *fileReader) known(p yamlfile.Pair) bool {
 	kind, queue, ofQueue := strings.Cut(p.Key, "/")
 	ownQueue := slices.Contains([]string{queueAge, deadLetters, failures, latency}, kind)
@@ -291,10 +291,10 @@ func (r *fileReader) isOn(p yamlfile.Pair) *bool {
 	return &on
 }
 
-// CloudWatch has this limit per state.
+// maxActions is CloudWatch's limit per state.
 const maxActions = 5
 
-// The result is never nil, because an empty list removes the actions.
+// arns never returns nil, because an empty list removes the actions.
 func (r *fileReader) arns(p yamlfile.Pair) []string {
 	found := []string{}
 	items := p.Value.Items

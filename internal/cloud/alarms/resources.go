@@ -11,8 +11,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// These are the names of the resources that Elastic Beanstalk creates. Source: AWS Elastic Beanstalk Developer Guide,
-// "Modifying the resources that Elastic Beanstalk creates for your environment".
+// Elastic Beanstalk creates resources with these names. Source: AWS Elastic Beanstalk Developer Guide, "Modifying the
+// resources that Elastic Beanstalk creates for your environment".
 const (
 	workerQueue     = "AWSEBWorkerQueue"
 	deadLetterQueue = "AWSEBWorkerDeadLetterQueue"
@@ -20,8 +20,8 @@ const (
 	scalingLow      = "AWSEBCloudwatchAlarmLow"
 )
 
-// AddBundle adds the alarms in a bundle's configuration files. Alarms that refer to unknown resources are omitted,
-// with a reason.
+// AddBundle adds the alarms in a bundle's configuration files. It omits alarms that refer to unknown resources, with a
+// reason.
 func (f *File) AddBundle(b *bundle.Bundle, s *Settings) {
 	for i := range b.Resources {
 		r := &b.Resources[i]
@@ -144,8 +144,8 @@ func (c *resourceReader) number(p yamlfile.Pair) float64 {
 	return v
 }
 
-// References to the bundle's topics, which tendril does not create, are dropped. If nothing is left, actions returns
-// nil, so that the default actions apply.
+// actions omits the bundle's topics, which tendril does not create. If no action remains, it returns nil, so that the
+// default actions apply.
 func (c *resourceReader) actions(n *yamlfile.Node) (found []string) {
 	for _, item := range n.Items {
 		if name, _ := reference(item); c.typeOf(name) == "AWS::SNS::Topic" {
@@ -168,7 +168,7 @@ func (c *resourceReader) typeOf(name string) string {
 	return ""
 }
 
-// The supported CloudFormation functions are resolved.
+// text resolves the supported CloudFormation functions.
 func (c *resourceReader) text(n *yamlfile.Node) string {
 	if name, attribute := reference(n); name != "" {
 		value, known := c.resolve(name, attribute)
@@ -187,7 +187,7 @@ func (c *resourceReader) text(n *yamlfile.Node) string {
 	return n.Text
 }
 
-// The call is one of Fn::GetOptionSetting.
+// option resolves Fn::GetOptionSetting.
 func (c *resourceReader) option(n *yamlfile.Node) string {
 	namespace, name := "aws:elasticbeanstalk:customoption", ""
 	if given := n.Get("Namespace"); given != nil {
@@ -206,7 +206,7 @@ func (c *resourceReader) option(n *yamlfile.Node) string {
 	return ""
 }
 
-// The node is a Ref or Fn::GetAtt in the long or short form; others give "".
+// reference parses a Ref or Fn::GetAtt in the long or short form. It returns "" for anything else.
 func reference(n *yamlfile.Node) (name, attribute string) {
 	switch {
 	case n.Tag == "!Ref":
@@ -235,7 +235,7 @@ func reference(n *yamlfile.Node) (name, attribute string) {
 	return name, attribute
 }
 
-// The environment's first queue on Amazon SQS counts as the worker queue.
+// resolve treats the environment's first queue on Amazon SQS as the worker queue.
 func (c *resourceReader) resolve(name, attribute string) (string, bool) {
 	var own Queue
 	if i := slices.IndexFunc(c.settings.Queues, func(q Queue) bool { return q.OnSQS }); i >= 0 {

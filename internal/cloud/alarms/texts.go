@@ -84,7 +84,7 @@ func simple(statistic string) bool {
 	return false
 }
 
-// The name is not in used.
+// alarmResource returns a name that is not in used.
 func alarmResource(alarm string, used map[string]any) string {
 	words := strings.FieldsFunc(alarm, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)

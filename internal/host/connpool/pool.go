@@ -19,7 +19,7 @@ type Conn interface {
 // Pool keeps unused connections for a short time. It reuses the most recently used one first, so that surplus
 // connections expire. It is safe for concurrent use.
 type Pool[C Conn] struct {
-	// Keep is how long to keep an unused connection. A negative value disables reuse.
+	// Keep is how long an unused connection is kept. A negative value disables reuse.
 	Keep time.Duration
 
 	mu     sync.Mutex
@@ -83,7 +83,7 @@ func (p *Pool[C]) closeOld() {
 	p.sweep.Reset(p.Keep - now.Sub(p.unused[0].since))
 }
 
-// Close closes unused connections immediately and the others when they are put back.
+// Close closes unused connections immediately, and the others when they are put back.
 func (p *Pool[C]) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,8 +125,8 @@ func NewPeeker(c net.Conn) *Peeker {
 	return p
 }
 
-// Alive reports whether the connection is open without data to read, and true for a nil Peeker. If there is data, a
-// byte is lost, so the connection must be closed.
+// Alive reports whether the connection is open and has no data to read. It is true for a nil Peeker. If there is data,
+// a byte is lost, so the connection must be closed.
 func (p *Peeker) Alive() bool {
 	return p == nil || p.raw.Read(p.look) == nil && p.n <= 0 &&
 		(errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK))

@@ -84,8 +84,8 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// ReadJSON decodes a file in the data directory into the value that to points at, and leaves it alone if the file is
-// missing. It rejects what [CheckFile] does.
+// ReadJSON decodes a file in the data directory into the value that to points at. If the file is missing, the value
+// stays unchanged. ReadJSON rejects the same files as [CheckFile].
 func ReadJSON(path string, to any) error {
 	if err := CheckFile(path); err != nil {
 		return err
@@ -100,7 +100,7 @@ func ReadJSON(path string, to any) error {
 	return json.Unmarshal(text, to)
 }
 
-// ReplaceJSON replaces a file in the data directory atomically by an indented JSON value.
+// ReplaceJSON atomically replaces a file in the data directory with an indented JSON value.
 func ReplaceJSON(path string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -127,11 +127,11 @@ func irregular(path, what string) error {
 	return fmt.Errorf("%s is %s; remove it, or use another data directory with --data-dir", path, what)
 }
 
-// IsPassage reports whether other users can at most traverse a folder with this mode. Such a mode was set by tendril,
-// not by an administrator.
+// IsPassage reports whether other users can at most traverse a folder with this mode. Any other mode was chosen by an
+// administrator.
 func IsPassage(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
 
-// LetGroupPass changes a folder's group and lets the members traverse but not list the folder.
+// LetGroupPass changes a folder's group and lets its members traverse but not list the folder.
 func LetGroupPass(folder string, gid int) error {
 	if err := os.Lchown(folder, -1, gid); err != nil {
 		return err
@@ -152,7 +152,7 @@ func LetThrough(dir string, gid int) error {
 	return os.Chmod(dir, info.Mode().Perm()|0o001)
 }
 
-// Identity records which files are at a set of paths, to detect later whether they have been replaced.
+// Identity identifies the files at a set of paths, to detect later whether they have been replaced.
 type Identity []identified
 
 type identified struct {

@@ -13,11 +13,11 @@ import (
 
 const (
 	small    = 4 << 10          // largest body in bytes that needs no reservation
-	patience = 10 * time.Second // maximum wait of a body for memory
-	usual    = 1 << 20          // size in bytes that usual messages do not exceed; smaller bodies overtake this one
+	patience = 10 * time.Second // maximum time that a body waits for memory
+	usual    = 1 << 20          // bytes; the size that usual messages do not exceed
 
-	// While others wait for memory, a body that holds some must arrive at leastRate, in bytes per second, or loses
-	// it. The first uploadGrace does not count, for clients that are far away.
+	// While others wait for memory, a body that holds some must arrive at leastRate, in bytes per second, or it loses
+	// the memory. uploadGrace is extra time, for distant clients.
 	leastRate   = 256 << 10
 	uploadGrace = 500 * time.Millisecond
 	recheckRate = 100 * time.Millisecond
@@ -32,9 +32,9 @@ type Bodies struct {
 	waiting []*reservation // in the order in which they get memory
 }
 
-// A body comes before larger ones that have not waited much longer, so that senders of endless large bodies do not
-// delay the usual message, and none waits behind endless smaller ones. Responses wait for no later request, because
-// their own have been checked.
+// reservation is a request for memory. A body precedes larger ones that have not waited much longer, so that neither
+// endless large bodies nor endless smaller ones keep it waiting. Responses precede all later requests, because their
+// own requests have already been checked.
 type reservation struct {
 	bytes   int64
 	due     time.Time     // earlier ones come first
@@ -90,13 +90,13 @@ type body struct {
 	cut      bool // the body was too slow
 }
 
-// Read reserves all the memory once the body exceeds the small size. Otherwise two bodies that each held half of the
+// Read reserves all the memory when the body exceeds the small size. Otherwise, two bodies that each held half of the
 // memory would block each other.
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.claimed > 0:
 	case b.read <= small:
-		p = p[:min(int64(len(p)), small+1-b.read)] // reading the extra byte shows that the body is large
+		p = p[:min(int64(len(p)), small+1-b.read)] // the extra byte shows that the body is large
 	default:
 		claim := b.bodies.most
 		if length := b.request.ContentLength; length >= 0 {
@@ -123,7 +123,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The rest of a slow body is not awaited if others are waiting for memory.
+// cutIfSlow stops reading a slow body if others are waiting for memory.
 func (b *body) cutIfSlow() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,7 +133,7 @@ func (b *body) cutIfSlow() {
 	allowed := uploadGrace + time.Duration(b.read)*time.Second/leastRate
 	b.cut = time.Since(b.since) >= allowed && b.bodies.isShort()
 	if b.cut {
-		_ = b.conn.SetReadDeadline(time.Now()) // test writers have no deadline
+		_ = b.conn.SetReadDeadline(time.Now()) // a test's writer has no deadline
 		return
 	}
 	time.AfterFunc(recheckRate, b.cutIfSlow)
@@ -198,7 +198,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// The caller holds the lock.
+// The caller must hold the lock.
 func (b *Bodies) grant() {
 	for len(b.waiting) > 0 && b.waiting[0].bytes <= b.free {
 		b.free -= b.waiting[0].bytes

@@ -25,7 +25,7 @@ func request(length int, announced bool) *http.Request {
 	return r
 }
 
-// The handler reads the body and then blocks until leave is closed.
+// post sends a request to a handler that reads the body and then blocks until leave is closed.
 func post(b *Bodies, r *http.Request, leave <-chan struct{}) (read int, err error) {
 	b.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var data []byte
@@ -36,7 +36,6 @@ func post(b *Bodies, r *http.Request, leave <-chan struct{}) (read int, err erro
 	return read, err
 }
 
-// Waiting bodies continue as soon as memory is free.
 func TestLargeBodiesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	now := make(chan struct{})
@@ -112,7 +111,7 @@ func TestRoomIsWhatABodyCanNeed(t *testing.T) {
 	}
 }
 
-// The deadlines of connections in memory are in virtual time.
+// pipes accepts in-memory connections, whose deadlines use virtual time.
 type pipes struct{ accepted chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -126,8 +125,8 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-// The server answers 200 if it got the whole body. upload pauses after each part, and returns 0 if there is no
-// answer.
+// newBodyServer starts a server that answers 200 if it gets the whole body. upload pauses after each part, and returns
+// the status, or 0 without an answer.
 func newBodyServer(t *testing.T, bodies *Bodies) (upload func(length, part int, pause time.Duration) int) {
 	t.Helper()
 	l := pipes{make(chan net.Conn)}
@@ -167,7 +166,7 @@ func newBodyServer(t *testing.T, bodies *Bodies) (upload func(length, part int, 
 	}
 }
 
-// A body that arrives at once gets memory soon.
+// A body that arrives quickly soon gets memory.
 func TestSlowUploadsGiveWayToOthers(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]struct {
@@ -192,13 +191,12 @@ func TestSlowUploadsGiveWayToOthers(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 				}
-				time.Sleep(time.Hour) // until all uploads have ended
+				time.Sleep(time.Hour) // let all uploads end
 			})
 		})
 	}
 }
 
-// No other request waits for the memory.
 func TestSlowUploadIsServedWhileThereIsMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +208,7 @@ func TestSlowUploadIsServedWhileThereIsMemory(t *testing.T) {
 	})
 }
 
-// Senders of bodies that are a little smaller come back whenever they are refused.
+// Clients with slightly smaller bodies retry whenever they are rejected.
 func TestSmallerBodiesDoNotKeepOutLargerOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +227,7 @@ func TestSmallerBodiesDoNotKeepOutLargerOnes(t *testing.T) {
 			t.Errorf("answered %d", status)
 		}
 		done.Store(true)
-		time.Sleep(time.Hour) // until all uploads have ended
+		time.Sleep(time.Hour) // let all uploads end
 	})
 }
 

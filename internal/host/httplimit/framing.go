@@ -7,19 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// A Content-Length is shorter than this many bytes.
+// longestLine exceeds the length of a Content-Length line.
 const longestLine = 64
 
-// framing reads the headers of a connection's requests, because net/http does not show handlers which of them have a
-// length that proxies may judge differently (RFC 9112, section 6.1): those with both Content-Length and
-// Transfer-Encoding, with Transfer-Encoding in HTTP/1.0, or with folded lines. It ends at the first request with
-// folded lines or Transfer-Encoding, which must be the connection's last.
+// framing reads the headers of a connection's requests to find those whose length proxies may judge differently (RFC
+// 9112, section 6.1), which net/http does not show handlers: requests with both Content-Length and Transfer-Encoding,
+// with Transfer-Encoding in HTTP/1.0, or with folded lines. It stops at the first request with folded lines or
+// Transfer-Encoding, which must be the connection's last.
 type framing struct {
-	last atomic.Int64 // number of the request at which it ended, counted from 1
+	last atomic.Int64 // number of the request at which it stopped, from 1
 
 	requests int64
-	body     uint64 // number of bytes of the current body that have not arrived
-	line     []byte // the line that is incomplete, or its start
+	body     uint64 // bytes of the current body that have not arrived
+	line     []byte // start of an incomplete line
 	head     requestHead
 }
 
@@ -29,7 +29,7 @@ type requestHead struct {
 	length                 uint64
 }
 
-// Different lengths can be read from the request.
+// isAmbiguous reports whether different lengths can be read from the request.
 func (f *framing) isAmbiguous(number int64, r *http.Request) bool {
 	return number == f.last.Load() && (f.head.folded || f.head.sized || !r.ProtoAtLeast(1, 1))
 }
@@ -69,7 +69,7 @@ func (f *framing) readLine(line []byte) {
 		head.sized = true
 		head.folded = head.folded || len(line) >= longestLine
 		value := bytes.TrimSpace(line[len("Content-Length:"):])
-		head.length, _ = strconv.ParseUint(string(value), 10, 63) // the server refuses invalid numbers
+		head.length, _ = strconv.ParseUint(string(value), 10, 63) // the server rejects invalid numbers
 	case isField(line, "Transfer-Encoding:"):
 		head.encoded = true
 	}
@@ -81,7 +81,7 @@ func isField(line []byte, name string) bool {
 
 func (f *framing) endHeader() {
 	head := f.head
-	if !head.started { // an empty line before a request
+	if !head.started { // empty line before a request
 		return
 	}
 	f.requests++

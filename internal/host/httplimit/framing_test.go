@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Proxies may find another end of these requests, and of requests that hide in them.
+// Proxies may find a different end of these requests, or another request hidden in them.
 func TestRequestsOfAmbiguousLengthAreRefused(t *testing.T) {
 	t.Parallel()
 	const (
@@ -100,12 +100,12 @@ func newReader(t *testing.T, encrypted bool) (dial func(*testing.T) net.Conn) {
 	}
 }
 
-// "closed" follows the statuses if the connection ends.
+// statuses returns the statuses of the responses, followed by "closed" if the connection ends.
 func statuses(conn net.Conn, requests string, part, most int) string {
 	go func() {
 		for rest := []byte(requests); len(rest) > 0; rest = rest[min(part, len(rest)):] {
 			if _, err := conn.Write(rest[:min(part, len(rest))]); err != nil {
-				return // the server has refused them
+				return // rejected by the server
 			}
 		}
 	}()
@@ -123,7 +123,6 @@ func statuses(conn net.Conn, requests string, part, most int) string {
 	return strings.Join(got, " ")
 }
 
-// The client learns why.
 func TestRequestWithoutTLSIsAnswered(t *testing.T) {
 	t.Parallel()
 	conn := newReader(t, true)(t).(*tls.Conn).NetConn()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A connection idle for less time may be about to send its next request.
+// A connection that has been idle for less than grace may be about to send a request.
 const grace = 100 * time.Millisecond
 
 // Limits are the limits of an HTTP server.
@@ -39,13 +39,13 @@ type listener struct {
 	requests http.Handler
 	failed   *log.Logger
 
-	inProgress atomic.Int64 // number of requests in progress that are not probes
-	anonymous  atomic.Int64 // number of anonymous ones among them
-	waiting    atomic.Bool  // a new connection is waiting until it may be served
+	inProgress atomic.Int64 // requests in progress, except probes
+	anonymous  atomic.Int64 // anonymous requests in progress, except probes
+	waiting    atomic.Bool  // a new connection is waiting to be served
 
 	closed  context.Context
 	end     context.CancelFunc
-	changed chan struct{} // receives a token when a connection becomes idle or ends
+	changed chan struct{} // gets a token when a connection becomes idle or ends
 
 	mu    sync.Mutex
 	conns map[*connection]bool
@@ -57,12 +57,12 @@ type connection struct {
 	net.Conn
 	framing framing
 	served  int64
-	state   *tls.ConnectionState // nil without TLS, and until the handshake is complete
+	state   *tls.ConnectionState // nil without TLS and before the handshake is complete
 	failed  *log.Logger          // for failed handshakes; may be nil
 
 	element *list.Element // element in idle; nil while a request is in progress
 	since   time.Time     // when the connection became idle
-	givenUp atomic.Bool   // closed to make room for another connection; further requests get no response
+	givenUp atomic.Bool   // closed to make room for another connection, so requests get no response
 }
 
 func (c *connection) Read(p []byte) (int, error) {
@@ -76,7 +76,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// handshake does what the server does for connections of type *tls.Conn.
+// handshake does what net/http does for connections of type *tls.Conn.
 func (c *connection) handshake(encrypted *tls.Conn) error {
 	if err := encrypted.Handshake(); err != nil {
 		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
@@ -116,7 +116,7 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 		limited.requests = limits.Bodies.Handler(server.Handler)
 	}
 	server.Handler = limited
-	server.DisableGeneralOptionsHandler = true // the handler counts the requests of a connection
+	server.DisableGeneralOptionsHandler = true // so that the handler counts all requests of a connection
 
 	inner := server.ConnContext
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
@@ -148,8 +148,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	return &connection{Conn: conn, failed: l.failed}, nil
 }
 
-// While awaitRoom waits, at first for wait, responses ask clients to close their connections, so that none is closed
-// with a request in transit. ok is false if the listener is closed.
+// awaitRoom waits until makeRoom succeeds, retrying after wait or when a connection changes. Meanwhile, responses ask
+// clients to close their connections, so that no connection is closed with a request in transit. ok is false if the
+// listener is closed.
 func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	l.limits.Full()
 	l.waiting.Store(true)
@@ -169,8 +170,8 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	return true
 }
 
-// If necessary, makeRoom closes the longest idle connection. If none has been idle long enough, wait is how long the
-// longest idle one still needs.
+// makeRoom closes the longest idle connection if necessary. If that connection has not been idle long enough, wait is
+// the remaining time.
 func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	l.mu.Lock()
 	if len(l.conns) < l.limits.Connections {
@@ -197,7 +198,7 @@ func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	return true, 0
 }
 
-// makeRoomForPeer is for the limit on connections from one address, which local addresses do not have.
+// makeRoomForPeer enforces the limit on connections from one remote address.
 func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	peer, other := peerOf(conn)
 	if !other {
@@ -227,7 +228,7 @@ func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	return true
 }
 
-// The caller holds the lock and then closes the connection.
+// giveUp removes an idle connection. The caller must hold the lock, and close the connection afterwards.
 func (l *listener) giveUp(idle *list.Element) net.Conn {
 	c := l.idle.Remove(idle).(*connection)
 	c.givenUp.Store(true)
@@ -247,7 +248,7 @@ func end(conn net.Conn) {
 	conn.Close()
 }
 
-// The caller holds the lock.
+// The caller must hold the lock.
 func (l *listener) count(conn net.Conn, more int) {
 	peer, other := peerOf(conn)
 	if !other {
@@ -277,8 +278,8 @@ func (l *listener) add(c *connection) {
 	c.element = l.idle.PushBack(c)
 }
 
-// The server calls track before the handler, so that a connection is either in use or already given up when the
-// handler runs.
+// The server calls track before the handler, so that when the handler runs, a connection is either in use or has been
+// given up.
 func (l *listener) track(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -308,7 +309,7 @@ func (l *listener) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Close closes the listener. It also ends an Accept that is waiting.
+// Close closes the listener and ends a waiting Accept.
 func (l *listener) Close() error {
 	l.end()
 	return l.Listener.Close()

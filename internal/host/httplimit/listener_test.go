@@ -22,7 +22,7 @@ type limited struct {
 	listener *listener
 	full     atomic.Int64
 	entered  chan struct{} // receives a value when a request to /wait starts
-	leave    chan struct{} // once closed, requests to /wait end
+	leave    chan struct{} // when closed, requests to /wait end
 }
 
 func newLimited(t *testing.T, most int, encrypted bool) *limited {
@@ -39,7 +39,7 @@ func newLimited(t *testing.T, most int, encrypted bool) *limited {
 		s.Listener = tls.NewListener(s.Listener, &tls.Config{Certificates: testCertificates()})
 	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	// The test server sets its own ConnState, which also calls the one set before.
+	// The test server sets its own ConnState, which also calls the previous one.
 	s.Listener = Listen(s.Config, s.Listener, Limits{Connections: most, Full: func() { s.full.Add(1) }})
 	s.listener = s.Listener.(*listener)
 	s.Start()
@@ -90,7 +90,6 @@ func (s *limited) answer(conn net.Conn) int {
 	return resp.StatusCode
 }
 
-// The longest idle connection is closed for a new one.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
@@ -151,7 +150,7 @@ func TestCloseEndsAWaitForRoom(t *testing.T) {
 	s.send(busy, "/wait")
 	<-s.entered
 	late := s.dial(false)
-	for s.full.Load() == 0 { // until the connection is accepted and waiting
+	for s.full.Load() == 0 { // wait until the connection is accepted
 		if _, err := late.Write([]byte{'G'}); err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +165,7 @@ func TestCloseEndsAWaitForRoom(t *testing.T) {
 	}
 }
 
-// The connection is closed for a new one just as its request arrives. The client resends the request.
+// The connection is closed for a new one just as its request arrives, so the client resends the request.
 func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Bool
@@ -184,7 +183,7 @@ func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
 		if state == http.StateActive && late.CompareAndSwap(nil, conn) {
 			close(arrived)
-			<-goOn // the request has been read, but the listener does not know that yet
+			<-goOn // the listener does not know yet that the request has been read
 		}
 		track(conn, state)
 		if state == http.StateClosed && conn == late.Load() {
@@ -221,7 +220,7 @@ func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
 	s.send(busy, "/") // starts while another connection waits
 	<-s.entered
 	late := s.dial(false)
-	for s.full.Load() == 0 { // until the connection is accepted and waiting
+	for s.full.Load() == 0 { // wait until the connection is accepted
 		runtime.Gosched()
 	}
 	close(s.leave)

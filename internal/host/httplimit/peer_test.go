@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The remote address belongs to another machine.
+// foreign is a connection from another machine.
 type foreign struct {
 	net.Conn
 	from net.IP
@@ -19,7 +19,7 @@ type foreign struct {
 
 func (c *foreign) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.from, Port: 1} }
 
-// The addresses come from a channel.
+// foreignListener takes the remote addresses from a channel.
 type foreignListener struct {
 	net.Listener
 	from chan net.IP

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Some clients send the whole body before they read the response.
+// discardTime is for clients that send the whole body before they read the response.
 const discardTime = time.Second
 
 // ServeHTTP drops requests on connections that were given up; clients resend them.
@@ -46,7 +46,8 @@ func refuse(w http.ResponseWriter, why string) {
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// Few anonymous requests are served at once, so that connections remain for known callers. Their bodies are ignored.
+// serveAnonymous limits the number of anonymous requests, so that connections remain for known callers. It ignores
+// their bodies.
 func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)

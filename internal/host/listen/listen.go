@@ -52,15 +52,15 @@ func Local(l net.Listener) string {
 	return bound.String()
 }
 
-// Public returns an address at which other machines can reach a TCP listener, if they can. A listener on all addresses
-// has the one that this machine uses for other networks, or else its first one.
+// Public returns an address at which other machines can reach a TCP listener, if possible. For a listener on all
+// addresses, it is the one that this machine uses for other networks, otherwise the first one.
 func Public(l net.Listener) string {
 	bound := Address(l)
 	if !bound.Addr().IsUnspecified() {
 		return bound.String()
 	}
 	for _, elsewhere := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // documentation addresses
-		conn, err := net.Dial("udp", elsewhere) // sends nothing
+		conn, err := net.Dial("udp", elsewhere) // sends no packet
 		if err != nil {
 			continue
 		}
@@ -76,7 +76,7 @@ func Public(l net.Listener) string {
 	return Local(l)
 }
 
-// A network without a route to others has addresses that other machines may reach, too.
+// firstPublic is for a network without a route to others, whose addresses other machines may still reach.
 func firstPublic(addresses []net.Addr) netip.Addr {
 	for _, address := range addresses {
 		if prefix, err := netip.ParsePrefix(address.String()); err == nil && prefix.Addr().Unmap().IsGlobalUnicast() {
@@ -198,7 +198,6 @@ func (m *merged) Accept() (net.Conn, error) {
 	}
 }
 
-// Close may be called more than once.
 func (m *merged) Close() (err error) {
 	m.closeOnce.Do(func() {
 		close(m.closed)

@@ -12,6 +12,6 @@
 // connection's exported keying material instead, so that the address may be translated on the way. A server proves
 // itself only to clients that know the token.
 //
-// The proof does not encrypt: anyone who can read the traffic can read the token. Clients that trust exactly one
-// certificate, and signed requests, do not need it.
+// The proof does not encrypt: anyone who can read the traffic can read the token. It is unnecessary for signed
+// requests and for clients that trust exactly one certificate.
 package proof

@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// The header has the form NONCE.PROOF in the request, and the server's proof in the response.
+// header is NONCE.PROOF in the request, and the server's proof in the response.
 const header = "X-Tendril-Challenge"
 
-// The server does not know the client's secret.
+// refused means that the server has a different secret.
 const refused = "refused"
 
 const patience = 10 * time.Second
@@ -29,7 +29,7 @@ const patience = 10 * time.Second
 // challenge.
 type Error struct {
 	Address string
-	// Other means that the server has a different secret. Otherwise it is an older version or another program.
+	// Other means that the server has a different secret. Otherwise it is an older version or a different program.
 	Other bool
 	cause error
 }
@@ -56,7 +56,7 @@ func Require(t *http.Transport, secret string) *http.Transport {
 		dial = new(net.Dialer).DialContext
 	}
 
-	t.Proxy = nil // a proxy would respond in the server's place
+	t.Proxy = nil // a proxy would respond instead of the server
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
@@ -80,7 +80,7 @@ func Require(t *http.Transport, secret string) *http.Transport {
 	return t
 }
 
-// The server of the connection has proved that it knows the secret.
+// proved returns conn after its server has proved that it knows the secret.
 func proved(ctx context.Context, conn net.Conn, secret string) (net.Conn, error) {
 	if err := challenge(ctx, conn, secret); err != nil {
 		conn.Close()
@@ -122,7 +122,7 @@ func challenge(ctx context.Context, conn net.Conn, secret string) error {
 	return nil
 }
 
-// A server that does not support challenges gives "".
+// exchange returns "" if the server does not support challenges.
 func exchange(conn net.Conn, request *http.Request) (string, error) {
 	if err := request.Write(conn); err != nil {
 		return "", err
@@ -153,7 +153,7 @@ func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
 	}
 	nonce, _, _ := strings.Cut(given, ".")
 	w.Header().Set(header, mac(secret, "server", nonce, binding(r)))
-	w.Header().Del("Connection") // the actual request follows on this connection, even if the server is full
+	w.Header().Del("Connection") // the actual request follows on this connection even if the server is full
 	w.WriteHeader(http.StatusNoContent)
 	return true
 }
@@ -164,15 +164,15 @@ func Knows(r *http.Request, secret string) bool {
 	return nonce != "" && secret != "" && hmac.Equal([]byte(given), []byte(mac(secret, "client", nonce, binding(r))))
 }
 
-// The nonce is bound to a peer's role and to a connection.
+// mac binds the nonce to a role and a connection.
 func mac(secret, who, nonce, bound string) string {
 	h := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(h, "tendril %s 1\n%s\n%s", who, nonce, bound)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Both ends of a TLS connection export this keying material, which a proxy between them lacks (RFC 9266). It is
-// random if the connection has none, so that no proof is valid.
+// channel exports keying material that both ends of a TLS connection share, but a proxy between them lacks (RFC 9266).
+// If the connection has none, the result is random, so that no proof is valid.
 func channel(state *tls.ConnectionState) string {
 	material, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, sha256.Size)
 	if err != nil {
@@ -181,7 +181,7 @@ func channel(state *tls.ConnectionState) string {
 	return hex.EncodeToString(material)
 }
 
-// The proof covers the TLS connection, or the server's address.
+// binding returns the TLS connection or the server's address, which the proof covers.
 func binding(r *http.Request) string {
 	if r.TLS != nil {
 		return channel(r.TLS)
@@ -193,7 +193,7 @@ func binding(r *http.Request) string {
 	return canonical(address)
 }
 
-// Both ends of a connection format an address identically.
+// canonical formats an address identically at both ends of a connection.
 func canonical(address net.Addr) string {
 	at, err := netip.ParseAddrPort(address.String())
 	if err != nil {

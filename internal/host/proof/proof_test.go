@@ -20,7 +20,7 @@ func genuine(t *testing.T, known string) (url string, served *atomic.Int32) {
 	t.Helper()
 	served = new(atomic.Int32)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close") // as a full server does before it reads the request
+		w.Header().Set("Connection", "close") // like a full server, before it reads the request
 		if !Answer(w, r, known) {
 			served.Add(1)
 		}
@@ -134,7 +134,7 @@ func TestEachConnectionIsProved(t *testing.T) {
 	}
 }
 
-// Callers without the secret learn nothing that helps them to guess it.
+// Callers without the secret learn nothing that helps to guess it.
 func TestCallersWithoutTheSecretGetNoProof(t *testing.T) {
 	t.Parallel()
 	url, _ := genuine(t, secret)

@@ -32,7 +32,7 @@ func TestShellWord(t *testing.T) {
 	}
 }
 
-// A real shell must read the quoted word as the original text.
+// FuzzShellWordIsReadBack checks that a real shell reads the quoted word as the original text.
 func FuzzShellWordIsReadBack(f *testing.F) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

@@ -38,7 +38,7 @@ func appendRune(b *strings.Builder, r rune, raw string, lines bool) {
 	case r == utf8.RuneError && len(raw) == 1:
 		fmt.Fprintf(b, `\x%02x`, raw[0])
 	case lines && (r == '\n' || r == '\t'), unicode.IsGraphic(r), unicode.Is(unicode.Co, r),
-		r == '\u200c' || r == '\u200d': // joiners used in scripts and emoji are the only safe invisible characters
+		r == '\u200c' || r == '\u200d': // joiners in scripts and emoji are the only safe invisible characters
 		b.WriteString(raw)
 	default:
 		quoted := fmt.Sprintf("%q", r)
@@ -80,10 +80,10 @@ func (w *Writer) escape(p []byte) []byte {
 	return []byte(b.String())
 }
 
-// Black and background colors can make text unreadable.
+// safeColors excludes black and backgrounds, which can make text unreadable.
 var safeColors = strings.Split(",0,1,2,22,31,32,33,34,35,36,39,91,92,93,94,95,96", ",")
 
-// The color sequence is at the start of p.
+// colorLength returns the length of the safe color sequence at the start of p, or 0.
 func colorLength(p []byte) int {
 	rest, ok := bytes.CutPrefix(p, []byte("\x1b["))
 	end := bytes.IndexByte(rest[:min(len(rest), 16)], 'm')

@@ -57,7 +57,7 @@ func Folder(dir string, inside ...string) error {
 	return found
 }
 
-// Access by all local users is the most severe.
+// worse prefers access by all local users.
 func worse(first, second error) error {
 	var wrong, other *Error
 	if first == nil || errors.As(second, &other) && other.Everybody && !(errors.As(first, &wrong) && wrong.Everybody) {
@@ -93,7 +93,7 @@ func Owns(info fs.FileInfo) bool {
 	return ok && stat.Uid == uint32(os.Geteuid())
 }
 
-// In a folder with the sticky bit, users cannot replace each other's files.
+// judge ignores write access to a folder with the sticky bit, where users cannot replace each other's files.
 func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	if mode.IsDir() && mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
@@ -102,7 +102,7 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	octal := fmt.Sprintf(" can write to it (mode %04o)", mode.Perm())
 	others := Decide(mode, uid, gid, self)
 	if others == Owner && mode&0o002 != 0 {
-		others = Everybody // root never runs code that all users can write
+		others = Everybody // root never runs code that all users can write to
 	}
 
 	switch others {
@@ -117,10 +117,10 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	return nil
 }
 
-// Others tells which other users control a file or folder.
+// Others is which other users control a file or folder.
 type Others int
 
-// Other users in control: none, the owner, all local users, or the members of the file's group.
+// The values mean no other user, the owner, all local users, or the members of the file's group.
 const (
 	Nobody Others = iota
 	Owner

@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestFilesAndFolders covers a file, its folder, the target of a symbolic link and everything below a folder.
+// TestFilesAndFolders covers a file, its folder, a link's target and everything below a folder.
 func TestFilesAndFolders(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -79,7 +79,7 @@ func TestFilesAndFolders(t *testing.T) {
 	expect(t, "an open folder", Folder(at("open")), "open", root)
 }
 
-// A folder that all users can write to is reported even if an earlier check found a less severe problem.
+// Write access by all users is reported even if an earlier check found a less severe problem.
 func TestAccessOfEveryUserIsReportedFirst(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
