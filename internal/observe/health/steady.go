@@ -22,7 +22,21 @@ type pastCheck struct {
 // startup.
 type steady struct {
 	checks []pastCheck
+	starts map[causeID]starts // of the displayed causes
 	shown  Report
+}
+
+// starts contains, for each rank, when a cause became at least that bad. The time is zero for ranks above the displayed
+// one.
+type starts [len(traits)]time.Time
+
+func (s starts) rank() int {
+	for rank := len(s) - 1; rank > Ok.rank(); rank-- {
+		if !s[rank].IsZero() {
+			return rank
+		}
+	}
+	return Ok.rank()
 }
 
 // settle takes the findings of one check and returns the report to display.
@@ -35,11 +49,13 @@ type steady struct {
 func (s steady) settle(found []finding, now time.Time, round bool) (steady, Report) {
 	var out Report
 	if len(found) > 0 && found[0].Status.rank() == 0 {
-		s.checks = nil // checks before a startup no longer apply
+		s.checks, s.starts = nil, nil // checks before a startup no longer apply
 		out = reportOf(causesOf(found))
 	} else {
 		s.checks = s.with(found, now, round)
-		out = reportOf(s.causes(found, now))
+		var causes []Cause
+		causes, s.starts = s.causes(found, now)
+		out = reportOf(causes)
 	}
 
 	out.Since = now
@@ -67,28 +83,39 @@ func (s steady) with(found []finding, now time.Time, round bool) []pastCheck {
 }
 
 // causes returns the current causes, followed by those that have ended.
-func (s steady) causes(found []finding, now time.Time) (causes []Cause) {
+func (s steady) causes(found []finding, now time.Time) (causes []Cause, since map[causeID]starts) {
 	listed := map[causeID]bool{}
+	since = map[causeID]starts{}
+	add := func(f *finding) {
+		id := f.id()
+		listed[id] = true
+		cause, start := s.cause(f, now)
+		if start.rank() > Ok.rank() {
+			causes = append(causes, cause)
+		}
+		if start.rank() > since[id].rank() {
+			since[id] = start
+		}
+	}
+
 	for i := range found {
-		listed[found[i].id()] = true
-		causes = s.add(causes, &found[i], now)
+		add(&found[i])
 	}
 	for _, check := range slices.Backward(s.checks) {
 		past := slices.DeleteFunc(slices.Collect(maps.Values(check.found)), func(f finding) bool {
-			_, rank := s.before(f.id())
-			return listed[f.id()] || traits[rank].color == Green
+			return listed[f.id()] || traits[s.starts[f.id()].rank()].color == Green
 		})
 		slices.SortFunc(past, func(a, b finding) int { return strings.Compare(a.Text, b.Text) })
 		for i := range past {
-			listed[past[i].id()] = true
 			past[i].Until = s.end(past[i].id(), now)
-			causes = s.add(causes, &past[i], now)
+			add(&past[i])
 		}
 	}
-	return causes
+	return causes, since
 }
 
-func (s steady) add(causes []Cause, f *finding, now time.Time) []Cause {
+// cause returns the cause to display and its starts. It is not displayed if the rank of its starts is Ok.
+func (s steady) cause(f *finding, now time.Time) (Cause, starts) {
 	id := f.id()
 	first := now
 	ranks := make([]int, 0, len(s.checks))
@@ -101,7 +128,8 @@ func (s steady) add(causes []Cause, f *finding, now time.Time) []Cause {
 	}
 	slices.Sort(ranks)
 
-	before, was := s.before(id)
+	start := s.starts[id]
+	was := start.rank()
 	rank := min(max(was, s.agreed(ranks)), ranks[len(ranks)-1])
 	if s.shown.Status.rank() == 0 && f.Status.Color() != Green {
 		rank = Ok.rank() // at startup and after a grey status, one measurement is not enough
@@ -109,31 +137,24 @@ func (s steady) add(causes []Cause, f *finding, now time.Time) []Cause {
 	if !f.measured && f.Until.IsZero() {
 		rank = max(rank, f.Status.rank())
 	}
-	if rank <= Ok.rank() {
-		return causes
+	if was > Ok.rank() {
+		first = now // it becomes worse now
+	}
+	for r := range start {
+		switch {
+		case r > rank:
+			start[r] = time.Time{}
+		case r > was:
+			start[r] = first
+		}
 	}
 
 	cause := f.Cause
 	cause.Status = traits[rank].status
 	if cause.Since.IsZero() {
-		cause.Since = first
-		if rank > was && !before.IsZero() { // "Severe for" counts from when it became so
-			cause.Since = now
-		} else if !before.IsZero() {
-			cause.Since = before
-		}
+		cause.Since = start[rank]
 	}
-	return append(causes, cause)
-}
-
-// before returns the start and the rank of a cause as last shown.
-func (s steady) before(id causeID) (since time.Time, rank int) {
-	for i := range s.shown.Details {
-		if c := &s.shown.Details[i]; c.id() == id {
-			return c.Since, c.Status.rank()
-		}
-	}
-	return time.Time{}, Ok.rank()
+	return cause, start
 }
 
 // end returns the time of the first check without a cause that was found earlier.

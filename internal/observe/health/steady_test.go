@@ -105,13 +105,13 @@ func TestCausesHaveTheirOwnTimes(t *testing.T) {
 	}
 }
 
-// "Severe for 20 seconds" is about Severe, not about the Warning before.
-func TestCauseThatBecomesWorseCountsFromThen(t *testing.T) {
+// "Severe for 20 seconds" is about Severe, not about the Warning before. The Warning continues while it is Severe.
+func TestCauseCountsFromWhenItBecameAtLeastAsBad(t *testing.T) {
 	t.Parallel()
 	var s steady
 	var r Report
 	for i, want := range map[int]string{4: "Warning for 20 seconds", 7: "Severe for 0 seconds", 9: "Severe for 20 seconds",
-		13: "Severe for 60 seconds", 14: "Warning for 70 seconds"} {
+		13: "Severe for 60 seconds", 14: "Warning for 2 minutes"} {
 		s, r = steady{}, Report{}
 		now := noon
 		for check, c := range "oowwwsssswwwwwww"[:i+1] {
