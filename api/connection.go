@@ -34,18 +34,17 @@ type connection struct {
 // Peer is a read-only connection to the console of another instance.
 type Peer struct{ *connection }
 
-const (
-	// peerPatience limits the wait for the headers of an answer.
-	peerPatience  = 2 * time.Second
-	maxPeerAnswer = 8 << 20
-)
+// PeerPatience limits how long a [Peer] waits for an answer to start. An instance must answer others clearly earlier.
+const PeerPatience = 2 * time.Second
+
+const maxPeerAnswer = 8 << 20
 
 // NewPeer returns a connection to an instance at its Console address. It trusts only the instance's
 // ConsoleCertificate, or uses plain HTTP if that is "". In both cases, the instance must prove that it knows the
 // secret.
 func NewPeer(instance Instance, secret string) *Peer {
 	c := &connection{instance: instance, most: maxPeerAnswer}
-	c.quick = c.client(peerPatience, secret)
+	c.quick = c.client(PeerPatience, secret)
 	c.slow = c.quick
 	return &Peer{c}
 }

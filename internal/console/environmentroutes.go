@@ -169,7 +169,7 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	found := foundID{id: c.id}
 	mayRead := wait == 0 && c.caller.may(api.ScopeRead)
 	if mayRead {
-		if found, err = e.fullID(c.ctx, c.id); err != nil {
+		if found, err = e.fullID(c.ctx, c.id, searchTime(c.caller)); err != nil {
 			return api.Delivery{}, err
 		}
 	}
@@ -218,8 +218,14 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 // minIDStart is the minimum length of an abbreviated ID.
 const minIDStart = 4
 
-// findWithin limits the time spent searching the queues for an abbreviated ID.
-const findWithin = 3 * time.Second
+// searchTime limits the time spent searching the queues for an abbreviated ID. Another instance that asks does not wait
+// long.
+func searchTime(by caller) time.Duration {
+	if by.peer {
+		return api.PeerPatience / 2
+	}
+	return 3 * time.Second
+}
 
 type foundID struct {
 	id    string
@@ -229,7 +235,7 @@ type foundID struct {
 
 // fullID completes an abbreviated ID from the queues, the history and recent deliveries. It returns an error if the ID
 // is ambiguous.
-func (e *environmentRoutes) fullID(ctx context.Context, start string) (foundID, error) {
+func (e *environmentRoutes) fullID(ctx context.Context, start string, within time.Duration) (foundID, error) {
 	switch {
 	case len(start) >= len("00000000-0000-0000-0000-000000000000"):
 		return foundID{id: start}, nil
@@ -239,12 +245,12 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string) (foundID, 
 	const most = 5
 	found, ids := foundID{id: start}, []string(nil)
 	if e.opts.Broker != nil {
-		stored, whole, err := e.opts.Broker.FindByID(ctx, start, most, findWithin)
+		stored, whole, err := e.opts.Broker.FindByID(ctx, start, most, within)
 		if err != nil {
 			return found, err
 		}
 		if !whole {
-			found.hint = "only some of the waiting messages were searched, for " + findWithin.String() + ": type the whole ID"
+			found.hint = "only some of the waiting messages were searched, for " + within.String() + ": type the whole ID"
 		}
 		for i := range stored {
 			ids, found.queue = append(ids, stored[i].ID), stored[i].Queue

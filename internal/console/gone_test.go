@@ -40,6 +40,15 @@ func TestMessageInNoQueueIsExplainedFromTheHistory(t *testing.T) {
 	explains("first", "it left its queue before 2026-01-02 03:04:05 UTC")
 }
 
+// An instance that does not answer in time is not contacted again for a while.
+func TestSearchForAnotherInstanceEndsBeforeItsPatience(t *testing.T) {
+	t.Parallel()
+	own, peers := searchTime(caller{}), searchTime(caller{peer: true})
+	if peers < 500*time.Millisecond || peers > api.PeerPatience*3/4 || own <= peers {
+		t.Errorf("the search takes up to %s for another instance, which waits %s, and %s for others", peers, api.PeerPatience, own)
+	}
+}
+
 func TestMessageIsFoundByTheStartOfItsID(t *testing.T) {
 	t.Parallel()
 	endings := eventlog.OpenEndings(t.TempDir(), func(err error) { t.Error(err) })

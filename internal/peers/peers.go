@@ -18,7 +18,7 @@ import (
 
 const (
 	// patience limits the time for a response.
-	patience = 3 * time.Second
+	patience = api.PeerPatience + time.Second
 	// retryAfter is how long an instance is not contacted after a failure.
 	retryAfter = 10 * time.Second
 )
