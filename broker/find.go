@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,15 +12,13 @@ import (
 )
 
 // FindByID returns up to most stored messages of all queues, in any state, whose IDs start with start. IDs are in no
-// order, so FindByID examines all messages; whole is false if it ran out of time after within.
+// order, so FindByID examines all messages, those of small queues first; whole is false if it ran out of time after
+// within.
 func (b *Broker) FindByID(ctx context.Context, start string, most int, within time.Duration) (found []Stored, whole bool, err error) {
 	start = strings.ToLower(start)
 	until := time.Now().Add(within)
-	for _, q := range b.queues.all() {
-		q.mu.Lock()
-		at, high := q.index.low(), q.index.high()
-		q.mu.Unlock()
-		for at > 0 {
+	for _, r := range b.smallestFirst() {
+		for at := r.low; at > 0; {
 			if err := ctx.Err(); err != nil {
 				return nil, false, err
 			}
@@ -27,14 +27,14 @@ func (b *Broker) FindByID(ctx context.Context, start string, most int, within ti
 			}
 			var ids []string
 			err := b.read(func(c *conn) (err error) {
-				ids, at, err = c.idsFrom(b.seal, at, high, start)
+				ids, at, err = c.idsFrom(b.seal, at, r.high, start)
 				return err
 			})
 			if err != nil {
 				return nil, false, err
 			}
 			for _, id := range ids {
-				s, err := b.Message(ctx, q.name, id)
+				s, err := b.Message(ctx, r.queue, id)
 				switch {
 				case errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}), errors.Is(err, queue.ErrNoQueue): // gone
 				case err != nil:
@@ -49,6 +49,25 @@ func (b *Broker) FindByID(ctx context.Context, start string, most int, within ti
 		}
 	}
 	return found, true, nil
+}
+
+// keyRange contains the keys of a queue's messages.
+type keyRange struct {
+	queue           string
+	low, last, high int64
+}
+
+// smallestFirst returns the ranges of all queues. The size of a range approximates the number of messages.
+func (b *Broker) smallestFirst() (all []keyRange) {
+	for _, q := range b.queues.all() {
+		q.mu.Lock()
+		all = append(all, keyRange{q.name, q.index.low(), q.index.last(), q.index.high()})
+		q.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b keyRange) int {
+		return cmp.Or(cmp.Compare(a.last-a.low, b.last-b.low), strings.Compare(a.queue, b.queue))
+	})
+	return all
 }
 
 // idsFrom returns the IDs that start with start. last is the key of the last message examined, or 0 at the end of the

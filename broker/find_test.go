@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,27 @@ func TestMessagesOfAllStatesAreFoundByTheStartOfTheirID(t *testing.T) {
 	cancel()
 	if _, _, err := b.FindByID(ctx, "0000", 2, time.Hour); err == nil {
 		t.Error("a canceled search goes on")
+	}
+}
+
+// A queue with many messages does not keep the search from the others.
+func TestSmallQueuesAreSearchedFirst(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, nil)
+	want := []string{"b", "b", "e", "e", "c", "c", "c", "a", "a", "a", "a", "d", "d", "d", "d", "d"}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		create(t, b, name, nil)
+	}
+	for _, name := range want {
+		send(t, b.Queue(name), body(name)...)
+	}
+	found, _, err := b.FindByID(t.Context(), "", len(want), time.Hour)
+	var got []string
+	for i := range found {
+		got = append(got, found[i].Queue)
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("searched %v, %v, want %v", got, err, want)
 	}
 }
 

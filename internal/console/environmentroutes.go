@@ -234,7 +234,7 @@ type foundID struct {
 }
 
 // fullID completes an abbreviated ID from the queues, the history and recent deliveries. It returns an error if the ID
-// is ambiguous.
+// is ambiguous, or may be because not all messages were searched.
 func (e *environmentRoutes) fullID(ctx context.Context, start string, within time.Duration) (foundID, error) {
 	switch {
 	case len(start) >= len("00000000-0000-0000-0000-000000000000"):
@@ -244,13 +244,15 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 	}
 	const most = 5
 	found, ids := foundID{id: start}, []string(nil)
+	partly := "" // how the queues were searched, unless completely
 	if e.opts.Broker != nil {
 		stored, whole, err := e.opts.Broker.FindByID(ctx, start, most, within)
 		if err != nil {
 			return found, err
 		}
 		if !whole {
-			found.hint = "only some of the waiting messages were searched, for " + within.String() + ": type the whole ID"
+			partly = "only some of the waiting messages were searched, for " + within.String()
+			found.hint = partly + ": type the whole ID"
 		}
 		for i := range stored {
 			ids, found.queue = append(ids, stored[i].ID), stored[i].Queue
@@ -273,6 +275,8 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 	switch {
 	case len(ids) == 0 || slices.Contains(ids, start):
 		return found, nil
+	case len(ids) == 1 && partly != "":
+		return found, api.NewError(http.StatusConflict, partly, "type the whole ID, such as "+ids[0])
 	case len(ids) == 1:
 		found.id = ids[0]
 		return found, nil

@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,27 @@ func TestSearchForAnotherInstanceEndsBeforeItsPatience(t *testing.T) {
 	own, peers := searchTime(caller{}), searchTime(caller{peer: true})
 	if peers < 500*time.Millisecond || peers > api.PeerPatience*3/4 || own <= peers {
 		t.Errorf("the search takes up to %s for another instance, which waits %s, and %s for others", peers, api.PeerPatience, own)
+	}
+}
+
+// Messages that were not searched may have IDs that start the same.
+func TestAbbreviatedIDIsNotCompletedFromPartOfTheMessages(t *testing.T) {
+	t.Parallel()
+	b, ds := newBroker(t), NewDeliveries(0)
+	sendBodies(t, b, "jobs", "waiting")
+	ds.Record(api.Delivery{MessageID: "efgh-1", Queue: "jobs", Outcome: "done", At: time.Now()})
+	e := &environmentRoutes{opts: &Options{Broker: b, Deliveries: ds}}
+	if found, err := e.fullID(t.Context(), "efgh", time.Hour); found.id != "efgh-1" || err != nil {
+		t.Errorf("from all messages: %+v, %v", found, err)
+	}
+	refused := (*api.Error)(nil)
+	if _, err := e.fullID(t.Context(), "efgh", -1); !errors.As(err, &refused) || refused.Status != http.StatusConflict ||
+		!strings.HasPrefix(refused.Message, "only some of the waiting messages were searched") ||
+		refused.Hint != "type the whole ID, such as efgh-1" {
+		t.Errorf("from part of the messages: %v", err)
+	}
+	if found, err := e.fullID(t.Context(), "efgh-1", -1); found.id != "efgh-1" || err != nil {
+		t.Errorf("the whole ID: %+v, %v", found, err)
 	}
 }
 
