@@ -64,7 +64,7 @@ func variables(text string) (environ []string) {
 	return environ
 }
 
-// tendril runs on its own, with the app, or next to the app's unit.
+// services are tendril on its own, with the app, and next to the app's unit.
 var services = []struct {
 	name, dropIn, settings string
 }{

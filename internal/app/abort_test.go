@@ -49,7 +49,7 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 	}
 }
 
-// The previous replicas keep serving, and the next deployment can start.
+// After an abort, the previous replicas keep serving, and the next deployment can start.
 func TestAnAbortEndsTheNewReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)

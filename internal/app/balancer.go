@@ -144,7 +144,7 @@ func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, 
 	}
 }
 
-// If no replica is ready, leastBusy returns a channel that is closed at the next change.
+// leastBusy returns nil if no replica is ready, with a channel that is closed at the next change.
 func (b *balancer) leastBusy() (best *replica, updated <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

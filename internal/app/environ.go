@@ -12,7 +12,7 @@ import (
 	"tendril/internal/supervisor/notify"
 )
 
-// An embedded queue on loopback accepts any credentials.
+// localCredential is for an embedded queue on loopback, which accepts any credentials.
 const localCredential = "tendril"
 
 // Queue describes the queue that the app's variables refer to.

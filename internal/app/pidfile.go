@@ -13,7 +13,8 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// The PID in the file is never used to signal a process, because it may have been reused.
+// pidFile writes the PID of a replica to a file. The PID is never used to signal a process, because it may have been
+// reused.
 type pidFile struct {
 	path string // "" without a file
 	log  *slog.Logger

@@ -71,7 +71,7 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	return nil
 }
 
-// A failed step is an error unless the step ignores errors.
+// runOne returns an error for a failed step unless the step ignores errors.
 func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) error {
 	s.logStarted(string(step.Phase), step.Name, step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)

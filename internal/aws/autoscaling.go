@@ -249,7 +249,7 @@ func (s *service) explainScaling(ctx context.Context, permission, what string, e
 	})
 }
 
-// EC2 Auto Scaling reports missing resources as ValidationError.
+// scalingCode recognizes missing resources, which EC2 Auto Scaling reports as ValidationError.
 func scalingCode(refused *refusal) string {
 	switch refused.shape {
 	case "ValidationError":

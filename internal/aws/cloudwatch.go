@@ -91,7 +91,7 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 	})
 }
 
-// Amazon EC2 publishes some values late, so GroupCPU looks at several periods.
+// metricPeriods is the number of periods that GroupCPU requests, because Amazon EC2 publishes some values late.
 const metricPeriods = 3
 
 // GroupCPU returns the CPU utilization of an Auto Scaling group's instances, in percent, over the newest period

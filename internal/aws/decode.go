@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// The strings of a received message share the response's memory; build copies them.
+// received is a received message. Its strings share the response's memory; build copies them.
 type received struct {
 	id, receipt, body, bodySum, attributesSum     string
 	attributes                                    []queue.Attribute // sorted by name
@@ -142,7 +142,7 @@ func (r *messageReader) readAttribute(name string) {
 	r.message.attributes = slices.Insert(all, at, a)
 }
 
-// SQS encodes integers as strings.
+// integer reads an integer, which SQS encodes as a string.
 func (r *messageReader) integer() int64 {
 	if r.json.Null() {
 		return 0
@@ -272,7 +272,7 @@ func readFailure(r *sqswire.Reader, results []entryResult) {
 	storeResult(r, results, id, entryResult{answered: true, err: entryError(code, message, theirs)})
 }
 
-// Some servers encode booleans as strings.
+// readFlag accepts a boolean or a string, because some servers encode booleans as strings.
 func readFlag(r *sqswire.Reader) bool {
 	if r.Peek() != '"' {
 		return r.Bool()

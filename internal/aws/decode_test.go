@@ -223,7 +223,7 @@ func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	return messages, nil
 }
 
-// encoding/json merges duplicate members; deep nesting is not comparable either.
+// comparable returns an error for duplicate members, which encoding/json merges, and for deep nesting.
 func comparable(answer []byte) error {
 	tokens := json.NewDecoder(bytes.NewReader(answer))
 	tokens.UseNumber()

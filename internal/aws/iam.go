@@ -149,7 +149,7 @@ func (c Caller) principal() string {
 
 const maxIAMAnswer = 1 << 20
 
-// These services use the AWS Query protocol.
+// call uses the AWS Query protocol.
 func (i *IAM) call(ctx context.Context, at *globalEndpoint, form url.Values, answer any) error {
 	if err := checkCredentials(ctx, i.credentials); err != nil {
 		return err

@@ -35,7 +35,7 @@ const (
 	TerminateRegistry Feature = "TerminateRegistry" // the environment's DynamoDB table
 )
 
-// Together these are all calls of this package.
+// permissions lists every call that this package makes.
 //
 // Source: AWS Service Authorization Reference.
 var permissions = map[Feature]string{
@@ -68,7 +68,7 @@ var permissions = map[Feature]string{
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",
 }
 
-// The IAM actions of these API calls have different names.
+// callActions lists the API calls whose IAM actions have different names.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",

@@ -21,7 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// The IAM service names are also the SDK's package names. Instance metadata needs no permissions.
+// clients has the IAM service names as keys, which are also the SDK's package names. Instance metadata needs no
+// permissions.
 var clients = map[string]reflect.Type{
 	"autoscaling": reflect.TypeFor[*autoscaling.Client](), "cloudwatch": reflect.TypeFor[*cloudwatch.Client](),
 	"dynamodb": reflect.TypeFor[*dynamodb.Client](), "lambda": reflect.TypeFor[*lambda.Client](),
@@ -89,7 +90,7 @@ func calls(t *testing.T) (found []string) {
 	return slices.Compact(found)
 }
 
-// Without a permission in the list, the policy that check prints would not allow the call.
+// The policy that 'tendril check' prints would not allow a call that is missing from the list.
 func TestEveryCallHasAPermission(t *testing.T) {
 	var listed []string
 	for _, row := range permissions {

@@ -183,7 +183,7 @@ func plain(err error) error {
 	return err
 }
 
-// The SDK's retry rules recognize this type.
+// undelivered returns an error of a type that the SDK's retry rules recognize.
 func undelivered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &sdk.RequestCanceledError{Err: ctx.Err()}

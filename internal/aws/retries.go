@@ -75,7 +75,7 @@ func (r *retries) pause(ctx context.Context, tried int, cause error) (release fu
 	}
 }
 
-// Smaller differences do not explain a rejected signature.
+// maxClockSkew is the largest difference that does not explain a rejected signature.
 const maxClockSkew = 4 * time.Minute
 
 // learnClock adjusts the clock if a wrong clock made a request signed with offset fail; otherwise, such a machine

@@ -205,7 +205,7 @@ func (c *objectCall) String() string {
 	return "checking bucket " + c.bucket
 }
 
-// The caller closes the response's body.
+// do makes a call with retries. The caller must close the response's body.
 func (s *S3) do(ctx context.Context, call *objectCall) (resp *http.Response, err error) {
 	err = s.retries.do(ctx, false, func(offset time.Duration) error {
 		req, err := s.request(ctx, call, time.Now().Add(offset))

@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// Servers outside AWS ignore the region in signatures.
+// localRegion is for signatures to servers outside AWS, which ignore it.
 const localRegion = "us-east-1"
 
 type service struct {
@@ -133,7 +133,7 @@ func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) err
 	return err
 }
 
-// If ctx ends, the error of retrieve says nothing about the credentials.
+// retrieve reports missing credentials unless ctx ended.
 func retrieve(ctx context.Context, provider sdk.CredentialsProvider) (sdk.Credentials, error) {
 	credentials, err := provider.Retrieve(ctx)
 	switch {

@@ -44,7 +44,7 @@ func (s *SQS) Close() {
 	s.exchanger.close()
 }
 
-// A worker makes at most 64 concurrent receives and about as many concurrent deletes.
+// sqsConnections covers the at most 64 concurrent receives of a worker and about as many deletes.
 const sqsConnections = 128
 
 // OpenSQS creates a client from the AWS configuration. The endpoint can be unix:PATH.
@@ -151,7 +151,7 @@ type call struct {
 	once bool
 }
 
-// read must not retain the response's body.
+// perform makes a call. read must not retain the response's body.
 func (s *SQS) perform(ctx context.Context, call call, read func(body []byte) error) error {
 	err := s.retries.do(ctx, call.once, func(offset time.Duration) error { return s.attempt(ctx, call, offset, read) })
 	return explain(ctx, call.site.queue, call.site.endpoint.Host, err)

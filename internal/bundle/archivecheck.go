@@ -394,7 +394,7 @@ type limits struct {
 	depth     int   // levels of folders
 }
 
-// The limit for the archive is Elastic Beanstalk's.
+// usualLimits has Elastic Beanstalk's limit for the archive.
 func usualLimits() limits {
 	return limits{archive: 512 << 20, entries: 50_000, bytes: 2 << 30, fileBytes: 1 << 30, ratio: 100, depth: 64}
 }

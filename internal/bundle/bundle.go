@@ -127,7 +127,7 @@ type Stage string
 
 const (
 	stagePrebuild   Stage = "prebuild"   // before the Buildfile's commands
-	stagePredeploy  Stage = "predeploy"  // before the app starts
+	stagePredeploy  Stage = "predeploy"  // after them, before the app starts
 	stagePostdeploy Stage = "postdeploy" // once the app has started
 )
 

@@ -168,7 +168,7 @@ func (e *entryReader) unknown(p yamlfile.Pair, known keys) {
 		yamlfile.Printable(e.name))
 }
 
-// isComputed omits an entry if CloudFormation computes the value n.
+// isComputed reports whether CloudFormation computes n. If so, it omits the entry.
 func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 	if !fromCloudFormation(n) {
 		return false

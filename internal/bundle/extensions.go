@@ -145,7 +145,7 @@ func (d *document) section(p yamlfile.Pair) {
 	}
 }
 
-// why explains why a section may have no effect.
+// sections lists the known sections. why explains why a section may have no effect.
 var sections = []struct{ name, why string }{
 	{"option_settings", ""},
 	{"packages", "packages are not installed: install them on this machine, or in a script in .platform/hooks/prebuild" +

@@ -53,7 +53,7 @@ func legacyStage(folder string, phase Phase, dir string) (steps []Step, err erro
 
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
-		info, err := os.Stat(path) // follows links, because hook folders share hooks by links
+		info, err := os.Stat(path) // follows links, through which folders share hooks
 		switch {
 		case err != nil:
 			return nil, err

@@ -93,8 +93,8 @@ type missingPrograms struct {
 	refused []Problem
 	// getConfig lists the places that contain [GetConfig].
 	getConfig []string
-	// after means that an earlier step may have created files, installs that one may have installed programs. seen
-	// holds the words of earlier steps, with paths reduced to their last element.
+	// after means that an earlier step may have created files; installs, that it may have installed programs. seen
+	// contains the words of earlier steps, with paths reduced to their last element.
 	after, installs bool
 	seen            map[string]bool
 	// These fields describe the current container command: its working directory, the line to report, and whether it

@@ -68,7 +68,7 @@ func TestCrashLoopEndsAtItsLimit(t *testing.T) {
 	}
 }
 
-// One process has failed too often.
+// One process fails too often; the others keep running.
 func TestCrashLoopLeavesTheRestRunning(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

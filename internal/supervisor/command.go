@@ -121,7 +121,7 @@ func hasNoOperator(line string) bool {
 	return quote == 0
 }
 
-// After exec, the shell would run NAME=value as a program.
+// isAssignment reports whether word has the form NAME=value, which exec would run as a program.
 func isAssignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
 	if !ok || name == "" || '0' <= name[0] && name[0] <= '9' {

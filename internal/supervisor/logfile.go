@@ -37,7 +37,7 @@ type logFile struct {
 	retryAt time.Time
 }
 
-// O_NOFOLLOW rejects a link that another user created, and O_NONBLOCK keeps open from blocking on a named pipe.
+// open rejects links, which another user could have created, and does not block on a named pipe.
 func (l *logFile) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {

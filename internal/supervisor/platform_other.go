@@ -59,7 +59,8 @@ func setLimit(int, rlimit, *identity) error { return errors.New("limits are only
 // look measures nothing, because there is no portable way.
 func (m *Meter) look(_ []int, now time.Time) { m.at, m.current = now, map[int]Usage{} }
 
-// On some systems 127.0.0.1 can be bound while another program listens on all addresses.
+// wildcardTaken connects to the port, because some systems allow binding 127.0.0.1 while another program listens on
+// all addresses.
 func wildcardTaken(port int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -17,8 +17,8 @@ const (
 	portInterval = 100 * time.Millisecond
 )
 
-// Well-known services use lower ports, and outgoing connections use higher, ephemeral ones, so no connection takes the
-// port before the app does.
+// The range lies between the ports of well-known services and the ephemeral ports, so that no connection takes a port
+// before the app does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 
 // FreePort returns a port from 20000 to 29999 that is currently free.

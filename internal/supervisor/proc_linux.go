@@ -119,7 +119,8 @@ func descent(all []process, leader int, marked func(process) bool) []process {
 	return found
 }
 
-// In a container, even root may lack permission to read the environment of another user's process.
+// environAsOwner is for containers, where even root may lack permission to read the environment of another user's
+// process.
 func environAsOwner(pid int) []byte {
 	var env []byte
 	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })

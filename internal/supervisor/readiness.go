@@ -145,7 +145,7 @@ func elsewhere(err error, ports []int) error {
 	}
 }
 
-// For a process that is ready, ask only checks whether the port has a listener, because some servers log connections
+// ask skips a TCP check if the process was ready and its port has a listener, because some servers log connections
 // that send no request.
 func (l *processLoop) ask(ctx context.Context, check Check, ready bool) error {
 	if ready && check.Path == "" && l.sys.taken(check.Port) {

@@ -375,7 +375,7 @@ func TestRealMissingPrograms(t *testing.T) {
 	}
 }
 
-// The listener gets no signal.
+// The foreign listener gets no signal.
 func TestRealPortTakenByForeignListener(t *testing.T) {
 	t.Parallel()
 	foreign, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -11,7 +11,7 @@ func (m *Meter) look(pids []int, now time.Time) {
 	m.at = now
 }
 
-// The unit of CPU times in /proc is the same on all architectures that Go supports.
+// ticksPerSecond is the same on all architectures that Go supports.
 const ticksPerSecond = 100
 
 // measure compares with before, the CPU times of the previous reading. For a new process, all of its CPU time counts.

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A connection that has been idle for less than grace may be about to send a request.
+// grace is the time in which an idle connection may be about to send a request.
 const grace = 100 * time.Millisecond
 
 // Limits are the limits of an HTTP server.
