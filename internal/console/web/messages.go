@@ -73,6 +73,10 @@ func (v *visit) message() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.ID != v.name("id") { // each update of this page would search for the abbreviated ID
+		page := url.URL{Path: "/messages/" + m.ID, RawQuery: v.r.URL.RawQuery}
+		return nil, &movedError{page.RequestURI()}
+	}
 
 	v.title = "Message " + m.ID
 	page := &messagePage{Message: m, Form: v.query("as"), Show: v.with("body", "1")}

@@ -162,9 +162,18 @@ func (s *Site) answer(w http.ResponseWriter, v *visit) {
 	s.show(w, v)
 }
 
+// movedError means that another page of the site shows what was requested.
+type movedError struct{ to string }
+
+func (e *movedError) Error() string { return "moved to " + e.to }
+
 func (s *Site) show(w http.ResponseWriter, v *visit) {
 	v.result = s.results.take(v.who())
 	page, err := s.render(v, "page")
+	if moved := (*movedError)(nil); errors.As(err, &moved) {
+		http.Redirect(w, v.r, moved.to, http.StatusFound)
+		return
+	}
 	if err != nil {
 		s.fail(w, v, err)
 		return

@@ -294,6 +294,18 @@ func TestListsShowOnePageOfRows(t *testing.T) {
 	wantText(t, page, "number 54.", "First page")
 }
 
+func TestAbbreviatedMessageIDLeadsToThePageOfTheMessage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.queue("jobs", nil)
+	id := s.send("jobs", "work")
+	status, _, resp := s.do("GET", "/messages/"+id[:18]+"?as=hex&body=1", nil)
+	if to := resp.Header.Get("Location"); status != http.StatusFound || to != "/messages/"+id+"?as=hex&body=1" {
+		t.Fatalf("%d to %q", status, to)
+	}
+	wantText(t, s.get("/messages/"+id+"?as=hex&body=1"), "Message "+id)
+}
+
 func TestMessagePageShowsNumbersExactlyAndBytes(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
