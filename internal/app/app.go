@@ -341,7 +341,8 @@ func (a *App) Processes() []supervisor.Status {
 	return append(replicas, helpers...)
 }
 
-// Role returns [api.RoleRetired] or [api.RoleQuarantine] for such a replica, and "" for other processes.
+// Role returns [api.RoleRetired] for a draining replica, [api.RoleQuarantine] for the replica for quarantined messages,
+// and "" for other processes.
 func (a *App) Role(process string) string {
 	isNamed := func(r *replica) bool { return r.name() == process }
 	if slices.ContainsFunc(a.replicas.draining(), isNamed) {

@@ -28,7 +28,7 @@ type changeLock struct {
 
 	mu        sync.Mutex
 	deploying bool
-	giveUp    context.CancelCauseFunc // cancels the change of size in progress
+	giveUp    context.CancelCauseFunc // cancels the change of size or restart in progress
 }
 
 func newChangeLock() *changeLock {
@@ -46,8 +46,8 @@ const (
 	toDeploy
 )
 
-// begin starts a change; the caller must call end. A deployment waits for a start and cancels a change of size.
-// Otherwise begin returns [ErrBusy] if another change is in progress. The cause of the returned context is
+// begin starts a change; the caller must call end. A deployment waits for a start, and cancels a change of size or a
+// restart. Otherwise begin returns [ErrBusy] if another change is in progress. The cause of the returned context is
 // [ErrStopped] if the app stops, and [ErrBusy] if a deployment cancels the change.
 func (l *changeLock) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -19,8 +19,8 @@
 // # Invariants
 //
 //   - A replica is stopped only when it has no deliveries, or when draining exceeded its limit.
-//   - Only one change (start, scale, restart, deploy) runs at a time; another one fails with [ErrBusy]. But a
-//     deployment cancels a change of size.
+//   - Only one change (start, scale, restart, deploy) runs at a time; others fail with [ErrBusy]. But a deployment
+//     waits for a start, and cancels a change of size or a restart.
 //   - Deliveries switch to a version only while all of its replicas are ready at the same time.
 //   - A failed deployment leaves the previous replicas serving and none of its own running.
 //   - Helpers, the processes without deliveries, run once per version. The previous ones exit before the next ones

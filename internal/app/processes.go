@@ -151,8 +151,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			s.opts.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
 		},
 		Ended: func(supervisor.Ended) {
-			// Record the exit before all processes of the replica have ended, because deliveries wait only briefly for
-			// it.
+			// Deliveries wait only briefly for the exit, so it is recorded before all of the replica's processes end.
 			if r != nil && r.wasReady.Load() {
 				recordExit(supervisor.Exit{})
 			}

@@ -140,7 +140,7 @@ func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error)
 // and the previous replicas drain and stop in the background. If the new version fails, it is stopped and the error
 // wraps [errRolledBack]. Until the switch, ctx cancels the deployment.
 //
-// It cancels a scale-out in progress, because the new replicas would run the previous version.
+// deploy cancels a change of size or a restart in progress, whose new replicas would run the previous version.
 func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	ctx, end, err := s.changes.begin(ctx, toDeploy)
 	if err != nil {

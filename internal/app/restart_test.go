@@ -96,7 +96,7 @@ func TestEveryShownReplicaNameIsAcceptedAfterADeployment(t *testing.T) {
 	})
 }
 
-// The position that its name would stand for is another replica's.
+// The name of a draining replica must not select another replica by position.
 func TestDrainingReplicaIsNotRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, m := newStage(t, nil)
@@ -139,7 +139,7 @@ func TestDrainingReplicaIsNotRestarted(t *testing.T) {
 	})
 }
 
-// A shutdown that begins meanwhile waits, and so restarted can read the replicas.
+// A shutdown that starts during the restart waits, so that restarted can read the replicas.
 func TestARestartIsReportedBeforeAShutdownRemovesTheReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m *replicaSet

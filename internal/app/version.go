@@ -117,8 +117,7 @@ func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }
 
-// fileStamps covers up to maxFolderFiles files, by slash-separated path. It skips folders that apps and builds write
-// to.
+// fileStamps returns up to maxFolderFiles files by slash-separated path. It skips folders that apps and builds write to.
 func fileStamps(dir string) map[string]string {
 	written := writtenFolders()
 	files := map[string]string{}

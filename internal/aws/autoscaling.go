@@ -94,7 +94,7 @@ type GroupInstance struct {
 	ID string
 	// State is the lifecycle state, such as "InService" or "Terminating:Wait".
 	State string
-	// Protected means protection from scale-in.
+	// Protected means protected from scale-in.
 	Healthy, Protected bool
 }
 

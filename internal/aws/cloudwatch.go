@@ -95,7 +95,7 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 const metricPeriods = 3
 
 // GroupCPU returns the CPU utilization of an Auto Scaling group's instances, in percent, over the newest period
-// before end that has readings. Without any, Samples is 0. period is a multiple of a minute.
+// before end that has readings. If none has, Samples is 0. period is a multiple of a minute.
 func (c *CloudWatch) GroupCPU(ctx context.Context, group string, end time.Time, period time.Duration) (newest Datum, err error) {
 	out, err := c.api.get().GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
 		Namespace: sdk.String("AWS/EC2"), MetricName: sdk.String("CPUUtilization"),

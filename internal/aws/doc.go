@@ -19,8 +19,8 @@
 //
 //   - A receive is attempted once: a lost response has already increased receive counts, and a retry would receive more.
 //     The exception is a signature rejected because of the local clock.
-//   - Deletes, visibility changes and sends are retried by the SDK's rules, and nowhere else. A call is repeated only if
-//     its kept connection accepted no byte.
+//   - Deletes, visibility changes and sends are retried by the SDK's rules only. The exchanger resends a request only if
+//     a kept connection accepted no byte of it.
 //   - A Lambda function is invoked once, unless a reused connection failed before a byte was sent.
 //   - Messages with a wrong checksum are neither returned nor deleted.
 //   - A message counts as deleted only if the response confirms it.

@@ -32,7 +32,7 @@ type Table struct {
 // Close closes idle connections.
 func (t *Table) Close() { t.service.close() }
 
-// tableName has no upper bound: {3,255} would be compiled, at each start, to 255 copies of the class.
+// tableName has no upper bound, because {3,255} would be compiled to 255 copies of the class at each start.
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,}$`)
 
 // OpenTable creates a client from the AWS configuration.

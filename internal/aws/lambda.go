@@ -188,10 +188,10 @@ type functionReference struct {
 	Name string
 	// Qualifier is an alias or version; "" means the latest version.
 	Qualifier string
-	// Both are "" if the reference does not contain them.
+	// Region and Account are "" if the reference does not contain them.
 	Region, Account string
 
-	// The FunctionName parameter of API calls.
+	// called is the FunctionName parameter of API calls.
 	called string
 }
 

@@ -31,7 +31,7 @@
 // look secret.
 //
 // An error contains the [Problem] of every bad file, with its line and a fix. Input that could overload a parser is
-// refused before parsing: too many tokens, deep nesting, expanding aliases. A folder without a Procfile is valid,
+// rejected before parsing: too many tokens, deep nesting, expanding aliases. A folder without a Procfile is valid,
 // because the command may come from elsewhere.
 //
 // Before unpacking an archive, its list of entries is checked. Written bytes are counted during unpacking, because

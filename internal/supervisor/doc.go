@@ -35,7 +35,7 @@
 //
 //   - No descendant outlives its process, even outside the process group (see below). All of them are gone before a
 //     restart.
-//   - Foreign processes are never signalled. A process group is signalled only until its leader is reaped; other
+//   - Foreign processes are never signaled. A process group is signaled only until its leader is reaped; other
 //     processes are pinned by a handle while their identity is checked.
 //   - A process that exits has failed, even with status 0, because it should keep running. With [Process.MayFinish],
 //     status 0 means it has finished, and only an explicit restart starts it again.

@@ -63,8 +63,8 @@ func newHost() *host {
 	return h
 }
 
-// keepInheritedFiles keeps inherited files from child processes, because Go marks only files that it opens itself as
-// close-on-exec.
+// keepInheritedFiles marks inherited files as close-on-exec, so that child processes do not get them. Go marks only
+// files that it opens itself.
 func keepInheritedFiles() {
 	files, err := os.ReadDir("/dev/fd")
 	if err != nil {

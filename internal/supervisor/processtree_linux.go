@@ -101,7 +101,7 @@ func (t *processTree) signal(sig syscall.Signal) {
 	}
 }
 
-// signalEscaped skips the processes in done, adds others to it, and returns the number of processes signalled.
+// signalEscaped skips the processes in done, adds others to it, and returns the number of processes signaled.
 func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool) (n int) {
 	leader := int(t.pid.Load())
 	for _, p := range t.members() {

@@ -6,7 +6,7 @@
 //
 // # Invariants
 //
-//   - A group is signalled only until its leader is reaped, because its number may be reused afterwards. So
+//   - A group is signaled only until its leader is reaped, because its number may be reused afterwards. So
 //     [Leader.Await] does not reap the leader if the system allows that, and [Guard.Remove] comes before [Leader.Reap].
 //   - A lost [Guard] is replaced, and the new one gets all runs of the previous one.
 //
