@@ -26,7 +26,7 @@ type Options struct {
 	Command []string
 	// Shared identifies the first version if it is deployed to all instances.
 	Shared SharedVersion
-	// Environ returns the environment of a version's process; see the function [Environ].
+	// Environ returns the environment of a version's process; see [Environ].
 	Environ func(b *bundle.Bundle, port int) []string
 	Log     *slog.Logger
 	// Output receives each line written by a process or a deployment step.

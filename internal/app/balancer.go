@@ -32,7 +32,7 @@ func newBalancer(port int, freePort func() (int, error)) *balancer {
 	return &balancer{port: port, freePort: freePort, updated: make(chan struct{})}
 }
 
-// add creates a replica that is neither ready nor admitted.
+// The new replica is neither ready nor admitted.
 func (b *balancer) add(v version) (*replica, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

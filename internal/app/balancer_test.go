@@ -9,7 +9,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Even replicas that do not listen yet have their own addresses.
 func TestReplicasHaveDifferentAddresses(t *testing.T) {
 	t.Parallel()
 	settings := testpeer.FreePort(t)

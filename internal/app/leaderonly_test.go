@@ -13,7 +13,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// fakeClaim records how the claim ended.
 type fakeClaim struct {
 	ctx  context.Context
 	ends []bool

@@ -98,7 +98,6 @@ func TestAFolderInThePlaceOfALinkIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The links are created only for machine sections, or for hooks that an earlier version left.
 func TestMachineIsUntouchedWithoutMachineSections(t *testing.T) {
 	t.Parallel()
 	settings := &config.Settings{MachineSections: config.MachineApply}

@@ -91,7 +91,7 @@ func (q *quarantine) stop() {
 	}
 }
 
-// stopUnused leaves a replica in use running: the next delivery replaces it if its version is outdated.
+// stopUnused ignores a replica in use: the next delivery replaces it if its version is outdated.
 func (q *quarantine) stopUnused() {
 	if q.using.TryLock() {
 		q.stop()

@@ -24,7 +24,6 @@ func always(d time.Duration) func() time.Duration { return func() time.Duration 
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// kind is how a version behaves.
 type kind string
 
 const (
@@ -51,7 +50,7 @@ type stage struct {
 	log     *records
 	mu      sync.Mutex
 	running map[*replica]*fakeProcesses
-	helping int // number of running helpers
+	helping int
 	// A replica takes pause to start, and grace to stop unless it must stop immediately.
 	pause, grace time.Duration
 	// hurry limits how long a replica whose start is canceled may take to stop.
@@ -125,7 +124,6 @@ func (r *records) of(message string) (found []string) {
 	return found
 }
 
-// forced returns the replicas that were stopped with deliveries in flight.
 func (s *stage) forced() []string { return s.log.of("replica stopped with deliveries in flight") }
 
 func (s *stage) replicas() int {
@@ -140,7 +138,6 @@ func (s *stage) helpersRunning() int {
 	return s.helping
 }
 
-// end takes until grace has passed or ctx is done.
 func (s *stage) end(ctx context.Context) {
 	if s.grace == 0 {
 		return
@@ -587,7 +584,6 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// newTestBalancer uses the ports 1, 2 and so on.
 func newTestBalancer() *balancer {
 	port := 0
 	return newBalancer(0, func() (int, error) { port++; return port, nil })
@@ -666,7 +662,6 @@ func TestBalancerUsesTheLeastBusyReplica(t *testing.T) {
 	}
 }
 
-// A replica must stay ready until the others are ready too.
 func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, switched := time.Now(), time.Duration(0)

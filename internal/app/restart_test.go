@@ -292,7 +292,6 @@ func TestOneHelperIsRestarted(t *testing.T) {
 	})
 }
 
-// A deployment cancels a restart, and only the new version runs.
 func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newStage(t, nil)

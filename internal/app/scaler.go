@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// These limit the pause after a failed scale-out.
 const (
 	firstGrowthPause = 30 * time.Second
 	lastGrowthPause  = 10 * time.Minute

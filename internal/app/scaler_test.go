@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// fakeReplicas take a while to change.
 type fakeReplicas struct {
 	mu      sync.Mutex
 	n       int

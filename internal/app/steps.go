@@ -18,7 +18,7 @@ const (
 	stepLimit = time.Hour
 	// Processes left behind by a step may hold its output open for outputWait.
 	outputWait = 5 * time.Second
-	// stepLines is in lines per second, and too high to have an effect.
+	// stepLines is per second, and too high to have an effect.
 	stepLines = 1_000_000
 )
 
@@ -33,7 +33,7 @@ type stepRunner struct {
 	commands *supervisor.Runner // nil before the first step
 }
 
-// run runs the steps until one fails. The error is a [*stepError].
+// run stops at the first failure. The error is a [*stepError].
 func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil

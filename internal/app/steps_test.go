@@ -67,7 +67,6 @@ until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
 	return g
 }
 
-// leftAlive reports whether the process left behind is running.
 func (s *stepGroup) leftAlive() bool {
 	s.left.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, err := s.left.Read(make([]byte, 1))

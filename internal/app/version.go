@@ -30,8 +30,7 @@ type version struct {
 	copied map[string]string
 	// facts is the number under which the get-config values are stored: that of the version for which the processes
 	// were started.
-	facts int
-	// configOnly means that only settings changed.
+	facts      int
 	configOnly bool
 	// unpacked means that the folder was created for this deployment.
 	unpacked bool
@@ -112,7 +111,6 @@ func isRead(name string) bool {
 
 const maxFolderFiles = 50_000
 
-// writtenFolders are folders that apps and builds write to.
 func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }

@@ -119,7 +119,6 @@ func interrupted(t *testing.T, endpoint string) string {
 	return server.URL
 }
 
-// clientOf returns a client of a server that stores archives.
 func clientOf(t *testing.T, archives sqsapi.Archives) *sqsapi.RegistryClient {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -139,7 +138,6 @@ func TestServersWithoutArchivesSaySo(t *testing.T) {
 	}
 }
 
-// conform checks a store.
 func conform(t *testing.T, store Store) {
 	t.Helper()
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "cache", "app.zip")

@@ -13,7 +13,6 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// moto must return the same sums.
 func TestAgainstAForeignCloudWatch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")

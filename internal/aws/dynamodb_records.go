@@ -281,7 +281,6 @@ func encode(v any) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: fmt.Sprint(v)}
 }
 
-// decode returns nil for unknown types.
 func decode(value types.AttributeValue) any {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:

@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// hard contains characters that are special in JSON.
 const hard = "plain \"quoted\" \\ back\nnew\rret\ttab\x00\x1f\x7f é \u2028 😀 </script>"
 
 func TestSecondsRoundUp(t *testing.T) {

@@ -130,7 +130,6 @@ func TestConnectionsAreReusedAfterCompleteResponses(t *testing.T) {
 	}
 }
 
-// A connection that the server has closed while idle is replaced without sending a request twice.
 func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := serveScript(t, okAnswer+lastAnswer) // without a Connection: close header

@@ -62,7 +62,6 @@ type foreignCall struct {
 	call              func(context.Context) error
 }
 
-// foreignCalls returns one call per service.
 func foreignCalls(t *testing.T, endpoint string) map[string]foreignCall {
 	t.Helper()
 	ctx := t.Context()

@@ -100,7 +100,6 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 	}
 }
 
-// call also reports how much of the request was sent.
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (queue.Invocation, sending,
 	error) {
 	sent := sending{payload: payload}

@@ -69,7 +69,7 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 const (
 	// callTimeout limits one attempt, excluding a wait for messages.
 	callTimeout = 10 * time.Second
-	// longestWait is the longest wait time that SQS allows.
+	// longestWait is SQS's limit.
 	longestWait = 20 * time.Second
 )
 

@@ -115,7 +115,7 @@ func knownCode(code string) (string, bool) {
 	return "", false
 }
 
-// entryError returns an entry's error. theirs means that the service is at fault.
+// theirs means that the service is at fault.
 func entryError(code, message string, theirs bool) error {
 	known, ok := knownCode(code)
 	switch {
@@ -128,7 +128,7 @@ func entryError(code, message string, theirs bool) error {
 	return &queue.Error{Code: known, Message: cmp.Or(message, code)}
 }
 
-// refusalIn returns the error response in err, or nil if there was no response.
+// refusalIn returns nil if there was no response.
 func refusalIn(err error) *refusal {
 	var own *refusal
 	if errors.As(err, &own) {

@@ -205,7 +205,7 @@ func (c *objectCall) String() string {
 	return "checking bucket " + c.bucket
 }
 
-// do makes a call with retries. The caller must close the response's body.
+// The caller must close the response's body.
 func (s *S3) do(ctx context.Context, call *objectCall) (resp *http.Response, err error) {
 	err = s.retries.do(ctx, false, func(offset time.Duration) error {
 		req, err := s.request(ctx, call, time.Now().Add(offset))
@@ -224,7 +224,6 @@ func (s *S3) do(ctx context.Context, call *objectCall) (resp *http.Response, err
 	return resp, err
 }
 
-// emptyDigest is the SHA-256 of an empty body.
 const emptyDigest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func (s *S3) request(ctx context.Context, call *objectCall, at time.Time) (*http.Request, error) {
@@ -315,7 +314,6 @@ func (s *S3) explain(ctx context.Context, call *objectCall, err error) error {
 	})
 }
 
-// advice names the missing permission.
 func (c *objectCall) advice() string {
 	switch {
 	case c.key == "":

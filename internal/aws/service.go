@@ -226,7 +226,6 @@ func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(&whole)
 }
 
-// dialSocket makes all connections use the Unix socket.
 func (s *service) dialSocket(path string) (endpoint string) {
 	s.transport.Proxy = nil
 	s.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// environmentTag holds the environment's name on every AWS resource that tendril creates.
+// environmentTag holds the environment's name.
 const environmentTag = "tendril:environment"
 
 // Tags returns the tags of a resource that belongs to environment.

@@ -82,7 +82,6 @@ func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	return commands
 }
 
-// entries requires a map without too many entries.
 func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	n := section.Value
 	switch {

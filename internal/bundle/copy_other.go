@@ -4,5 +4,5 @@ package bundle
 
 import "os"
 
-// sharesBlocks returns false, so the caller copies the bytes.
+// The caller copies the bytes.
 func sharesBlocks(_, _ *os.File) bool { return false }

@@ -28,7 +28,6 @@ func parseProcfile(file string, data []byte) ([]Process, error) {
 	return processes, err
 }
 
-// parseBuildfile parses a Buildfile, which has the syntax of a Procfile.
 func parseBuildfile(file string, data []byte) ([]Process, error) {
 	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands",
 		example: "build"}, data)
@@ -105,7 +104,6 @@ func (l *lines) line(number int, line string) {
 	}
 }
 
-// isReplica reports whether the name is that of a replica: web-2, web-3 and so on.
 func isReplica(name string) bool {
 	number, found := strings.CutPrefix(name, MainProcess+"-")
 	return found && strings.Trim(number, "0123456789") == ""

@@ -101,7 +101,6 @@ func manyProcesses(n int) string {
 	return b.String()
 }
 
-// An unused replica name selects a replica by position.
 func TestANameWithoutAReplicaStandsForAPosition(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"web-3": 1, "web-4": 2, "web": 1, "web-2": 2, "web-5": -1, "web-1": -1, "web-0": -1,

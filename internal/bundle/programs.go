@@ -343,7 +343,6 @@ func (m *missingPrograms) begin(name string) []byte {
 	return data
 }
 
-// toType returns a command for a hint.
 func (m *missingPrograms) toType(command, name string) string {
 	below, err := filepath.Rel(m.dir, m.at(name))
 	if err != nil || !filepath.IsLocal(below) {

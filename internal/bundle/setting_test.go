@@ -177,7 +177,6 @@ func TestAnyPasswordIsHidden(t *testing.T) {
 	})
 }
 
-// Errors do not reveal values in the file.
 func TestErrorsHoldNoValues(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -416,7 +415,7 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// lineIn returns the line number in a position, or 0 if the position is the whole file.
+// lineIn returns 0 if the position is the whole file.
 func lineIn(where string) (line int) {
 	if parts := regexp.MustCompile(`:(\d+)(:\d+)?$`).FindStringSubmatch(where); parts != nil {
 		line, _ = strconv.Atoi(parts[1])

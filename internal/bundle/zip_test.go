@@ -59,7 +59,6 @@ func archive(t testing.TB, items ...item) []byte {
 	return b.Bytes()
 }
 
-// filled replaces zero limits with the usual ones.
 func (l limits) filled() limits {
 	usual := usualLimits()
 	return limits{archive: either(l.archive, usual.archive), entries: either(l.entries, usual.entries),
@@ -505,7 +504,6 @@ func TestCompanionFilesOfMacOSAreIgnored(t *testing.T) {
 	}
 }
 
-// The owner and permissions of the archive matter, not those of the unpacked copy.
 func TestTrustIsJudgedByTheSource(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

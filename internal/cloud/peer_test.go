@@ -46,7 +46,6 @@ func newAccount(t *testing.T) *account {
 	return &account{t, sqs, &strings.Builder{}}
 }
 
-// settings returns the settings of an environment that uses SQS.
 func (a *account) settings(name string, flags map[string]string) *config.Config {
 	a.t.Helper()
 	given := map[string]string{"name": name, "backend": "sqs", "region": "eu-west-1"}
@@ -120,7 +119,6 @@ func (a *account) inventory(cfg *config.Config) *Inventory {
 	return i
 }
 
-// plan returns the plan of a termination, also as lines of text.
 func (a *account) plan(i *Inventory) (lines []string, plan []Resource) {
 	a.t.Helper()
 	plan, err := i.Plan(a.t.Context())

@@ -134,7 +134,6 @@ func TestARestartSaysWhyAProcessCannotBeStarted(t *testing.T) {
 	})
 }
 
-// A process that exits with status 0 starts again only on request.
 func TestAProcessThatMayFinishIsRestartedAfterAFailureOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 3}}, life{lasts: time.Second}, life{lasts: never})

@@ -68,7 +68,6 @@ func TestCrashLoopEndsAtItsLimit(t *testing.T) {
 	}
 }
 
-// One process fails too often; the others keep running.
 func TestCrashLoopLeavesTheRestRunning(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

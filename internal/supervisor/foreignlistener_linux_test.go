@@ -70,7 +70,6 @@ func TestAListenerBehindAShellIsTheApp(t *testing.T) {
 	})
 }
 
-// A program that takes the port between two runs is reported and receives no messages.
 func TestForeignListenerTakesThePortOfADeadApp(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

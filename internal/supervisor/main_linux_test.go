@@ -104,7 +104,6 @@ func adoptOne() int {
 	}
 }
 
-// unprivileged attempts operations that require root.
 func unprivileged() int {
 	if syscall.Setgroups(nil) != nil || syscall.Setgid(65534) != nil || syscall.Setuid(65534) != nil {
 		return 1
@@ -124,7 +123,6 @@ func unprivileged() int {
 	return 0
 }
 
-// fillLog writes to a disk that fills up before the end.
 func fillLog() int {
 	l := &logFile{path: os.Getenv("LOG"), maxBytes: 1 << 20, keep: keptLogFiles}
 	if l.open() != nil {

@@ -258,7 +258,6 @@ type reportingChild struct {
 	in   *bufio.Reader
 }
 
-// hangGuard is the time after which a hanging test fails.
 const hangGuard = time.Minute
 
 func newObserver(t *testing.T) *observer {

@@ -76,7 +76,6 @@ func TestMissingProgramsAndFilesAreNamed(t *testing.T) {
 	}
 }
 
-// At startup, a command whose program or file is missing is not retried.
 func TestMissingFilesAreNotWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{exit: Exit{Code: 2}})

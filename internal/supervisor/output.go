@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// outputBuffer is the number of lines buffered for the output callback.
+	// outputBuffer is in lines.
 	outputBuffer = 256
 	// A full buffer blocks the process for at most stallPatience before lines are dropped.
 	stallPatience = 500 * time.Millisecond
@@ -48,7 +48,7 @@ type output struct {
 type outputLine struct {
 	stream string
 	text   []byte
-	// cut is the number of bytes removed from the end.
+	// cut counts bytes removed from the end.
 	cut int
 }
 
@@ -67,7 +67,7 @@ func newOutput(process string, sink func(string, []byte), o *Options) *output {
 	return out
 }
 
-// stream returns a writer. Closing it passes on an incomplete last line.
+// Closing the result passes on an incomplete last line.
 func (o *output) stream(name string) io.WriteCloser {
 	return &lineWriter{name: name, max: o.maxLine, emit: o.put}
 }

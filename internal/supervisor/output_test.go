@@ -13,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sinkLog is a sink that can block.
 type sinkLog struct {
 	mu    sync.Mutex
 	lines []string

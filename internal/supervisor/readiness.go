@@ -27,7 +27,6 @@ type readiness struct {
 }
 
 type readyStep struct {
-	// late means that the process must be reported as late.
 	changed, late bool
 	// after is the time since the process was started or was last ready.
 	after time.Duration

@@ -76,7 +76,6 @@ func stop(t *testing.T, s *Supervisor) {
 	}
 }
 
-// freePort returns a port that no other test gets.
 func freePort(t *testing.T) int {
 	t.Helper()
 	port, err := strconv.Atoi(testpeer.FreePort(t))
@@ -169,7 +168,6 @@ func TestRealCrashClearsTheGroup(t *testing.T) {
 	}
 }
 
-// A slow child is still alive when the exit is reported.
 func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

@@ -27,7 +27,7 @@ func portHolder(port int) string {
 	return holderOf(listeningSockets(port))
 }
 
-// holderOf returns the program that holds one of the sockets, or "" if it is not visible.
+// holderOf returns "" if the program is not visible.
 func holderOf(sockets map[string]bool) string {
 	if len(sockets) == 0 {
 		return ""

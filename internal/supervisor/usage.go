@@ -14,7 +14,6 @@ type Usage struct {
 	CPU float64
 }
 
-// usageInterval is the minimum time between readings.
 const usageInterval = 2 * time.Second
 
 // Meter measures usage. The zero value is ready to use. It is safe for concurrent use.

@@ -51,7 +51,6 @@ func TestMeterReadsThisProcess(t *testing.T) {
 	}
 }
 
-// cpuTime returns how much processor time this process has used.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage

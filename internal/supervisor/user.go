@@ -122,7 +122,6 @@ func (id *identity) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: id.uid, Gid: id.gid, Groups: id.groups}
 }
 
-// environment returns the variables that identify the user to programs.
 func (id *identity) environment() []string {
 	if id == nil {
 		return nil

@@ -94,7 +94,7 @@ func (f *Folder) Publish(number int, facts *Facts) error {
 	return nil
 }
 
-// publishForApp writes a copy for the app's user. Root never reads it, because that user could change it.
+// Root never reads the copy, because the app's user could change it.
 func (f *Folder) publishForApp(dir string, text []byte) error {
 	copied := filepath.Join(dir, appFile)
 	if err := os.Chmod(dir, 0o711); err != nil { // regardless of the umask

@@ -128,7 +128,6 @@ func TestWithoutADataDirectoryTheFolderIsTemporary(t *testing.T) {
 	}
 }
 
-// Each file is readable by one user only, and the app's user cannot write to root's file.
 func TestNobodyElseReadsTheAnswers(t *testing.T) {
 	t.Parallel()
 	users := []int{-1}

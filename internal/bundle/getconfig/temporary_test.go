@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// temporary creates a temporary folder.
 func temporary(t *testing.T) *Folder {
 	t.Helper()
 	f := &Folder{}

@@ -190,7 +190,6 @@ func TestCommandsHaveTheirOwnEnvironmentAndTests(t *testing.T) {
 	}
 }
 
-// The service is restarted if a step in its RestartFor changed something.
 func TestServicesAreRestartedForWhatChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

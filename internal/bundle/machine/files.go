@@ -286,7 +286,7 @@ func ids(owner, group string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// number parses or looks up a name or ID. It returns -1 for "".
+// number returns -1 for "".
 func number(name string, lookUp func() (string, error)) (int, error) {
 	if name == "" {
 		return -1, nil

@@ -17,7 +17,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// show returns "" for a missing file.
 func show(t *testing.T, path string) string {
 	t.Helper()
 	is, err := os.Lstat(path)
@@ -107,7 +106,6 @@ func TestFilesAreWrittenWhereTheyDiffer(t *testing.T) {
 	}
 }
 
-// member is a link if to is set.
 type member struct {
 	name, text, to string
 	mode           int64

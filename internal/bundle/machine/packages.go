@@ -24,7 +24,7 @@ func (a *Applier) install(ctx context.Context, p *bundle.Package) (Outcome, erro
 	return changedIf(did), nil
 }
 
-// installOne installs a package. If version is "", any installed version is sufficient.
+// If version is "", any installed version is sufficient.
 func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version string) (did bool, err error) {
 	switch p.Manager {
 	case "rpm":

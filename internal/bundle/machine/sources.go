@@ -25,7 +25,7 @@ import (
 
 const (
 	maxDownload     = 1 << 30 // bytes
-	maxUnpacked     = 4 << 30 // bytes, all files of an archive together
+	maxUnpacked     = 4 << 30 // bytes, all files together
 	maxEntries      = 200_000 // of an archive
 	downloadTimeout = 30 * time.Minute
 	maxRedirects    = 5
@@ -45,7 +45,7 @@ func (d *download) Close() error {
 	return err
 }
 
-// open opens a local file, or downloads a URL to a temporary file.
+// open downloads a URL to a temporary file.
 func open(ctx context.Context, source string) (*download, error) {
 	if filepath.IsAbs(source) {
 		f, err := os.Open(source)

@@ -254,7 +254,7 @@ func dimension(name, value string) []Dimension {
 	return []Dimension{{Name: name, Value: value}}
 }
 
-// kind adds a default alarm with the changes in the file.
+// kind adds a default alarm, changed by the file.
 func (d *describer) kind(kind string, q *Queue, a Alarm) {
 	name := kind
 	if q != nil {

@@ -154,7 +154,6 @@ func (r *fileReader) root(n *yamlfile.Node) {
 	}
 }
 
-// repeated reports a duplicate key.
 func (r *fileReader) repeated(seen map[string]bool, p yamlfile.Pair) bool {
 	if seen[p.Key] {
 		r.refuse(p.Line, yamlfile.Shown(p.Key)+" is in the file twice", "delete one of them")

@@ -187,7 +187,6 @@ func (c *resourceReader) text(n *yamlfile.Node) string {
 	return n.Text
 }
 
-// option resolves Fn::GetOptionSetting.
 func (c *resourceReader) option(n *yamlfile.Node) string {
 	namespace, name := "aws:elasticbeanstalk:customoption", ""
 	if given := n.Get("Namespace"); given != nil {
@@ -206,7 +205,7 @@ func (c *resourceReader) option(n *yamlfile.Node) string {
 	return ""
 }
 
-// reference parses a Ref or Fn::GetAtt in the long or short form. It returns "" for anything else.
+// reference returns "" unless n is a Ref or Fn::GetAtt, in the long or short form.
 func reference(n *yamlfile.Node) (name, attribute string) {
 	switch {
 	case n.Tag == "!Ref":

@@ -83,7 +83,6 @@ func TestCloudFormationHasEveryAlarm(t *testing.T) {
 	}
 }
 
-// cfn-lint validates each resource against its schema.
 func TestCloudFormationIsAcceptedByItsLinter(t *testing.T) {
 	t.Parallel()
 	lint := testpeer.PythonProgram(t, "cfn-lint", "cfn-lint")

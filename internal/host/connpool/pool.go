@@ -67,7 +67,6 @@ func (p *Pool[C]) Put(conn C, now time.Time) {
 	}
 }
 
-// closeOld closes expired connections.
 func (p *Pool[C]) closeOld() {
 	now := time.Now()
 	p.mu.Lock()

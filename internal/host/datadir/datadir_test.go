@@ -123,7 +123,7 @@ func TestDirectoryOfAnEnvironment(t *testing.T) {
 	}
 }
 
-// A reader sees either the previous or the new content. No temporary file remains.
+// No temporary file remains.
 func TestFilesAreReplacedAsAWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

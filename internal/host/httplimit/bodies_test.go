@@ -166,7 +166,6 @@ func newBodyServer(t *testing.T, bodies *Bodies) (upload func(length, part int, 
 	}
 }
 
-// A body that arrives quickly soon gets memory.
 func TestSlowUploadsGiveWayToOthers(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]struct {

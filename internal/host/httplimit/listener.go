@@ -228,7 +228,7 @@ func (l *listener) makeRoomForPeer(conn net.Conn) bool {
 	return true
 }
 
-// giveUp removes an idle connection. The caller must hold the lock, and close the connection afterwards.
+// The caller must hold the lock, and close the connection afterwards.
 func (l *listener) giveUp(idle *list.Element) net.Conn {
 	c := l.idle.Remove(idle).(*connection)
 	c.givenUp.Store(true)

@@ -11,7 +11,6 @@ import (
 	"testing"
 )
 
-// foreign is a connection from another machine.
 type foreign struct {
 	net.Conn
 	from net.IP

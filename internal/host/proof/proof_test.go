@@ -58,7 +58,6 @@ func TestServerThatKnowsTheSecretIsUsed(t *testing.T) {
 	}
 }
 
-// A server that does not know the secret receives only the challenge.
 func TestServerWithoutProofGetsNothing(t *testing.T) {
 	t.Parallel()
 	real, _ := genuine(t, secret)

@@ -32,7 +32,6 @@ func TestShellWord(t *testing.T) {
 	}
 }
 
-// FuzzShellWordIsReadBack checks that a real shell reads the quoted word as the original text.
 func FuzzShellWordIsReadBack(f *testing.F) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

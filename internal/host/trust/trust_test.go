@@ -79,7 +79,6 @@ func TestFilesAndFolders(t *testing.T) {
 	expect(t, "an open folder", Folder(at("open")), "open", root)
 }
 
-// Write access by all users is reported even if an earlier check found a less severe problem.
 func TestAccessOfEveryUserIsReportedFirst(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

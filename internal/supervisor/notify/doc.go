@@ -19,13 +19,11 @@
 //
 // # Failures
 //
-// A message that does not reach systemd has no effect on the service. [Events.SendFailed] reports the first of a
-// series of failures. systemd then applies its own limits: TimeoutStartSec without a READY, WatchdogSec without a
-// WATCHDOG.
+// If a message does not reach systemd, systemd applies its own limits: TimeoutStartSec without a READY, WatchdogSec
+// without a WATCHDOG. [Events.SendFailed] reports the first of a series of failures.
 //
 // # Limits
 //
-// The package does not accept sockets or credentials from systemd. It keeps the variables in the process's
-// environment, because each message reads them. A caller that starts other programs removes them with
-// [WithoutVariables].
+// The package does not accept sockets or credentials from systemd. It keeps the variables in the environment, because
+// each message reads them. Callers remove them for other programs with [WithoutVariables].
 package notify

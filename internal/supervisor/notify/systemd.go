@@ -28,7 +28,7 @@ type Systemd struct {
 	// watchdogTimeout returns the unit's WatchdogSec, or 0.
 	write           func(message string) error
 	watchdogTimeout func() (time.Duration, error)
-	// timeout limits the wait for an earlier message, and that for systemd.
+	// timeout limits each wait: for an earlier message, and for systemd.
 	timeout time.Duration
 	sending chan struct{}
 	failing atomic.Bool

@@ -15,10 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hangGuard is the time after which a hanging test fails.
 const hangGuard = time.Minute
 
-// systemdSocket is systemd's end of the notification socket.
 type systemdSocket struct {
 	t    *testing.T
 	conn *net.UnixConn

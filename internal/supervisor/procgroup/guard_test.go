@@ -13,7 +13,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// child is a process group of one process.
 type child struct {
 	t *testing.T
 	Leader
