@@ -236,7 +236,7 @@ func (c *container) mustWork(t *testing.T, grace time.Duration) {
 	}
 }
 
-// ask sends a request like a pod's probe to a complete console.
+// ask sends a request to a console with all parts, like a pod's probe.
 func ask(path, drainToken string, headers func(name string) string) (status int, body string) {
 	server := console.New(&console.Options{
 		Token:  "4f1b0c2a9d8e7f60",

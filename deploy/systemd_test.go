@@ -64,7 +64,7 @@ func variables(text string) (environ []string) {
 	return environ
 }
 
-// services are tendril on its own, with the app, and next to the app's unit.
+// services are the ways to run tendril: alone, with the app, or beside the app's unit.
 var services = []struct {
 	name, dropIn, settings string
 }{
@@ -83,7 +83,7 @@ func TestTheServiceFitsTheOptions(t *testing.T) {
 				texts = append(texts, read(t, s.dropIn))
 			}
 			u := parseUnit(texts...)
-			states := slices.Sorted(slices.Values(u["Service.StateDirectory"])) // systemd sorts it
+			states := slices.Sorted(slices.Values(u["Service.StateDirectory"])) // systemd sorts them
 			environ := append(slices.Clone(u["Service.Environment"]),
 				"STATE_DIRECTORY=/var/lib/"+strings.Join(states, ":/var/lib/"))
 			if s.settings != "" {

@@ -12,7 +12,7 @@ import (
 )
 
 // legacyPlatform emulates platforms before Amazon Linux 2, for bundles that install hooks and services the way those
-// did. It is active only if machine sections are applied and this version has some, or an earlier one left hooks.
+// did. It is active only if machine sections are applied, and this version has some or hooks are installed.
 type legacyPlatform struct {
 	settings *config.Settings
 	hooks    string

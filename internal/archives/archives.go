@@ -101,7 +101,7 @@ func (v *verifier) check(digest string) error {
 	return nil
 }
 
-// Folder is a store in a folder, for example of a network file system.
+// Folder is a store in a folder, for example on a network file system.
 type Folder string
 
 // Put implements [Store].

@@ -82,9 +82,9 @@ func ArchiveName(path string) string {
 // RemoveVersion deletes a version created by [UnpackVersion].
 func RemoveVersion(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }
 
-// PruneVersions deletes old versions in dir's data directory. It keeps the newest five, dir, and those with a path in
-// inUse. dir is from [UnpackVersion] and may have been deleted. Leftovers of interrupted unpacking are deleted with
-// versions of the same age. The error lists versions that could not be deleted.
+// PruneVersions deletes old versions in dir's data directory. It keeps the newest five, dir, and versions that contain
+// a path in inUse. dir is from [UnpackVersion] and may have been deleted. Leftovers of interrupted unpacking are
+// deleted with versions of the same age. The error lists versions that could not be deleted.
 func PruneVersions(dir string, inUse ...string) error {
 	versions := filepath.Dir(filepath.Dir(dir))
 	entries, err := os.ReadDir(versions) // sorted by name, so oldest first

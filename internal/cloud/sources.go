@@ -176,7 +176,7 @@ func (s *registryTable) list(ctx context.Context) ([]Resource, error) {
 	return []Resource{r}, nil
 }
 
-// shared detects that the table is shared by another environment's lease.
+// shared marks the table as not owned if it contains another environment's lease.
 func (s *registryTable) shared(ctx context.Context, found []Resource) error {
 	i := slices.IndexFunc(found, func(r Resource) bool { return r.Kind == kindTable && r.Owned })
 	if i < 0 {

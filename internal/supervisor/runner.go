@@ -132,8 +132,8 @@ func (r *Run) Exited() <-chan struct{} { return r.child.exited }
 // Signal sends sig to the process and its descendants. It must not be called after [Run.Reap].
 func (r *Run) Signal(sig syscall.Signal) { r.child.group.signal(sig) }
 
-// Owns reports whether the process or one of its descendants is the peer of conn, a local IPv4 connection. If open
-// files are hidden, a program of the same user is sufficient; if nothing is visible, Owns returns true.
+// Owns reports whether the process or one of its descendants is the peer of conn, a local IPv4 connection. If their
+// open files are hidden, Owns compares users; if nothing is visible, it returns true.
 func (r *Run) Owns(conn net.Conn) bool { return r.child.owns(conn) }
 
 // End sends SIGTERM to the process and its descendants, and SIGKILL after grace or when hurry is done. It returns

@@ -35,8 +35,8 @@ type Folder struct {
 	claim *os.File // lock of a temporary folder, else nil
 }
 
-// Create creates the folder in the data directory, or as a temporary folder if dataDir is "". The get-config link
-// points to program. uid and gid identify the app's user; -1 if the app runs as tendril's user.
+// Create creates the folder in the data directory, or a temporary folder if dataDir is "". The get-config link points
+// to program. uid and gid identify the app's user; -1 means tendril's user.
 func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if dataDir == "" {
 		removeLeftovers()

@@ -245,7 +245,7 @@ func (d *describer) environment() {
 	})
 }
 
-// period returns a multiple of 60 seconds, at least least, in which at least one sample is sent.
+// period returns a multiple of 60 seconds, not below least, that covers at least one sample.
 func (d *describer) period(least int) int {
 	return max(least, int((d.Interval+time.Minute-1)/time.Minute)*60)
 }
@@ -254,7 +254,7 @@ func dimension(name, value string) []Dimension {
 	return []Dimension{{Name: name, Value: value}}
 }
 
-// kind adds a default alarm, changed by the file.
+// kind adds a default alarm with the file's changes, unless the file disables it.
 func (d *describer) kind(kind string, q *Queue, a Alarm) {
 	name := kind
 	if q != nil {

@@ -27,7 +27,7 @@ type File struct {
 	leftOut []string
 }
 
-// change leaves settings unchanged whose fields are nil.
+// change changes an alarm. Nil fields leave it unchanged.
 type change struct {
 	Off                                bool
 	Threshold                          *float64

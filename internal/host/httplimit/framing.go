@@ -10,10 +10,10 @@ import (
 // longestLine exceeds the length of a Content-Length line.
 const longestLine = 64
 
-// framing reads the headers of a connection's requests to find those whose length proxies may judge differently (RFC
-// 9112, section 6.1), which net/http does not show handlers: requests with both Content-Length and Transfer-Encoding,
-// with Transfer-Encoding in HTTP/1.0, or with folded lines. It stops at the first request with folded lines or
-// Transfer-Encoding, which must be the connection's last.
+// framing reads request headers to find lengths that proxies may read differently (RFC 9112, section 6.1), because
+// net/http does not show them to handlers: both Content-Length and Transfer-Encoding, Transfer-Encoding in HTTP/1.0,
+// or folded lines. It stops at the first request with folded lines or Transfer-Encoding, which must be the
+// connection's last.
 type framing struct {
 	last atomic.Int64 // number of the request at which it stopped, from 1
 

@@ -38,8 +38,8 @@ func File(path string) error {
 
 const mostChecked = 2000
 
-// Folder returns an [*Error] if another user controls a folder, as [File] does, or any file in the entries of the
-// folder that inside names. If there are several reasons, it prefers access by all local users.
+// Folder returns an [*Error] if another user controls a folder, as [File] does, or any file below the entries named in
+// inside. It checks up to 2000 files. If there are several reasons, it prefers access by all local users.
 func Folder(dir string, inside ...string) error {
 	found := File(dir)
 	left := mostChecked
