@@ -21,8 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// clients has the IAM service names as keys, which are also the SDK's package names. Instance metadata needs no
-// permissions.
+// clients are keyed by IAM service name, which is also the SDK's package name. Instance metadata needs no permissions.
 var clients = map[string]reflect.Type{
 	"autoscaling": reflect.TypeFor[*autoscaling.Client](), "cloudwatch": reflect.TypeFor[*cloudwatch.Client](),
 	"dynamodb": reflect.TypeFor[*dynamodb.Client](), "lambda": reflect.TypeFor[*lambda.Client](),

@@ -88,7 +88,7 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	if mayRun(t, appUser, appGroup, "", "ls", later) || mayRun(t, appUser, appGroup, "", "ls", data) {
 		t.Error("the app can read what is not its version")
 	}
-	// Once a version may have run, its files are no longer shared.
+	// Files with several hard links are not shared.
 	if err := os.Link(dir+"/secret", dir+"/linked"); err != nil {
 		t.Fatal(err)
 	}

@@ -186,7 +186,7 @@ func TestFilesGetTheirOwner(t *testing.T) {
 	if is, want := owned(link), uid+":"+text; !strings.HasPrefix(is, want) {
 		t.Errorf("the link is %s, want %s", is, want)
 	}
-	// Without an owner, new content keeps the file's.
+	// A file keeps its owner when its content changes.
 	write(bundle.MachineFile{Path: path, Content: "y"}, Changed)
 	if is, want := owned(path), text+":"+gid+" -rwxr-xr-x"; is != want {
 		t.Errorf("the new version is %s, want %s", is, want)

@@ -123,7 +123,6 @@ func TestDirectoryOfAnEnvironment(t *testing.T) {
 	}
 }
 
-// No temporary file remains.
 func TestFilesAreReplacedAsAWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

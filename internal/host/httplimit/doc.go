@@ -12,6 +12,6 @@
 // another request. Idle clients never keep out a probe or a producer. Other slow requests are left to the
 // server's own timeouts.
 //
-// A request from which proxies may read different lengths is refused, and its connection closed, so that no client can
+// A request from which proxies may read different lengths is rejected, and its connection closed, so that no client can
 // hide a request in the body of another.
 package httplimit

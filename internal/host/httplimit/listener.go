@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// grace is the time in which an idle connection may be about to send a request.
+// grace is how long an idle connection is kept, because it may be about to send a request.
 const grace = 100 * time.Millisecond
 
 // Limits are the limits of an HTTP server.
