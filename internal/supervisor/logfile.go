@@ -123,7 +123,7 @@ func (l *logFile) close() error {
 }
 
 // LogFolder writes output to files named as on Elastic Beanstalk: web.stdout.log and web.stderr.log. It rotates files
-// at 10 MiB and keeps the last five. It is safe for concurrent use.
+// at 10 MiB and keeps five rotated ones. It is safe for concurrent use.
 type LogFolder struct {
 	dir string
 

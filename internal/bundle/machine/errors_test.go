@@ -97,7 +97,7 @@ func TestUserWhoIsInAllGroupsIsLeftAlone(t *testing.T) {
 	if err != nil || len(system.did) > 0 || !slices.Equal(outcomes, []string{"users u: unchanged"}) {
 		t.Errorf("%q, %v; it did %q", outcomes, err, system.did)
 	}
-	// A group for which getent prints no ID cannot be changed.
+	// If getent prints no ID, the group counts as one with a different ID.
 	system = &fakeSystem{answers: map[string]string{"getent group g": "g"}}
 	_, err = apply(t, system, bundle.MachineConfig{Groups: []bundle.Group{{Name: "g", GID: "45"}}})
 	if err == nil {
