@@ -111,9 +111,9 @@ func isReplica(name string) bool {
 
 // ProcessIndex returns the index of the process with this name, or -1. Deployments and restarts renumber replicas, so
 // an unused name selects a replica by position: "web" the first, "web-2" the second. The name of a retired replica
-// selects none.
+// selects none, except "web", which is also the name of the process in the Procfile.
 func ProcessIndex(names, retired []string, name string) int {
-	if at := slices.Index(names, name); at >= 0 || slices.Contains(retired, name) {
+	if at := slices.Index(names, name); at >= 0 || name != MainProcess && slices.Contains(retired, name) {
 		return at
 	}
 	number := 1

@@ -115,9 +115,9 @@ func TestANameWithoutAReplicaStandsForAPosition(t *testing.T) {
 	if got := ProcessIndex(nil, nil, "web"); got != -1 {
 		t.Errorf("without replicas, web is process %d", got)
 	}
-	for _, name := range []string{"web", "web-2"} {
-		if got := ProcessIndex([]string{"web-3", "web-4"}, []string{"web", "web-2"}, name); got != -1 {
-			t.Errorf("%s, which is retired, is process %d", name, got)
+	for name, want := range map[string]int{"web": 0, "web-2": -1} {
+		if got := ProcessIndex([]string{"web-3", "web-4"}, []string{"web", "web-2"}, name); got != want {
+			t.Errorf("%s, which is retired, is process %d, want %d", name, got, want)
 		}
 	}
 }
