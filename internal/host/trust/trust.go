@@ -36,18 +36,22 @@ func File(path string) error {
 	return worse(found, check(filepath.Dir(real)))
 }
 
-const mostChecked = 2000
+const mostChecked = 200_000 // as many as a copied folder can have
 
 // Folder returns an [*Error] if another user controls a folder, as [File] does, or any file below the entries named in
-// inside. It checks up to 2000 files. If there are several reasons, it prefers access by all local users.
-func Folder(dir string, inside ...string) error {
+// inside. It also fails for a folder with too many files to check them all. If there are several reasons, it prefers access by all local users.
+func Folder(dir string, inside ...string) error { return folder(mostChecked, dir, inside) }
+
+func folder(most int, dir string, inside []string) error {
 	found := File(dir)
-	left := mostChecked
+	left := most
 	for _, name := range inside {
 		err := filepath.WalkDir(filepath.Join(dir, name), func(path string, _ fs.DirEntry, err error) error {
-			left--
-			if err != nil || left < 0 {
+			if err != nil {
 				return missing(err)
+			}
+			if left--; left < 0 {
+				return fmt.Errorf("%s has more than %d files, too many to check who can change them", dir, most)
 			}
 			found = worse(found, check(path))
 			return nil
