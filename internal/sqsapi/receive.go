@@ -39,7 +39,8 @@ type receivedMessages struct {
 
 func (r *receiveMessageResponse) onTheWire() any { return receivedMessages{} }
 
-// receiveMessage waits while the queue is empty, until the client disconnects or the handler is stopped.
+// receiveMessage waits for messages for up to the wait time. It stops waiting early if the client disconnects or the
+// handler is stopped.
 func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageResponse, error) {
 	request, err := in.prepare()
 	if err != nil {

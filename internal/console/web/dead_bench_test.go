@@ -64,8 +64,8 @@ func BenchmarkDeadLettersPage(b *testing.B) {
 	}
 }
 
-// mostDying limits the dead letters that failed for one of four reasons. The others are sent to the dead-letter queue
-// directly.
+// mostDying is the number of messages dead-lettered by failing, each with one of four reasons. Messages beyond it are
+// sent straight to the dead-letter queue.
 const mostDying = 100_000
 
 func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {

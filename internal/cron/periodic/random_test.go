@@ -210,10 +210,10 @@ func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 	return last.term != again.term && inTerm <= 2 || last.lost && inTerm == 2
 }
 
-// Leaders change, instances die, calls fail before or after they are applied, and clocks are set. Each scheduled time
-// has one message. On a standard queue, it may have another one with the same ID for each lost response, and for each
-// leader until it is settled. No message is early. With the policy "all", no run is missed. No enqueued run is
-// reported as missed.
+// TestRandomFailures changes leaders, kills instances, fails calls before or after they take effect, and steps clocks.
+// Each run is enqueued exactly once, except on a standard queue, where a lost response or a new leader may cause a
+// duplicate with the same ID; see mayRepeat. No message is early, and no enqueued run is reported as missed. With the
+// policy "all", no run is missed unless a clock was stepped.
 func TestRandomFailures(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
