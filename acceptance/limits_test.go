@@ -215,7 +215,7 @@ func TestAnonymousWaitsLeaveTheConsoleToOthers(t *testing.T) {
 	}
 }
 
-// Some consoles need no token.
+// With --console-auth none, every caller is permitted.
 func TestWaitsOfPermittedCallersLeaveTheConsoleToProbes(t *testing.T) {
 	t.Parallel()
 	for _, auth := range []string{"token", "none"} {

@@ -161,7 +161,7 @@ func (w *writer) run() {
 	}
 }
 
-// gatherYields is how many yields without a new request end the gathering.
+// gatherYields is the number of consecutive yields without a new request after which next stops waiting.
 const gatherYields = 4
 
 // next first yields to callers that are about to submit: without an fsync to wait for, groups would be small.

@@ -85,7 +85,7 @@ func (q *queues) openSQS(ctx context.Context) error {
 	return nil
 }
 
-// openAll opens the configured queues and, if the first is embedded, those that only the task file names. file may be
+// openAll opens the configured queues and, if the first is embedded, those named only in the task file. file may be
 // nil.
 func (q *queues) openAll(ctx context.Context, file *periodic.File) error {
 	if err := q.openSQS(ctx); err != nil {

@@ -34,7 +34,7 @@ func TestScaleTargetOfTheSizes(t *testing.T) {
 	}
 }
 
-// sized returns flags for a queue on Amazon SQS.
+// sized returns flags for a queue on Amazon SQS and a scale target of 2 to 3 instances.
 func sized(t *testing.T, c *amazon, messages int) map[string]string {
 	return map[string]string{"queue-url": makeQueue(t, c, messages), "target": "http://127.0.0.1:1/",
 		"scale-min-size": "2", "scale-max-size": "3", "registry-table": "registry", "registry-create": "true",

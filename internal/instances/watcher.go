@@ -29,7 +29,7 @@ type Instance struct {
 	Record
 	// Age is the time since this reader last saw the record change.
 	Age time.Duration
-	// Refused is why the record is not authenticated, or nil. Refused records are displayed, but not used for
+	// Refused is the error from authenticating the record, or nil. Refused records are displayed, but not used for
 	// decisions.
 	Refused error
 }

@@ -177,7 +177,8 @@ func (s *Supervisor) Status() []Status {
 	return all
 }
 
-// gateNow returns true if every process with a check is ready.
+// gateNow reports whether the gate is open: the app is not being stopped, and every process with a check is ready. If
+// it is closed, gateNow returns the reason.
 func (s *Supervisor) gateNow() (open bool, reason string) {
 	if s.stop.Err() != nil {
 		return false, "the app is being stopped"

@@ -234,7 +234,7 @@ func both[E any](f, g func(E)) func(E) {
 	return func(e E) { f(e); g(e) }
 }
 
-// Block is a kind of reason for not receiving.
+// Block identifies why a worker is not receiving.
 type Block string
 
 // A worker may have several blocks at the same time.

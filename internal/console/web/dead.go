@@ -56,7 +56,7 @@ type reasonGroup struct {
 // hourBar is one hour in a chart that is 20 units high.
 type hourBar struct{ X, Y, Height int }
 
-// deadFilter is the filter in the URL. Forms repeat it.
+// deadFilter is the filter from the URL query. Forms submit it again as fields.
 type deadFilter struct {
 	Match, Attribute, Since, Until string
 	// ByReason distinguishes the group of messages without a reason from no group.

@@ -69,7 +69,7 @@ func (v *visit) mayNotAct() error {
 		"an action needs the scope act: 'tendril open --scope act'")
 }
 
-// path returns the page's path, or for a form the path to return to.
+// path returns the path and query of the page, or for a form submission those to return to.
 func (v *visit) path() string {
 	if v.r.Method == http.MethodPost {
 		return ownPath(v.r.PostFormValue("back"))

@@ -36,10 +36,9 @@ type arrival struct {
 	id, task  string
 	scheduled time.Time
 	wall, at  time.Time
-	// term is the last term in which the sender led. lost means that the sender got no response.
-	message string
-	term    int64
-	lost    bool
+	message   string
+	term      int64 // the last term in which the sender led
+	lost      bool  // the sender got no response
 }
 
 func newWorld() *world {

@@ -131,7 +131,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	}
 
 	s := &schedule{pauses: &pauses{store: reg.pauses, interval: reg.pauseInterval}}
-	own := m.opts.Registry.Broker != nil || reg.pauses == nil // does not read over a network
+	own := m.opts.Registry.Broker != nil || reg.pauses == nil // pauses are read without a network call
 	if reg.pauses == nil {
 		s.pauses.store = m.opts.Pauses
 	}

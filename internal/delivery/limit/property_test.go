@@ -143,8 +143,8 @@ func (c *modelCheck) checkRate() {
 	}
 }
 
-// The rate holds in every period, no delivery exceeds a concurrency limit, an open breaker allows nothing until it
-// allows one trial, refusals do not last forever, and every slot is freed.
+// The rate limit is never exceeded, concurrency stays within its limit, an open breaker allows only a single trial,
+// refusals end, and every slot is freed.
 func TestLimitsHoldUnderRandomUse(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}

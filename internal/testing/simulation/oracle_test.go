@@ -211,7 +211,7 @@ func (o *oracle) powerFailed(syncs int) {
 	}
 }
 
-// The broker returned the message to a receive.
+// received records that a receive returned the message.
 func (o *oracle) received(l *life, got *queue.Message, visibility time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

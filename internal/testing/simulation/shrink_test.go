@@ -9,7 +9,7 @@ import (
 
 const shrinkRuns = 150
 
-// Faults and operations are removed first, and then all sizes reduced. The result is nil if the plan does not fail.
+// shrink first removes faults and operations, then reduces all sizes. It returns a nil plan if the plan does not fail.
 func shrink(t *testing.T, fs *faultfs.FS, p *plan) (*plan, outcome) {
 	s := &shrinker{left: shrinkRuns, run: func(p *plan) outcome { return run(t, fs, p, "") }}
 	short := s.shrink(p)
