@@ -271,6 +271,7 @@ func TestG11SecondMoveTaskOfASourceIsInvalidParameterValue(t *testing.T) {
 		if !errors.Is(err, ErrMoveRunning) {
 			t.Errorf("%v does not wrap ErrMoveRunning", err)
 		}
+		synctest.Wait() // no message is being moved while the ledgers are checked
 	})
 }
 
