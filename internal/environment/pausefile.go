@@ -85,12 +85,14 @@ func readOrPauseAll(path string, queues, tasks []string, log *slog.Logger) *paus
 	for _, name := range tasks {
 		setPause(&f.stored.Tasks, name, reason, true)
 	}
-	text, hint := "pauses not read, all queues are paused", "type 'tendril queues resume', which rewrites the file"
-	if len(tasks) > 0 {
-		text = "pauses not read, all queues and tasks are paused"
-		hint += ", and 'tendril tasks resume NAME' for each task"
+
+	const hint = "type 'tendril queues resume', which rewrites the file"
+	log = log.With("component", "worker", "file", path, "err", err)
+	if len(tasks) == 0 {
+		log.Error("pauses not read, all queues are paused", "hint", hint)
+		return f
 	}
-	log.Error(text, "component", "worker", "file", path, "err", err, "hint", hint)
+	log.Error("pauses not read, all queues and tasks are paused", "hint", hint+", and 'tendril tasks resume NAME' for each task")
 	return f
 }
 
