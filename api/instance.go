@@ -214,8 +214,8 @@ type Found struct {
 	Instance
 }
 
-// Running returns the environments running on dirs, sorted by name. It omits unreadable ones, such as those of other
-// users.
+// Running returns the environments running on dirs, sorted by name. It omits environments that
+// it cannot read, such as another user's.
 func Running(dirs []string) (all []Found) {
 	for _, dir := range dirs {
 		if i, err := ReadInstance(dir); err == nil {

@@ -222,8 +222,8 @@ const maxAppended = 4 << 10
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)
 	SELECT id, ?2, ?3, ?4 FROM messages WHERE id = ?1 AND origin IS NULL`
 
-// appendAttempt applies if the reason and hour equal those of the previous attempt, so that the index and the counts
-// stay unchanged.
+// appendAttempt applies if the previous attempt has the same reason and hour, so that the index and the counts stay
+// unchanged.
 var appendAttempt = fmt.Sprintf(`UPDATE attempts SET at = ?2, history = history || ?4
 	WHERE id = ?1 AND reason = ?3 AND at / %d = ?2 / %[1]d AND octet_length(history) < %d`, hourMillis, maxAppended)
 

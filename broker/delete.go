@@ -144,7 +144,9 @@ func (r *removal) departed() int { return r.counted }
 
 // apply reads the rows of claimed messages first, because memory does not hold them.
 func (r *removal) apply(t *tx) error {
-	r.counted, r.dues, r.removed = 0, nil, nil
+	r.counted = 0
+	r.dues = nil
+	r.removed = nil
 	if t.gone(r.q) {
 		return nil
 	}

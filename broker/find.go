@@ -12,8 +12,8 @@ import (
 )
 
 // FindByID returns up to most stored messages of all queues, in any state, whose IDs start with start. IDs are in no
-// order, so FindByID examines all messages, those of small queues first; whole is false if it ran out of time after
-// within.
+// order, so FindByID examines all messages, starting with the smallest queue. It stops after the duration within; whole
+// reports whether it examined all of them.
 func (b *Broker) FindByID(ctx context.Context, start string, most int, within time.Duration) (found []Stored, whole bool, err error) {
 	start = strings.ToLower(start)
 	until := time.Now().Add(within)

@@ -211,8 +211,8 @@ func limitsOf(memory int64) *memoryLimits {
 }
 
 // window tracks which messages have been read into memory. Every message with a key up to cursor is in the delivery
-// order, was delivered or is delayed. Of the messages between cursor and tail, memory holds only those of quiet
-// tenants with keys up to ahead.
+// order, was delivered or is delayed. Between cursor and tail, memory holds only messages of quiet tenants with
+// keys up to ahead.
 type window struct {
 	cursor, tail int64
 	ahead        int64 // below cursor if nothing was read ahead

@@ -95,7 +95,7 @@ func (b *Broker) TotalLedger() Ledger {
 }
 
 // OldestAge returns the age of a queue's oldest message, or 0 if there is none. The age counts from when the message
-// was sent or moved to the queue; that of a scheduled message, from when it becomes visible.
+// was sent or moved to the queue. For a scheduled message, it counts from when the message becomes visible.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	q, err := b.queues.get(name)
 	if err != nil {

@@ -99,8 +99,7 @@ func (r *ring) pop() *message {
 }
 
 type deliveryOrder interface {
-	// add appends a fresh message. Keys increase between resets, except those of delayed messages of a standard
-	// queue.
+	// add appends a fresh message. Keys increase between resets, except for delayed messages of a standard queue.
 	add(m *message)
 	requeue(m *message)
 	forget(m *message)

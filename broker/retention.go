@@ -89,7 +89,7 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// findOwn relies on keys being in order of their sent time, except those of moved and scheduled messages.
+// findOwn relies on keys being in order of sent time, except for moved and scheduled messages.
 func (s *sweep) findOwn(c *conn, from int64) error {
 	walked := from
 	ended := false

@@ -183,7 +183,7 @@ type request struct {
 	address                         netip.Addr // zero if unknown
 }
 
-// decide evaluates the statements; by is the one that denies the request. A Deny overrides every Allow.
+// decide evaluates the statements; by is the statement that denies the request. A Deny overrides every Allow.
 func (p *Policy) decide(r request) (said decision, by *statement) {
 	if p == nil {
 		return silent, nil

@@ -28,8 +28,8 @@ type version struct {
 	files, read map[string]string
 	// copied are the source folder's files when they were copied, or nil.
 	copied map[string]string
-	// facts is the number under which the get-config values are stored: that of the version for which the processes
-	// were started.
+	// facts is the number under which the get-config values are stored: the number of the version for which the
+	// processes were started.
 	facts      int
 	configOnly bool
 	// unpacked means that the folder was created for this deployment.
@@ -68,8 +68,7 @@ func (v *version) recordFiles() {
 	maps.Copy(v.files, v.read)
 }
 
-// changedFiles compares the files with those of [version.recordFiles], or the source folder's with those that were
-// copied. It ignores cron.yaml and tendril.yaml, which are reloaded without a new version.
+// changedFiles compares the files with the state that [version.recordFiles] stored, or the source folder with its copy. It ignores cron.yaml and tendril.yaml, which are reloaded without a new version.
 func (v version) changedFiles() (changed []string) {
 	dir, before := v.dir(), v.files
 	if v.copied != nil {

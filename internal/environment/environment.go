@@ -286,7 +286,7 @@ func (e *Environment) openTargets(ctx context.Context) error {
 	return t.openBuckets(ctx)
 }
 
-// announce writes the files by which other commands find the environment.
+// announce writes the files that other commands use to find the environment.
 func (e *Environment) announce(context.Context) error {
 	if err := e.instance.writeFiles(); err != nil {
 		return err

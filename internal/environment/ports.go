@@ -78,8 +78,8 @@ func (o *Options) plannedPorts() (all []plannedPort) {
 	return all
 }
 
-// nextFree returns the first free port from first on that is not taken. address is "" if there is none, and only the
-// port without a host.
+// nextFree returns the first free port from first on that is not taken, and its address: only the port if host is "".
+// Without a free port, address is "".
 func nextFree(host string, first int, taken map[int]bool) (port int, address string) {
 	for port := first; port < first+portTries; port++ {
 		switch {

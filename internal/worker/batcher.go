@@ -46,7 +46,7 @@ func (b *batcher) cut(now time.Time) []pending {
 	return batch
 }
 
-// failed means that the call was conclusive for none of its entries; returned then delays the next call.
+// failed means that the call left the outcome of every entry open; returned then delays the next call.
 func (b *batcher) returned(batch []pending, now time.Time, failed bool, random float64) {
 	clear(batch[:cap(batch)])
 	b.spare = batch[:0]

@@ -317,7 +317,7 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// leastTrip returns the shortest recent round trip, including those of queues with similar round trips. These
+// leastTrip returns the shortest recent round trip, including the round trips of queues that are about as fast. These
 // probably share a server, and a queue that starts later would measure only the loaded server.
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own

@@ -120,9 +120,13 @@ func (c *CLI) Buffer(text bool) {
 	}
 	c.direct = [2]io.Writer{c.Out, c.Err}
 
-	toOut, delay, report := c.Programs(), lineBufferDelay, reportJSON
+	toOut := c.Programs()
+	delay := lineBufferDelay
+	report := reportJSON
 	if text {
-		toOut, delay, report = &terminal.Writer{To: Behind(c.Out), Colors: c.Color()}, 0, reportPlain
+		toOut = &terminal.Writer{To: Behind(c.Out), Colors: c.Color()}
+		delay = 0
+		report = reportPlain
 	}
 	out := newLineBuffer(toOut, delay, report)
 	err := out // both are a terminal, or 2>&1: keep the order of lines

@@ -63,7 +63,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 	return cmd
 }
 
-// examine examines the running environment, or the one that the arguments would start.
+// examine examines the running environment, or the environment that the arguments would start.
 func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
 	client, err := dialUnlessGiven(c, cmd, args)
 	if err != nil {

@@ -14,7 +14,9 @@ import (
 func TestOnlyRegularFilesAreRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file, fifo, socket := filepath.Join(dir, "file"), filepath.Join(dir, "fifo"), filepath.Join(dir, "s")
+	file := filepath.Join(dir, "file")
+	fifo := filepath.Join(dir, "fifo")
+	socket := filepath.Join(dir, "s")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)

@@ -255,7 +255,7 @@ func chosenOf(values url.Values) (c chosen, err error) {
 }
 
 // confirmed reads a form. A form that acts on all matching messages must contain the newest message and the count
-// shown, and its filter must match that of its page.
+// shown, and its filter must match the page's filter.
 func confirmed(v *visit) (c chosen, most, rate int, err error) {
 	if c, err = chosenOf(v.r.PostForm); err != nil {
 		return c, 0, 0, err

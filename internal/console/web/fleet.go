@@ -86,7 +86,7 @@ func (v *visit) shown() []api.KnownInstance {
 	return v.fleet.All
 }
 
-// fromEach queries the shown instances. If there are several, one that does not answer only adds a line to the page.
+// fromEach queries the shown instances. If there are several, an instance that does not answer only adds a line to the page.
 func fromEach[T any](v *visit, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
 	return fromThose(v, v.shown(), ask)
 }
