@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Scopes of a session or token. No scope implies another.
+// Scopes of a session or token. None implies another.
 const (
-	// ScopeRead permits reading message bodies, settings, and the output of apps, hooks and other servers.
+	// ScopeRead permits reading message bodies, settings, and the output of the app, hooks and other servers.
 	ScopeRead = "read"
 	// ScopeAct permits changing queues, messages and tasks, and stopping the environment.
 	ScopeAct = "act"
@@ -17,10 +17,9 @@ const (
 	ScopeDeploy = "deploy"
 )
 
-// Scopes returns all scopes.
 func Scopes() []string { return []string{ScopeRead, ScopeAct, ScopeDeploy} }
 
-// CheckScopes rejects unknown scopes.
+// CheckScopes returns an error if a scope is unknown.
 func CheckScopes(scopes []string) error {
 	for _, scope := range scopes {
 		if !slices.Contains(Scopes(), scope) {
@@ -32,12 +31,12 @@ func CheckScopes(scopes []string) error {
 
 type callerNameKey struct{}
 
-// WithCallerName returns a context with the name of a console caller.
+// WithCallerName returns a copy of ctx that carries the name of a console caller.
 func WithCallerName(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, callerNameKey{}, who)
 }
 
-// CallerName returns the name from [WithCallerName], as in [Caller].Who, or "".
+// CallerName returns the name set by [WithCallerName], or "".
 func CallerName(ctx context.Context) string {
 	who, _ := ctx.Value(callerNameKey{}).(string)
 	return who
@@ -45,10 +44,10 @@ func CallerName(ctx context.Context) string {
 
 // Caller describes the sender of a request.
 type Caller struct {
-	// Who is "owner", "session" with a number, "token" with a name, "local user" without a token, or "" if unknown.
+	// Who is "owner", "session" and a number, "token" and a name, "local user" if there is no token, or "" if unknown.
 	Who    string   `json:"who,omitempty"`
 	Scopes []string `json:"scopes"`
-	// ReadOnly callers cannot use actions. BodiesHidden means that bodies are included only on request.
+	// ReadOnly callers cannot use actions. If BodiesHidden, bodies are included only on request.
 	ReadOnly     bool `json:"read_only"`
 	BodiesHidden bool `json:"bodies_hidden"`
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// CertificateFingerprint returns the SHA-256 of a DER certificate in hexadecimal.
+// CertificateFingerprint returns the hexadecimal SHA-256 of a DER certificate.
 func CertificateFingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The lock belongs to the open file, so two claims in one process conflict as they would in two processes.
+// flock locks belong to the open file, so claims within one process conflict like those of two processes.
 func TestOneClaimsADirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -22,11 +22,11 @@ import (
 	"tendril/queue"
 )
 
-// ErrOff reports that the environment runs without a console.
+// ErrOff is returned by [Dial] if the environment runs without a console.
 var ErrOff = errors.New("the console is off")
 
-// Client calls the console of a running environment. It is safe for concurrent use. Errors are an [*Error] if the
-// console refuses a request, and wrap [ErrNotRunning] if the environment is gone.
+// Client calls the console of a running environment. It is safe for concurrent use. Its methods return an [*Error] if
+// the console refuses a request, and an error wrapping [ErrNotRunning] if the environment is gone.
 type Client struct {
 	Instance Instance
 	// Bodies requests message bodies even if they are hidden. Set it before the first call.
@@ -38,9 +38,8 @@ type Client struct {
 	instance  string // ID of the instance to read from; "" for the answering one
 }
 
-// Dial returns a client for the environment running on dataDir. It only reads files; the first request contacts the
-// console. The error wraps [ErrNotRunning] if no environment runs there and [ErrOff] if it runs without a console.
-// Without a readable token, health and counts are still available.
+// Dial returns a client for the environment running on dataDir. It only reads files; the first request connects. The
+// error wraps [ErrNotRunning] or [ErrOff]. Without a readable token, the client can still read health and counts.
 func Dial(dataDir string) (*Client, error) {
 	instance, err := ReadInstance(dataDir)
 	if err != nil {
@@ -58,15 +57,15 @@ func Dial(dataDir string) (*Client, error) {
 	return &Client{Instance: *instance, transport: newConnection(*instance, dataDir, token), dataDir: dataDir}, nil
 }
 
-// NewClient returns a client that sends its requests through transport.
+// NewClient returns a client that uses transport.
 func NewClient(instance Instance, transport Transport) *Client {
 	return &Client{Instance: instance, transport: transport}
 }
 
 // Transport sends the requests of a [Client].
 type Transport interface {
-	// Answer stores the answer in into, a pointer to the route's answer type. If the request is refused, the error is
-	// an [*Error].
+	// Answer decodes the answer into into, a pointer to the route's answer type. It returns an [*Error] if the request
+	// is refused.
 	Answer(ctx context.Context, r *Request, into any) error
 }
 
@@ -79,8 +78,7 @@ type Request struct {
 	Limit   time.Duration
 }
 
-// Path returns the request's path, with the names passed through escape. They may contain any text, including "/" and
-// "..".
+// Path returns the request's path with each name escaped by escape. Names may contain any text, including "/" and "..".
 func (r *Request) Path(escape func(string) string) string {
 	_, path, _ := strings.Cut(r.Pattern, " ")
 	for _, name := range r.Names {
@@ -109,7 +107,7 @@ func (r Route[Body, Answer]) send(ctx context.Context, c *Client, body Body, nam
 	return answer, err
 }
 
-// ErrOnlyReads is returned for calls that would change something after [Client.OnlyRead].
+// ErrOnlyReads is returned by calls that would change something after [Client.OnlyRead].
 var ErrOnlyReads = errors.New("this client only reads")
 
 // On returns a client that reads from the instance with the given [KnownInstance].ID, through the same console. ""
@@ -158,7 +156,7 @@ func (c *Client) withBodies(query url.Values) url.Values {
 
 func limitQuery(limit int) url.Values { return url.Values{"limit": {strconv.Itoa(cmp.Or(limit, 100))}} }
 
-// OnlyRead makes the client refuse later calls that would change something.
+// OnlyRead makes later calls that would change something fail with [ErrOnlyReads].
 func (c *Client) OnlyRead() { c.onlyReads = true }
 
 // Close closes idle connections.
@@ -177,7 +175,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// Describe returns the components and settings of the environment.
+// Describe returns the environment's components and settings.
 func (c *Client) Describe(ctx context.Context) (Description, error) {
 	return GetEnvironment.get(ctx, c, nil)
 }
@@ -192,7 +190,7 @@ func (c *Client) Health(ctx context.Context) (health.Report, error) {
 	return GetHealth.get(ctx, c, nil)
 }
 
-// Series returns the curves of a range, one of [series.Ranges]; "" means the shortest.
+// Series returns the curves of one of [series.Ranges]; "" means the shortest.
 func (c *Client) Series(ctx context.Context, name string) (series.Curves, error) {
 	return GetSeries.get(ctx, c, url.Values{"range": {name}})
 }
@@ -208,8 +206,8 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	return GetQueue.get(ctx, c, nil, name)
 }
 
-// Messages returns a page of messages, oldest first, and the cursor of the next page, or "". Pages may be shorter
-// than the limit even if more follow.
+// Messages returns a page of messages, oldest first, and the cursor of the next page, or "" on the last page. A page
+// may be shorter than the limit even if more follow.
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
 	query := selectionQuery(&f.Selection)
 	query.Set("state", f.State)
@@ -219,7 +217,7 @@ func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Me
 	return answer.Messages, answer.Next, err
 }
 
-// Message returns a message by its ID.
+// Message returns the message with the given ID.
 func (c *Client) Message(ctx context.Context, name, id string) (Message, error) {
 	return GetMessage.get(ctx, c, c.withBodies(url.Values{}), name, id)
 }
@@ -237,7 +235,7 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 }
 
 // FindMessage finds a message in any embedded queue by its ID or a prefix of at least four characters. If no queue has
-// the message, the error describes its last outcome, or how far back the history goes.
+// it, the error describes its last outcome.
 func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	queues, err := c.Queues(ctx)
 	if err != nil && !HasStatus(err, http.StatusConflict) { // all queues are on Amazon SQS
@@ -260,8 +258,8 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	}
 }
 
-// LastOutcome returns the latest outcome of a message on any instance, by its ID or a prefix. It finds messages that
-// were neither delivered nor removed only by a prefix, and in embedded queues.
+// LastOutcome returns the latest outcome of a message on any instance, by its ID or a prefix. A message that was
+// neither delivered nor removed is found only in embedded queues, and only by a prefix.
 func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
 	d, err := ask(ctx, c)
@@ -292,7 +290,6 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	return d, nil
 }
 
-// gone returns the error for a message that is in no queue, with its last outcome and a hint.
 func gone(d *Delivery) *Error {
 	clock := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 	e, at := &Error{Status: http.StatusNotFound, Message: "message " + d.MessageID + " not found in any queue: "}, clock(d.At)
@@ -326,8 +323,8 @@ var goneHints = map[string]string{
 	MessageDeadLettered: "'tendril dead list' shows dead letters, which have another id on Amazon SQS",
 }
 
-// Outcome returns a message's latest delivery, and whether there is one. If none has finished, it waits for up to wait
-// and then returns the delivery in progress.
+// Outcome returns a message's latest delivery and whether there is one. It waits up to wait for a delivery to finish,
+// then returns the one in progress.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -344,7 +341,7 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	}
 }
 
-// Pause stops receiving from a queue, or from all queues if name is "". The status shows the reason, up to 200 bytes.
+// Pause stops receiving from a queue, or from all queues if name is "". The reason is limited to 200 bytes.
 func (c *Client) Pause(ctx context.Context, name string, why Reason) (Paused, error) {
 	if name == "" {
 		return PauseAll.send(ctx, c, why)
@@ -367,8 +364,7 @@ func (c *Client) Purge(ctx context.Context, name, confirm string, through int64)
 	return n["purged"], err
 }
 
-// CreateQueue creates an embedded queue and returns its ARN. An existing queue with the same attributes is not an
-// error.
+// CreateQueue creates an embedded queue and returns its ARN. If a queue with the same attributes exists, it succeeds.
 func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[string]string) (arn string, err error) {
 	answer, err := CreateQueue.send(ctx, c, Creation{name, attributes})
 	return answer.ARN, err
@@ -410,9 +406,8 @@ func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) (
 	return sent, nil
 }
 
-// Drain asks the environment to drain and stop. It returns true once all messages are settled, and false if that
-// takes longer than wait. An environment that disappears after accepting the request counts as drained. If the drain
-// ended before all work was done, the [Error] has Late set.
+// Drain asks the environment to drain and stop. It returns true once all messages are settled or the environment is
+// gone, and false after wait. The [Error] has Late set if the drain ended before all work was done.
 func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	until := time.Now().Add(wait)
 	for agreed := false; ; agreed = true {
@@ -429,19 +424,19 @@ func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	}
 }
 
-// Deploy replaces the app's version with the folder or archive at path; "" means the current version's. The error has
-// status 422 if the deployment failed, and 409 if it could not start. Canceling ctx does not stop the deployment.
+// Deploy deploys the folder or archive at path; "" means the current version's. The error has status 422 if the
+// deployment failed, and 409 if it could not start. Canceling ctx does not stop the deployment.
 func (c *Client) Deploy(ctx context.Context, path string) (DeployResult, error) {
 	return Deploy.send(ctx, c, DeployRequest{path})
 }
 
-// Reload applies changed files, like SIGHUP. The error has a [Detail] for each problem in the task file, and a status
+// Reload applies changed files, like SIGHUP. The error has a [Detail] for each problem in the task file; its status is
 // as for Deploy.
 func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return Reload.send(ctx, c, NoBody{})
 }
 
-// Count counts the selected messages of an embedded queue for at most within; 0 means the time limit of a page.
+// Count counts the selected messages of an embedded queue for at most within; 0 means the server's limit.
 func (c *Client) Count(ctx context.Context, name string, sel Selection, within time.Duration) (Total, error) {
 	query := selectionQuery(&sel)
 	if within > 0 {
@@ -460,8 +455,8 @@ func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }
 
-// Edit atomically replaces the message id with msg in the queue to, and returns the new ID. If to is "", msg goes to
-// the queue that the message was dead-lettered from.
+// Edit atomically replaces the message id with msg in the queue to, and returns the new ID. An empty to means the queue
+// that the message was dead-lettered from.
 func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (string, error) {
 	answer, err := EditMessage.send(ctx, c, EditRequest{msg, to},
 		name, id)
@@ -475,7 +470,7 @@ func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (s
 	return answer.Results[0].ID, nil
 }
 
-// Move moves up to 1000 messages to another queue and returns their number. If to is "", each message returns to its
+// Move moves up to 1000 messages to another queue and returns their number. An empty to returns each message to its
 // source queue.
 func (c *Client) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	n, err := MoveMessages.send(ctx, c, MoveRequest{IDs: ids, To: to}, from)
@@ -489,7 +484,7 @@ func (c *Client) Delete(ctx context.Context, name string, ids []string, confirm 
 }
 
 // DeleteMatching starts a task that deletes the selected dead letters, at most rate per second (1 to 500; 0 means no
-// limit). If there are several, confirm must be their number as typed by a person. The task continues without the
+// limit). If there are several, confirm must be their number as typed by a person. The task does not depend on the
 // client.
 func (c *Client) DeleteMatching(ctx context.Context, name string, sel Selection, rate int,
 	confirm int64) (MoveTask, error) {
@@ -515,13 +510,13 @@ func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]Tas
 	return list.Runs, err
 }
 
-// RunTask enqueues one run of a task immediately, even if the task is paused. After status 503, the run may
-// nevertheless be enqueued.
+// RunTask enqueues one run of a task immediately, even if the task is paused. The run may be enqueued even if the error
+// has status 503.
 func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 	return RunTask.send(ctx, c, NoBody{}, name)
 }
 
-// PauseTask skips a task's runs until ResumeTask. The reason is as in Pause.
+// PauseTask skips a task's runs until ResumeTask. The reason is limited to 200 bytes.
 func (c *Client) PauseTask(ctx context.Context, name, why string) error {
 	_, err := PauseTask.send(ctx, c, Reason{Reason: why}, name)
 	return err
@@ -546,8 +541,8 @@ func (c *Client) Acknowledge(ctx context.Context, name string, handles []string)
 }
 
 // Redrive starts a task that moves the selected messages of a dead-letter queue to the queue to, at most rate per
-// second (1 to 500; 0 means no limit). An empty to returns each message to its source queue. If more than most
-// messages match, the call is refused; 0 means no maximum. The task continues without the client.
+// second (1 to 500; 0 means no limit). An empty to returns each message to its source queue. The call is refused if
+// more than most messages match; 0 means no maximum. The task does not depend on the client.
 func (c *Client) Redrive(ctx context.Context, name, to string, rate int, sel Selection, most int64) (MoveTask,
 	error) {
 	return StartRedrive.send(ctx, c, RedriveRequest{to, rate, sel, most}, name)
@@ -558,19 +553,18 @@ func (c *Client) RedriveTask(ctx context.Context, name string) (MoveTask, error)
 	return GetRedrive.get(ctx, c, nil, name)
 }
 
-// CancelRedrive cancels the running task of a dead-letter queue. Completed moves and deletions remain.
+// CancelRedrive cancels the running task of a dead-letter queue. Completed moves and deletions are not undone.
 func (c *Client) CancelRedrive(ctx context.Context, name string) (MoveTask, error) {
 	return CancelRedrive.get(ctx, c, nil, name)
 }
 
-// RecordExchanges records requests to the app and its answers for up to five minutes.
+// RecordExchanges records requests to the app and its answers for span, at most [MaxRecording].
 func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error {
 	_, err := RecordExchanges.send(ctx, c, RecordRequest{min(span, MaxRecording).String()})
 	return err
 }
 
-// Exchange returns the last recorded request for a message and its answer. The error has status 404 if nothing was
-// recorded.
+// Exchange returns the last recorded exchange for a message. The error has status 404 if nothing was recorded.
 func (c *Client) Exchange(ctx context.Context, id string) (Exchange, error) {
 	return GetExchange.get(ctx, c, url.Values{"body": {"1"}}, id)
 }
@@ -585,7 +579,7 @@ func (c *Client) PreviewChange(ctx context.Context, change SettingsChange) (Sett
 	return PreviewSettings.send(ctx, c, change)
 }
 
-// ChangeSettings writes a change, and applies it where no restart is needed. The error has status 409 if the settings
+// ChangeSettings writes a change and applies it where no restart is needed. The error has status 409 if the settings
 // have changed since the base.
 func (c *Client) ChangeSettings(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
 	return ChangeSettings.send(ctx, c, change)
@@ -609,15 +603,15 @@ func (c *Client) Rollback(ctx context.Context, number int) (DeployResult, error)
 	return Rollback.send(ctx, c, RollbackRequest{number})
 }
 
-// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 if no
-// deployment is in progress or the new version is already serving.
+// AbortDeploy aborts the deployment in progress and returns it once it has ended. The error has status 409 if there is
+// none or the new version is already serving.
 func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return AbortDeploy.send(ctx, c, NoBody{})
 }
 
 // RestartProcess restarts a process of the app and returns the name of its replacement. A replica is restarted without
-// interrupting service, a helper after it has exited. An unused name such as "web-2" means the replica at that
-// position. Errors are as for Deploy, with status 404 for an unknown process and 409 for a draining replica.
+// interrupting service, a helper after it has exited. If no process is named "web-2", that means the second replica.
+// Errors are as for Deploy, with status 404 for an unknown process and 409 for a draining replica.
 func (c *Client) RestartProcess(ctx context.Context, name string) (now string, err error) {
 	done, err := RestartProcess.send(ctx, c, NoBody{}, name)
 	return done.Process, err
@@ -644,9 +638,8 @@ func (c *Client) Events(ctx context.Context, f EventFilter) ([]eventlog.Event, e
 	return list.Events, err
 }
 
-// FollowEvents calls each for every event selected by f as it occurs, starting after f.After or, if that is 0, with
-// the next event. It returns the error of each, nil if the environment ends the stream, or the reason why streaming
-// failed.
+// FollowEvents calls each for every event selected by f as it occurs, starting after f.After or, if that is 0, with the
+// next event. It returns the error of each, nil if the environment ends the stream, or the reason why streaming failed.
 func (c *Client) FollowEvents(ctx context.Context, f EventFilter, each func(eventlog.Event) error) error {
 	return follow(ctx, c, GetEvents.request(f.query()), each)
 }
@@ -662,7 +655,7 @@ func (c *Client) FollowLogs(ctx context.Context, f LineFilter, each func(eventlo
 	return follow(ctx, c, GetLogs.request(f.query()), each)
 }
 
-// NewLogin returns a login link for one browser, like 'tendril open'. It requires the owner's token.
+// NewLogin returns a login link for one browser. It requires the owner's token.
 func (c *Client) NewLogin(ctx context.Context, scopes ...string) (string, error) {
 	link, err := NewLogin.send(ctx, c, LoginRequest{scopes})
 	return c.Instance.ConsoleURL() + link.Path, err

@@ -5,27 +5,25 @@ import "time"
 // Effect constants tell when a change takes effect.
 const (
 	EffectReload  = "reload" // when the change is saved
-	EffectApp     = "app"    // after a restart of the app's processes, one after the other
+	EffectApp     = "app"    // after a restart of the app's processes
 	EffectRestart = "restart"
 )
 
 // Configuration holds all options of an environment and describes its settings file.
 type Configuration struct {
-	// Shared are the settings for all instances; if nil, a change alters the settings file.
+	// Shared is nil without a fleet key; changes then edit the settings file.
 	Shared *SharedSettings `json:"shared,omitempty"`
 	File   string          `json:"file"`
 	Exists bool            `json:"exists"`
-	// Hash is the hash of the shared settings or of the settings file, the base of a change.
+	// Hash identifies the shared settings or the settings file; see [SettingsChange].Base.
 	Hash string `json:"hash"`
 	// Blocks are the sections of Elastic Beanstalk's configuration page, Topics the groups of all options.
-	Blocks []string `json:"blocks"`
-	Topics []string `json:"topics"`
-	// Options are in the order of docs/options.md.
+	Blocks  []string       `json:"blocks"`
+	Topics  []string       `json:"topics"`
 	Options []ConfigOption `json:"options"`
 	// Queues is empty if the environment only serves queues.
 	Queues []ConfigQueue `json:"queues"`
-	// Changes are pending: in the settings files but not in the running process. Problem is set if they cannot be
-	// read.
+	// Changes are in the settings files but not yet in force. Problem is set if they cannot be read.
 	Changes []OptionChange `json:"changes,omitempty"`
 	Problem string         `json:"problem,omitempty"`
 }
@@ -37,7 +35,7 @@ type SharedSettings struct {
 	At       time.Time `json:"at,omitzero"`
 	// RolledBack names the instance that rejected the previous change, and why; "" unless this is a rollback.
 	RolledBack string `json:"rolled_back,omitempty"`
-	// InBatches is true while instances of later batches still use the settings before the change.
+	// InBatches is true while instances of later batches still use the previous settings.
 	InBatches bool `json:"in_batches,omitempty"`
 }
 
@@ -60,10 +58,9 @@ type ConfigOption struct {
 	Default string   `json:"default"`
 	Allowed string   `json:"allowed"`
 	Choices []string `json:"choices,omitempty"`
-	// Hidden means that at least a part of the value is redacted.
+	// Hidden means that at least part of the value is redacted.
 	Hidden bool `json:"hidden,omitempty"`
-	// Scope is required to change the option. Effect is an Effect constant. Locked is why the settings file cannot
-	// change it, or "".
+	// Scope is required to change the option. Locked is why the settings file cannot change it, or "".
 	Scope  string `json:"scope"`
 	Effect string `json:"effect"`
 	Locked string `json:"locked,omitempty"`
@@ -74,7 +71,7 @@ type ConfigOption struct {
 // ConfigQueue holds the settings of one queue.
 type ConfigQueue struct {
 	Name string `json:"name"`
-	// Settings have the names used in a change, such as "http-path of payments".
+	// Settings are named as in a change, such as "http-path of payments".
 	Settings []ConfigOption `json:"settings"`
 }
 
@@ -95,11 +92,11 @@ func (c *Configuration) Option(name string) *ConfigOption {
 	return nil
 }
 
-// SettingsChange changes the shared settings. If there are none, or if This is set, it changes the settings file.
+// SettingsChange changes the shared settings, or the settings file if there are none or This is set.
 type SettingsChange struct {
 	This bool `json:"this,omitempty"`
-	// Set maps options to their new values; nil removes an option from the file. Any of an option's names is accepted.
-	// "http-path of payments" is a setting of one queue.
+	// Set maps options to their new values; nil removes an option. Any of an option's names is accepted. "http-path of
+	// payments" is a setting of one queue.
 	Set map[string]*string `json:"set"`
 	// Base is the [Configuration].Hash that the change is based on. A preview does not need it.
 	Base string `json:"base,omitempty"`
@@ -107,8 +104,7 @@ type SettingsChange struct {
 
 // SettingsPreview is the effect of a change of settings.
 type SettingsPreview struct {
-	// File is the settings file, or the revision of the shared settings. Revision is set after a change of the shared
-	// settings.
+	// File is the settings file, or the revision of the shared settings.
 	File     string `json:"file"`
 	Revision int64  `json:"revision,omitempty"`
 	// Base and Hash are the hashes before and after the change.
@@ -118,11 +114,11 @@ type SettingsPreview struct {
 	Lines []FileLine `json:"lines"`
 	// Changes are the options whose effective value changes. After a change, those without Restart are in force.
 	Changes []OptionChange `json:"changes"`
-	// Warnings are values that are valid but probably unintended.
+	// Warnings are about valid but probably unintended values.
 	Warnings []Detail `json:"warnings,omitempty"`
 }
 
-// Changed names the options whose new values are in force, and those that keep their values until the next start.
+// Changed returns the names of options whose new values are in force, and of those that change at the next start.
 func (p *SettingsPreview) Changed() (now, later []string) {
 	for _, o := range p.Changes {
 		if o.Restart {
@@ -136,13 +132,12 @@ func (p *SettingsPreview) Changed() (now, later []string) {
 
 // FileLine is a line added to or removed from the settings file.
 type FileLine struct {
-	// Line numbers start at 1, in the new file if Added, otherwise in the previous one.
+	// Line starts at 1. It counts in the new file if Added, otherwise in the previous one.
 	Line  int    `json:"line"`
 	Added bool   `json:"added"`
 	Text  string `json:"text"`
 }
 
-// String returns the line prefixed with + or -.
 func (l FileLine) String() string {
 	if l.Added {
 		return "+ " + l.Text

@@ -21,7 +21,7 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// maxAnswer limits an answer in bytes. A page of messages is far smaller.
+// maxAnswer is in bytes, far more than a page of messages.
 const maxAnswer = 256 << 20
 
 type connection struct {
@@ -34,14 +34,13 @@ type connection struct {
 // Peer is a read-only connection to the console of another instance.
 type Peer struct{ *connection }
 
-// PeerPatience limits how long a [Peer] waits for an answer to start. An instance must answer others clearly earlier.
+// PeerPatience limits how long a [Peer] waits for an answer to start. Instances must answer each other well within it.
 const PeerPatience = 2 * time.Second
 
 const maxPeerAnswer = 8 << 20
 
-// NewPeer returns a connection to an instance at its Console address. It trusts only the instance's
-// ConsoleCertificate, or uses plain HTTP if that is "". In both cases, the instance must prove that it knows the
-// secret.
+// NewPeer returns a connection to an instance at its Console address. It trusts only the instance's ConsoleCertificate,
+// or uses plain HTTP if that is "". Either way, the instance must prove that it knows the secret.
 func NewPeer(instance Instance, secret string) *Peer {
 	c := &connection{instance: instance, most: maxPeerAnswer}
 	c.quick = c.client(PeerPatience, secret)
@@ -49,8 +48,8 @@ func NewPeer(instance Instance, secret string) *Peer {
 	return &Peer{c}
 }
 
-// Unproved reports whether an error means that another service answers at the instance's address, and has received
-// nothing but a challenge.
+// Unproved reports whether err means that the server at the instance's address failed to prove its identity. Such a
+// server has received only a challenge.
 func Unproved(err error) bool {
 	var unproved *proof.Error
 	return errors.Is(err, errCertificate) || errors.As(err, &unproved)
@@ -73,7 +72,7 @@ func newConnection(instance Instance, dataDir, token string) *connection {
 // client requires servers to prove that they know the secret, unless it is "".
 func (c *connection) client(patience time.Duration, secret string) *http.Client {
 	transport := &http.Transport{
-		// The name and issuer of the trusted certificate do not matter.
+		// VerifyConnection compares the whole certificate, so its name and issuer do not matter.
 		TLSClientConfig:       &tls.Config{InsecureSkipVerify: true, VerifyConnection: c.checkCertificate},
 		DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
 		ResponseHeaderTimeout: patience,
@@ -118,7 +117,7 @@ func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
 }
 
 func (c *connection) send(ctx context.Context, r *Request, accept string) (*http.Response, error) {
-	if r.Body != nil && c.token == "" { // read-only peer, or no token that would verify the server's identity
+	if r.Body != nil && c.token == "" { // without a token, the server's identity is not verified
 		return nil, c.unauthorized(NewError(http.StatusUnauthorized, "this needs the console's token", ""))
 	}
 	var payload io.Reader
@@ -202,7 +201,6 @@ func (c *connection) Follow(ctx context.Context, r *Request, each func(line []by
 	return ctx.Err()
 }
 
-// Close closes idle connections.
 func (c *connection) Close() {
 	c.quick.CloseIdleConnections()
 	c.slow.CloseIdleConnections()

@@ -13,12 +13,11 @@ const DefaultDeliveries = 10_000
 type Delivery struct {
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue"`
-	// Outcome is "done", "failed" or "unreached", [InWork] while the delivery is in progress, or how the message left
-	// its queue without a delivery. Reason then describes who deleted it or where it was moved.
+	// Outcome is "done", "failed", "unreached", or one of the constants below.
 	Outcome string `json:"outcome"`
-	Status  int    `json:"status,omitempty"` // HTTP status; 0 without an answer
+	Status  int    `json:"status,omitempty"` // 0 without an answer
 	Reason  string `json:"reason,omitempty"`
-	Answer  string `json:"answer,omitempty"` // start of an answer that was not a success
+	Answer  string `json:"answer,omitempty"` // start of an unsuccessful answer
 	// Attempt counts deliveries by this process, ReceiveCount receives from the queue.
 	Attempt      int `json:"attempt,omitempty"`
 	ReceiveCount int `json:"receive_count,omitempty"`
@@ -49,12 +48,12 @@ const (
 	MessageStored       = "stored"
 )
 
-// Tried reports whether the delivery is an attempt: it is not if the app was not ready.
+// Tried reports whether the message was sent to the app; it is not if the app was not ready.
 func (d *Delivery) Tried() bool {
 	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
 }
 
-// Done reports whether the app answered with success.
+// Done reports whether the delivery succeeded.
 func (d *Delivery) Done() bool { return d.Outcome == queue.Done.String() }
 
 // Problem groups failed deliveries of one queue by reason.

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// Description describes the components of a running environment, or of the one 'tendril up' would start. Values that
-// look like secrets are replaced.
+// Description describes the components of a running environment, or of the one 'tendril up' would start. Probable
+// secrets are redacted.
 type Description struct {
 	Environment string `json:"environment"`
 	Running     bool   `json:"running"`
 	// Version is tendril's, AppVersion the app's; "" if tendril runs no app.
 	Version    string `json:"version"`
 	AppVersion string `json:"app_version,omitempty"`
-	// PID, StartedAt and State are zero if no process runs. State is a State constant.
+	// PID, StartedAt and State are zero if no process runs.
 	PID       int       `json:"pid,omitempty"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	State     string    `json:"state,omitempty"`
 	// Region is the region of the queues on Amazon SQS, or in the ARNs of embedded queues.
-	Region string `json:"region"`
-	// Queues are in the order of the settings.
+	Region string           `json:"region"`
 	Queues []DescribedQueue `json:"queues"`
 	// Processes are the app's processes, or a local Lambda function.
 	Processes []DescribedProcess `json:"processes,omitempty"`
@@ -27,13 +26,13 @@ type Description struct {
 	// Election is "" if no leader is needed. Leader is nil if no process runs.
 	Election string  `json:"election,omitempty"`
 	Leader   *Leader `json:"leader,omitempty"`
-	// Scaling is nil if the size is fixed. If no process runs, only target and bounds are set.
+	// Scaling is nil if the size is fixed. If no process runs, only its target and bounds are set.
 	Scaling *Scaling `json:"scaling,omitempty"`
 	// Deployments are the last 20 since startup, newest first.
 	Deployments []Deployment `json:"deployments,omitempty"`
 	Resources   []Resource   `json:"resources"`
 	Places
-	// Options are in the order of docs/options.md. Changes are configured but not in force.
+	// Changes are configured but not in force.
 	Options []DescribedOption `json:"options"`
 	Changes []OptionChange    `json:"changes,omitempty"`
 	// Notes explain missing information.
@@ -59,14 +58,13 @@ type DescribedQueue struct {
 	URL     string `json:"url,omitempty"` // empty if unknown until startup
 	ARN     string `json:"arn,omitempty"`
 	FIFO    bool   `json:"fifo"`
-	// Target is the URL that receives the messages, "lambda:" and the name of an AWS Lambda function, or the command
-	// of a local function; "" for a dead-letter queue.
+	// Target is a URL, "lambda:" and the name of an AWS Lambda function, or the command of a local function; "" for a
+	// dead-letter queue.
 	Target string `json:"target,omitempty"`
 	// Attributes are the SQS attributes in effect or to be set.
 	Attributes      map[string]string `json:"attributes,omitempty"`
 	DeadLetterQueue *DescribedQueue   `json:"dead_letter_queue,omitempty"`
-	// Settings are empty for a dead-letter queue.
-	Settings []DescribedOption `json:"settings,omitempty"`
+	Settings        []DescribedOption `json:"settings,omitempty"`
 }
 
 // DescribedProcess is a command started by tendril.
@@ -77,7 +75,7 @@ type DescribedProcess struct {
 
 // Resource is an AWS resource used by the environment.
 type Resource struct {
-	// Kind is for example "queue" or "registry table"; Name is the name on AWS.
+	// Kind is for example "queue" or "registry table".
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	ARN    string `json:"arn,omitempty"`
@@ -102,22 +100,21 @@ type OptionValue struct {
 type DescribedOption struct {
 	Name string `json:"name"` // for a queue's setting, its key in tendril.yaml
 	OptionValue
-	// SetBy holds the values of all layers, weakest first, if the option is set.
+	// SetBy holds the values of all layers, weakest first; empty for a default.
 	SetBy []OptionValue `json:"set_by,omitempty"`
 }
 
-// OptionChange is an option whose configured value differs from the running process.
+// OptionChange is an option whose configured value differs from the value in force.
 type OptionChange struct {
-	// Name is the option's name, followed by " of " and the queue for a queue's own setting.
+	// Name is the option's name, followed by " of " and the queue for a setting of one queue.
 	Name string `json:"name"`
 	OptionValue
-	// Restart means that the change needs a restart, not only a reload or deployment.
-	Restart bool `json:"restart"`
-	// RestartsApp means that the app's processes restart, one after the other.
+	// Restart means that a reload or deployment does not apply the change.
+	Restart     bool `json:"restart"`
 	RestartsApp bool `json:"restarts_app,omitempty"`
 }
 
-// Option returns the named option and its pending changes, including those for single queues.
+// Option returns the named option and its pending changes, including those of single queues.
 func (d *Description) Option(name string) (found DescribedOption, changes []OptionChange) {
 	for _, o := range d.Options {
 		if o.Name == name {

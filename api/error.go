@@ -7,17 +7,17 @@ import (
 	"tendril/queue"
 )
 
-// Error is the reason why the console refused a request, on both the server and the client.
+// Error is a refused request, on both the server and the client.
 type Error struct {
 	Status  int    `json:"-"`
 	Message string `json:"error"`
 	Hint    string `json:"hint,omitempty"`
-	// Code comes from the underlying [queue.Error]; may be "".
+	// Code comes from the underlying [queue.Error], if any.
 	Code string `json:"code,omitempty"`
-	// RequestID is the value of [RequestIDHeader], which also appears in the log.
+	// RequestID also appears in the log.
 	RequestID string   `json:"request_id,omitempty"`
 	Details   []Detail `json:"details,omitempty"`
-	// These fields come from the underlying [DeployError].
+	// Switched, Step and Output come from the underlying [DeployError].
 	Switched bool     `json:"switched,omitempty"`
 	Step     string   `json:"step,omitempty"`
 	Output   []string `json:"output,omitempty"`
@@ -37,25 +37,24 @@ type Detail struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap returns the cause if the client itself detected the problem.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether target is a [queue.Error] with the same code, so that errors.Is(err, queue.ErrNoQueue) works.
+// Is makes errors.Is(err, queue.ErrNoQueue) work: target matches if it is a [queue.Error] with the same code.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*queue.Error)
 	return ok && t.Code != "" && t.Code == e.Code
 }
 
-// HasStatus reports whether an error is an [*Error] with a status.
+// HasStatus reports whether err is an [*Error] with the given status.
 func HasStatus(err error, status int) bool {
 	e, refused := errors.AsType[*Error](err)
 	return refused && e.Status == status
 }
 
-// NewError returns an Error with a status, a message and a hint.
+// NewError returns an Error without a cause.
 func NewError(status int, message, hint string) *Error {
 	return &Error{Status: status, Message: message, Hint: hint}
 }
 
-// BadRequest returns an Error with status 400, a message and a hint.
+// BadRequest returns an Error with status 400.
 func BadRequest(message, hint string) *Error { return NewError(http.StatusBadRequest, message, hint) }

@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	// Limits on the instances that [FromEach] queries, in total and in parallel.
 	maxAsked      = 50
 	parallelAsked = 16
 )
@@ -45,7 +44,7 @@ func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask fu
 			})
 		}
 	}
-	_ = asking.Wait() // errors are in the answers
+	_ = asking.Wait()
 	return answers
 }
 
@@ -54,7 +53,7 @@ func (all *Instances) Readable() []KnownInstance {
 	return slices.DeleteFunc(slices.Clone(all.Instances), func(one KnownInstance) bool { return one.ID == "" })
 }
 
-// NewestEvents merges lists, newest first, into up to most events with their instances.
+// NewestEvents merges the answers into up to most events, newest first, and sets each event's Instance.
 func NewestEvents(answers []FromInstance[[]eventlog.Event], most int) []eventlog.Event {
 	return newest(answers, most, func(e *eventlog.Event) (time.Time, *string) { return e.At, &e.Instance })
 }

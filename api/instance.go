@@ -22,7 +22,7 @@ import (
 // InstanceFile is the file in the data directory that describes the running environment.
 const InstanceFile = "instance.json"
 
-// ErrNotRunning reports that no environment is running on the data directory.
+// ErrNotRunning means that no environment is running on the data directory.
 var ErrNotRunning = errors.New("no environment is running")
 
 // Instance describes the environment running on a data directory. Its file exists while the environment is up and
@@ -33,15 +33,14 @@ type Instance struct {
 	// Program is zero if an older version wrote the file.
 	Program     Program `json:"program,omitzero"`
 	Environment string  `json:"environment"`
-	// Console is the local host:port, "" if the console is off. ConsoleCertificate is its certificate's fingerprint,
-	// "" for plain HTTP.
+	// Console is the local host:port, "" if the console is off. ConsoleCertificate is a fingerprint, "" for plain HTTP.
 	Console            string `json:"console"`
 	ConsoleCertificate string `json:"console_certificate,omitempty"`
 	// Endpoint is the URL of the embedded SQS endpoint; "" for Amazon SQS.
 	Endpoint  string `json:"endpoint"`
 	Region    string `json:"region"`
 	AccountID string `json:"account_id"`
-	// Queues are the queues that the workers receive from, in order; empty if the environment only serves queues.
+	// Queues is empty if the environment only serves queues.
 	Queues    []InstanceQueue `json:"queues,omitempty"`
 	StartedAt time.Time       `json:"started_at"`
 	// AppPort is the port of the app's first replica, or 0.
@@ -52,14 +51,15 @@ type Instance struct {
 	AppliesMachine bool `json:"applies_machine,omitempty"`
 }
 
-// Program identifies the executable of a running process, which other processes cannot read in /proc.
+// Program identifies the executable of a process. It is recorded because other processes may be unable to read it in
+// /proc.
 type Program struct {
 	Path string `json:"path"`
 	// ID changes when the file is replaced.
 	ID string `json:"id"`
 }
 
-// ThisProgram identifies the running executable, if possible.
+// ThisProgram identifies the running executable, or returns the zero value.
 func ThisProgram() Program {
 	path, err := os.Executable()
 	if err != nil {
@@ -109,12 +109,12 @@ func (i *Instance) ConsoleURL() string {
 // Embedded reports whether the instance serves its own queues.
 func (i *Instance) Embedded() bool { return i.Endpoint != "" }
 
-// Write atomically writes the instance to its file in dataDir, with mode 0600.
+// Write atomically writes the instance file in dataDir, with mode 0600.
 func (i *Instance) Write(dataDir string) error {
 	return datadir.ReplaceJSON(filepath.Join(dataDir, InstanceFile), i)
 }
 
-// RemoveInstance removes the instance file from dataDir; a missing file is not an error.
+// RemoveInstance removes the instance file from dataDir. A missing file is not an error.
 func RemoveInstance(dataDir string) error { return remove(filepath.Join(dataDir, InstanceFile)) }
 
 func remove(path string) error {
@@ -125,7 +125,7 @@ func remove(path string) error {
 }
 
 // ReadInstance returns the environment running on dataDir. The error wraps [ErrNotRunning] if there is no file, or if
-// the process that wrote it no longer holds the claim. The process ID proves nothing, because it may have been reused.
+// the process that wrote it no longer holds the claim. A process ID is no proof, because it may have been reused.
 func ReadInstance(dataDir string) (*Instance, error) {
 	path := filepath.Join(dataDir, InstanceFile)
 	data, err := os.ReadFile(path)
@@ -185,7 +185,7 @@ func Announce(stateFolder, dataDir string) (forget func(), err error) {
 	if err != nil || stateFolder == "" || filepath.Dir(dataDir) == filepath.Clean(folder) || dataDir == filepath.Clean(stateFolder) {
 		return func() {}, err
 	}
-	links, _ := filepath.Glob(filepath.Join(folder, elsewhere+"*")) // the pattern is valid
+	links, _ := filepath.Glob(filepath.Join(folder, elsewhere+"*"))
 	for _, link := range links {
 		if _, err := os.Stat(link); errors.Is(err, fs.ErrNotExist) {
 			_ = os.Remove(link)
@@ -214,8 +214,7 @@ type Found struct {
 	Instance
 }
 
-// Running returns the environments running on dirs, sorted by name. It omits environments that
-// it cannot read, such as another user's.
+// Running returns the environments running on dirs, sorted by name. It omits unreadable ones, such as other users'.
 func Running(dirs []string) (all []Found) {
 	for _, dir := range dirs {
 		if i, err := ReadInstance(dir); err == nil {
@@ -252,8 +251,8 @@ const claimFile = "instance.lock"
 // ErrClaimed means that another process owns the data directory.
 var ErrClaimed = errors.New("another environment is running")
 
-// Claim makes this process the owner of the instance file and token in dataDir until it calls release or exits, so that
-// no other process changes them. dataDir must exist. The error wraps [ErrClaimed] if another process is the owner.
+// Claim makes this process the owner of the instance file and token in dataDir, which must exist, until it calls
+// release or exits. The error wraps [ErrClaimed] if another process is the owner.
 func Claim(dataDir string) (release func() error, err error) {
 	f, err := datadir.OpenFile(filepath.Join(dataDir, claimFile))
 	if err != nil {
@@ -314,19 +313,19 @@ func isClaimed(dataDir string) (claimed bool, err error) {
 // TokenFile is the file in the data directory with the console's token.
 const TokenFile = "console.token"
 
-// NewToken returns 256 random bits as 64 hexadecimal digits.
+// NewToken returns 256 random bits in hexadecimal.
 func NewToken() string {
 	var raw [32]byte
-	rand.Read(raw[:]) // cannot fail
+	rand.Read(raw[:]) // never fails
 	return hex.EncodeToString(raw[:])
 }
 
-// WriteToken writes the token to its file in dataDir with mode 0600, even if the file had another mode.
+// WriteToken writes the token file in dataDir with mode 0600, even if the file had another mode.
 func WriteToken(dataDir, token string) error {
 	return datadir.Replace(filepath.Join(dataDir, TokenFile), []byte(token+"\n"), 0o600)
 }
 
-// RemoveToken removes the token file from dataDir; a missing file is not an error.
+// RemoveToken removes the token file from dataDir. A missing file is not an error.
 func RemoveToken(dataDir string) error { return remove(filepath.Join(dataDir, TokenFile)) }
 
 // ReadToken returns the token in dataDir.

@@ -52,7 +52,7 @@ func TestInstanceIsReadAsWritten(t *testing.T) {
 
 func TestReadInstanceSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	stale := sampleInstance() // its PID now belongs to a different process, this test
+	stale := sampleInstance() // its PID now belongs to this test
 	for _, c := range []struct {
 		name   string
 		lay    func(t *testing.T, dir string)
@@ -130,7 +130,6 @@ func assertMode(t *testing.T, path string, want os.FileMode) {
 	}
 }
 
-// claim makes a data directory appear to be in use until the test ends.
 func claim(t *testing.T, dir string) {
 	t.Helper()
 	release, err := Claim(dir)

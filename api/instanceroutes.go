@@ -11,7 +11,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// RestartedProcess is the answer to a restart. Process is the name of the replacement.
+// RestartedProcess is the answer to a restart, with the name of the replacement.
 type RestartedProcess struct {
 	Process string `json:"process"`
 }
@@ -21,15 +21,14 @@ type VersionList struct {
 	Versions []AppVersion `json:"versions"`
 }
 
-// RollbackRequest names a version by its number; 0 means the previous one.
+// RollbackRequest names a version; 0 means the previous one.
 type RollbackRequest struct {
 	Version int `json:"version"`
 }
 
-// ScaleDecisions holds the latest scaling decisions.
+// ScaleDecisions holds the last hundred scaling decisions, newest first.
 type ScaleDecisions struct {
-	Advice bool `json:"advice,omitempty"`
-	// Decisions are the last hundred, newest first.
+	Advice    bool            `json:"advice,omitempty"`
 	Decisions []ScaleDecision `json:"decisions"`
 }
 
@@ -43,26 +42,24 @@ type ScaleInputs struct {
 	Hold          string   `json:"hold,omitempty"`         // why the size must not change
 }
 
-// Instances holds the known instances of the environment.
+// Instances holds the known instances of the environment, starting with the answering one.
 type Instances struct {
-	// Instances starts with this instance.
 	Instances []KnownInstance `json:"instances"`
 	// Election is "" if no leader is needed.
 	Election string `json:"election,omitempty"`
-	// Revision is the latest revision of the desired state that this instance knows; 0 without a fleet key.
+	// Revision is the latest known revision of the desired state; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
 	// Shared is nil without a fleet key.
 	Shared *SharedSettings `json:"shared,omitempty"`
-	// Unread is why the records of other instances could not be read, so that the list lacks them, or "".
-	Unread string `json:"unread,omitempty"`
-	// Notes explain missing information.
-	Notes []string `json:"notes,omitempty"`
+	// Unread is why other instances could not be listed, or "".
+	Unread string   `json:"unread,omitempty"`
+	Notes  []string `json:"notes,omitempty"`
 }
 
 // SourceRegistry is the Source of an instance with a record in the registry.
 const SourceRegistry = "registry"
 
-// Applied counts the instances for which has reports that they applied a change, and names the others.
+// Applied counts the instances for which has returns true, and names the others.
 func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, unreachable []string) {
 	for i := range all.Instances {
 		switch one := &all.Instances[i]; {
@@ -134,16 +131,15 @@ type KnownInstance struct {
 	State  string `json:"state,omitempty"`
 	// Leads marks the leader of Term. LeaseAgeSeconds is the time since the answering instance last saw the lease
 	// renewed.
-	Leads           bool    `json:"leads,omitempty"`
-	Term            int64   `json:"term,omitempty"`
-	LeaseAgeSeconds float64 `json:"lease_age_seconds,omitempty"`
-	// Version is tendril's, AppVersion the app's.
-	Version    string         `json:"version,omitempty"`
-	AppVersion string         `json:"app_version,omitempty"`
-	StartedAt  time.Time      `json:"started_at,omitzero"`
-	Console    string         `json:"console,omitempty"` // host:port, reported by the instance
-	Health     string         `json:"health,omitempty"`
-	Causes     []health.Cause `json:"causes,omitempty"`
+	Leads           bool           `json:"leads,omitempty"`
+	Term            int64          `json:"term,omitempty"`
+	LeaseAgeSeconds float64        `json:"lease_age_seconds,omitempty"`
+	Version         string         `json:"version,omitempty"`
+	AppVersion      string         `json:"app_version,omitempty"`
+	StartedAt       time.Time      `json:"started_at,omitzero"`
+	Console         string         `json:"console,omitempty"` // host:port, reported by the instance
+	Health          string         `json:"health,omitempty"`
+	Causes          []health.Cause `json:"causes,omitempty"`
 	// InFlight counts running deliveries, of at most Slots. LongestSeconds is the age of the oldest.
 	InFlight       *int     `json:"in_flight,omitempty"`
 	Slots          int      `json:"slots,omitempty"`
@@ -151,14 +147,13 @@ type KnownInstance struct {
 	CPUPercent     *float64 `json:"cpu_percent,omitempty"` // of all processors
 	PausedQueues   []string `json:"paused_queues,omitempty"`
 	Deploying      bool     `json:"deploying,omitempty"`
-	// Revision is the desired-state revision that the instance has applied; 0 without a fleet key.
+	// Revision is the applied revision of the desired state; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
-	// SettingsRevision is the revision of the shared settings that the instance has applied or, if Rejected is a
-	// reason, rejected.
+	// SettingsRevision is the applied revision of the shared settings, or the rejected one if Rejected is set.
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
-	// TakesVersions means that the instance runs the app version set for all instances. AppNumber is that version's
-	// number; 0 for a version of this instance only.
+	// TakesVersions means that the instance runs the app version set for all instances. AppNumber is 0 for a version of
+	// this instance only.
 	TakesVersions bool `json:"takes_versions,omitempty"`
 	AppNumber     int  `json:"app_number,omitempty"`
 	// Unreachable means that the instance's record has not changed for 90 s. RecordAgeSeconds is the time since the
@@ -166,7 +161,7 @@ type KnownInstance struct {
 	Unreachable      bool    `json:"unreachable,omitempty"`
 	RecordAgeSeconds float64 `json:"record_age_seconds,omitempty"`
 	// NotAuthenticated means that this instance has a fleet key and the record is not signed with it, belongs
-	// elsewhere, or is older than one already read. The other fields may then be false and are not used in decisions.
+	// elsewhere, or is outdated. The other fields may then be false and are not used in decisions.
 	NotAuthenticated bool `json:"not_authenticated,omitempty"`
 	// Unhealthy is the health status in the group. Protected is the scale-in protection, nil if unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`

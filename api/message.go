@@ -17,11 +17,11 @@ const (
 	MessageDamaged  = "damaged"
 )
 
-// Message is a message in a queue. Each line of an export is a Message, which can be sent again.
+// Message is a message in a queue. Each line of an export is a Message and can be sent again.
 type Message struct {
 	ID    string `json:"id,omitempty"`
 	Queue string `json:"queue,omitempty"`
-	// State is a Message constant; "" for a received message.
+	// State is "" for a received message.
 	State string `json:"state,omitempty"`
 	Body  string `json:"body"`
 	// BodyHidden means that Body, Attributes and answers are omitted, because bodies are shown only on request.
@@ -39,7 +39,7 @@ type Message struct {
 	GroupID        string `json:"group_id,omitempty"`
 	DedupID        string `json:"dedup_id,omitempty"`
 	SequenceNumber string `json:"sequence_number,omitempty"`
-	// SenderID is an account or principal, TraceHeader the AWSTraceHeader.
+	// SenderID is an account or principal.
 	SenderID    string `json:"sender_id,omitempty"`
 	TraceHeader string `json:"trace_header,omitempty"`
 	// Attempts are the last failed deliveries, oldest first. Only embedded queues store them.
@@ -51,7 +51,7 @@ type Attempt struct {
 	At           time.Time `json:"at"`
 	Instance     string    `json:"instance,omitempty"`
 	Outcome      string    `json:"outcome"`          // as in [Delivery]
-	Status       int       `json:"status,omitempty"` // HTTP status; 0 without an answer
+	Status       int       `json:"status,omitempty"` // 0 without an answer
 	Reason       string    `json:"reason,omitempty"`
 	Answer       string    `json:"answer,omitempty"` // start of the app's answer
 	DurationMS   int64     `json:"duration_ms"`
@@ -94,7 +94,7 @@ func (as Attributes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(byName)
 }
 
-// UnmarshalJSON also decodes a bare JSON number as a Number. The result is sorted by name. Errors name the attribute.
+// UnmarshalJSON also decodes a bare JSON number as a Number. It sorts the result by name. Errors name the attribute.
 func (as *Attributes) UnmarshalJSON(data []byte) error {
 	var byName map[string]json.RawMessage
 	if err := json.Unmarshal(data, &byName); err != nil {
@@ -186,7 +186,7 @@ func (o *Outgoing) ToQueue() queue.Outgoing {
 	return out
 }
 
-// fromQueue converts a message, rounding its delay up to whole seconds.
+// fromQueue rounds the delay up to whole seconds.
 func fromQueue(o *queue.Outgoing) Outgoing {
 	out := Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
 		TraceHeader: o.TraceHeader, NotBefore: o.NotBefore}
@@ -218,6 +218,6 @@ type (
 // MessagePage is one page of a queue's messages.
 type MessagePage struct {
 	Messages []Message `json:"messages"`
-	// Next is the after parameter of the next page, or "". Pages may be shorter than the limit.
+	// Next is the after parameter of the next page, or "". A page may be shorter than the limit.
 	Next string `json:"next,omitempty"`
 }

@@ -65,9 +65,9 @@ type Placed struct {
 	VisibleAt time.Time `json:"visible_at,omitzero"`
 }
 
-// EditRequest is the body of an edit: the replacement and its queue.
+// EditRequest is the body of an edit.
 type EditRequest struct {
 	Message Outgoing `json:"message"`
-	// To is the target queue; "" means the queue that the original message was dead-lettered from.
+	// To is the target queue; "" means the queue that the message was dead-lettered from.
 	To string `json:"to,omitempty"`
 }

@@ -16,14 +16,14 @@ func (w *Worker) FailingShare() float64 {
 	return 0
 }
 
-// States of a periodic task, see [Task.State].
+// States returned by [Task.State].
 const (
 	TaskScheduled = "Scheduled"
 	pausedTask    = "Paused"
 	TaskFailing   = "Failing" // not enqueued, or the last run failed
 )
 
-// State summarizes the task's state in one word.
+// State returns the task's state in one word.
 func (t *Task) State() string {
 	switch {
 	case t.Problem != "" || t.FailedRuns > 0:

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// States of a queue with a worker, see [Progress].
+// States of a queue with a worker.
 const (
 	QueueRunning = "Running"
 	QueueWaiting = "Waiting" // nothing is delivered, see Why
@@ -17,10 +17,9 @@ const (
 	QueueFailing = "Failing" // the queue is unreachable
 )
 
-// Progress describes whether the messages of a queue are being delivered, and why not. It is empty for a queue
-// without a worker.
+// Progress describes whether a queue's messages are being delivered, and why not. It is zero without a worker.
 type Progress struct {
-	// State is a Queue constant. Why is its reason, or why messages wait although others are delivered.
+	// Why is the reason for the state, or why messages wait although others are delivered.
 	State string `json:"state,omitempty"`
 	Why   string `json:"why,omitempty"`
 	// Paused means paused by a person, hook or signal; PausedBy may be unknown.
@@ -35,7 +34,7 @@ type Progress struct {
 	LongestMessageID       string  `json:"longest_message_id,omitempty"`
 }
 
-// Explain sets the State and Why of all workers, which share slots and limits.
+// Explain sets State and Why of all workers, which share slots and limits.
 func Explain(workers []Worker, limits []Limit) {
 	for i := range workers {
 		w := &workers[i]
@@ -58,7 +57,6 @@ func (w *Worker) explain(all []Worker, limits []Limit) (state, why string) {
 	return QueueRunning, why
 }
 
-// pauseText returns text such as "by owner since 14:02 UTC: database upgrade".
 func pauseText(by string, at time.Time, reason string) string {
 	var words []string
 	if by != "" {

@@ -16,7 +16,7 @@ type ReceivedMessage struct {
 type ReceiveRequest struct {
 	// Max is 1 to 10; 0 means 1.
 	Max int `json:"max,omitempty"`
-	// WaitSeconds is the time to wait for the first message, 0 to 20.
+	// WaitSeconds is 0 to 20.
 	WaitSeconds int `json:"wait_seconds,omitempty"`
 	// VisibilitySeconds is 0 to 43200; nil means the queue's default.
 	VisibilitySeconds *int `json:"visibility_seconds,omitempty"`

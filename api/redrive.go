@@ -14,7 +14,7 @@ type MoveTask struct {
 	// Moved counts the messages processed so far, ToMove those selected at the start.
 	Moved  int64 `json:"moved"`
 	ToMove int64 `json:"to_move"`
-	// Rate is the maximum per second; 0 means no limit.
+	// Rate is in messages per second; 0 means no limit.
 	Rate int `json:"rate"`
 	// Destination is an ARN; "" means the queue that each message was dead-lettered from.
 	Destination   string    `json:"destination,omitempty"`
@@ -29,6 +29,6 @@ type RedriveRequest struct {
 	// Rate is 1 to 500 messages per second; 0 means no limit.
 	Rate   int       `json:"rate,omitempty"`
 	Filter Selection `json:"filter,omitzero"`
-	// Most refuses the request if more messages match; 0 means any number.
+	// The request is refused if more than Most messages match; 0 means no maximum.
 	Most int64 `json:"most,omitempty"`
 }

@@ -31,10 +31,10 @@ type MoveRequest struct {
 	To string `json:"to,omitempty"`
 }
 
-// Deletion is the body of a deletion. IDs selects messages. Filter starts a task that deletes dead letters.
+// Deletion is the body of a deletion, with either IDs or Filter.
 type Deletion struct {
 	IDs []string `json:"ids,omitempty"`
-	// Filter selects dead letters; {} selects all.
+	// Filter starts a task that deletes the selected dead letters; {} selects all.
 	Filter *Selection `json:"filter,omitempty"`
 	// Rate is 1 to 500 messages per second; 0 means no limit.
 	Rate int `json:"rate,omitempty"`
@@ -60,7 +60,7 @@ type (
 	// Creation is the body of a queue's creation.
 	Creation struct {
 		Name string `json:"name"`
-		// Attributes have the names and values that SQS defines.
+		// Attributes have SQS names and values.
 		Attributes map[string]string `json:"attributes,omitempty"`
 	}
 	// Created is the answer to a queue's creation.
@@ -72,7 +72,7 @@ type (
 	// Paused is the answer when queues are paused or resumed.
 	Paused struct {
 		Paused bool `json:"paused"`
-		// Revision is the desired-state revision for all instances; 0 if only this one changed.
+		// Revision is the new revision of the desired state; 0 if only this instance changed.
 		Revision int64 `json:"revision,omitempty"`
 	}
 	// TaskPaused is the answer when a task is paused or resumed.

@@ -9,14 +9,14 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// Route describes a request and its answer. The server, [Client] and the OpenAPI document share the routes.
+// Route describes a request and its answer. The server, [Client] and the OpenAPI document share it.
 type Route[Body, Answer any] struct {
 	// Pattern is the method and path, with names in braces.
 	Pattern string
 	// Summary is a sentence for the OpenAPI document. Query lists the query parameters, separated by spaces.
 	Summary, Query string
-	// Act is the action as logged, such as "queue paused". Its first word is the kind of object named in the path:
-	// "message", "task", "process", otherwise a queue.
+	// Act is the logged action, such as "queue paused". If its first word is "message", "task" or "process", the path
+	// names one; otherwise, a queue.
 	Act string
 	// Limit is set if a request may take longer than [MaxWait].
 	Limit time.Duration

@@ -1,6 +1,6 @@
 package api
 
-// SessionKeyHeader carries a session's key in addition to its cookie. Every action requires the key: browsers send
+// SessionKeyHeader carries a session's key, which every action requires in addition to the cookie: browsers send
 // cookies to every port of a host, where other servers can read them, but store keys per port.
 const SessionKeyHeader = "X-Tendril-Session-Key"
 
@@ -10,7 +10,7 @@ const CodeSessionKey = "SessionKeyRequired"
 type (
 	// LoginRequest is the request for a login link.
 	LoginRequest struct {
-		// Scopes holds Scope constants; empty means all.
+		// Scopes may be empty, which means all.
 		Scopes []string `json:"scopes,omitempty"`
 	}
 	// LoginLink is the answer to a [LoginRequest].

@@ -9,14 +9,14 @@ import (
 	"tendril/queue"
 )
 
-// States of an environment, see [Status].
+// States of an environment.
 const (
 	StateStarting = "starting"
 	StateRunning  = "running"
 	StateDraining = "draining"
 )
 
-// Backends of an environment, see [Status].
+// Backends of an environment.
 const (
 	BackendEmbedded = "embedded"
 	BackendSQS      = "sqs"
@@ -30,7 +30,7 @@ type Status struct {
 	// State may be "" if unknown.
 	State   string `json:"state,omitempty"`
 	Backend string `json:"backend"`
-	// QueueServer is the host of the queues if they are on another SQS-compatible server, such as 'tendril serve'.
+	// QueueServer is the host of another SQS-compatible server, such as 'tendril serve', that has the queues.
 	QueueServer string         `json:"queue_server,omitempty"`
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	Ready       bool           `json:"ready"`
@@ -38,9 +38,9 @@ type Status struct {
 	// Queues are the embedded queues sorted by name, or the queues in use on Amazon SQS.
 	Queues []Queue  `json:"queues"`
 	Ledger *Account `json:"ledger,omitempty"`
-	// Workers are in the order of the settings; empty if the environment only serves queues.
+	// Workers is empty if the environment only serves queues.
 	Workers []Worker `json:"workers,omitempty"`
-	// App holds the supervised processes; empty if the app is managed elsewhere.
+	// App is empty if the app is managed elsewhere.
 	App            []Process       `json:"app,omitempty"`
 	Deployment     *Deployment     `json:"deployment,omitempty"`
 	PoisonMessages *PoisonMessages `json:"isolation,omitempty"`
@@ -81,12 +81,11 @@ type Queue struct {
 	ARN  string `json:"arn,omitempty"`
 	URL  string `json:"url,omitempty"` // on Amazon SQS only
 	FIFO bool   `json:"fifo"`
-	// On Amazon SQS, Ledger has only the counts of live messages.
+	// Ledger has only the counts of live messages on Amazon SQS.
 	Ledger Ledger `json:"ledger"`
 	// OldestSeconds is the age of the oldest live message; 0 if empty or unknown.
 	OldestSeconds float64 `json:"oldest_seconds"`
-	// Newest is the position of the newest message in an embedded queue, starting at 1. Passing it as through excludes
-	// later messages from bulk actions.
+	// Newest is the position of the newest message in an embedded queue, starting at 1; see [Confirmation].Through.
 	Newest int64 `json:"newest,omitempty"`
 	// DeadLetterQueue and MaxReceives come from the redrive policy; "" and 0 without one.
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
@@ -100,7 +99,7 @@ type Queue struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// DeadLetterQueues returns the names of the dead-letter queues that the given queues use.
+// DeadLetterQueues returns the names of the dead-letter queues used by the given queues.
 func DeadLetterQueues(queues []Queue) map[string]bool {
 	names := map[string]bool{}
 	for _, q := range queues {
@@ -129,42 +128,42 @@ type Worker struct {
 	FIFO   bool   `json:"fifo,omitempty"`
 	Target string `json:"target,omitempty"`
 	Progress
-	// Concurrency is the queue's maximum messages in flight. Limit is a lower maximum while the worker resumes after an
-	// outage, else 0. Slots is the maximum of all queues; 0 for a single queue.
+	// Concurrency is the queue's maximum messages in flight, Limit a lower maximum while the worker resumes after an
+	// outage. Slots is the maximum of all queues; 0 for a single queue.
 	Concurrency int `json:"concurrency"`
 	Limit       int `json:"limit,omitempty"`
 	Slots       int `json:"slots,omitempty"`
-	// InWork counts running deliveries. Waiting counts messages waiting for delivery, except delayed ones; the worker
-	// has already received the Prefetched ones. InFlight counts messages hidden from receives, including failed ones
-	// whose retry is not due.
+	// InWork counts running deliveries. Waiting counts messages waiting for delivery, except delayed ones; Prefetched
+	// of them have been received. InFlight counts messages hidden from receives, including failed ones whose retry is
+	// not due.
 	InWork     int   `json:"in_work"`
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`
 	InFlight   int64 `json:"in_flight"`
 	// LongestGroup is the message group of the longest running delivery on a FIFO queue.
 	LongestGroup string `json:"longest_group,omitempty"`
-	// Receiving is false while a gate is closed, the worker is paused or the breaker is open; see GateReasons.
+	// Receiving is false while a gate is closed, the worker is paused or the breaker is open.
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	WorkerCounts
 	// RecentDeliveries and RecentFailed count the last five minutes.
 	RecentDeliveries int64 `json:"recent_deliveries"`
 	RecentFailed     int64 `json:"recent_failed"`
-	// OldestSeconds is the time since the oldest unfinished message was sent, LongestWaitSeconds the longest time from
-	// send to delivery in the last minute.
+	// OldestSeconds is the age of the oldest unfinished message, LongestWaitSeconds the longest time from send to
+	// delivery in the last minute.
 	OldestSeconds      float64 `json:"oldest_seconds"`
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
 	// TurnShare is this queue's share, 0 to 1, of the deliveries started in the last minute.
 	TurnShare float64 `json:"turn_share"`
 	LimitedBy string  `json:"limited_by,omitempty"` // limit that delays messages
 	PerSecond float64 `json:"per_second,omitempty"` // recent rate of settled messages
-	// LastError is the error of the latest queue call; "" if it succeeded.
+	// LastError is from the latest queue call; "" if it succeeded.
 	LastError string `json:"last_error,omitempty"`
 }
 
-// WorkerCounts counts messages since startup. Done, Failed and Unreached are delivery outcomes. Returned messages
-// were released without delivery. Expired (past retention) and Filtered (not matching the filter) messages were
-// deleted without delivery. Throttled messages were refused by the target before it ran them.
+// WorkerCounts counts messages since startup. Done, Failed and Unreached are delivery outcomes. Returned messages were
+// released without delivery. Expired (past retention) and Filtered (not matching the filter) messages were deleted
+// without delivery. Throttled messages were refused by the target before it ran them.
 type WorkerCounts struct {
 	Received  int64 `json:"received"`
 	Done      int64 `json:"done"`
@@ -178,9 +177,9 @@ type WorkerCounts struct {
 
 // Roles of a [Process].
 const (
-	// RoleRetired means that the replica gets no new messages. It finishes its deliveries and stops.
+	// RoleRetired replicas get no new messages; they finish their deliveries and stop.
 	RoleRetired = "retired"
-	// RoleQuarantine means that the replica gets only quarantined messages.
+	// RoleQuarantine replicas get only quarantined messages.
 	RoleQuarantine = "quarantine"
 )
 
@@ -189,17 +188,17 @@ type Process struct {
 	// Name is from the Procfile, or "web" for a single command. PID is 0 if the process is not running.
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// Role is [RoleRetired] or [RoleQuarantine]; "" for helpers and for replicas that get new messages.
+	// Role is "" for helpers and for replicas that get new messages.
 	Role string `json:"role,omitempty"`
 	PID  int    `json:"pid,omitempty"`
-	Port int    `json:"port,omitempty"` // 0 without a port
+	Port int    `json:"port,omitempty"`
 	// Ready is true for a process without a port once it runs.
 	Ready    bool      `json:"ready"`
 	Since    time.Time `json:"since,omitzero"`
 	Restarts int       `json:"restarts"` // automatic restarts
 	LastExit string    `json:"last_exit,omitempty"`
 	NotReady string    `json:"not_ready,omitempty"`
-	// Memory is resident memory in bytes, CPUPercent recent use of one processor, both with child processes; 0 if
+	// Memory is resident memory in bytes, CPUPercent recent use of one processor. Both include child processes; 0 if
 	// unknown.
 	Memory     int64   `json:"memory,omitempty"`
 	CPUPercent float64 `json:"cpu_percent,omitempty"`
@@ -211,8 +210,8 @@ const ShownDecisions = 20
 // Scaling describes the scaling of the environment.
 type Scaling struct {
 	// Target is "processes" for the app's local processes, "asg:" and the name of an Auto Scaling group, "ecs:",
-	// cluster, "/" and service for Amazon ECS, "publish" if an external scaler uses the published metrics, or "none"
-	// if configured scaling is impossible; see Problem.
+	// cluster, "/" and service for Amazon ECS, "publish" if an external scaler uses the published metrics, or "none" if
+	// configured scaling is impossible; see Problem.
 	Target  string `json:"target"`
 	MinSize int    `json:"min_size"`
 	MaxSize int    `json:"max_size"`
@@ -238,7 +237,7 @@ type ScaleDecision struct {
 	Rule    string    `json:"rule"`
 	Why     string    `json:"why"`
 	Applied bool      `json:"applied"`
-	// NotApplied explains why the size could not be set.
+	// NotApplied is why the size could not be set.
 	NotApplied string       `json:"not_applied,omitempty"`
 	Inputs     *ScaleInputs `json:"inputs,omitempty"`
 }
@@ -272,7 +271,7 @@ func (d *Deployment) Over() bool {
 
 // PoisonMessages counts messages that crash the app.
 type PoisonMessages struct {
-	// Quarantined counts messages that are delivered one at a time. Poison counts messages that crashed the app.
+	// Quarantined messages are delivered one at a time. Poison messages crashed the app.
 	Quarantined int  `json:"suspects"`
 	Poison      int  `json:"killers"`
 	Broken      bool `json:"broken,omitempty"`
@@ -285,8 +284,7 @@ type Limit struct {
 	InWork int     `json:"in_work"`        // deliveries; a batch counts as one
 	// Concurrency is the current adaptive or slow-start limit; 0 means no limit.
 	Concurrency int `json:"concurrency,omitempty"`
-	// Breaker is "closed", "open", "half-open", or "" without a breaker. TrialAt is the time of an open breaker's next
-	// trial.
+	// Breaker is "closed", "open", "half-open", or "" without a breaker. TrialAt is when an open breaker tries again.
 	Breaker string    `json:"breaker,omitempty"`
 	TrialAt time.Time `json:"trial_at,omitzero"`
 	Failing float64   `json:"failing,omitempty"` // recent share of failed deliveries, 0 to 1
@@ -295,9 +293,8 @@ type Limit struct {
 
 // States of an [AppVersion].
 const (
-	VersionLive = "live"
-	VersionKept = "kept" // served earlier; available for rollback
-	// VersionDeploying is being deployed to all instances.
+	VersionLive      = "live"
+	VersionKept      = "kept" // served earlier; available for rollback
 	VersionDeploying = "deploying"
 	VersionFailed    = "failed" // its files were removed
 	// VersionInPlace served earlier from a folder that tendril did not copy; it is not available for rollback.
@@ -321,7 +318,7 @@ type AppVersion struct {
 	Replaced   []int     `json:"replaced,omitempty"`
 	DeployedAt time.Time `json:"deployed_at"`
 	By         string    `json:"by"` // as in [Caller], "start" or "signal"
-	// Size is the total size of the version's files in bytes when it started to serve.
+	// Size is in bytes, measured when the version started to serve.
 	Size  int64  `json:"size,omitempty"`
 	Error string `json:"error,omitempty"`
 }
@@ -342,8 +339,8 @@ type DeployResult struct {
 
 // DeployError is the failure of a started deployment.
 type DeployError struct {
-	// Switched means that the new version is serving although a later step failed. Otherwise the previous version is
-	// still serving.
+	// Switched means that the new version is serving although a later step failed. Otherwise the previous one still is,
+	// unless Stopped.
 	Switched bool
 	// Stopped means that the environment stopped during the deployment, so no version is serving.
 	Stopped bool
@@ -360,7 +357,7 @@ func (e *DeployError) Unwrap() error { return e.Err }
 
 // ReloadResult is the effect of a reload. The zero value means that nothing changed.
 type ReloadResult struct {
-	// File is the task file. NotScheduled explains why its tasks are not in force.
+	// File is the task file. NotScheduled is why its tasks are not in force.
 	File         string `json:"file,omitempty"`
 	Tasks        int    `json:"tasks"`
 	NotScheduled string `json:"notScheduled,omitempty"`

@@ -16,15 +16,15 @@ type TasksStatus struct {
 // Leader identifies the instance that enqueues the periodic tasks, if known.
 type Leader struct {
 	Leading bool `json:"leading"`
-	// Term counts leader changes. Holder is the current leader, seen AgeSeconds ago. They are zero if unknown.
+	// Term counts leader changes. Holder is the current leader, seen AgeSeconds ago.
 	Term       int64   `json:"term,omitempty"`
 	Holder     string  `json:"holder,omitempty"`
 	AgeSeconds float64 `json:"age_seconds,omitempty"`
 	// Console is the host:port of the holder's console, as reported; "" if off or unknown.
 	Console string `json:"console,omitempty"`
-	// Error comes from the latest registry call; "" after a success.
+	// Error is from the latest registry call; "" if it succeeded.
 	Error string `json:"error,omitempty"`
-	// Local means that this instance is configured as the only one: there is no election.
+	// Local means that this instance is configured as the only one, so there is no election.
 	Local bool `json:"local,omitempty"`
 }
 
@@ -32,13 +32,13 @@ type Leader struct {
 type Task struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
-	// Words describes the Schedule in English, in the time zone Zone.
+	// Words describes the Schedule in English. Zone is its time zone.
 	Schedule string `json:"schedule"`
 	Words    string `json:"words"`
 	Zone     string `json:"zone"`
 	// Next are the next five due times, in the task's zone, without jitter.
 	Next []time.Time `json:"next,omitempty"`
-	// PauseReason is the operator's reason. PausedBy and PausedAt are zero if unknown.
+	// PausedBy and PausedAt are zero if unknown.
 	Paused      bool      `json:"paused"`
 	PauseReason string    `json:"pause_reason,omitempty"`
 	PausedBy    string    `json:"paused_by,omitempty"`
@@ -48,8 +48,7 @@ type Task struct {
 	Queue       string    `json:"queue,omitempty"` // "" for the environment's first queue
 	Last        *TaskRun  `json:"last,omitempty"`
 	Failing     int       `json:"failing,omitempty"` // consecutive failures to enqueue
-	// FailedRuns counts consecutive failed runs among those delivered by this instance; LastFailure is the latest
-	// reason.
+	// FailedRuns counts consecutive failed runs delivered by this instance; LastFailure is the latest reason.
 	FailedRuns  int    `json:"failed_runs,omitempty"`
 	LastFailure string `json:"last_failure,omitempty"`
 	// Problem is why the task or its own queue does not work, or "".
@@ -63,16 +62,16 @@ type TaskRun struct {
 	RunID       string    `json:"fire_id,omitempty"`
 	Manual      bool      `json:"manual,omitempty"` // requested by a person
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
-	// EnqueuedAt and LatenessMS are zero if this instance did not enqueue the run.
+	// EnqueuedAt and LatenessMS are zero if another instance enqueued the run.
 	EnqueuedAt time.Time `json:"enqueued_at,omitzero"`
-	// LatenessMS is the time in milliseconds from the due time to enqueueing, including jitter.
+	// LatenessMS is in milliseconds from the due time to enqueueing, including jitter.
 	LatenessMS int64 `json:"lateness_ms"`
 	// Skipped is why the run was skipped, or "".
 	Skipped   string `json:"skipped,omitempty"`
 	MessageID string `json:"message_id,omitempty"`
 	Resent    bool   `json:"resent,omitempty"` // may have been enqueued twice
-	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS describe the last one, as
-	// in [Delivery].
+	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS describe the last one, as in
+	// [Delivery].
 	Attempts   int       `json:"attempts"`
 	Outcome    string    `json:"outcome,omitempty"`
 	Status     int       `json:"status,omitempty"`

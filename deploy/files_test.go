@@ -29,7 +29,6 @@ func tool(input string, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// checkUp loads the settings of a tendril up command line and environment.
 func checkUp(t *testing.T, where string, args, environ []string) *config.Config {
 	t.Helper()
 	if len(args) == 0 || args[0] != "up" {

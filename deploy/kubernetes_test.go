@@ -21,7 +21,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// releases are the oldest release with stable sidecars and the newest known one.
+// The oldest release with stable sidecars, and the newest known one.
 var releases = []string{"1.33", "1.37"}
 
 func documents(t *testing.T, file string) (docs []map[string]any) {
@@ -64,7 +64,6 @@ func asJSON(t *testing.T, docs ...map[string]any) string {
 	return string(data)
 }
 
-// with returns a copy of doc with doc[in][name] set to value.
 func with(t *testing.T, doc map[string]any, in, name string, value any) map[string]any {
 	t.Helper()
 	var clone map[string]any
@@ -236,7 +235,7 @@ func (c *container) mustWork(t *testing.T, grace time.Duration) {
 	}
 }
 
-// ask sends a request to a console with all parts, like a pod's probe.
+// ask imitates a probe of the pod, with all parts of the console.
 func ask(path, drainToken string, headers func(name string) string) (status int, body string) {
 	server := console.New(&console.Options{
 		Token:  "4f1b0c2a9d8e7f60",

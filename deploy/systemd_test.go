@@ -16,7 +16,7 @@ import (
 // unit contains the values in order, keyed by "Section.Name".
 type unit map[string][]string
 
-// parseUnit lets an empty value clear the previous ones, as systemd does.
+// As in systemd, an empty value clears the previous ones.
 func parseUnit(texts ...string) unit {
 	u := unit{}
 	for _, text := range texts {
@@ -64,7 +64,7 @@ func variables(text string) (environ []string) {
 	return environ
 }
 
-// services are the ways to run tendril: alone, with the app, or beside the app's unit.
+// services run tendril alone, with the app, or beside the app's unit.
 var services = []struct {
 	name, dropIn, settings string
 }{
@@ -106,7 +106,6 @@ func TestTheServiceFitsTheOptions(t *testing.T) {
 	}
 }
 
-// mustFit checks that a unit's times and signals fit tendril's behavior.
 func mustFit(t *testing.T, u unit, cfg *config.Config) {
 	t.Helper()
 	if stop := u.seconds(t, "Service.TimeoutStopSec"); stop < cfg.ShutdownTimeout+10*time.Second {
@@ -136,7 +135,7 @@ func mustFit(t *testing.T, u unit, cfg *config.Config) {
 	}
 }
 
-// install writes the unit to a new folder, with an existing program in place of tendril.
+// install puts an existing program in place of tendril, because systemd-analyze looks for it.
 func install(t *testing.T, dropIn string, more string) (path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -172,7 +171,7 @@ func TestSystemdTakesTheService(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			unit := install(t, s.dropIn, "")
-			// It warns about unknown directives and still exits with 0.
+			// systemd-analyze warns about unknown directives and still exits with 0.
 			if out, err := analyze(t, unit, "verify"); err != nil || out != "" {
 				t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 			}

@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// The example bundles have no flaws and no unused parts.
 func TestBundlesAreWhole(t *testing.T) {
 	t.Parallel()
 	for dir, want := range map[string]string{
@@ -43,7 +42,7 @@ func TestBundlesAreWhole(t *testing.T) {
 	}
 }
 
-// Runs everything a deployment runs, except for the app.
+// The test runs everything a deployment runs, except for the app.
 func TestHooksOfTheExamples(t *testing.T) {
 	t.Parallel()
 	for dir, program := range map[string]string{"thumbnails": "go", "reports": "python3", "letters": "node"} {

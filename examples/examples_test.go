@@ -15,7 +15,7 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// Runs the Python example like its Procfile and posts like a worker daemon.
+// The test runs the Python example like its Procfile and posts like a worker daemon.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	python := testpeer.Program(t, "python3")

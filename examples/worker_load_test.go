@@ -17,8 +17,8 @@ import (
 	"tendril/queue"
 )
 
-// Runs the Python example like an environment: the supervisor runs its Procfile, and the deliverer posts the
-// messages, fifty at a time, each of them twice.
+// The supervisor runs the Python example's Procfile, and the deliverer posts the messages, fifty at a time, each of
+// them twice.
 func TestReportsUnderAWorker(t *testing.T) {
 	t.Parallel()
 	testpeer.Program(t, "python3")
@@ -66,8 +66,7 @@ func TestReportsUnderAWorker(t *testing.T) {
 	}
 }
 
-// runBundle runs the app in a folder until the end of the test, and returns when it is ready. ended receives its
-// exit.
+// runBundle runs the app in a folder until the end of the test, and returns when it is ready. ended receives its exit.
 func runBundle(t *testing.T, dir string, env ...string) (app *supervisor.Supervisor, port int,
 	ended <-chan supervisor.Exit) {
 	t.Helper()

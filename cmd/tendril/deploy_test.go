@@ -38,7 +38,6 @@ func (r *rehearsal) deploy(ctx context.Context, path string) (api.DeployResult, 
 	return api.DeployResult{From: "version 1", To: "version 2", DurationMS: 3200}, nil
 }
 
-// status describes an earlier deployment until the new one has started.
 func (r *rehearsal) status() api.Status {
 	st := api.Status{Deployment: &api.Deployment{State: api.DeployDone, To: "version 1",
 		Since: time.Unix(1, 0)}}
@@ -235,7 +234,7 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 
 func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	t.Parallel()
-	// Ages of hours keep the output independent of the duration of the test.
+	// Ages of hours keep the output independent of the test's duration.
 	ago := time.Now().Add(-2*time.Hour - time.Minute)
 	st := api.Status{
 		Deployment: &api.Deployment{

@@ -110,7 +110,7 @@ func TestListOfPagesIsComplete(t *testing.T) {
 	}
 }
 
-// code returns the code of a page: lines that are indented, fenced or in backquotes.
+// code returns a page's lines that are indented, fenced or in backquotes.
 func code(page string) string {
 	var kept []string
 	fenced := false
@@ -125,7 +125,7 @@ func code(page string) string {
 	return strings.Join(kept, "")
 }
 
-// words splits a command line. It supports single quotes, comments, pipes and redirections.
+// words supports single quotes, comments, pipes and redirections.
 func words(line string) []string {
 	var out []string
 	for _, w := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1) {

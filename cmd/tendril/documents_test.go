@@ -43,7 +43,7 @@ var notRun = map[string]string{
 	"sudoedit ...": "it would change a file of this machine",
 }
 
-// leastRun and countNotRun keep commands from being skipped unnoticed.
+// These counts keep commands from being skipped unnoticed.
 const leastRun, countNotRun = 237, 22
 
 func isNotRun(entry, command string) bool {
@@ -55,7 +55,7 @@ func isNotRun(entry, command string) bool {
 	return command == entry
 }
 
-// varying matches text that differs between runs. It is replaced both on the page and in the output.
+// varying matches text that differs between runs, both on the page and in the output.
 var varying = []struct {
 	pattern *regexp.Regexp
 	as      string
@@ -98,7 +98,6 @@ type pageStep struct {
 	first, last, heading bool
 }
 
-// programs matches lines of code that are commands.
 var programs = regexp.MustCompile(`^(tendril|curl|go|python3|export|cd|echo|docker|systemctl|ssh|aws|sudo|ls|cat|cp|kill) `)
 
 // pageSteps parses a page. Indented lines are commands. A block "console" has commands after "$ ", with their output. A
@@ -109,7 +108,7 @@ func pageSteps(page string) []pageStep {
 	var sample strings.Builder
 	begin := 0
 	inCode := false
-	behind := false // code, apart from blank lines
+	behind := false
 	end := func() {
 		if inCode && len(out) > begin {
 			out[len(out)-1].last = true
@@ -137,7 +136,7 @@ func pageSteps(page string) []pageStep {
 		case isFence && fence != "":
 			if fence == "python" {
 				if n := len(out); n > 0 && strings.HasPrefix(out[n-1].directive, "file ") {
-					out[n-1].text = sample.String() // written to a file, and run below like every sample
+					out[n-1].text = sample.String() // run below, like every sample
 				}
 				out = append(out, pageStep{line: number, python: sample.String(), first: true, last: true})
 			}
@@ -234,22 +233,20 @@ func TestDocuments(t *testing.T) {
 }
 
 type reader struct {
-	t      *testing.T
-	root   string
-	folder string
-	env    []string
-	status int  // expected status of the next block's last command
-	keep   bool // keep running environments when another one starts
-	// unready means that the test does not wait for the app.
-	unready bool
+	t       *testing.T
+	root    string
+	folder  string
+	env     []string
+	status  int  // expected for the next block's last command
+	keep    bool // keep running environments when another one starts
+	unready bool // do not wait for the app
 	// skipping is set in a section that needs a missing program.
 	skipping bool
 	running  []*environmentProcess
 	// as maps names on the page to names in this run.
 	as     map[string]string
 	lastID string
-	// cloud holds environment variables for commands that call AWS.
-	cloud []string
+	cloud  []string // for commands that call AWS
 }
 
 // environmentProcess is a long-running command: an environment, or one that follows a list.
@@ -284,7 +281,7 @@ func (p *environmentProcess) over() error {
 }
 
 func newReader(t *testing.T) *reader {
-	root, err := os.MkdirTemp("", "page") // shorter than t.TempDir, because the length of socket paths is limited
+	root, err := os.MkdirTemp("", "page") // t.TempDir is too long for socket paths
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,8 +321,7 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// goEnvironment returns the variables of Go and the shell, without settings of tendril or AWS. GOCOVERDIR, if set,
-// measures the coverage of the commands.
+// goEnvironment omits settings of tendril and AWS. GOCOVERDIR, if set, measures the coverage of the commands.
 func goEnvironment(t *testing.T) []string {
 	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOROOT").Output()
 	values := map[string]string{}
@@ -436,7 +432,7 @@ func (r *reader) direct(s *pageStep) {
 	}
 }
 
-// changesShell handles export, and cd on its own line, which affect later lines.
+// export, and cd on its own line, affect later lines.
 func (r *reader) changesShell(command string) bool {
 	if values, ok := strings.CutPrefix(command, "export "); ok {
 		r.env = append(r.env, strings.Fields(values)...)
@@ -449,10 +445,9 @@ func (r *reader) changesShell(command string) bool {
 	return false
 }
 
-// ownPort matches the addresses of queues and consoles on the pages.
 var ownPort = regexp.MustCompile(`--(listen|console) 127\.0\.0\.1:\d+`)
 
-// here replaces the page's addresses and IDs with those of this run.
+// here replaces the page's addresses and IDs with this run's.
 func (r *reader) here(text string) string {
 	text = ownPort.ReplaceAllString(text, "--$1 127.0.0.1:0")
 	pairs := []string{"go run ./cmd/tendril", "tendril"}
@@ -493,7 +488,7 @@ func (r *reader) output(typed string) (out string, status int) {
 	return both.String(), status
 }
 
-// reads matches commands that change nothing. They are repeated until their output matches the page.
+// reads matches commands that change nothing, which are repeated until their output matches the page.
 var reads = regexp.MustCompile(`^tendril (status|health|ps|peek|top|describe|explain|check|versions|message show|` +
 	`config show|dead (list|show|reasons)|queues (list|show)|tasks( history| list)?($| [^rp])|events|logs)|^curl [^-]*$|^ls|^cat`)
 
@@ -533,13 +528,13 @@ func (r *reader) until(s *pageStep, try func() error) {
 	}
 }
 
-// compare checks that got has the wanted lines. "..." in want stands for omitted lines.
+// In want, "..." stands for omitted lines.
 func (r *reader) compare(want []string, got string) error {
 	if want == nil {
 		return nil
 	}
 	lines := nonEmpty(strings.Split(strings.ReplaceAll(got, r.root, "/home/ada"), "\n"))
-	lines = slices.DeleteFunc(lines, func(l string) bool { // the test's variables cause this warning
+	lines = slices.DeleteFunc(lines, func(l string) bool { // caused by the test's variables
 		return strings.HasPrefix(l, "warning: TENDRIL_LISTEN: ")
 	})
 	rest, gap := lines, false
@@ -617,7 +612,6 @@ func (r *reader) start(s *pageStep) {
 	}
 }
 
-// listed is an entry of 'tendril ps -o json'.
 type listed struct {
 	Name, Endpoint, Console string
 	PID                     int
@@ -643,8 +637,7 @@ func (r *reader) ready(p *environmentProcess) error {
 	all := r.environments()
 	at := slices.IndexFunc(all, func(e listed) bool { return e.PID == p.cmd.Process.Pid })
 	if at < 0 {
-		// An environment with its own data directory, or without a console, is not listed. Waiting for its startup is
-		// enough.
+		// An environment with its own data directory, or without a console, is not listed.
 		if !regexp.MustCompile(`--data-dir|--console off`).MatchString(p.typed) {
 			return fmt.Errorf("it is not in the list of environments: %v", all)
 		}
@@ -675,7 +668,7 @@ func (r *reader) ready(p *environmentProcess) error {
 	return nil
 }
 
-// stop stops the newest environment first.
+// The newest environment stops first.
 func (r *reader) stop() {
 	r.t.Helper()
 	for _, p := range slices.Backward(r.running) {
@@ -705,7 +698,6 @@ func (r *reader) kill() {
 	}
 }
 
-// meansAmazon reports whether the command would call AWS.
 func (r *reader) meansAmazon(command string) bool {
 	return regexp.MustCompile(`amazonaws\.com|--backend sqs|--region|--?function[ =]my-function|tendril generate alarms`).
 		MatchString(command)

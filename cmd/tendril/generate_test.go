@@ -15,7 +15,6 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// update rewrites the golden files.
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func generated(t *testing.T, args ...string) string {
@@ -47,7 +46,7 @@ func generated(t *testing.T, args ...string) string {
 	return strings.ReplaceAll(out.String(), app, "/srv/orders")
 }
 
-// The tests in the folder deploy check these files with the tools that read them.
+// The tests in deploy check these files with the tools that read them.
 func TestDeployFilesAreGenerated(t *testing.T) {
 	const queues = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
 	for file, args := range map[string][]string{

@@ -71,7 +71,6 @@ func TestTextOfOthersIsHarmless(t *testing.T) {
 	}
 }
 
-// All text for terminals and people is escaped in one place.
 func TestWhateverIsPrintedIsHarmless(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer

@@ -65,8 +65,8 @@ func (i *impostor) received() string {
 	return i.got.String()
 }
 
-// The impostor answers like an older version while the environment runs, or after the environment was killed and its
-// process ID was reused.
+// The impostor answers like an older version, while the environment runs or after it was killed and its process ID
+// reused.
 func TestVerbsSendNothingToAnImpostor(t *testing.T) {
 	t.Parallel()
 	const token, body = "a-token-that-nobody-else-may-get", "card-4111"

@@ -33,10 +33,9 @@ import (
 const (
 	reading  = "reading"  // supports -o
 	changing = "changing" // supports --dry-run
-	neither  = "neither"  // supports neither, for the given reason
+	neither  = "neither"  // supports neither; why says why
 )
 
-// commandRow is how to run a command. If it supports neither flag, why has the reason.
 type commandRow struct {
 	kind string
 	args string // DEAD, DELAYED, DIR and CREDENTIALS stand for things that the suite creates
@@ -44,7 +43,7 @@ type commandRow struct {
 	why  string
 }
 
-// commandTable has every command. New commands need -o if they print something, and --dry-run if they change something.
+// New commands need -o if they print something, and --dry-run if they change something.
 var commandTable = map[string]commandRow{
 	"check":                     {kind: reading, args: "DIR/app --name other"},
 	"completion bash":           {kind: neither, why: "a script for the shell"},
@@ -196,7 +195,6 @@ func (s *printingSuite) must(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// Reading commands must support all four formats. In a dry run, changing commands print their steps and change nothing.
 func TestPrintingOfEveryVerb(t *testing.T) {
 	s := startPrintingSuite(t)
 	for _, path := range slices.Sorted(maps.Keys(commandTable)) {
@@ -261,7 +259,7 @@ func (s *printingSuite) changesNothing(t *testing.T, args []string) {
 	}
 }
 
-// refusesAlike checks that errors have the same exit status in a dry run.
+// Errors must have the same exit status in a dry run.
 func (s *printingSuite) refusesAlike(t *testing.T) {
 	for _, args := range []string{
 		"send body -q nothing", "queues purge nothing --yes", "queues delete nothing --yes",
@@ -406,7 +404,6 @@ func (s *printingSuite) wait(until func() error) {
 	}
 }
 
-// fill creates an item of every kind.
 func (s *printingSuite) fill() {
 	s.must("queues", "create", "scratch", "--no-dead-letter-queue")
 	s.must("deploy", filepath.Join(s.dir, "two.zip")) // for a rollback
@@ -442,7 +439,7 @@ func (s *printingSuite) fill() {
 		s.Fatal(err)
 	}
 	s.words = strings.NewReplacer("DEAD", dead, "DELAYED", delayed, "CREDENTIALS", credentials, "DIR", s.dir)
-	// Everything started above has ended once no new events appear.
+	// The environment is idle once no new events appear.
 	last := ""
 	s.wait(func() error {
 		now := s.state()

@@ -22,7 +22,6 @@ import (
 	"tendril/queue"
 )
 
-// newStageOfQueues creates each queue with a dead-letter queue.
 func newStageOfQueues(t *testing.T, names ...string) *stage {
 	t.Helper()
 	s := newStage(t, func(_ *console.Options, i *api.Instance) {
@@ -46,7 +45,7 @@ func newStageOfQueues(t *testing.T, names ...string) *stage {
 	return s
 }
 
-// send sends messages. With die, they become dead letters.
+// If die, the messages become dead letters.
 func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	s.t.Helper()
 	for _, body := range bodies {
@@ -67,19 +66,18 @@ func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	return ids
 }
 
-// These are the defaults of a queue argument if the environment has several queues.
+// Defaults of a queue argument if the environment has several queues.
 const (
 	meansAll     = "all"
 	meansOnlyOne = "refused with the names"
 	meansNone    = "a queue is an argument"
 )
 
-// queueVerbs has the default of each command with a queue argument. If the default is all queues, it also has a command
-// line for two queues with one message and one dead letter each. DEAD and OTHER are IDs of dead letters in the first
-// and second queue.
+// queueVerbs has the default of each command with a queue argument. If that is all queues, args is run with two queues,
+// each with one message and one dead letter. DEAD and OTHER are IDs of the dead letters.
 var queueVerbs = []struct {
 	verb, means, args string
-	want              string // output if all queues are meant
+	want              string // if all queues are meant
 }{
 	{"send", meansOnlyOne, "body", ""},
 	{"receive", meansOnlyOne, "", ""},

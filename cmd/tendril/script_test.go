@@ -27,13 +27,11 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test binary also runs as the programs that scripts use: tendril, and testapp, an app whose responses depend on
-// the messages.
+// The test binary also runs as the programs that scripts use.
 func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){"tendril": main, "get-config": main, "testapp": testapp})
 }
 
-// leakChecked fails if tests leave goroutines running.
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
@@ -49,7 +47,7 @@ func (l leakChecked) Run() int {
 // testapp listens on PORT and prints a line per message. It answers "status N" with N and the text after "because",
 // "slow" after a moment, "stuck" never, and other messages with 200. It sends the text after "outcome" as the header
 // Tendril-Outcome; with "first", only at the first receive. For "extended", it requests more time and answers after six
-// seconds. If APP_SIGNING_SECRET is set, it refuses requests that are not signed with that key.
+// seconds. If APP_SIGNING_SECRET is set, it refuses unsigned requests.
 func testapp() {
 	port := os.Getenv("PORT")
 	mux := http.NewServeMux()
@@ -115,7 +113,6 @@ func signedBy(key string, header http.Header, body []byte) bool {
 	return err == nil && receiver.Verify(body, header) == nil
 }
 
-// answerBatch reports messages containing "fail" as failed.
 func answerBatch(w io.Writer, size string, body []byte) {
 	var batch struct {
 		Records []struct {
@@ -133,10 +130,9 @@ func answerBatch(w io.Writer, size string, body []byte) {
 			reply.Failures = append(reply.Failures, map[string]string{"itemIdentifier": r.ID})
 		}
 	}
-	_ = json.NewEncoder(w).Encode(reply) // the client may have disconnected
+	_ = json.NewEncoder(w).Encode(reply)
 }
 
-// Each script in testdata/script has its own data directory and ports, and can use the commands in scriptCommands.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -167,7 +163,7 @@ func TestScripts(t *testing.T) {
 			switch name {
 			case "root":
 				return os.Geteuid() == 0, nil
-			case "mounts": // the script can make private mounts
+			case "mounts": // private mounts are allowed
 				return exec.Command("unshare", "--mount", "mount", "--make-rprivate", "/").Run() == nil, nil
 			}
 			return false, fmt.Errorf("there is no condition %s", name)
@@ -196,8 +192,7 @@ func pollFor(patience time.Duration, ask func() error) error {
 	}
 }
 
-// scriptRunning waits until an environment in TENDRIL_DATA_DIR is ready, and sets PID, ENDPOINT, CONSOLE, QUEUE_URL and
-// TOKEN.
+// scriptRunning waits until an environment is ready, and sets PID, ENDPOINT, CONSOLE, QUEUE_URL and TOKEN.
 func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: running")
@@ -229,7 +224,7 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptExits runs a program that must exit with the given status: exits 6 tendril peek x
+// For example: exits 6 tendril peek x
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS PROGRAM [ARGS...]")
@@ -247,11 +242,10 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// misused matches the report of a misuse: the problem in one line, and hints.
+// misused matches a problem in one line, and hints.
 var misused = regexp.MustCompile(`^tendril: [^\n]+\n(hint: [^\n]+\n)+$`)
 
-// scriptMisuse runs a program that must exit with the given status and print exactly one problem with at least one
-// hint: misuse 2 tendril upp
+// scriptMisuse also requires the output to be exactly one problem with at least one hint. For example: misuse 2 tendril upp
 func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
 	scriptExits(ts, neg, args)
 	if said := ts.ReadFile("stderr"); !misused.MatchString(said) {
@@ -262,8 +256,8 @@ func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptAgree runs tendril check and tendril up with the same arguments. Both must fail with the same status and text,
-// except that check continues after the first port in use: agree 2 app --pid-file none/pid
+// tendril check and tendril up with the same arguments must fail alike, except that check continues after the first
+// port in use. For example: agree 2 app --pid-file none/pid
 func scriptAgree(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: agree STATUS [ARGS...]")
@@ -282,7 +276,7 @@ func scriptAgree(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptUntil repeats a program until its output matches: until 'plum' tendril dead list
+// For example: until 'plum' tendril dead list
 func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until PATTERN PROGRAM [ARGS...]")
@@ -311,7 +305,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(pid, signals[args[0]]))
 }
 
-// scriptZip creates an archive of a folder's contents: zip app.zip app
+// For example: zip app.zip app
 func scriptZip(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: zip ARCHIVE FOLDER")
@@ -328,8 +322,7 @@ func zipFolder(archive, folder string) error {
 	return errors.Join(w.AddFS(os.DirFS(folder)), w.Close(), f.Close())
 }
 
-// scriptHTTP sends a request to the console and prints status and body: http GET /readyz, http POST /api/v1/drain
-// TOKEN {}
+// scriptHTTP prints the console's status and body: http GET /readyz, http POST /api/v1/drain TOKEN {}
 func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 4 {
 		ts.Fatalf("usage: http METHOD PATH [TOKEN|@FILE [BODY]]")
@@ -354,8 +347,8 @@ func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%d %s", resp.StatusCode, body)
 }
 
-// scriptFunctions serves Lambda functions that succeed, and sets AWS_ENDPOINT_URL_LAMBDA. The configuration of a
-// function named denied cannot be read: functions resize denied
+// scriptFunctions serves Lambda functions and sets AWS_ENDPOINT_URL_LAMBDA. The configuration of a function named
+// denied cannot be read: functions resize denied
 func scriptFunctions(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: functions NAME...")

@@ -48,7 +48,7 @@ type secretsReader struct {
 	base string
 }
 
-// get returns the status and the response with its headers.
+// get returns the status, and the headers and body.
 func (r *secretsReader) get(path, token string) (int, string) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, r.base+path, http.NoBody)
 	r.ts.Check(err)
@@ -146,12 +146,12 @@ func (r *secretsReader) screens() (patterns []string) {
 	return patterns
 }
 
-// maxPages limits the pages to follow, because lists and filters multiply.
+// maxPages is needed because lists and filters multiply.
 const maxPages = 400
 
-// pages requires that the links and forms of the overview lead to every page of the console.
+// The links and forms of the overview must lead to every page of the console.
 func (r *secretsReader) pages() (paths []string) {
-	link := regexp.MustCompile(`(?:href|action)="(/[^"]*)"`) // forms can lead to pages, too
+	link := regexp.MustCompile(`(?:href|action)="(/[^"]*)"`)
 	pages, reached := http.NewServeMux(), map[string]bool{}
 	screens := r.screens()
 	for _, path := range screens {

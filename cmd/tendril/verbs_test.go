@@ -288,7 +288,6 @@ func TestPeekShowsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// The command returns once every reachable instance has applied the pause, and names the others.
 func TestPauseWaitsForTheOtherInstances(t *testing.T) {
 	t.Parallel()
 	var this []bool

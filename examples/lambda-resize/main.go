@@ -1,5 +1,5 @@
-// Command lambda-resize is a Lambda function that resizes PNG files, one per message. It only depends on
-// aws-lambda-go, so the same binary runs in the cloud.
+// Command lambda-resize is a Lambda function that resizes PNG files, one per message. It only depends on aws-lambda-go,
+// so the same binary runs in the cloud.
 package main
 
 import (
@@ -26,7 +26,7 @@ type order struct {
 	Width  int    `json:"width"`
 }
 
-// handle processes each message of a batch separately. The answer lists the failed ones, which are delivered again.
+// handle processes each message of a batch separately. Failed messages in the answer are delivered again.
 func handle(_ context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
 	var answer events.SQSEventResponse
 	for _, record := range batch.Records {
@@ -39,7 +39,7 @@ func handle(_ context.Context, batch events.SQSEvent) (events.SQSEventResponse, 
 	return answer, nil
 }
 
-// resize creates one copy. It is idempotent, because the file is replaced atomically.
+// resize is idempotent, because it replaces the file atomically.
 func resize(body string) error {
 	var o order
 	if err := json.Unmarshal([]byte(body), &o); err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Only failed messages of a batch are listed.
 func TestHandle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

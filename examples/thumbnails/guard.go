@@ -12,7 +12,6 @@ func guarded(next http.Handler) http.Handler {
 	return ownHost(http.NewCrossOriginProtection().Handler(next))
 }
 
-// ownHost rejects requests whose Host is neither localhost nor a loopback address.
 func ownHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)

@@ -15,7 +15,7 @@ import (
 type job struct {
 	// Image is a file name in the source folder.
 	Image string `json:"image"`
-	// Width is the thumbnail's width in pixels, 16 to 1024.
+	// Width is in pixels, 16 to 1024.
 	Width int `json:"width"`
 }
 
@@ -28,8 +28,8 @@ const (
 	narrow = 240
 )
 
-// produce draws scenes and queues a job for each: a burst first, then one every two seconds until ctx is done.
-// Region, endpoint and credentials come from the environment.
+// produce draws scenes and queues a job for each: a burst first, then one every two seconds until ctx is done. Region,
+// endpoint and credentials come from the environment.
 func produce(ctx context.Context, dir, queueURL string) error {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {

@@ -43,7 +43,6 @@ func TestJobsNamePicturesThatWereDrawn(t *testing.T) {
 	}
 }
 
-// If the queue refuses jobs, production ends; the app keeps serving.
 func TestProductionEndsWhenTheQueueRefuses(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "source"), 0o755); err != nil {
@@ -57,7 +56,7 @@ func TestProductionEndsWhenTheQueueRefuses(t *testing.T) {
 	}
 }
 
-// fakeSQS is a queue that accepts messages, or refuses them if take is nil. It returns its URL.
+// fakeSQS returns the URL of a queue that passes message bodies to take, or rejects messages if take is nil.
 func fakeSQS(t *testing.T, take func(body string)) (queueURL string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 )
 
-// mood is the colour scheme of a scene: sky from top to horizon, sun or moon, far and near hills.
+// mood is the color scheme of a scene: sky from top to horizon, sun or moon, far and near hills.
 type mood struct {
 	name               string
 	top, horizon, disc color.RGBA
@@ -68,7 +68,6 @@ func paintStars(img *image.RGBA, dice *rand.Rand, horizon float64) {
 	}
 }
 
-// paintDisc paints the sun or moon with a glow.
 func paintDisc(img *image.RGBA, c color.RGBA, cx, cy, radius float64) {
 	size := img.Bounds().Size()
 	for y := range size.Y {

@@ -9,11 +9,10 @@ import (
 	"path/filepath"
 )
 
-// kept is the number of thumbnails left by tidy.
 const kept = 60
 
 // tidy handles the task in cron.yaml: it removes the oldest thumbnails. A periodic task is an ordinary POST without a
-// body; a header names the task. Like any handler behind a queue, it is idempotent.
+// body; a header names the task. Like any handler behind a queue, tidy is idempotent.
 func (a *app) tidy(w http.ResponseWriter, r *http.Request) {
 	removed, err := a.removeOldest(kept)
 	if err != nil {

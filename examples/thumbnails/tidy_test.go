@@ -39,7 +39,7 @@ func TestTidyRemovesTheOldest(t *testing.T) {
 	}
 }
 
-// Failing to remove a file is a server error, so that the task is retried.
+// A server error makes the queue retry the task.
 func TestTidyThatFailsIsAnErrorOfTheServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// deriveMetrics turns CloudWatch on only if a queue or function is on AWS and the environment's name was configured, to
-// avoid unexpected costs.
+// To avoid unexpected costs, CloudWatch is on by default only if a queue or function is on AWS and the environment's
+// name was configured.
 func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
@@ -28,8 +28,7 @@ func deriveMetrics(l *loader) {
 	}
 }
 
-// watched reports whether metrics are sent by default: about AWS services to AWS, and about an SQS-compatible server
-// only to a custom CloudWatch endpoint.
+// For queues on another SQS-compatible server, metrics require a custom CloudWatch endpoint.
 func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
@@ -38,7 +37,7 @@ func watched(l *loader) bool {
 	})
 }
 
-// amazonURL also accepts "" and ARNs, for which the AWS SDK chooses the host.
+// amazonURL is true for "" and ARNs, for which the AWS SDK chooses the host.
 func amazonURL(address string) bool {
 	if address == "" || strings.HasPrefix(address, "arn:") {
 		return true
@@ -47,7 +46,7 @@ func amazonURL(address string) bool {
 	return err == nil && amazonHost(strings.ToLower(u.Hostname()))
 }
 
-// OtherServer returns the host of a queue's URL if it is not on AWS, and "" otherwise.
+// OtherServer returns the host of a queue's URL, or "" if it is on AWS.
 func OtherServer(queueURL string) string {
 	if u, err := url.Parse(queueURL); err == nil && !amazonURL(queueURL) {
 		return u.Host
@@ -61,8 +60,7 @@ func amazonHost(name string) bool {
 	})
 }
 
-// refuseClearQueue rejects unencrypted queue URLs in a bundle, which would reveal messages and session tokens. Users
-// can still set such a URL themselves.
+// An unencrypted queue URL would reveal messages and session tokens. Users can still set one themselves.
 func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// By default, CloudWatch is on only for queues and functions on AWS.
 func TestCloudWatchIsAmazons(t *testing.T) {
 	t.Parallel()
 	const (
@@ -61,7 +60,7 @@ func TestCloudWatchIsAmazons(t *testing.T) {
 	}
 }
 
-// Tendril does not change the redrive policy of an existing queue that the user names.
+// Tendril does not change the redrive policy of an existing queue.
 func TestMaxRetriesIsUsedWhereTendrilCreatesAQueue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

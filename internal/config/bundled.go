@@ -31,8 +31,7 @@ func readBundle(l *loader) {
 	}
 }
 
-// takeSetting assigns an option setting; an empty value restores the default. Package bundle reports namespaces without
-// effect.
+// An empty value restores the default. Package bundle reports namespaces without effect.
 func takeSetting(l *loader, s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
@@ -78,7 +77,6 @@ func takeSetting(l *loader, s bundle.Setting) {
 	}
 }
 
-// unknownSetting rejects unknown options. Elastic Beanstalk options without effect here only cause a warning.
 func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
 		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
@@ -102,8 +100,8 @@ func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	l.refuse(p)
 }
 
-// healthDocument holds the supported parts of Elastic Beanstalk's option ConfigDocument. Source: AWS Elastic
-// Beanstalk Developer Guide, "Configuring enhanced health rules for an environment" and "Publishing custom metrics".
+// Source: AWS Elastic Beanstalk Developer Guide, "Configuring enhanced health rules for an environment" and "Publishing
+// custom metrics".
 type healthDocument struct {
 	CloudWatchMetrics map[string]map[string]any
 	Rules             struct {
@@ -120,7 +118,7 @@ type healthRule struct {
 	Enabled *bool
 }
 
-// takeHealthSetting only warns about most options, because they concern instances and load balancers.
+// Most options only cause a warning, because they concern instances and load balancers.
 func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":

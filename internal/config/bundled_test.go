@@ -65,7 +65,6 @@ func TestBundleSettings(t *testing.T) {
 	}
 }
 
-// The name in env.yaml overrides the folder's name.
 func TestBundleNames(t *testing.T) {
 	t.Parallel()
 	app, err := bundle.Open(t.TempDir())
@@ -303,7 +302,6 @@ func TestComputedQueueURLIsRefused(t *testing.T) {
 	}
 }
 
-// A setting without a default cannot be unset; a warning names the value that remains.
 func TestBundleSettingWithoutValue(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, Sources{Environ: home(), Bundle: withSettings(

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Change describes the difference between the settings in force and a newly loaded configuration.
+// Change is the result of [Changed].
 type Change struct {
 	// Settings are the settings in force, with the changes in Live applied.
 	Settings *Settings
-	// Live lists changes that take effect at run time, Later those that need a restart. Both are in table order. A
-	// change to a single queue is listed as "NAME of QUEUE".
+	// Live lists changes that take effect at run time, Later those that need a restart, both in table order. A change
+	// to a single queue is listed as "NAME of QUEUE".
 	Live, Later []string
 
 	loaded *Config
 }
 
-// Explain returns descriptions of all options after the change, given those before it.
+// Explain describes all options after the change, given their descriptions before it.
 func (c *Change) Explain(before []Explanation) []Explanation {
 	if c.loaded == nil {
 		return before
@@ -25,7 +25,7 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	now := c.loaded.ExplainAll()
 	waits := func(name string) bool { return slices.Contains(c.Later, name) }
 	for i := range now {
-		e, was := &now[i], before[i] // one entry per row of the table
+		e, was := &now[i], before[i]
 		queues := e.Queues
 		if e.Option.Name == "config" || waits(e.Option.Name) {
 			*e = was
@@ -38,11 +38,10 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	return now
 }
 
-// explainQueues keeps the previous descriptions of settings that need a restart.
 func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string) bool) []QueueExplanation {
 	names := func(a, b QueueExplanation) bool { return a.Name == b.Name && len(a.Settings) == len(b.Settings) }
 	if !slices.EqualFunc(before, now, names) {
-		return before // different queues need a restart
+		return before
 	}
 
 	for i := range now {
@@ -102,7 +101,7 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	now.Queues = slices.Clone(inForce.Queues)
 	c := Change{Settings: &now, loaded: loaded}
 
-	var queues []queueComparison // empty if the set of queues changed
+	var queues []queueComparison
 	same := sameQueues(now.Queues, loaded.Queues)
 	if same {
 		for i := range now.Queues {
@@ -134,7 +133,6 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	return c
 }
 
-// take applies the new value of a live option. It lists the change under name, unless that is "".
 func (c *Change) take(now, loaded *Option, name string) (changed bool) {
 	value := loaded.value.get()
 	if now.Name == "config" || now.value.get() == value { // config is the file's path, not a setting
@@ -175,7 +173,7 @@ func compareQueue(inForce, loaded *QueueSettings) queueComparison {
 		loaded: table(&Settings{PerQueue: loaded.PerQueue})}
 }
 
-// compareConcurrency compares the queues' own limits. A queue without one uses the limit for all queues.
+// A queue without its own limit has the limit for all queues.
 func (c *Change) compareConcurrency(inForce, loaded *Settings) {
 	for i := range c.Settings.Queues {
 		q := &c.Settings.Queues[i]

@@ -8,7 +8,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// A bundle cannot make signed requests leave the machine unencrypted; a user can, and gets a warning.
 func TestClearQueueURLs(t *testing.T) {
 	t.Parallel()
 	const (
@@ -56,7 +55,6 @@ func TestClearQueueURLs(t *testing.T) {
 	}
 }
 
-// The endpoint's address matters, not the one in the queue's URL.
 func TestClearEndpointIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	const queue = "http://queue.example/123456789012/jobs"

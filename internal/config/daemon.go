@@ -7,8 +7,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readDaemonFile reads an aws-sqsd settings file, a flat list of "key: value" lines. It may also contain keys of
-// tendril.yaml. Unknown keys cause a warning.
+// readDaemonFile reads an aws-sqsd settings file, a flat list of "key: value" lines that may include keys of
+// tendril.yaml.
 
 func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
@@ -36,7 +36,6 @@ func (d *daemonReader) take(e entry) {
 	switch {
 	case e.null:
 	case e.key == "http_url" || e.key == "http_port" || e.key == "debug":
-		// handled by target and debug
 	case e.items != nil:
 		takeQueues(d.loader, d.path, e)
 	default:
@@ -89,7 +88,6 @@ func (d *daemonReader) target() {
 		name: base.key, text: text})
 }
 
-// debug turns on verbose, tendril's most detailed level.
 func (d *daemonReader) debug() {
 	e, found := d.lines["debug"]
 	if !found || e.null {

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// Hints about an aws-sqsd file must be valid for aws-sqsd.
 func TestDaemonFileHintsAreBareSeconds(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(write(t, "aws-sqsd.d/default.yaml", "visibility_timeout: 50000\n"), "aws-sqsd.d", "default.yaml")

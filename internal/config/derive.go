@@ -127,14 +127,12 @@ func deriveFree(l *loader) {
 }
 
 const (
-	// stopMargin is added to app-grace to derive shutdown-timeout.
 	stopMargin = 5 * time.Second
-	// leastDelay is the documented minimum of WORKER_SHUTDOWN_DELAY; only app-grace may be shorter.
+	// leastDelay is the documented minimum of WORKER_SHUTDOWN_DELAY. Other ways to set app-grace have no minimum.
 	leastDelay = 10 * time.Second
 )
 
-// deriveStop lets app-grace extend shutdown-timeout: an app that needs a minute to stop may also need one to finish its
-// messages.
+// An app that needs a minute to stop may also need one to finish its messages, so app-grace extends shutdown-timeout.
 func deriveStop(l *loader) {
 	s := l.s
 	from := l.origin("app-grace")
@@ -164,7 +162,6 @@ func hasBothOrNone(l *loader, cert, key string) bool {
 	return hasCert == hasKey
 }
 
-// deriveEndpoint requires credentials for an SQS endpoint that other machines can reach.
 func deriveEndpoint(l *loader) {
 	s := l.s
 	address, _ := s.ListenOn()

@@ -9,7 +9,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// In the same layer, options that contradict each other are an error.
+// Within one layer, contradicting options are an error.
 func TestLayersDecide(t *testing.T) {
 	t.Parallel()
 	const file, amazon = "queue_url: https://sqs.eu-west-1.amazonaws.com/123456789012/jobs\n",
@@ -134,7 +134,6 @@ func TestFreePortsReplaceDefaults(t *testing.T) {
 	}
 }
 
-// shutdown-timeout follows app-grace.
 func TestShutdownDelayHasAMinimum(t *testing.T) {
 	t.Parallel()
 	const delay = "WORKER_SHUTDOWN_DELAY"

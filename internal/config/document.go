@@ -14,15 +14,13 @@ const (
 	maxFile     = 64 << 10
 )
 
-// entry is a key with its value as written, so that values such as 000000000000 and off keep their spelling.
+// entry keeps the value as written, so that 000000000000 and off are not converted.
 type entry struct {
 	key, text string
 	line      int
 	null      bool
-	// sqsd means that the key was nested in sqsd.
-	sqsd bool
-	// list means that text was a YAML list, joined with commas.
-	list bool
+	sqsd      bool // the key was nested in sqsd
+	list      bool // text was a YAML list, joined with commas
 	// items are the elements of a list that contains maps. An element has either a text or pairs.
 	items, pairs []entry
 }
@@ -150,14 +148,13 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-// daemonOnly maps the keys of aws-sqsd's own file to advice with their tendril.yaml equivalents.
+// daemonOnly maps keys of aws-sqsd's own file to hints for tendril.yaml.
 var daemonOnly = map[string]string{
 	"http_url": "use target: http://HOST:PORT", "http_port": "use target: http://HOST:PORT",
 	"sqs_wait_time_seconds": "use wait_time: 20s", "drain_timeout": "use shutdown_timeout: 600s",
 	"debug": "use verbose: true", "cloudwatch_interval": "use metrics_interval: 60s",
 }
 
-// isDaemonFile reports whether a file contains a key in daemonOnly or is located in daemonFolder.
 func isDaemonFile(path string, entries []entry) bool {
 	for _, e := range entries {
 		if !e.sqsd && daemonOnly[e.key] != "" {

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Files that could overload the parser are rejected before parsing, with a line number.
 func TestParseDocumentBounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
@@ -91,7 +90,6 @@ func TestParseDocumentLineEnds(t *testing.T) {
 	}
 }
 
-// Errors do not reveal values in the file.
 func TestParseDocumentKeepsValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -15,13 +15,13 @@ type EditedLine = yamlfile.EditedLine
 // Edited is an edited settings file that has not been written to disk.
 type Edited struct {
 	File File
-	// Lines are in file order, with secrets hidden.
+	// Lines are in file order, with secrets redacted.
 	Lines []EditedLine
 }
 
-// EditFile changes options in a settings file and preserves comments, order and the formatting of other lines. The
-// keys of set are option names, or "NAME of QUEUE" for one queue's setting; a nil value removes the option. Values
-// are not validated; see [Sources.File]. The error is an [*Error].
+// EditFile changes options in a settings file, preserving comments, order and the formatting of other lines. The keys
+// of set are option names, or "NAME of QUEUE" for one queue's setting; nil removes the option. Values are not
+// validated; see [Sources.File]. The error is an [*Error].
 func EditFile(file File, set map[string]*string) (*Edited, error) {
 	e := fileEditor{file: file, options: table(&Settings{})}
 	e.root, _ = yamlfile.Read(file.Data, fileForm()) // Apply reports the errors
@@ -151,14 +151,14 @@ func queueOf(item *yamlfile.Node) string {
 	return ""
 }
 
-// shownLine hides secret options, probable passwords and query strings.
+// shownLine redacts secret options, probable passwords and query strings.
 func shownLine(line, secret string) string {
 	key, _, found := strings.Cut(line, ":")
 	if secret != "" {
 		if found && strings.Trim(key, " \"'") == secret {
 			return key + ": " + hidden
 		}
-		return hidden // of a multi-line value
+		return hidden
 	}
 
 	line = WithoutQuery(line)

@@ -113,7 +113,6 @@ func TestFileInPlaceOfTheOneOnDisk(t *testing.T) {
 	}
 }
 
-// The sections match Elastic Beanstalk's configuration page, and every option has a topic and a label.
 func TestConfigurationPage(t *testing.T) {
 	t.Parallel()
 	got := map[string][]string{}

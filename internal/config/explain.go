@@ -15,8 +15,7 @@ type Explanation struct {
 	Value  string
 	From   Origin
 	// Chain holds the value in each layer that sets the option, weakest first.
-	Chain []Setting
-	// Queues is nil unless the option is queues.
+	Chain  []Setting
 	Queues []QueueExplanation
 }
 
@@ -28,14 +27,11 @@ type QueueExplanation struct {
 
 // QueueSetting is one of a queue's settings.
 type QueueSetting struct {
-	// Key is the key in tendril.yaml.
 	Key, Value string
-	// From is the origin of the queue's own value, or of the value for all queues.
-	From Origin
+	From       Origin
 }
 
-// Explain describes the option with the given name, in any notation. For an unknown name, the error suggests similar
-// names.
+// Explain describes the option with the given name, in any notation.
 func (c *Config) Explain(name string) (*Explanation, error) {
 	o := find(c.options, name)
 	if o == nil {
@@ -57,11 +53,11 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 	return e, nil
 }
 
-// ExplainAll describes every option, in the order of the table.
+// ExplainAll describes every option, in table order.
 func (c *Config) ExplainAll() []Explanation {
 	var all []Explanation
 	for _, o := range c.options {
-		if e, err := c.Explain(o.Name); err == nil { // the name exists
+		if e, err := c.Explain(o.Name); err == nil {
 			all = append(all, *e)
 		}
 	}
@@ -96,7 +92,7 @@ func (c *Config) explainQueue(i int) QueueExplanation {
 	return e
 }
 
-// Option returns the setting's row in the option table. The row may be for a key that exists only for queues.
+// Option returns the setting's row in the option table.
 func (s *QueueSetting) Option() Option {
 	if o := withKey(queueTable(&QueueSettings{}, table(&Settings{})), s.Key); o != nil {
 		return *o
@@ -104,7 +100,7 @@ func (s *QueueSetting) Option() Option {
 	return Option{Key: s.Key} // from a different version of tendril
 }
 
-// UnknownOption returns an error for an unknown option name, with suggestions of similar names.
+// UnknownOption returns an error that suggests similar option names.
 func UnknownOption(name string) error {
 	var known []string
 	for _, o := range Options() {
@@ -169,7 +165,6 @@ func orNone(s string) string {
 	return s
 }
 
-// readable adds an equivalent in a larger unit to a large number of seconds.
 func readable(k string, text string) string {
 	d, err := ParseDuration(text)
 	if k != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {

@@ -21,7 +21,6 @@ type settingsFile struct {
 	explicit bool
 }
 
-// findFile returns the named file or the first existing candidate; nil if there is neither.
 func findFile(named string, src *Sources, vars map[string]string) (*settingsFile, *Problem) {
 	if src.File != nil {
 		return &settingsFile{path: src.File.Path, data: src.File.Data, explicit: named != ""}, nil
@@ -68,7 +67,7 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, err
 }
 
-// untrusted rejects a file found by searching that other users can change, because it may name commands to run.
+// A file found by searching may name commands to run, so other users must not be able to change it.
 func (f *settingsFile) untrusted() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if you trust it"
 	var wrong *trust.Error
@@ -84,7 +83,7 @@ func (f *settingsFile) untrusted() *Problem {
 		return unreadable(f.path, err)
 	}
 
-	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) { // the path now leads to another file
+	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) {
 		return &Problem{Where: f.path, Option: "config", Text: "the settings file was replaced while being read",
 			Hint: "try again"}
 	}
@@ -153,7 +152,6 @@ func readRegistry(l *loader) {
 	}
 }
 
-// warnAboutBundleFile warns about a settings file in the app's folder that was not read.
 func warnAboutBundleFile(l *loader, read *settingsFile) {
 	if l.src.Bundle == nil {
 		return
@@ -217,7 +215,6 @@ func readOwnFile(l *loader, layer Layer, path string, entries []entry) {
 	}
 }
 
-// admit rejects entries without a value and repeated options.
 func admit(l *loader, from Origin, o *Option, e entry, lines map[string]int) (assignment, bool) {
 	a := assignment{option: o, origin: from, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {

@@ -10,7 +10,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Each file that is found is removed, so that the search finds the next one.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	named := filepath.Join(write(t, "named.yaml", "name: named\n"), "named.yaml")
@@ -157,7 +156,6 @@ func TestDaemonFileRule(t *testing.T) {
 	}
 }
 
-// A file found by searching may name commands, so other users must not be able to change it.
 func TestFoundFileMustBeTrusted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -2,7 +2,7 @@ package config
 
 import "testing"
 
-// Durations are numbers in the option's unit, and per-queue settings are those of the first queue.
+// Durations are numbers in the option's unit. Per-queue settings are the first queue's.
 func TestSettingsInTheFormOfElasticBeanstalk(t *testing.T) {
 	t.Parallel()
 	cfg, err := Load(Sources{Environ: []string{"HOME=/absent"}, Flags: map[string]string{

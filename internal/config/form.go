@@ -8,7 +8,7 @@ import (
 // Blocks returns the sections of Elastic Beanstalk's configuration page, in page order.
 func Blocks() []string { return []string{"Queue", "Messages", "Advanced options"} }
 
-// Topics returns the groups of all options, in the order of the table.
+// Topics returns the groups of all options, in table order.
 func Topics() (topics []string) {
 	for _, o := range Options() {
 		if !slices.Contains(topics, o.Group) {
@@ -21,7 +21,7 @@ func Topics() (topics []string) {
 // Essential reports whether most users set the option.
 func (o *Option) Essential() bool { return o.essential }
 
-// Block returns one of [Blocks]; "" for options that only tendril has.
+// Block returns one of [Blocks], or "" for options that only tendril has.
 func (o *Option) Block() string { return o.block }
 
 // Label returns the display name, from Elastic Beanstalk's configuration page if possible.
@@ -31,7 +31,7 @@ func (o *Option) Label() string {
 	}
 
 	name := o.Name
-	if o.Name == queuesKey { // keys that only queues have share this name
+	if o.Name == queuesKey {
 		name = o.Key
 	}
 
@@ -57,8 +57,8 @@ func (o *Option) Unit() string {
 
 // Values of [Option.Guard].
 const (
-	GuardCode   = "code"   // programs that run, files that are read, or where messages go
-	GuardAccess = "access" // who can call tendril
+	GuardCode   = "code"   // the option decides which programs run, which files are read, or where messages go
+	GuardAccess = "access" // the option decides who can call tendril
 )
 
 // Guard returns why changing the option is security-sensitive: GuardCode, GuardAccess or "".
@@ -102,7 +102,7 @@ func (o *Option) perInstanceProblem(where string) Problem {
 		Hint: "set it in the settings file of each instance, with 'tendril config set --this'"}
 }
 
-// Lock explains why editing the settings file would not change an option whose value has this origin; may be "".
+// Lock returns why editing the settings file would not change an option whose value has this origin, or "".
 func (o *Option) Lock(from Origin) string {
 	switch {
 	case o.Key == "":

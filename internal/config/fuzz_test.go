@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzLoad loads arbitrary files as tendril.yaml and as aws-sqsd files. The result must be valid settings, or printable
-// errors with a position.
+// FuzzLoad checks that any tendril.yaml or aws-sqsd file yields valid settings, or printable errors with a position.
 func FuzzLoad(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.yaml", "testdata/*/*.yaml"} {
 		files, err := filepath.Glob(pattern)

@@ -1,7 +1,7 @@
 package config
 
-// Load reads every source and returns the settings in force. The error is an [*Error] that lists every problem,
-// including those of overridden values. Load does not write to disk.
+// Load reads every source and returns the settings in force. The error is an [*Error] that lists every problem, even in
+// overridden values.
 func Load(src Sources) (*Config, error) {
 	l := newLoader(src)
 

@@ -13,7 +13,6 @@ import (
 	"tendril/internal/bundle"
 )
 
-// home returns an environment with HOME.
 func home(more ...string) []string { return append([]string{"HOME=/absent"}, more...) }
 
 func mustLoad(t *testing.T, src Sources) *Config {

@@ -12,21 +12,18 @@ import (
 // Config is the loaded configuration; see [Load].
 type Config struct {
 	Settings
-	// Warnings are about settings that are valid but suspicious, in no particular order.
 	Warnings []Problem
 	// NotUsed lists the bundle's settings that have no effect.
 	NotUsed []bundle.Finding
 
-	options []*Option
-	idle    map[string]bool
-	chains  map[string][]Setting
-	// queueOrigins holds the origins of each queue's own settings, by key.
+	options      []*Option
+	idle         map[string]bool
+	chains       map[string][]Setting
 	queueOrigins []map[string]Origin
 	daemon       bool
 }
 
-// Origin returns the origin of an option's value. It accepts every name that [Lookup] accepts, and returns the zero
-// Origin for others.
+// Origin returns the origin of an option's value, or the zero Origin for names that [Lookup] does not find.
 func (c *Config) Origin(name string) Origin {
 	if o := find(c.options, name); o != nil {
 		return c.last(o.Name).Origin
@@ -45,25 +42,21 @@ func (c *Config) Idle(name string) bool { return c.idle[name] }
 // IsSet reports whether any source sets the option.
 func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Default }
 
-// DaemonFile reports whether the settings file is an aws-sqsd file. aws-sqsd posts to http://localhost by default.
+// DaemonFile reports whether the settings file is an aws-sqsd file.
 func (c *Config) DaemonFile() bool { return c.daemon }
 
-// loader is the state of a call to [Load]. Each queue has its own view of it, as do the settings for all queues.
+// loader is the state of a call to [Load]. Each queue has its own loader; all is the one for all queues.
 type loader struct {
-	src     Sources
-	vars    map[string]string
-	cfg     *Config
-	refused *Error
-	// ownSettings are in the order of Queues, sharedSettings from the registry by the queue's name.
+	src            Sources
+	vars           map[string]string
+	cfg            *Config
+	refused        *Error
 	ownSettings    [][]assignment
 	sharedSettings map[string][]assignment
 	queues         []*loader
-	// computedQueue is the origin of a WorkerQueueURL that CloudFormation computes.
-	computedQueue Origin
+	computedQueue  Origin
 
-	// all is the view of the settings for all queues.
-	all *loader
-	// rows are the options bound to the fields of s.
+	all  *loader
 	s    *Settings
 	rows []*Option
 	// prefix starts warnings about a queue, for example "queue payments: ".
@@ -111,10 +104,10 @@ func (l *loader) warnAt(where, option, hint, format string, args ...any) {
 		Problem{Where: where, Option: option, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// assign overrides earlier assignments, because sources are read from weakest to strongest.
+// assign overrides earlier assignments: sources are read from weakest to strongest.
 func (l *loader) assign(a assignment) {
 	if a.option.Name == "config" {
-		return // already set by readSettingsFile
+		return
 	}
 	if err := a.option.value.set(a.withUnit()); err != nil {
 		l.refuse(refusal(a, err))
@@ -126,7 +119,6 @@ func (l *loader) assign(a assignment) {
 	l.record(a.option.Name, a.origin)
 }
 
-// dropOwn drops a weaker source's settings of single queues.
 func (l *loader) dropOwn(by Origin) {
 	if slices.ContainsFunc(l.ownSettings, func(own []assignment) bool { return len(own) > 0 }) {
 		l.warnAt(l.origin("queues").Where, "queues", "",
@@ -151,8 +143,7 @@ func (l *loader) origin(name string) Origin {
 	return l.cfg.last(name).Origin
 }
 
-// settle replaces the latest value of an option with the derived one, in the same layer. For a default, reason becomes
-// the origin's place.
+// settle replaces the latest value of an option with the derived one. For a default, reason becomes the origin's Where.
 func (l *loader) settle(name, reason string) {
 	from := l.cfg.last(name).Origin
 	if from.Layer == Default {
@@ -163,7 +154,6 @@ func (l *loader) settle(name, reason string) {
 	l.record(name, from)
 }
 
-// clash reports a conflict at the named option's place.
 func (l *loader) clash(name, hint, format string, args ...any) {
 	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
 }
@@ -213,7 +203,7 @@ func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// idle warns about an option set without effect. why completes "NAME VALUE has no effect".
+// why completes "NAME VALUE has no effect".
 func (l *loader) idle(name, why, hint string) {
 	if l.isSet(name) {
 		l.about(name, hint, "%s has no effect%s", l.named(name), why)

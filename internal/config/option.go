@@ -15,41 +15,36 @@ type Option struct {
 	Group string
 	// Help is one sentence of at most 90 characters. Detail may be "".
 	Help, Detail string
-	// Key in tendril.yaml; "" for --config, because a file cannot name itself.
-	Key string
-	// Variable is TENDRIL_ followed by the name.
+	// Key is used in tendril.yaml; "" for --config, because a file cannot name itself.
+	Key      string
 	Variable string
-	// Beanstalk and Namespace are Elastic Beanstalk's equivalent; may be "".
+	// Beanstalk and Namespace are Elastic Beanstalk's equivalent, if any.
 	Beanstalk, Namespace string
-	// DaemonKey is the key in an aws-sqsd settings file; may be "".
+	// DaemonKey is the key in an aws-sqsd settings file, if any.
 	DaemonKey string
-	// Aliases are the names of the equivalent flags in Workerless.
-	Aliases []string
-	// OtherVariables of other programs also set the option; the first one set wins. Variable overrides all of them.
+	Aliases   []string
+	// OtherVariables belong to other programs; the first one set wins, unless Variable is set.
 	OtherVariables []string
-	// Default has the form of a settings file; "" if the default varies. DefaultNote describes it.
+	// Default has the form of a settings file; "" if the default varies, as DefaultNote describes.
 	Default, DefaultNote string
-	// Example is for options without a fixed default.
-	Example string
+	Example              string
 	// Serve options also exist for 'tendril serve'.
-	Serve bool
-	// PerQueue options can be overridden for individual queues.
+	Serve    bool
 	PerQueue bool
 	// Live options can change by a reload or deployment; others need a restart.
 	Live bool
 	// AppRestart options can change by a restart of the app.
 	AppRestart bool
 
-	// secretFile is the path of the file that holds the secret; nil if the option is not secret.
+	// nil unless the option is secret
 	secretFile   *string
 	isSecretFile bool
-	// essential options are set in most environments.
-	essential bool
-	// block and label are from Elastic Beanstalk's configuration page for worker environments; may be "".
+	essential    bool
+	// from Elastic Beanstalk's configuration page for worker environments
 	block, label string
 	// list options accept a YAML list instead of comma-separated text.
 	list bool
-	// beanstalkAliases are common misspellings of Beanstalk, which are also accepted.
+	// beanstalkAliases are common misspellings of Beanstalk.
 	beanstalkAliases []string
 	// beanstalkMinutes means that a number without a unit is minutes in Elastic Beanstalk.
 	beanstalkMinutes bool
@@ -145,7 +140,7 @@ func (o *Option) DefaultText() string {
 	}
 }
 
-// AllowedText is [Option.Allowed] for display, with each duration in the largest unit that divides it.
+// AllowedText is [Option.Allowed] with each duration in the largest unit that divides it.
 func (o *Option) AllowedText() string { return o.human(o.Allowed()) }
 
 func (o *Option) human(text string) string {
@@ -167,8 +162,8 @@ func (o *Option) isBundled(s bundle.Setting) bool {
 		(s.Option == o.Beanstalk || slices.Contains(o.beanstalkAliases, s.Option))
 }
 
-// Bundled returns the settings as option settings of Elastic Beanstalk. Per-queue options have the first queue's
-// value. Options without a value or without an Elastic Beanstalk name are omitted.
+// Bundled returns the settings that have an Elastic Beanstalk name and a value. Per-queue options are the first
+// queue's.
 func (s *Settings) Bundled() (list []bundle.Setting) {
 	s.eachForeign(func(o *Option, value string) {
 		if o.Beanstalk != "" {
@@ -178,8 +173,7 @@ func (s *Settings) Bundled() (list []bundle.Setting) {
 	return list
 }
 
-// Daemon returns the settings by aws-sqsd key, with durations in seconds. Per-queue options have the first queue's
-// value. Options without a value are omitted.
+// Daemon returns the settings by aws-sqsd key, with durations in seconds. Per-queue options are the first queue's.
 func (s *Settings) Daemon() map[string]string {
 	byKey := map[string]string{}
 	s.eachForeign(func(o *Option, value string) {
@@ -190,7 +184,6 @@ func (s *Settings) Daemon() map[string]string {
 	return byKey
 }
 
-// eachForeign calls do for each option with a value, in Elastic Beanstalk's notation.
 func (s *Settings) eachForeign(do func(o *Option, value string)) {
 	first := *s
 	if len(s.Queues) > 0 {

@@ -46,7 +46,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The help shows these options first, so there should be about a dozen.
+// The help shows essential options first, so there should be about a dozen.
 func TestEssentialOptionsExist(t *testing.T) {
 	t.Parallel()
 	var first []string
@@ -60,7 +60,6 @@ func TestEssentialOptionsExist(t *testing.T) {
 	}
 }
 
-// Messages suggest the examples, which must be valid and normalized.
 func TestExamplesAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, o := range Options() {
@@ -79,7 +78,7 @@ func TestExamplesAreAccepted(t *testing.T) {
 	}
 }
 
-// Users copy suggestions, so each must be new. The public example in docs/signing.md is refused.
+// Users copy suggestions, so each must be new.
 func TestSuggestedSecretsAreNotPublic(t *testing.T) {
 	t.Parallel()
 	for _, o := range Options() {
@@ -179,25 +178,24 @@ func TestBeanstalkOptions(t *testing.T) {
 	}
 }
 
-// Names, defaults and ranges match aws:autoscaling:asg, aws:autoscaling:trigger and aws:elasticbeanstalk:command,
-// except for the documented differences.
+// The differences from Elastic Beanstalk are documented.
 func TestOptionsOfOtherNamespaces(t *testing.T) {
 	t.Parallel()
 	want := map[string][4]string{
 		"MinSize":     {bundle.NamespaceGroup, "scale_min_size", "1", "1 to 10000"},
 		"MaxSize":     {bundle.NamespaceGroup, "scale_max_size", "4", "1 to 10000"},
 		"Cooldown":    {bundle.NamespaceGroup, "scale_cooldown", "360s", "0s to 10000s"},
-		"MeasureName": {bundle.NamespaceTrigger, "scale_measure_name", "", ""}, // NetworkOut in Elastic Beanstalk
+		"MeasureName": {bundle.NamespaceTrigger, "scale_measure_name", "", ""}, // Elastic Beanstalk: NetworkOut
 		"Statistic": {bundle.NamespaceTrigger, "scale_statistic", "Average",
 			"Average, Minimum, Maximum or Sum"},
-		"Unit":                      {bundle.NamespaceTrigger, "scale_unit", "", ""},                         // Bytes in Elastic Beanstalk
-		"LowerThreshold":            {bundle.NamespaceTrigger, "scale_lower_threshold", "", "0 to 20000000"}, // 2000000 in Elastic Beanstalk
-		"UpperThreshold":            {bundle.NamespaceTrigger, "scale_upper_threshold", "", "0 to 20000000"}, // 6000000 in Elastic Beanstalk
+		"Unit":                      {bundle.NamespaceTrigger, "scale_unit", "", ""},                         // Elastic Beanstalk: Bytes
+		"LowerThreshold":            {bundle.NamespaceTrigger, "scale_lower_threshold", "", "0 to 20000000"}, // Elastic Beanstalk: 2000000
+		"UpperThreshold":            {bundle.NamespaceTrigger, "scale_upper_threshold", "", "0 to 20000000"}, // Elastic Beanstalk: 6000000
 		"LowerBreachScaleIncrement": {bundle.NamespaceTrigger, "scale_lower_breach_scale_increment", "-1", "-10000 to -1"},
 		"UpperBreachScaleIncrement": {bundle.NamespaceTrigger, "scale_upper_breach_scale_increment", "1", "1 to 10000"},
 		"Period":                    {bundle.NamespaceTrigger, "scale_period", "300s", "1s to 36000s"},
 		"EvaluationPeriods":         {bundle.NamespaceTrigger, "scale_evaluation_periods", "1", "1 to 600"},
-		// 5 minutes in Elastic Beanstalk
+		// Elastic Beanstalk: 5 minutes
 		"BreachDuration": {bundle.NamespaceTrigger, "scale_breach_duration", "0s", "0s to 36000s"},
 		"DeploymentPolicy": {bundle.NamespaceCommand, "rollout_policy", "AllAtOnce",
 			"AllAtOnce or Rolling; other Elastic Beanstalk policies are not supported"},
@@ -267,7 +265,6 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// settingsFields includes the fields of PerQueue.
 func settingsFields() []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Settings]()), func(f reflect.StructField) bool {
 		return f.Anonymous

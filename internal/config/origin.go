@@ -24,17 +24,16 @@ func layers() []string {
 	return []string{"default", "bundle", "file", "registry", "environment", "flag"}
 }
 
-// String returns "default", "bundle", "file", "registry", "environment" or "flag".
 func (l Layer) String() string { return layers()[l] }
 
-// ParseLayer is the inverse of [Layer.String]; it returns [Default] for unknown text.
+// ParseLayer is the inverse of [Layer.String]. It returns [Default] for unknown text.
 func ParseLayer(text string) Layer { return Layer(max(slices.Index(layers(), text), 0)) }
 
 // Origin is where a value was set.
 type Origin struct {
 	Layer Layer
-	// Where is a position such as "tendril.yaml:3", the revision of the registry, an environment variable, a flag
-	// with its dashes, the bundle's folder, or a short reason for a default; may be "".
+	// Where is a position such as "tendril.yaml:3", a registry revision, a variable, a flag with its dashes, the
+	// bundle's folder, or a short reason for a default; may be "".
 	Where string
 }
 
@@ -50,7 +49,7 @@ func (o Origin) String() string {
 	}
 }
 
-// Overrides returns "the variable NAME" or "the flag --NAME" if it overrides a layer, else "".
+// Overrides returns "the variable NAME" or "the flag --NAME" if the origin overrides layer, and "" otherwise.
 func (o Origin) Overrides(layer Layer) string {
 	switch {
 	case o.Layer <= layer:
@@ -67,12 +66,11 @@ type Setting struct {
 	Value  string
 }
 
-// assignment is a value as written, not yet validated.
 type assignment struct {
 	option     *Option
 	origin     Origin
 	name, text string
-	// unit is time.Second or time.Minute for a duration written as a plain number; else 0.
+	// unit is time.Second or time.Minute for a duration written as a plain number, otherwise 0.
 	unit time.Duration
 }
 
@@ -87,7 +85,6 @@ func bareUnit(o *Option, minutes bool) time.Duration {
 	return time.Second
 }
 
-// withUnit appends the unit to a plain number of minutes.
 func (a assignment) withUnit() string {
 	if a.unit == time.Minute && a.text != "" && strings.Trim(a.text, "0123456789") == "" {
 		return a.text + "m"

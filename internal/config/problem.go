@@ -17,7 +17,6 @@ type Error struct {
 	Problems []Problem
 }
 
-// Error returns one line per problem, each followed by its hint on an indented line.
 func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
 
 func refusal(a assignment, err error) Problem {
@@ -55,7 +54,6 @@ func WithoutQuery(url string) string {
 	return url
 }
 
-// shownName returns "" if the origin already contains the name.
 func (a assignment) shownName() string {
 	switch {
 	case FromBundle <= a.origin.Layer && a.origin.Layer <= FromRegistry:
@@ -77,10 +75,10 @@ func shown(text string) string {
 	return yamlfile.Shown(text)
 }
 
-// Nearest returns up to three known names similar to name, closest first. It ignores case and treats dashes and
-// underscores alike.
+// Nearest returns up to three known names similar to name, closest first, ignoring case and the difference between
+// dashes and underscores.
 func Nearest(name string, known []string) []string {
-	const longest = 64 // longer than every known name; the distance takes quadratic time
+	const longest = 64 // longer than every known name; distance takes quadratic time
 	name = fold(name)
 	if len(name) > longest {
 		return nil
@@ -110,7 +108,6 @@ func fold(s string) string {
 	return strings.ReplaceAll(strings.ToLower(s), "-", "_")
 }
 
-// distance counts insertions, deletions, replacements and swaps of bytes.
 func distance(a, b string) int {
 	before := make([]int, len(b)+1)
 	last := make([]int, len(b)+1)

@@ -9,19 +9,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// In tendril.yaml the key queues may hold a list of maps. Each map has the queue's name, URL or ARN and its own
-// settings:
-//
-// 	queues:
-// 	  - name: payments
-// 	    weight: 3
-// 	    http_path: /payments
-// 	  - url: https://sqs.eu-west-1.amazonaws.com/123456789012/reports
-// 	    weight: 1
-//
-// A key in such a map uses the row of the same option, so a value follows the same rule everywhere.
-
-// ofOneQueue separates an option from a queue's name, in the names of changed settings and in the registry.
+// ofOneQueue separates an option from a queue's name.
 const ofOneQueue = " of "
 
 func queueKeys(q *QueueSettings) []*Option {
@@ -49,7 +37,6 @@ func queueKeys(q *QueueSettings) []*Option {
 	return keys
 }
 
-// queueTable returns the keys that only queues have, bound to q, and the per-queue options.
 func queueTable(q *QueueSettings, rows []*Option) []*Option {
 	return append(queueKeys(q), slices.DeleteFunc(slices.Clone(rows), func(o *Option) bool { return !o.PerQueue })...)
 }
@@ -65,7 +52,7 @@ func takeQueues(l *loader, file string, e entry) {
 
 	origin := Origin{fromFile, yamlfile.Place(file, e.line, 0)}
 	if len(l.refused.Problems) > before {
-		return // checkQueues needs valid queues
+		return
 	}
 
 	if err := checkQueues(queues); err != nil {
@@ -78,18 +65,18 @@ func takeQueues(l *loader, file string, e entry) {
 	l.record("queues", origin)
 }
 
-// readQueue returns valid results only if nothing was refused.
+// The results are valid only if nothing was refused.
 func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
 		return readShortQueue(l, where, item.text), nil
 	}
 
-	// The rows of a queue's own keys set q. Those of the per-queue options only check; own is applied later.
+	// The rows of a queue's own keys set q. The rows of per-queue options only validate; own is applied later.
 	var q QueueSettings
 	var own []assignment
 	rows := queueTable(&q, table(&Settings{}))
-	lineOf := map[string]int{} // by key, filled by readQueueKey
+	lineOf := map[string]int{} // by key
 	refused := false
 	for _, e := range item.pairs {
 		a, ok := readQueueKey(l, Origin{fromFile, yamlfile.Place(file, e.line, 0)}, e, lineOf, rows)
@@ -108,7 +95,6 @@ func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment)
 	return q, own
 }
 
-// readShortQueue reads a name, URL or ARN, possibly with a weight.
 func readShortQueue(l *loader, where, text string) QueueSettings {
 	q, err := parseQueue(text)
 	if err != nil {
@@ -117,7 +103,6 @@ func readShortQueue(l *loader, where, text string) QueueSettings {
 	return q
 }
 
-// readQueueKey returns false if it refused the key. The assignment is applied after all queues have been read.
 func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows []*Option) (assignment, bool) {
 	o := withKey(rows, e.key)
 	if o == nil {
@@ -138,7 +123,7 @@ func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows [
 	return a, true
 }
 
-// readSharedQueueKey reads a setting of one queue for all instances. It has no effect on instances without the queue.
+// The setting has no effect on instances without the queue.
 func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 	own := entry{key: key, text: e.text, null: e.null, line: e.line}
 	rows := queueTable(&QueueSettings{}, table(&Settings{}))
@@ -160,7 +145,6 @@ func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 	}
 }
 
-// checkQueueKeys does not report a missing name if another key was rejected.
 func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool) {
 	one := func(keys ...string) string {
 		first := ""

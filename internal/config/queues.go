@@ -63,7 +63,7 @@ func parseQueue(item string) (QueueSettings, error) {
 	return q, nil
 }
 
-// splitWeight separates an item's weight. URLs and ARNs also contain colons.
+// URLs and ARNs also contain colons.
 func splitWeight(item string) (ref, weight string, weighted bool) {
 	const inARN = 5 // colons
 	at := strings.LastIndexByte(item, ':')
@@ -111,8 +111,7 @@ func checkQueues(queues []QueueSettings) error {
 	return nil
 }
 
-// fixQueues returns the probably intended list: missing weights become 1 and duplicates are dropped. It returns "" if
-// the result is still invalid.
+// fixQueues gives missing weights the value 1 and drops duplicates. It returns "" if the result is still invalid.
 func fixQueues(text string) string {
 	weighted := false
 	var queues []QueueSettings

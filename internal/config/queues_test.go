@@ -114,7 +114,6 @@ func TestQueuesKeepTheirText(t *testing.T) {
 	})
 }
 
-// FuzzQueues checks that any text is rejected, or parsed as queues with unique names.
 func FuzzQueues(f *testing.F) {
 	for _, text := range []string{"a,b", "a:3,b:2", someURL + ":2," + someARN + ":1", "a::1", "arn:,://:",
 		"https://u:p@h/q:1"} {

@@ -107,7 +107,7 @@ func defaultCell(o *Option) string {
 	}
 }
 
-// allowedCell omits the allowed values of switches and paths, which the meaning and the default already show.
+// allowedCell omits the allowed values of switches and paths, which the other columns already show.
 func allowedCell(o *Option) string {
 	allowed := o.AllowedText()
 	switch strings.TrimSuffix(strings.TrimPrefix(allowed, "a "), ", or off") {

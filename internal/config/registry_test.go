@@ -72,7 +72,6 @@ func TestRegistryRejectsWhatItCannotSet(t *testing.T) {
 	}
 }
 
-// Options that a restart of the app does not apply take effect at the next start.
 func TestRestartOfTheAppAppliesItsOptions(t *testing.T) {
 	t.Parallel()
 	before, err := fromAll("", "", nil, nil)
@@ -101,7 +100,6 @@ func TestRestartOfTheAppAppliesItsOptions(t *testing.T) {
 	}
 }
 
-// These options concern the registry itself.
 func TestFleetOptionsAreSetForAllInstances(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"rollout-policy", "rollout-batch-size-type", "rollout-batch-size", "rollout-timeout",
@@ -115,8 +113,7 @@ func TestFleetOptionsAreSetForAllInstances(t *testing.T) {
 	}
 }
 
-// A queue's setting in the registry outranks its setting in the file, and both outrank the one for all queues. It has no
-// effect on an instance without the queue.
+// A queue's setting in the registry outranks its setting in the file, and both outrank the one for all queues.
 func TestRegistrySetsOptionsOfSingleQueues(t *testing.T) {
 	t.Parallel()
 	const both = "queues:\n- name: a\n  http_path: /file\n  max: 3\n- b\n"

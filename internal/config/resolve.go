@@ -29,7 +29,7 @@ func deriveQueues(l *loader) {
 	switch {
 	case several:
 		deriveFirst(l, backend)
-	case l.isSet("queues"): // queue or queue-url overrides queues
+	case l.isSet("queues"):
 		l.record("queues", l.origin(singleQueue(l)))
 	default:
 		l.settle("queues", onlyQueue)
@@ -114,7 +114,6 @@ func resolveQueue(l *loader, i int, backend string) {
 	l.queues = append(l.queues, queue)
 }
 
-// applyOwnSettings lets a queue's own destination replace the one for all queues.
 func applyOwnSettings(l *loader, own []assignment) {
 	for _, a := range own {
 		switch a.option.Key {
@@ -205,8 +204,8 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	return c.Origin(ofAllQueues(key))
 }
 
-// refuseComputedQueue rejects a bundle whose queue URL CloudFormation computes, unless a stronger source names a queue:
-// a worker with its own empty queue would look healthy but do nothing.
+// A worker with its own empty queue would look healthy but do nothing, so a computed queue URL requires another source
+// that names a queue.
 func refuseComputedQueue(l *loader) {
 	if l.computedQueue == (Origin{}) {
 		return
@@ -246,15 +245,14 @@ func deriveBackend(l *loader) {
 	}
 }
 
-// namedOnPurpose excludes names derived from a folder: two apps in folders with the same name must not share a queue on
-// Amazon SQS.
+// Two apps in folders with the same name must not share a queue on Amazon SQS.
 func namedOnPurpose(l *loader) bool {
 	from := l.origin("name")
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
-// dropQueueURL drops the queue URL if a stronger source selects the embedded backend, so that a production settings
-// file can be tested locally.
+// If a stronger source selects the embedded backend, the queue URL is dropped, so that a production settings file can
+// be tested locally.
 func dropQueueURL(l *loader) {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
@@ -280,8 +278,7 @@ func deriveQueue(l *loader) {
 	}
 }
 
-// deriveRegion uses the first region in a queue's URL if none is configured. A queue always uses the region in its own
-// URL.
+// Without a configured region, the first one in a queue's URL is used.
 func deriveRegion(l *loader) {
 	queues := l.cfg.Queues
 	for i := range queues {

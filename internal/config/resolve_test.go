@@ -111,7 +111,6 @@ func TestOneQueueIsResolved(t *testing.T) {
 	}
 }
 
-// The strongest layer that names queues determines them and their destinations. A warning lists ignored settings.
 func TestQueueLayers(t *testing.T) {
 	t.Parallel()
 	const maps = "queues:\n  - name: a\n    http_path: /a\n  - name: b\n"
@@ -119,7 +118,7 @@ func TestQueueLayers(t *testing.T) {
 		file    string
 		environ []string
 		flags   map[string]string
-		queues  string // the queues in use
+		queues  string
 		check   func(*Config) bool
 		warning string
 		want    string

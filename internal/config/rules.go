@@ -20,8 +20,8 @@ import (
 	"tendril/internal/delivery/webhook"
 )
 
-// Limits of rules, which validate and normalize values. The error of a rule completes a sentence that starts with the
-// value: "... is not a URL".
+// A rule validates and normalizes a value. Its error completes a sentence that starts with the value: "... is not a
+// URL".
 
 const (
 	maxEnvironmentName = 64
@@ -131,7 +131,7 @@ func bucketName(text string) (string, error) {
 
 const s3Scheme = "s3://"
 
-// archiveLocation accepts the path of a folder, or s3:// with a bucket and an optional prefix of keys.
+// archiveLocation accepts a folder, or s3:// with a bucket and an optional key prefix.
 func archiveLocation(text string) (string, error) {
 	place, inBucket := strings.CutPrefix(text, s3Scheme)
 	if !inBucket {
@@ -150,8 +150,8 @@ func archiveLocation(text string) (string, error) {
 			"has a prefix with spaces, wildcards, or empty or dot segments"})
 }
 
-// VersionsBucket returns the bucket and the prefix of the archives deployed to all instances. The bucket is "" if
-// they are not in S3.
+// VersionsBucket returns the bucket and key prefix of the archives deployed to all instances. The bucket is "" if they
+// are not in S3.
 func (s *Settings) VersionsBucket() (bucket, prefix string) {
 	place, _ := strings.CutPrefix(s.Versions, s3Scheme)
 	if place == s.Versions {
@@ -165,7 +165,6 @@ func lastSegment(s string) string {
 	return s[strings.LastIndexAny(s, "/:")+1:]
 }
 
-// endpointURL accepts a URL, or "unix:" followed by a path.
 func endpointURL(text string) (string, error) {
 	if socket, found := strings.CutPrefix(text, "unix:"); found {
 		return valid(text, fault{strings.Trim(socket, "/") == "" || hasControl(socket), "does not contain the path of a " +
@@ -212,8 +211,7 @@ func isPort(text string, lowest int) bool {
 	return err == nil && n >= lowest && n <= 65535
 }
 
-// httpPath accepts an absolute path without "..", with an optional query. Like aws-sqsd, it adds a missing leading
-// slash.
+// Like aws-sqsd, httpPath adds a missing leading slash.
 func httpPath(text string) (string, error) {
 	if !strings.HasPrefix(text, "/") {
 		text = "/" + text
@@ -227,7 +225,7 @@ func httpPath(text string) (string, error) {
 	return text, checkPath(path)
 }
 
-// checkPath checks a path before and after each round of percent-decoding, because servers may decode repeatedly.
+// Servers may decode repeatedly, so checkPath checks the path after each round of percent-decoding.
 func checkPath(path string) error {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
@@ -347,7 +345,6 @@ func listenAddress(text string) (string, error) {
 		fault{host != "localhost" && err != nil, "has no IP address to listen on"})
 }
 
-// token rejects the placeholder in generated files, because it is public.
 func token(text string) (string, error) {
 	return valid(text, fault{text == placeholder, "is the placeholder from a generated file: replace it with a " +
 		"secret, such as the output of 'openssl rand -hex 32'"},
@@ -356,7 +353,6 @@ func token(text string) (string, error) {
 		fault{strings.Trim(text, text[:min(1, len(text))]) == "", "repeats a single character, which is easy to guess"})
 }
 
-// fleetKey accepts the current key and the previous ones, separated by commas.
 func fleetKey(text string) (string, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		if _, err := token(part); err != nil {
@@ -366,10 +362,8 @@ func fleetKey(text string) (string, error) {
 	return text, nil
 }
 
-// placeholder stands for a secret in generated files.
 const placeholder = "REPLACE-ME"
 
-// signingKey returns an error that does not contain the key.
 func signingKey(text string) (string, error) {
 	if strings.Contains(text, "EXAMPLE") {
 		return "", errors.New("is an example from the documentation, which is public")
@@ -377,31 +371,30 @@ func signingKey(text string) (string, error) {
 	return text, webhook.CheckKey(text)
 }
 
-// newSigningKey returns a key of 24 bytes, 160 bits of which are random.
+// newSigningKey returns 24 bytes, 160 bits of which are random.
 func newSigningKey() string { return "whsec_" + (rand.Text() + rand.Text())[:32] }
 
-// secret suggests a new value each time, because users copy it from a message.
+// Users copy a suggested secret from the message, so each suggestion is new.
 func secret(v value, sample func() string) value {
 	v.sample = sample
 	return v
 }
 
-// sharedSecret stores a secret known to several programs or instances.
 func sharedSecret(field *string, rule func(string) (string, error)) value {
 	return secret(checked(field, "16 to 256 printable ASCII characters without spaces", rule), rand.Text)
 }
 
-// exampleFilter is normalized like the result of filterPattern.
+// already normalized, like the result of filterPattern
 const exampleFilter = `{"body":{"kind":["order"]}}`
 
-// filterValue suggests an example that is quoted for shells and YAML.
+// filterValue quotes the suggested example for shells and YAML.
 func filterValue(field *string) value {
 	v := checked(field, "a pattern such as "+exampleFilter+", the path of a pattern file, or off", filterPattern)
 	v.nearest = func(string) string { return "'" + exampleFilter + "'" }
 	return v
 }
 
-// filterPattern accepts a pattern or the path of a pattern file, and returns the pattern on one line.
+// filterPattern returns the pattern, or the content of a pattern file, on one line.
 func filterPattern(text string) (string, error) {
 	if text == Off {
 		return "", nil
@@ -497,12 +490,11 @@ func scaleTarget(text string) (string, error) {
 		fault{group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"), "has no group name"})
 }
 
-// isECSName accepts up to 255 letters, digits, hyphens and underscores. Source: Amazon ECS API Reference, CreateCluster
-// and CreateService.
+// Source: Amazon ECS API Reference, CreateCluster and CreateService.
 func isECSName(name string) bool { return isWord(name) && len(name) <= 255 }
 
 const (
-	lowestFinal  = 200 // lower ones are informational
+	lowestFinal  = 200 // lower codes are informational
 	highestFinal = 599
 )
 
@@ -592,7 +584,6 @@ func resources() []string {
 	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 }
 
-// processLimit accepts NAME=NUMBER or NAME=unlimited; the number may have a size suffix.
 func processLimit(text string) (string, error) {
 	name, value, found := strings.Cut(text, "=")
 	switch {

@@ -11,7 +11,7 @@ func TestRules(t *testing.T) {
 	const alias = "arn:aws-cn:lambda:cn-north-1:123456789012:function:f:live"
 	for name, c := range map[string]struct {
 		rule func(string) (string, error)
-		// good maps values to their normalized form.
+		// input to normalized form
 		good map[string]string
 		bad  []string
 	}{

@@ -32,7 +32,6 @@ func deriveScaling(l *loader) {
 	checkCPUSource(l)
 }
 
-// checkCPUSource rejects settings for which CloudWatch has no metric.
 func checkCPUSource(l *loader) {
 	s := l.s
 	switch {
@@ -60,10 +59,9 @@ func deriveLargest(l *loader, most, least string, high, low *int) {
 	}
 }
 
-// maxAutoProcesses keeps a bundle for a hundred instances from overloading a laptop.
+// A bundle for a hundred instances must not overload a laptop.
 const maxAutoProcesses = 16
 
-// deriveAuto sets the target to auto if it is not set but another scaling option is.
 func deriveAuto(l *loader) {
 	s := l.s
 	if l.isSet("scale-target") || l.isSet("processes-min") || l.isSet("processes-max") || s.ScaleMaxSize == 1 ||
@@ -79,7 +77,7 @@ func deriveAuto(l *loader) {
 	}
 }
 
-// deriveProcesses uses a bundle's group sizes, which are meant for instances, only if processes are scaled.
+// A bundle's group sizes are meant for instances.
 func deriveProcesses(l *loader) {
 	s := l.s
 	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {
@@ -116,8 +114,7 @@ func deriveProcesses(l *loader) {
 	}
 }
 
-// deriveMeasure drops a measure that exists only on AWS, with its thresholds, so that a bundle written for AWS runs
-// unchanged.
+// deriveMeasure drops a measure that exists only on AWS, so that a bundle written for AWS runs unchanged.
 func deriveMeasure(l *loader) {
 	s := l.s
 	if !slices.Contains(foreignMeasures(), s.ScaleMeasureName) {
@@ -145,7 +142,6 @@ func deriveMeasure(l *loader) {
 
 const usualMeasure = "NetworkOut"
 
-// dropThresholds drops thresholds that a weaker source set for a different measure.
 func dropThresholds(l *loader) {
 	s := l.s
 	if s.ScaleMeasureName == "" {
@@ -166,7 +162,7 @@ func dropThresholds(l *loader) {
 		}
 		dropped = append(dropped, l.cite(t.name))
 		t.forget()
-		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // settle sets the layer
+		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{})
 	}
 
 	if len(dropped) > 0 && s.ScaleTarget != ScaleNone {
@@ -217,7 +213,7 @@ func deriveThresholds(l *loader) {
 	hasLower, hasUpper := l.isSet("scale-lower-threshold"), l.isSet("scale-upper-threshold")
 	if !hasUpper {
 		far := 3 * s.ScaleLowerThreshold
-		if unit == "Percent" { // at most 100
+		if unit == "Percent" {
 			far = min(far, (s.ScaleLowerThreshold+100)/2)
 		}
 		s.ScaleUpperThreshold = max(upper, far)
@@ -235,7 +231,6 @@ func deriveThresholds(l *loader) {
 	}
 }
 
-// derivePeriod shortens the default period to the breach duration.
 func derivePeriod(l *loader) {
 	s := l.s
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {
@@ -253,7 +248,7 @@ func triggerNames() []string {
 func warnScaling(l *loader) {
 	s, trigger := l.s, triggerNames()
 	switch {
-	case s.ScaleTarget == ScaleNone && !l.isSet("scale-target") && s.ScaleMaxSize == 1: // the sizes already mean no scaling
+	case s.ScaleTarget == ScaleNone && !l.isSet("scale-target") && s.ScaleMaxSize == 1: // the sizes mean no scaling
 	case s.ScaleTarget == ScaleNone:
 		l.notUsed("nothing is scaled; --scale-target=processes scales the processes of the app on this machine",
 			slices.Concat([]string{"scale-min-size", "scale-max-size", "scale-cooldown", "scale-measure-name"}, trigger)...)

@@ -8,8 +8,8 @@ import (
 
 type object = map[string]any
 
-// Schema returns the JSON Schema of tendril.yaml, for editors. It accepts every file that [Load] accepts, but does
-// not check how options combine.
+// Schema returns the JSON Schema of tendril.yaml. It accepts every file that [Load] accepts, but does not check how
+// options combine.
 func Schema() map[string]any {
 	keys := object{}
 	sqsd := object{}
@@ -43,7 +43,7 @@ func scalarSchema() object {
 	return object{"type": []string{"string", "number", "boolean"}}
 }
 
-// schema returns the option's schema. Values that look like numbers are numbers, as in YAML.
+// Values that look like numbers are numbers, as in YAML.
 func (o *Option) schema() object {
 	s := scalarSchema()
 	switch o.Kind() {
@@ -81,7 +81,6 @@ func (o *Option) schema() object {
 	return s
 }
 
-// durationPattern matches the input of [ParseDuration].
 const durationPattern = `^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)d?|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)\s*$`
 
 func (o *Option) numbers() object {
@@ -96,8 +95,6 @@ func (o *Option) numbers() object {
 	return s
 }
 
-// choiceSchema allows scalars other than the listed words only if the option accepts them, such as words in capitals or
-// booleans.
 func (o *Option) choiceSchema() object {
 	words := o.Choices()
 	takes := func(text string) bool { return o.value.set(text) == nil }

@@ -51,7 +51,7 @@ func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	return schema.Validate(doc)
 }
 
-// The schema rejects the files in testdata with errors that a schema can express.
+// Some errors cannot be expressed in a schema.
 func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)

@@ -57,7 +57,6 @@ func readSecrets(l *loader) {
 	}
 }
 
-// readSecret trims trailing line breaks, and rejects files that other users can change.
 func readSecret(path string) (string, error) {
 	if err := trust.File(path); err != nil {
 		return "", err

@@ -26,7 +26,7 @@ func TestSecretsAreReadFromFiles(t *testing.T) {
 		name    string
 		flags   map[string]string
 		environ []string
-		where   string // origin of console-token
+		where   string
 		wrong   string
 	}{
 		{"a flag", map[string]string{"console-token-file": good}, nil, good + " (--console-token-file)", ""},
@@ -63,7 +63,6 @@ func TestSecretsAreReadFromFiles(t *testing.T) {
 	}
 }
 
-// A secret is worthless if other users can choose or read it.
 func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
 	t.Parallel()
 	const secret = "4f1b0c2a9d8e7f60"

@@ -7,21 +7,20 @@ import (
 
 // Values of Backend.
 const (
-	backendAuto     = "auto" // resolved by [Load]: sqs if a queue URL is given, else embedded
+	backendAuto     = "auto" // resolved by [Load]: sqs if a queue URL is given, otherwise embedded
 	BackendEmbedded = "embedded"
-	BackendSQS      = "sqs" // Amazon SQS or a compatible server
+	BackendSQS      = "sqs"
 )
 
 // Values of ConsoleAuth.
 const (
-	consoleAuthToken = "token" // requires a token or a session
-	ConsoleAuthNone  = "none"  // allows every caller on a loopback address
+	consoleAuthToken = "token"
+	ConsoleAuthNone  = "none" // allows every caller on a loopback address
 )
 
-// Values of ConsoleBodies.
 const (
 	consoleBodiesShown  = "shown"
-	ConsoleBodiesHidden = "hidden" // until the user requests a body
+	ConsoleBodiesHidden = "hidden"
 )
 
 // Values of Leader, which selects the instance that enqueues periodic tasks.
@@ -30,73 +29,66 @@ const (
 	LeaderLocal = "local" // this instance, which must be the only one
 )
 
-// Values of RolloutPolicy and RolloutBatchSizeType, as in Elastic Beanstalk.
 const (
-	// RolloutAllAtOnce deploys to all instances at once, RolloutRolling in batches.
 	RolloutAllAtOnce = "AllAtOnce"
 
-	RolloutRolling = "Rolling"
-	// RolloutPercentage measures batches in percent of the instances.
+	RolloutRolling    = "Rolling"
 	RolloutPercentage = "Percentage"
 	rolloutFixed      = "Fixed"
 )
 
-// foreignPolicies returns deployment policies of Elastic Beanstalk that need new instances or a load balancer.
+// foreignPolicies need new instances or a load balancer.
 func foreignPolicies() []string {
 	return []string{"RollingWithAdditionalBatch", "Immutable", "TrafficSplitting"}
 }
 
-// Values of PeriodicTrust, which selects the messages accepted as runs of periodic tasks.
+// Values of PeriodicTrust, which selects the messages accepted as periodic tasks.
 const (
-	trustAll      = "all"      // with a periodic task's attributes, as in aws-sqsd
-	TrustRegistry = "registry" // if their run is in the registry
+	trustAll      = "all"      // every message with a periodic task's attributes, as in aws-sqsd
+	TrustRegistry = "registry" // only runs in the registry
 )
 
 const (
-	// Off is a value of Console and CloudWatch.
 	Off = "off"
-	// On is a value of CloudWatch.
-	On = "on"
+	On  = "on"
 	// auto enables CloudWatch depending on the queues and the environment's name; resolved by [Load].
 	auto = "auto"
 )
 
 // Values of LogFormat.
 const (
-	LogAuto = "auto" // LogText on a terminal, else logJSON
-	LogText = "text" // short lines for human readers
-	logJSON = "json" // one object per line
+	LogAuto = "auto" // LogText on a terminal, otherwise logJSON
+	LogText = "text"
+	logJSON = "json"
 	LogSQSD = "sqsd" // LogText with deliveries in the format of aws-sqsd
 )
 
-// Values of MachineSections.
 const (
 	machineIgnore = "ignore"
 	MachineApply  = "apply"
 )
 
-// PerQueue holds the options that individual queues can override. Each field of PerQueue and [Settings] corresponds
-// to the option of the same name; its row in the table describes it and its range.
+// PerQueue holds the options that individual queues can override. The table describes the option of each field of
+// PerQueue and [Settings].
 type PerQueue struct {
-	Backend string        // BackendEmbedded or BackendSQS
+	Backend string
 	MaxWait time.Duration // 0 disables it
-	// Target is the app's URL: http, https or unix, without a path (with unix, the path is the socket's). "" means
-	// the supervised app on Port, unless Function or Lambda is set. At most one of Target, Function and Lambda is
-	// set.
+	// Target is an http, https or unix URL without a path (with unix, the path is the socket's). "" means the
+	// supervised app on Port, unless Function or Lambda is set. At most one of the three is set.
 	Target            string
-	Function          string // name or ARN; may be ""
-	Lambda            string // shell command; may be ""
+	Function          string
+	Lambda            string
 	TargetCA          string // PEM file; "" means the system's authorities
-	TargetCert        string // PEM file; may be ""
-	TargetKey         string // PEM file; may be ""
+	TargetCert        string
+	TargetKey         string
 	HTTPPath          string // starts with "/" and may have a query
 	MimeType          string
-	TerminalCodes     string // as SuccessCodes; may be ""
+	TerminalCodes     string // in the form of SuccessCodes
 	BatchSize         int
 	BatchWindow       time.Duration
 	SigningSecret     []string // in the format of package webhook
-	SigningSecretFile string   // file with SigningSecret; may be ""
-	Filter            string   // in the format of package filter; "" matches all messages
+	SigningSecretFile string
+	Filter            string // in the format of package filter; "" matches all messages
 	ViaSNS            bool
 	InactivityTimeout time.Duration
 	Deadline          time.Duration // 0 is unlimited
@@ -107,18 +99,18 @@ type PerQueue struct {
 	RetentionPeriod        time.Duration // since the first receive
 }
 
-// Settings holds the values of all options. [Load] sets every field.
+// Settings holds the values of all options.
 type Settings struct {
-	// PerQueue is for queues that do not override it. Backend, Queue and QueueURL belong to the first queue.
+	// PerQueue applies to queues that do not override it. Backend, Queue and QueueURL belong to the first queue.
 	PerQueue
 	Name   string
-	Queues []QueueSettings // 1 to 64, with unique names and complete settings
-	// Strict is true if a queue is served only while all queues before it are empty, and for a single queue without a
-	// weight. Otherwise each queue's Weight is its share of free slots.
+	Queues []QueueSettings // 1 to 64, with unique names
+	// Strict means that a queue is served only while all queues before it are empty. Otherwise each queue's Weight is
+	// its share of free slots.
 	Strict   bool
 	QueueURL string // URL or ARN; "" for an embedded queue or one known by its name only
-	Queue    string // ".fifo" at the end makes it a FIFO queue
-	Region   string // [Config.IsSet] reports whether it was configured
+	Queue    string // FIFO if it ends in ".fifo"
+	Region   string // see also [Config.IsSet]
 	// EndpointURL is the address of the SQS API; "" means AWS_ENDPOINT_URL_SQS or the AWS SDK's default.
 	EndpointURL     string
 	WaitTime        time.Duration // at least 1 s, to avoid a tight polling loop
@@ -133,17 +125,17 @@ type Settings struct {
 
 	Rate                float64 // deliveries per second; 0 is unlimited
 	AdaptiveConcurrency bool
-	Breaker             int // percentage of failures; 0 disables it
+	Breaker             int
 	BreakerWindow       time.Duration
 	BreakerDelay        time.Duration
 
 	ConnectTimeout time.Duration
 
-	MaxRetries        int // maxReceiveCount in redrive policies that tendril creates
+	MaxRetries        int
 	DeadLetterReasons bool
 	RespectRetryAfter bool
 	BackoffMin        time.Duration // 0 disables it
-	BackoffMax        time.Duration // at least BackoffMin
+	BackoffMax        time.Duration
 	BackoffDoublings  int
 	BackoffJitter     int // percentage
 
@@ -159,116 +151,112 @@ type Settings struct {
 	ProcessesMax    int
 	AppUser         string // "NAME", "UID" or "UID:GID"; "" means tendril's own
 	AllowRoot       bool
-	MachineSections string   // machineIgnore or MachineApply
-	AppLimit        []string // "NAME=NUMBER" or "NAME=unlimited"
-	AppLogDir       string   // absolute path; may be ""
-	AppLogRate      int      // lines per second of each process
-	PIDFile         string   // path; may be ""
+	MachineSections string
+	AppLimit        []string
+	AppLogDir       string
+	AppLogRate      int // lines per second of each process
+	PIDFile         string
 
-	// ScaleTarget is ScaleNone, ScaleAuto, ScaleProcesses, ScalePublish, ScaleGroup followed by the name of an Auto
-	// Scaling group, or ScaleService followed by "CLUSTER/SERVICE" of Amazon ECS.
+	// ScaleTarget is a constant below; ScaleGroup and ScaleService are followed by a name.
 	ScaleTarget       string
 	ScaleDrainWithin  time.Duration // only without a ScaleMeasureName
 	ScaleTargetBusy   int           // percentage; only without a ScaleMeasureName
-	ScaleInProtection string        // protectionAuto or ProtectionOff
+	ScaleInProtection string
 	ScaleMinSize      int
 	ScaleMaxSize      int
 	ScaleCooldown     time.Duration
-	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess", "OldestMessageAge" or "BusyShare". With "" there is
-	// no trigger and the following fields are unused.
+	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess", "OldestMessageAge" or "BusyShare". With "" there is no
+	// trigger and the following fields are unused.
 	ScaleMeasureName               string
-	ScaleCPUSource                 string // cpuFromInstances or CPUFromCloudWatch
-	ScaleStatistic                 string // "Average", "Minimum", "Maximum" or "Sum"
-	ScaleUnit                      string // "Percent", "Count" or "Seconds"
+	ScaleCPUSource                 string
+	ScaleStatistic                 string
+	ScaleUnit                      string
 	ScaleLowerThreshold            float64
-	ScaleUpperThreshold            float64 // greater than ScaleLowerThreshold
-	ScaleLowerBreachScaleIncrement int     // negative
+	ScaleUpperThreshold            float64
+	ScaleLowerBreachScaleIncrement int
 	ScaleUpperBreachScaleIncrement int
 	ScalePeriod                    time.Duration
 	ScaleEvaluationPeriods         int
 	ScaleBreachDuration            time.Duration // 0 means the total of the evaluation periods
 
-	DataDir     string // absolute path
+	DataDir     string
 	Listen      string // HOST:PORT, "unix:" and a path, or both with a comma; port 0 is any free one
 	Credentials string // file; "" accepts all callers, only on a loopback address or a socket
-	TLSCert     string // PEM file; set together with TLSKey
+	TLSCert     string
 	TLSKey      string
-	// FleetKey signs the desired state of all instances, see instances.FleetKey; may be "". FleetKeyFile is the file
-	// it was read from; may be "".
+	// FleetKey signs the desired state of all instances; see instances.FleetKey.
 	FleetKey     string
 	FleetKeyFile string
-	// Versions is a folder that all instances share, or s3://BUCKET/PREFIX; "" means the tendril that serves the
-	// queue.
+	// Versions is a shared folder or s3://BUCKET/PREFIX; "" means the tendril that serves the queue.
 	Versions             string
-	RolloutPolicy        string // RolloutAllAtOnce, RolloutRolling or an unsupported policy of Elastic Beanstalk
-	RolloutBatchSizeType string // RolloutPercentage or rolloutFixed
+	RolloutPolicy        string
+	RolloutBatchSizeType string
 	RolloutBatchSize     int
 	RolloutTimeout       time.Duration
 	RolloutIgnoreHealth  bool
-	// RegistryToken gives access to the registry of an embedded queue, in this process or in the tendril that serves
-	// the queue; "" means a generated token.
+	// RegistryToken gives access to the registry of an embedded queue, here or in another tendril; "" means a generated
+	// token.
 	RegistryToken     string
-	RegistryTokenFile string // file with RegistryToken; may be ""
-	RegistryInsecure  bool   // send the token even to a server that cannot prove that it has it
+	RegistryTokenFile string
+	RegistryInsecure  bool // send the token even to a server that cannot prove that it has it
 	AccountID         string
 
 	Cron           string // file; "" means the bundle's cron.yaml, if any
-	RegistryTable  string // DynamoDB table; may be ""
+	RegistryTable  string
 	RegistryCreate bool
-	// RegistryLostAfter is how long receiving continues while the shared registry does not answer; 0 means forever.
+	// RegistryLostAfter is how long receiving continues while the shared registry is unreachable; 0 means forever.
 	RegistryLostAfter time.Duration
-	Leader            string // leaderElect or LeaderLocal
-	PeriodicTrust     string // trustAll or TrustRegistry
+	Leader            string
+	PeriodicTrust     string
 	Lease             time.Duration
 
 	Console                  string // HOST:PORT or Off; port 0 means any free port
-	ConsoleTLSCert           string // PEM file; set together with ConsoleTLSKey
+	ConsoleTLSCert           string
 	ConsoleTLSKey            string
 	ConsoleInsecure          bool // unencrypted on any address
 	ConsoleAuth              string
 	ConsoleReadOnly          bool
 	ConsoleBodies            string
-	ConsoleTrustedProxy      []string // network prefixes in CIDR notation
+	ConsoleTrustedProxy      []string
 	ConsoleHosts             []string // besides localhost and the console's own addresses
 	ConsoleToken             string   // "" means a new token at each start
-	ConsoleTokenFile         string   // file with ConsoleToken; may be ""
-	ConsoleDrainToken        string   // only for /-/drain and /-/quiet; may be ""
-	ConsoleDrainTokenFile    string   // file with ConsoleDrainToken; may be ""
+	ConsoleTokenFile         string
+	ConsoleDrainToken        string // only for /-/drain and /-/quiet
+	ConsoleDrainTokenFile    string
 	HealthIgnoreClientErrors bool
 
-	Quiet, Verbose bool // not both
+	Quiet, Verbose bool
 	LogFormat      string
 	LogSample      int // lines per second about deliveries; 0 is unlimited
 
-	CloudWatch      string // On or Off
+	CloudWatch      string
 	MetricsInterval time.Duration
-	EnvironmentName string // may be ""
+	EnvironmentName string
 
 	ShutdownTimeout time.Duration // 0 returns all messages immediately
 
-	ConfigFile string // settings file; may be ""
+	ConfigFile string
 }
 
-// QueueSettings holds the complete settings of one queue. [Load] sets every field.
+// QueueSettings holds the complete settings of one queue.
 type QueueSettings struct {
 	PerQueue
-	Name string // unique; from URL if that is set. ".fifo" at the end makes it a FIFO queue.
+	Name string // unique; from URL if that is set
 	URL  string // URL or ARN; "" for an embedded queue or one known by its name only
 	// Managed means that no setting names the queue: tendril creates it on Amazon SQS under the environment's name.
 	Managed     bool
 	Region      string // in URL, else Settings.Region
-	Weight      int    // share of free slots, 1 to 1000; if every queue has 0, they are served in strict order
-	Concurrency int    // maximum concurrent deliveries, 1 to 1000; Settings.HTTPConnections limits all queues together
+	Weight      int
+	Concurrency int // maximum concurrent deliveries, 1 to 1000
 }
 
 // FIFO reports whether the queue's name ends in ".fifo".
 func (q *QueueSettings) FIFO() bool { return strings.HasSuffix(q.Name, fifoSuffix) }
 
-// ToFunction reports whether messages go to a Lambda function, on AWS or emulated locally, rather than to an app over
-// HTTP.
+// ToFunction reports whether messages go to a Lambda function, on AWS or emulated locally, rather than over HTTP.
 func (q *QueueSettings) ToFunction() bool { return q.Function != "" || q.Lambda != "" }
 
-// ToOwnApp reports whether messages go to the supervised app, because neither a target nor a function is set.
+// ToOwnApp reports whether messages go to the supervised app.
 func (q *QueueSettings) ToOwnApp() bool { return q.Target == "" && !q.ToFunction() }
 
 func (q *QueueSettings) reference() string {
@@ -278,7 +266,6 @@ func (q *QueueSettings) reference() string {
 	return q.Name
 }
 
-// unixPrefix marks the path of a socket in Listen.
 const unixPrefix = "unix:"
 
 // ListenOn returns the address and the unix socket path of the SQS endpoint; either may be "".
@@ -338,7 +325,7 @@ func (s *Settings) anyTLS() bool {
 // Values of ScaleTarget, which selects what is scaled.
 const (
 	ScaleNone      = "none"      // nothing is scaled
-	ScaleAuto      = "auto"      // this instance's group or ECS service, if any, else the app's processes
+	ScaleAuto      = "auto"      // this instance's group or ECS service, if any, otherwise the app's processes
 	ScaleProcesses = "processes" // the app's, on this machine
 	ScalePublish   = "publish"   // for another scaler, which gets the backlog
 	ScaleGroup     = "asg:"      // followed by an Auto Scaling group's name

@@ -16,7 +16,7 @@ const systemFile = "/etc/tendril/config.yaml"
 type Sources struct {
 	// Flags are keyed by name or alias without dashes. Flags that were not given must be omitted.
 	Flags map[string]string
-	// Environ has the format of [os.Environ]. Empty values count as unset. Bundle may be nil.
+	// Environ has the format of [os.Environ]. Empty values count as unset.
 	Environ    []string
 	Bundle     *bundle.Bundle
 	Dir        string
@@ -25,18 +25,17 @@ type Sources struct {
 	File *File
 	// Registry holds the settings for all instances, and their revision as its path; may be nil.
 	Registry *File
-	// Root is true if the process runs as root.
-	Root bool
+	Root     bool
 	// Free maps options to the addresses and ports to use if the default is taken on this machine.
 	Free map[string]string
 }
 
-// File is a settings file that may not exist on disk. Path describes its place in messages.
+// File is a settings file that may not exist on disk. Path is its name in messages.
 type File struct {
 	Path string
 	Data []byte
-	// Shared means that the file holds the settings for all instances. It does not list queues: a key such as
-	// "http_path of payments" sets an option of one queue.
+	// Shared files have the settings for all instances. A key such as "http_path of payments" sets an option of one
+	// queue.
 	Shared bool
 }
 
@@ -51,7 +50,6 @@ func (s *Sources) variables() map[string]string {
 }
 
 // StateFolder returns the default parent of all environments' data directories, or "" without a home directory.
-// environ is the environment of a process; root is true if it runs as root.
 func StateFolder(environ []string, root bool) string {
 	path, _ := stateFolder((&Sources{Environ: environ}).variables(), root)
 	return path
@@ -146,7 +144,7 @@ func warnAboutVariables(l *loader) {
 	}
 }
 
-// warnAboutTypo ignores names that resemble no option, because tendril also reads variables that are not options.
+// Tendril also reads variables that are not options, so names that resemble no option are ignored.
 func warnAboutTypo(l *loader, name string, own []string) {
 	const typo = 2 // maximum edit distance
 	near := nearestOne(name, own)

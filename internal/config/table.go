@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// twelveHours is the maximum visibility timeout of SQS.
+	// SQS's maximum visibility timeout
 	twelveHours = 12 * time.Hour
-	// twoWeeks is the maximum message retention period of SQS.
+	// SQS's maximum retention period
 	twoWeeks = 14 * 24 * time.Hour
 )
 
@@ -320,7 +320,7 @@ func metricsOptions(s *Settings) []Option {
 	}}
 }
 
-// Options returns every option, in the order of the table. The caller owns the slice.
+// Options returns every option, in table order. The caller owns the slice.
 func Options() []Option {
 	var all []Option
 	for _, o := range table(&Settings{}) {
@@ -365,8 +365,7 @@ func (o *Option) complete(group string) {
 	}
 }
 
-// Lookup finds an option by any of its names: the flag with or without dashes, key, variable, alias, Elastic
-// Beanstalk name or aws-sqsd key.
+// Lookup finds an option by any of its names in any notation.
 func Lookup(name string) (Option, bool) {
 	if o := find(table(&Settings{}), name); o != nil {
 		return *o, true

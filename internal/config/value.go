@@ -27,7 +27,7 @@ type value struct {
 	kind    string
 	allowed string
 	choices []string
-	// nearest is an allowed value to suggest; if nil or "", the default is suggested.
+	// nearest returns an allowed value to suggest. If it is nil or returns "", the default is suggested.
 	nearest func(text string) string
 	// sample is suggested instead of the option's Example; may be nil.
 	sample func() string
@@ -36,11 +36,10 @@ type value struct {
 	// set parses and stores a value. Its error contains no suggestion.
 	set func(text string) error
 	get func() string
-	// unset makes the field empty, which set may not accept. It is nil for options that cannot be empty.
+	// unset empties the field; nil if the option cannot be empty.
 	unset func()
 }
 
-// take stores a value that get returned for the field of another table.
 func (v *value) take(text string) error {
 	if text == "" && v.unset != nil {
 		v.unset()
@@ -67,7 +66,6 @@ func stored[T any](field *T, kind, allowed string, parse func(string) (T, error)
 	}
 }
 
-// bounded suggests the closest bound for a value that is out of range.
 func bounded[T cmp.Ordered](field *T, kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
 	v := stored(field, kind, format(low)+" to "+format(high), func(text string) (T, error) {
 		n, err := parse(text)
@@ -114,13 +112,12 @@ func onOff(field *bool) value {
 }
 
 const (
-	// maxRate is far above the throughput of one process.
 	maxRate = 1e6
-	// minRate is one message per day.
+	// one message per day
 	minRate = 1.0 / 86400
 )
 
-// rate stores messages per second; 0 means no limit.
+// 0 means no limit.
 func rate(field *float64) value {
 	v := bounded(field, kindRate, 0, maxRate, func(text string) (float64, error) {
 		r, err := parseRate(text)
@@ -186,7 +183,6 @@ func autoSwitch(field *string) value {
 	})
 }
 
-// anyCase ignores case, and suggests only the offered words.
 func anyCase(field *string, allowed string, offered []string, silent ...string) value {
 	known := slices.Concat(offered, silent)
 	return chosen(field, allowed, offered, func(text string) (string, bool) {
@@ -204,7 +200,7 @@ func checked(field *string, allowed string, rule func(string) (string, error)) v
 
 func asWritten(text string) string { return text }
 
-// list stores comma-separated values; [Off] means an empty list.
+// [Off] means an empty list.
 func list(field *[]string, allowed string, rule func(string) (string, error)) value {
 	return stored(field, kindList, allowed, func(text string) (all []string, err error) {
 		if text == Off {
@@ -225,8 +221,7 @@ func list(field *[]string, allowed string, rule func(string) (string, error)) va
 	}, func(all []string) string { return strings.Join(all, ",") })
 }
 
-// ParseDuration parses "30s", "5m", "1h30m", "4d" or a number of seconds. A duration too long to represent is
-// reported as out of range.
+// ParseDuration parses "30s", "5m", "1h30m", "4d" or a number of seconds.
 func ParseDuration(text string) (time.Duration, error) {
 	scale, number := time.Second, text
 	if days, found := strings.CutSuffix(text, "d"); found {
@@ -308,8 +303,8 @@ type unit struct {
 	scale  float64
 }
 
-// Rates are formatted with the shortest period that gives a whole number; sizes and durations in the largest unit
-// that divides them.
+// Rates are formatted with the shortest period that gives a whole number, sizes and durations in the largest unit that
+// divides them.
 var (
 	rateUnits = []unit{{"/s", 1}, {"/m", 60}, {"/h", 3600}}
 	sizeUnits = []unit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}

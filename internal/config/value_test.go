@@ -126,7 +126,6 @@ func TestParseSwitch(t *testing.T) {
 	}
 }
 
-// TestBounds tries the limits of each option with a range, and the closest values outside.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ least, most, below, above string }{

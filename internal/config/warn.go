@@ -27,7 +27,6 @@ func warn(l *loader) {
 	}
 }
 
-// warnRollout warns about options without effect on deployments to all instances.
 func warnRollout(l *loader) {
 	if l.s.FleetKey == "" {
 		for _, name := range []string{"versions", "rollout-policy", "rollout-batch-size-type", "rollout-batch-size",
@@ -44,9 +43,9 @@ func warnRollout(l *loader) {
 
 var privateKeys = []string{"tls-key", "console-tls-key", "target-key"}
 
-// warnReadableSecrets warns about secret files that every user can read, except files of other users, such as those
-// mounted by a container platform, whose permissions this user cannot change. It also warns about private keys that
-// other users control; such secret files are refused.
+// warnReadableSecrets skips readable files of other users, such as those mounted by container platforms, because this
+// user cannot change their permissions. Secret files that others control are refused, so only private keys get that
+// warning.
 func warnReadableSecrets(l *loader) {
 	for _, o := range l.rows {
 		if !o.IsSecret() {
@@ -100,8 +99,7 @@ func warnTimes(l *loader) {
 	warnBatch(l)
 }
 
-// concerns returns false for a queue without values of its own, so that a problem of the settings for all queues is
-// reported once.
+// A queue without values of its own is skipped, so that a problem of the settings for all queues is reported once.
 func (l *loader) concerns(names ...string) bool {
 	return l.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
 		return l.own[l.option(name).Key] != Origin{}
@@ -115,8 +113,8 @@ func apart(l *loader) bool {
 	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }
 
-// warnRanges warns about values that Elastic Beanstalk may reject. Its documentation is inconsistent; tendril accepts
-// the wider range.
+// Elastic Beanstalk's documentation is inconsistent. Tendril accepts the wider range and warns about values that
+// Elastic Beanstalk may reject.
 func warnRanges(l *loader) {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
@@ -193,7 +191,6 @@ func warnErrorVisibility(l *loader) {
 	}
 }
 
-// warnBatch warns about batch windows that cannot work and options that have no effect on batches.
 func warnBatch(l *loader) {
 	if !l.concerns("batch-size", "batch-window", "visibility-timeout", "terminal-codes", "mime-type") {
 		return

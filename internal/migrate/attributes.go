@@ -13,7 +13,7 @@ import (
 var copiedAttributes = []string{"VisibilityTimeout", "DelaySeconds", "MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds",
 	"MaximumMessageSize", "FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"}
 
-// lostAttributes contain accounts, keys or addresses, so they cannot be copied.
+// lostAttributes contain accounts, keys or addresses.
 var lostAttributes = []string{"Policy", "KmsMasterKeyId", "RedriveAllowPolicy"}
 
 // Attributes returns the attributes with which to create a copy of a queue, without the redrive policy, and the names
@@ -26,7 +26,7 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 		}
 	}
 	if create["MaximumMessageSize"] == strconv.Itoa(queue.MaxMessageSize) {
-		delete(create, "MaximumMessageSize") // the maximum of SQS is too large for some servers
+		delete(create, "MaximumMessageSize") // SQS's maximum is too large for some servers
 	}
 	for _, name := range lostAttributes {
 		if source[name] != "" {
@@ -42,7 +42,7 @@ func RedrivePolicy(arn string, maxReceives int) string {
 	return string(policy)
 }
 
-// Differing returns the sorted names of the attributes whose values differ from wanted.
+// Differing returns the sorted names of attributes whose values differ from wanted.
 func Differing(wanted, has map[string]string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if !strings.EqualFold(wanted[name], has[name]) {

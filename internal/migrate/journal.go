@@ -34,7 +34,7 @@ type Journal struct {
 	deleted  int
 }
 
-// key is a hash of a message ID. It saves memory, because a queue may contain millions of messages.
+// A queue may contain millions of messages, so key is a hash of the message ID.
 type key [16]byte
 
 func keyOf(id string) key {
@@ -58,7 +58,7 @@ type record struct {
 	Gone   int      `json:"gone,omitempty"` // number of messages deleted at the source
 }
 
-// OpenJournal opens or creates a journal. It returns an error if the file belongs to another migration.
+// OpenJournal opens or creates a journal. It fails if the file belongs to another migration.
 func OpenJournal(path, from, to string) (*Journal, error) {
 	f, err := datadir.OpenFile(path)
 	if err != nil {
@@ -77,7 +77,7 @@ func OpenJournal(path, from, to string) (*Journal, error) {
 	return j, nil
 }
 
-// load reads the file and removes an incomplete last record.
+// A crash may leave an incomplete last record, which load removes.
 func (j *Journal) load() error {
 	in := bufio.NewReader(j.file)
 	good := int64(0)
@@ -122,7 +122,7 @@ func (j *Journal) replay(r *record) {
 	j.deleted += r.Gone
 }
 
-// intend records a send. It keeps the time of a message's first send.
+// intend keeps the time of a message's first send.
 func (j *Journal) intend(k key, at time.Time) {
 	if _, found := j.intended[k]; found {
 		j.resent++
@@ -198,7 +198,7 @@ func (j *Journal) Accepted(id string) bool {
 	return j.accepted[keyOf(id)]
 }
 
-// intendedAt returns when a message with an unknown outcome was first sent; zero for other messages.
+// intendedAt returns the zero time unless the outcome is unknown.
 func (j *Journal) intendedAt(id string) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -225,7 +225,7 @@ func (j *Journal) counts() (resent, deleted int) {
 	return j.resent, j.deleted
 }
 
-// write appends a record. Concurrent durable writes share an fsync.
+// Concurrent durable writes share an fsync.
 func (j *Journal) write(r record, durable bool) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -265,5 +265,5 @@ func (j *Journal) write(r record, durable bool) error {
 // Close closes the file and keeps it for the next run.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// Remove closes and deletes the file after the migration.
+// Remove closes and deletes the file.
 func (j *Journal) Remove() error { return errors.Join(j.file.Close(), os.Remove(j.path)) }

@@ -13,7 +13,7 @@ import (
 // Item is a message at the source.
 type Item struct {
 	ID string
-	// Message is the message to send, without a delay and deduplication ID.
+	// Message has no delay and no deduplication ID.
 	Message queue.Outgoing
 	// VisibleAt is zero for visible messages.
 	VisibleAt time.Time
@@ -21,7 +21,7 @@ type Item struct {
 	Receipt   string
 }
 
-// Count is the number of messages in a queue by state.
+// Count counts the messages in a queue by state.
 type Count struct {
 	Visible  int `json:"visible"`
 	Delayed  int `json:"delayed"`
@@ -33,8 +33,8 @@ func (c Count) Total() int { return c.Visible + c.Delayed + c.InFlight }
 
 // Source is the queue to move messages from.
 type Source interface {
-	// Take returns about n messages, or none at the end of the queue. Messages that are not deleted are returned
-	// again after Rewind, or after some time.
+	// Take returns about n messages, or none at the end of the queue. Messages that are not deleted are returned again
+	// after Rewind, or after some time.
 	Take(ctx context.Context, n int) ([]Item, error)
 	// Rewind makes the next Take start with the oldest message.
 	Rewind()
@@ -56,32 +56,31 @@ type Options struct {
 	SourceExact, DestinationExact bool
 	// CutDelays shortens delays that exceed MaxDelay. Otherwise, such messages stay at the source.
 	CutDelays bool
-	// MaxDelay is the maximum delay of the destination; 0 means no limit.
+	// MaxDelay is the destination's; 0 means no limit.
 	MaxDelay time.Duration
-	// Wait is how long to wait for messages that are in flight or delayed at the source.
+	// Wait is how long to wait for messages in flight or delayed at the source.
 	Wait time.Duration
-	// Uncertain determines what happens to messages on a FIFO queue with an unknown outcome.
+	// Uncertain applies to messages on a FIFO queue with an unknown outcome.
 	Uncertain Decision
 	// Concurrency is the number of concurrent calls to a standard queue.
 	Concurrency int
-	// Progress is called with the number of messages sent in all runs. It may be nil.
+	// Progress may be nil. Its arguments include earlier runs.
 	Progress func(sent, total int)
-	// Waiting is called with the counts of the messages that Run waits for. It may be nil.
+	// Waiting is called with the messages that Run waits for. It may be nil.
 	Waiting func(Count)
 }
 
 // Decision determines whether messages on a FIFO queue with an unknown outcome are sent again.
 type Decision string
 
-// The decisions. With Undecided, Run returns [ErrUncertain].
+// With Undecided, Run returns [ErrUncertain].
 const (
 	Undecided Decision = ""
 	Resend    Decision = "send" // may duplicate them
 	Drop      Decision = "drop" // deletes them at the source, which may lose them
 )
 
-// ErrUncertain means that a message may have been sent, and that the deduplication interval has passed without an
-// acknowledgment.
+// ErrUncertain means that a message may have been sent and the deduplication interval has passed.
 var ErrUncertain = errors.New("may have been sent before")
 
 // dedupWindow is 5 minutes minus a margin for clocks and calls.
@@ -101,7 +100,7 @@ type run struct {
 
 	mu      sync.Mutex
 	skipped map[string]Reason // by ID
-	// blocked and waiting are groups of a FIFO queue with a rejected message, or with a message in flight.
+	// blocked are groups of a FIFO queue with a rejected message, waiting those with a message in flight.
 	blocked, waiting map[string]bool
 }
 
@@ -137,8 +136,7 @@ const (
 	poll    = time.Second
 )
 
-// loop moves messages until the source is empty. Messages may stay in flight, so it gives up after Options.Wait
-// without progress.
+// Messages may stay in flight, so loop gives up after Options.Wait without progress.
 func (r *run) loop(ctx context.Context) error {
 	n := perCall * max(1, r.options.Concurrency)
 	idleSince, empty := time.Now(), 0
@@ -185,7 +183,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// move sends items, and deletes those accepted before. tried is false if all of them have to stay.
+// tried is false if all items have to stay.
 func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	var accepted, fresh []Item
 	for _, it := range items {
@@ -209,8 +207,8 @@ func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	return len(accepted)+len(fresh) > 0, nil
 }
 
-// keepBack reports whether a message must stay. It records a message that stays permanently as skipped, and the group
-// of one that stays until the next Rewind as waiting.
+// keepBack reports whether a message must stay. It records messages that stay permanently in skipped, and groups that
+// stay until the next Rewind in waiting.
 func (r *run) keepBack(it *Item) bool {
 	if _, found := r.skipped[it.ID]; found {
 		return true
@@ -257,7 +255,6 @@ func (r *run) sendAtOnce(ctx context.Context, items []Item) error {
 	return errors.Join(errs...)
 }
 
-// sendInOrder sends the messages of each group one at a time.
 func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		var round, rest []Item
@@ -267,7 +264,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 			case r.blocked[group]:
 				r.skip(&it, Behind)
 			case groups[group] || len(round) == perCall || size(round)+it.Message.Size() > maxBytes && len(round) > 0:
-				groups[group] = true // the later messages of the group also have to wait
+				groups[group] = true // later messages of the group have to wait, too
 				rest = append(rest, it)
 			default:
 				groups[group] = true
@@ -306,7 +303,7 @@ func fitting(items []Item) int {
 	return n
 }
 
-// remove deletes items at the source. If that fails, the message is received again and then found in the journal.
+// If remove fails, the message is received again and then found in the journal.
 func (r *run) remove(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		batch := items[:min(perCall, len(items))]

@@ -21,15 +21,15 @@ type fakeQueue struct {
 	at       int // index of the next message to take
 	dedup    map[string]time.Time
 	received []queue.Outgoing
-	// onSend runs before each send. If before is an error, the call is lost; if after is one, its response is lost.
+	// onSend runs before each send. An error in before means that the call is lost; in after, that its response is
+	// lost.
 	onSend   func(messages []queue.Outgoing) (before, after error)
 	onDelete func(items []Item) error
 	refuses  string
-	// fails returns the error for a message, and countErr is the error of Count.
 	fails    func(body string) error
 	countErr error
 
-	mu    sync.Mutex // calls may be concurrent
+	mu    sync.Mutex
 	calls int
 }
 
@@ -140,7 +140,6 @@ func openJournal(t *testing.T, path string) *Journal {
 	return j
 }
 
-// migrated runs a migration with the journal at path.
 func migrated(t *testing.T, path string, from, to *fakeQueue, o Options) (*Result, error) {
 	t.Helper()
 	j := openJournal(t, path)
@@ -175,12 +174,12 @@ func TestAllMessagesAreMoved(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// The process is killed at each step of its third call. Another process must continue the run.
+// The process is killed at each step of its third call.
 func TestKilledRunIsContinued(t *testing.T) {
 	for _, c := range []struct {
 		step     string
-		sent     bool // the destination has accepted the messages
-		accepted bool // the journal has recorded that
+		sent     bool // by the destination
+		accepted bool // recorded in the journal
 	}{{"before the send", false, false}, {"after the send", true, false}, {"before the delete", true, true}} {
 		for _, fifo := range []bool{false, true} {
 			for _, later := range []time.Duration{time.Second, 10 * time.Minute} {
@@ -258,7 +257,6 @@ func TestUncertainFIFOMessagesNeedADecision(t *testing.T) {
 	}
 }
 
-// The destination still knows the deduplication IDs, so the count does not matter.
 func TestMessagesOfAFIFOQueueAreSentAgainWhileTheDestinationKnowsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "j")
@@ -337,7 +335,6 @@ func TestDelays(t *testing.T) {
 	})
 }
 
-// The group of the message waits until the message is visible again.
 func TestFIFOMessagesInFlightAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newFake(true, "a0", "a1", "b0"), newFake(true)

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Reason is the reason why a message stays at the source.
+// Reason is why a message stays at the source.
 type Reason string
 
-// The reasons why a message stays at the source.
 const (
 	Refused  Reason = "refused"   // rejected by the destination
 	Behind   Reason = "behind"    // an earlier message of its group was rejected
@@ -20,23 +19,21 @@ const (
 type Result struct {
 	Queue string `json:"queue"`
 	FIFO  bool   `json:"fifo"`
-	// SourceCount is the source's message count before the first run, Arrived the number of messages that have
-	// arrived since, and Left the count after the last run.
+	// SourceCount is from before the first run. Arrived counts messages since then, Left is the count after the last
+	// run.
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
-	// Sent is the number of messages accepted by the destination, Deleted the number deleted from the source.
+	// Sent counts messages accepted by the destination, Deleted messages deleted from the source.
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
-	// Resent is the number of messages sent again after an unknown outcome. On a standard queue, they may be
-	// duplicates.
+	// Resent messages had an unknown outcome. On a standard queue, they may be duplicates.
 	Resent int `json:"resent"`
-	// Skipped is the number of messages that stay at the source, and Reasons counts them by reason.
+	// Skipped messages stay at the source.
 	Skipped int            `json:"skipped"`
 	Reasons map[Reason]int `json:"reasons,omitempty"`
-	// DelaysCut is the number of messages that become visible earlier than at the source.
-	DelaysCut int `json:"delays_cut,omitempty"`
-	// DestinationBefore is the destination's message count before the first run.
+	// DelaysCut counts messages that become visible earlier than at the source.
+	DelaysCut         int      `json:"delays_cut,omitempty"`
 	DestinationBefore int      `json:"destination_before"`
 	DestinationCount  int      `json:"destination_count"`
 	Problems          []string `json:"problems,omitempty"`
@@ -55,7 +52,7 @@ func (r *Result) refused(id string, why error) {
 // Balanced reports whether the counts agree.
 func (r *Result) Balanced() bool { return len(r.Problems) == 0 }
 
-// Lines describes the result: messages that stay at the source, possible duplicates, and problems.
+// Lines describes skipped messages, possible duplicates, and problems.
 func (r *Result) Lines() (lines []string) {
 	line := func(n int, what string) {
 		if n > 0 {
@@ -81,7 +78,7 @@ func messages(n int) string {
 	return fmt.Sprintf("%d messages", n)
 }
 
-// settleTime allows for approximate counts of Amazon SQS, which take about a minute to become correct.
+// Approximate counts of Amazon SQS take about a minute to become correct.
 const settleTime = 90 * time.Second
 
 func (r *run) finish(ctx context.Context, settle bool) error {
@@ -126,7 +123,7 @@ func (r *Result) Reconcile(uncertain int) {
 	r.Problems = nil
 	problem := func(n int, what string) { r.Problems = append(r.Problems, messages(n)+" "+what) }
 	if r.Left <= r.Skipped {
-		r.Deleted = r.Sent // a process that was killed may have deleted more than it recorded
+		r.Deleted = r.Sent // a killed process may have deleted more than it recorded
 	}
 
 	r.Arrived = max(0, r.Deleted+r.Left-r.SourceCount)

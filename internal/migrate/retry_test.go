@@ -16,8 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// A destination with a lower size limit must get smaller batches. A message that alone exceeds the limit must stay at
-// the source.
+// The destination has a lower size limit. A message that exceeds it must stay at the source.
 func TestCallThatIsTooLongIsSplit(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -79,7 +78,6 @@ func TestMessagesThatFailForNowAreSentAgain(t *testing.T) {
 	}
 }
 
-// No message may be lost, and the next run must continue.
 func TestErrorThatStaysEndsTheRun(t *testing.T) {
 	for code, calls := range map[string]int{queue.CodeAccessDenied: 1, queue.CodeRequestThrottled: retries + 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -114,7 +112,6 @@ func TestQueueThatCannotBeCountedEndsTheRun(t *testing.T) {
 	}
 }
 
-// The embedded queue accepts a due time and has no maximum delay.
 func TestDueTimeIsSentWhereTheDestinationTakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newFake(false, "now", "later"), newFake(false)
@@ -161,7 +158,6 @@ func TestLargeMessagesAreSentInCallsThatFit(t *testing.T) {
 	}
 }
 
-// An unreadable line must not be skipped, because its content is unknown.
 func TestDamagedJournalIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path)

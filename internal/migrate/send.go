@@ -13,7 +13,6 @@ import (
 
 const retries = 6
 
-// sendBatch sends messages that fit into one call.
 func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	items, err := r.settleUncertain(ctx, items)
 	if err != nil {
@@ -98,7 +97,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	return again, cause, r.accept(ctx, accepted)
 }
 
-// refuse skips a rejected message. On a FIFO queue, later messages of its group stay too.
+// On a FIFO queue, later messages of the group stay too.
 func (r *run) refuse(it *Item, why error) {
 	r.skip(it, Refused)
 	r.mu.Lock()
@@ -154,8 +153,7 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	return out
 }
 
-// settleUncertain decides about messages whose deduplication interval has passed since they were sent. It returns the
-// messages that still have to be sent.
+// settleUncertain decides about messages whose deduplication interval has passed. It returns the messages to send.
 func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil
@@ -187,8 +185,8 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return r.journal.Accepted(it.ID) }), nil
 }
 
-// uncertainAccepted reports whether the destination has accepted the uncertain messages, either all or none. For
-// messages of earlier runs it keeps the result, because the count changes with each send.
+// The destination has accepted either all uncertain messages or none. The result for messages of earlier runs is kept,
+// because the count changes with each send.
 func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
 	if fromEarlierRun && r.earlierAccepted != nil {
 		return *r.earlierAccepted, nil
@@ -200,8 +198,7 @@ func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool,
 	return accepted, err
 }
 
-// decide uses the options, or the destination's count if that is reliable. It assumes that nothing else uses the
-// destination.
+// decide assumes that nothing else uses the destination.
 func (r *run) decide(ctx context.Context) (accepted bool, err error) {
 	switch r.options.Uncertain {
 	case Resend:

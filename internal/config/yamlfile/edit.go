@@ -9,7 +9,7 @@ import (
 
 // Edit is a change to one value of a file.
 type Edit struct {
-	// Path is the sequence of map keys and list indexes (from 0) that leads to the value.
+	// Path leads to the value: map keys and list indexes, from 0.
 	Path []string
 	// Value is plain text; nil removes the key, and its map if that becomes empty and is not the top-level map.
 	Value *string
@@ -24,8 +24,8 @@ type EditedLine struct {
 	Text  string
 }
 
-// Apply edits a file line by line, which preserves comments, order and formatting. It rejects edits unless the result
-// parses as the previous document with exactly these changes.
+// Apply edits a file line by line, preserving comments, order and formatting. It fails unless the result parses as the
+// previous document with exactly these changes.
 func Apply(data []byte, o *Options, edits []Edit) ([]byte, []EditedLine, *Fault) {
 	if _, fault := Normalize(data, o); fault != nil {
 		return nil, nil, fault
@@ -65,15 +65,15 @@ func notEditable(line int) *Fault {
 type editedLine struct {
 	text, end string
 	was       int // in the previous file, from 1; 0 for an added line
-	edit      int // index of the edit that added the line
+	edit      int // the edit that added the line
 }
 
 type editor struct {
 	o       *Options
-	mark    string // byte order mark; may be ""
+	mark    string // byte order mark or ""
 	lines   []editedLine
 	removed []EditedLine
-	number  int // index of the current edit
+	number  int // the current edit
 }
 
 func newEditor(text string, o *Options) *editor {
@@ -98,7 +98,6 @@ func newEditor(text string, o *Options) *editor {
 	return e
 }
 
-// file returns the line breaks on disk; text returns those that the parser expects.
 func (e *editor) file() string {
 	var b strings.Builder
 	for _, l := range e.lines {
@@ -160,7 +159,7 @@ func (e *editor) replace(from, end int, texts ...string) {
 		put = append(put, editedLine{text: text, end: lineEnd, edit: e.number})
 	}
 
-	if from > 1 && len(put) > 0 && e.lines[from-2].end == "" { // the last line had no newline
+	if from > 1 && len(put) > 0 && e.lines[from-2].end == "" {
 		e.lines[from-2].end, put[len(put)-1].end = lineEnd, ""
 	}
 
@@ -220,7 +219,6 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 
 func (n *Node) says(text string) bool { return n.Kind == Scalar && n.Text == text }
 
-// child returns nil if absent.
 func child(n *Node, step string) *Node {
 	if n.Kind == Sequence {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Items) {
@@ -326,10 +324,8 @@ func behindKey(line string, p *Pair) int {
 	return len(line) - len(trimmed) + 1
 }
 
-// inlineValue matches leading blanks and a quoted value, if any.
 var inlineValue = regexp.MustCompile(`^[ \t]*("(?:\\.|[^"\\])*"|'(?:''|[^'])*')?`)
 
-// afterValue returns the comment after a value, including the blanks before it.
 func afterValue(text string) string {
 	at := len(inlineValue.FindString(text))
 	for ; at < len(text); at++ {
@@ -340,7 +336,7 @@ func afterValue(text string) string {
 	return ""
 }
 
-// remove removes a key. If it follows a list item's dash, the next key takes its place on that line.
+// If the key follows a list item's dash, the next key takes its place on that line.
 func (e *editor) remove(parent *Node, i int) *Fault {
 	p := &parent.Pairs[i]
 	end := e.end(p)
@@ -363,7 +359,6 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 // plainScalar matches text that needs no quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
 
-// scalarText returns a scalar on one line, quoted if necessary.
 func (e *editor) scalarText(value string) (string, *Fault) {
 	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", quoted(value)}
 	if plainScalar.MatchString(value) {
@@ -380,7 +375,6 @@ func (e *editor) scalarText(value string) (string, *Fault) {
 	return "", &Fault{Text: "this value does not fit on one line", Hint: "use plain text"}
 }
 
-// edited returns the document that the edit should produce.
 func edited(n *Node, edit Edit) *Node {
 	copied := Node{Kind: Mapping}
 	if n != nil {

@@ -79,7 +79,6 @@ func TestEditsLeaveEverythingElse(t *testing.T) {
 	}
 }
 
-// Removed lines are numbered as in the previous file, and added lines as in the new one.
 func TestEditedLinesAreListed(t *testing.T) {
 	t.Parallel()
 	one, two := "one", "two"
@@ -104,15 +103,15 @@ func TestEditedLinesAreListed(t *testing.T) {
 	}
 }
 
-// simpleFile matches files in which each line is a plain key and value, a comment, or blank.
+// simpleFile matches files that consist of plain pairs, comments and blank lines.
 var (
 	simpleFile  = regexp.MustCompile(`^([a-z]+: [a-z0-9/]+( # [a-z]+)?\n|# [a-z ]*\n|\n)*$`)
 	simpleKey   = regexp.MustCompile(`^[a-z]+$`)
 	commentLine = regexp.MustCompile(`(?m)^#.*$`)
 )
 
-// FuzzApply checks that other parsers read an edited file as the previous one with the change, that comments between
-// keys are preserved, and that a simple file can always be edited.
+// FuzzApply checks that other parsers see exactly the change, that comments between keys are preserved, and that a
+// simple file can always be edited.
 func FuzzApply(f *testing.F) {
 	for _, seed := range []string{"", "a: b\n", "# c\na: 1 # d\n\nb:\n- 1\n- 2\n", "a: |\n  # x\n", "{a: 1}",
 		"a: [1,\n 2]\r\nb: 'x'",

@@ -23,7 +23,6 @@ func FromJSON(data []byte) ([]byte, error) {
 	return w.out.Bytes(), nil
 }
 
-// position tells whether a value follows a key or a dash, or starts the document.
 type position int
 
 const (
@@ -37,7 +36,7 @@ type jsonReader struct {
 	out bytes.Buffer
 }
 
-// value writes the next value. indent precedes each line except the first after a dash.
+// indent precedes each line except the first after a dash.
 func (j *jsonReader) value(indent string, at position) error {
 	t, err := j.dec.Token()
 	if err != nil {
@@ -69,7 +68,7 @@ func (j *jsonReader) value(indent string, at position) error {
 	}
 
 	if nested {
-		_, err = j.dec.Token() // closing delimiter
+		_, err = j.dec.Token()
 	}
 
 	return err
@@ -88,7 +87,7 @@ func (j *jsonReader) entry(indent string, keyed bool) error {
 	return j.value(indent+"  ", afterKey)
 }
 
-// unquoted matches texts that every YAML parser reads as strings, except the words that isWord matches.
+// unquoted matches text that every YAML parser reads as a string, apart from the words that isWord matches.
 var (
 	unquoted = regexp.MustCompile(`^-{0,2}[A-Za-z/][A-Za-z0-9_./@()'+=-]*(?:[ :]{0,1}[A-Za-z0-9_./@()'+=-]+)*$`)
 	isWord   = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
@@ -109,7 +108,7 @@ func scalar(t json.Token) string {
 	return quoted(t)
 }
 
-// quoted returns JSON, which YAML parsers read as the same value.
+// JSON scalars are valid YAML.
 func quoted(t json.Token) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

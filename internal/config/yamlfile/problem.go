@@ -62,8 +62,8 @@ func Short(text string) string {
 	return string([]rune(text)[:most]) + "..."
 }
 
-// Shown returns an excerpt of a file for display: shortened, quoted unless it is one printable word, and without the
-// query of a path or URL, because it may contain a secret.
+// Shown formats an excerpt of a file: shortened, quoted unless it is one printable word, and without the query of a
+// path or URL, which may contain a secret.
 func Shown(text string) string {
 	if path, query, _ := strings.Cut(text, "?"); strings.Contains(query, "=") {
 		text = path + "?(hidden)"
@@ -92,5 +92,5 @@ func OneLine(text string) string {
 	}, text)
 }
 
-// IsControl reports whether r is a control character that a terminal would interpret. A tab counts as a space.
+// IsControl reports whether a terminal would interpret r as a control character. A tab counts as a space.
 func IsControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }

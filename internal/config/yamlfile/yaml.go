@@ -15,16 +15,16 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Options limit and describe a file. All limits must be set.
+// Options describe and limit a file. All limits must be set.
 type Options struct {
 	// Plain rejects anchors, aliases, tags, merge keys, "? " keys and directives.
 	Plain bool
 	// The limits protect the parser, which takes quadratic time or more for some files.
 	MaxBytes, MaxTokens, MaxDepth int
-	// Form describes the expected content in errors, for example "map of settings".
+	// Form describes the expected content, for example "map of settings".
 	Form string
-	// HintTooMuch is the hint for a file that is too large, HintForm for one that is not a map or nested too deeply,
-	// and HintSyntax for invalid YAML.
+	// HintTooMuch is for files that are too large, HintForm for files that are not a map or nested too deeply, and
+	// HintSyntax for invalid YAML.
 	HintTooMuch, HintForm, HintSyntax string
 }
 
@@ -39,13 +39,13 @@ const (
 	Mapping
 )
 
-// Node is a value, with its text as written. An alias shares its anchor's node; a merge key copies keys and shares
+// Node is a value with its text as written. An alias shares its anchor's node; a merge key copies keys and shares
 // values.
 type Node struct {
 	Kind         Kind
 	Text         string // of a Scalar
 	Block        bool   // after | or >
-	Tag          string // such as !Ref; may be ""
+	Tag          string // such as !Ref, or ""
 	Line, Column int
 	Items        []*Node // of a Sequence
 	Pairs        []Pair  // of a Mapping
@@ -58,7 +58,7 @@ type Pair struct {
 	Value        *Node
 }
 
-// Get returns the value of a key; nil if absent.
+// Get returns the value of a key, or nil if absent.
 func (n *Node) Get(key string) *Node {
 	for i := range n.Pairs {
 		if n.Pairs[i].Key == key {
@@ -74,13 +74,12 @@ type Fault struct {
 	Text, Hint   string
 }
 
-// maxMerged limits merge keys, which could expand a small file to millions of keys.
+// Merge keys could expand a small file to millions of keys.
 const maxMerged = 10000
 
-// lineEnds replaces CR LF, which the lexer would read as two line breaks in quoted scalars and after block scalars.
+// The lexer would read CR LF as two line breaks in quoted scalars and after block scalars.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// admit rejects files that would overload the parser, and features that a plain file must not use.
 func (o *Options) admit(tokens token.Tokens) *Fault {
 	if len(tokens) > o.MaxTokens {
 		return at(tokens[o.MaxTokens], fmt.Sprintf("more than %d words and symbols", o.MaxTokens), o.HintTooMuch)
@@ -114,7 +113,7 @@ var unread = map[token.Type]string{
 	token.MergeKeyType: "merge keys", token.MappingKeyType: `keys that begin with "? "`, token.DirectiveType: "directives",
 }
 
-// plainKey rejects "? a: b", which the parser reads as "a: b" although the key is a map.
+// The parser reads "? a: b" as "a: b", although the key is a map.
 func plainKey(tokens token.Tokens, flow bool) bool {
 	rest := withoutComments(tokens[1:])
 	if len(rest) == 0 {
@@ -134,7 +133,7 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 		rest[0].Position.Column == tokens[0].Position.Column
 }
 
-// yamlVersion accepts YAML 1.1 and 1.2, because this package reads both alike.
+// This package reads YAML 1.1 and 1.2 alike.
 func yamlVersion(tokens token.Tokens, i int) bool {
 	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" ||
 		tokens[i+2].Position.Line != tokens[i].Position.Line {
@@ -160,10 +159,9 @@ func at(t *token.Token, text, hint string) *Fault {
 	return p
 }
 
-// repeated matches excerpts of the file in the parser's messages.
 var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
 
-// syntaxFault omits excerpts of the file, because they may contain part of an unquoted password.
+// The parser's message may contain an excerpt, and so a part of an unquoted password.
 func (o *Options) syntaxFault(err error) *Fault {
 	message := err.Error()
 	var where *token.Token
@@ -177,8 +175,7 @@ func (o *Options) syntaxFault(err error) *Fault {
 }
 
 type nesting struct {
-	flow int
-	// columns are the columns of the open block lists and maps.
+	flow    int
 	columns []int
 }
 
@@ -309,7 +306,6 @@ func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	return &m
 }
 
-// plainText returns nil if the key is not plain text.
 func plainText(key ast.Node) *token.Token {
 	if explicit, ok := key.(*ast.MappingKeyNode); ok {
 		key = explicit.Value
@@ -329,7 +325,7 @@ func isMergeKey(key *token.Token) bool {
 const mergeForm = "use <<: *name, or <<: [*one, *other], with &name before a map further up; or write the keys " +
 	"themselves"
 
-// merge copies the keys of aliased maps. The map's own keys take precedence, then the first alias's.
+// The map's own keys take precedence, then the first alias's.
 func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	aliases := []ast.Node{merge.Value}
 	if list, ok := merge.Value.(*ast.SequenceNode); ok {

@@ -86,7 +86,6 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// Keys must keep their order, too.
 func TestFromJSONKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	texts := []string{"", "a: b", "on", "no", "null", "~", "1e3", "0x10", "007", "2026-01-01", "# x", "a #b", "- x",
