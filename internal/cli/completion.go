@@ -39,7 +39,7 @@ func sourcesOf(family string) map[string]completionSource {
 
 var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
-// completeArguments completes arguments without a source to nothing instead of file names.
+// Arguments without a source complete to nothing instead of file names.
 func completeArguments(c *base.CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		completeArguments(c, sub)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// helpWidth is the maximum line length, and helpColumn the maximum width of the column of flags.
+	// maximum widths of a line and of the column of flags
 	helpWidth, helpColumn = 100, 34
 	helpProse             = 92
 )
@@ -206,7 +206,6 @@ func kindOf(f *pflag.Flag) string {
 	return kind
 }
 
-// printFlag puts a long flag on a separate line.
 func printFlag(b *strings.Builder, f *pflag.Flag, column int) {
 	_, help := pflag.UnquoteUsage(f)
 	if value := defaultOf(f); value != "" && !strings.Contains(help, "default") {
@@ -236,7 +235,6 @@ func defaultOf(f *pflag.Flag) string {
 	return f.DefValue
 }
 
-// wrap puts words longer than width on separate lines.
 func wrap(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {

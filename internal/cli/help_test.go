@@ -102,7 +102,6 @@ func TestHelpGroupsOptionsByTopic(t *testing.T) {
 	if page := helpOf(t, "--help-all"); page != helpOf(t, "up", "--help-all") {
 		t.Error("without a command, --help-all shows something else than the options of up")
 	}
-	// A command with few options lists them with its flags.
 	if few, _ := sectionsOf(helpOf(t, "status", "--help")); !slices.Contains(few["Flags"], "data-dir") || len(few) != 1 {
 		t.Errorf("'status --help' shows %v", few)
 	}

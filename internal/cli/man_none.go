@@ -8,5 +8,4 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// newMan does nothing without the build tag man.
 func newMan(*base.CLI, *cobra.Command) {}

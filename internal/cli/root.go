@@ -52,8 +52,8 @@ signal.`,
 		Version:       c.Version,
 		Args:          cobra.ArbitraryArgs,
 	}
-	// These flags belong to 'tendril up', which documents and completes them. Declaring them here keeps them from
-	// being read as commands.
+	// These flags belong to 'tendril up', which documents and completes them. Declaring them here keeps them from being
+	// read as commands.
 	base.AddSettings(root)
 	root.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.RunE = func(cmd *cobra.Command, args []string) error {
@@ -140,8 +140,7 @@ func plainBash(root *cobra.Command) {
 	}
 }
 
-// usageErrors gives cobra's argument errors the exit status and hint of a usage error. Like --help, --help-all works
-// with any arguments.
+// usageErrors gives cobra's argument errors the exit status and hint of a usage error.
 func usageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

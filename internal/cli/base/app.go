@@ -32,8 +32,7 @@ func OneApp(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// PrepareApp reads the arguments and settings, and opens the app's folder. 'tendril up' calls it before it starts
-// anything, 'tendril check' to validate.
+// PrepareApp reads the arguments and settings of 'tendril up', and opens the app's folder.
 func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
 	dirs, command := args, []string(nil)
@@ -125,8 +124,8 @@ func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	return b.WithDefault()
 }
 
-// TakeFreePorts reloads the settings with free ports if the default ones are in use. It does nothing if the environment
-// is already running, because startup reports that.
+// TakeFreePorts reloads the settings with free ports if the default ones are in use. If the environment is already
+// running, it does nothing, because startup reports that.
 func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error {
 	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		return nil
@@ -143,8 +142,7 @@ func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error 
 	return err
 }
 
-// FolderOf returns the absolute path of the folder given to 'tendril up', or else of the working directory; "" if
-// unknown.
+// FolderOf returns the absolute path of the folder given to 'tendril up', or of the working directory; "" if unknown.
 func FolderOf(dirs []string) string {
 	path := "."
 	if len(dirs) > 0 {
@@ -159,8 +157,7 @@ func FolderOf(dirs []string) string {
 	return absolute
 }
 
-// CurrentFolder returns the working directory if it contains an app and the user named neither a target nor a
-// command.
+// CurrentFolder returns the working directory if it contains an app and the user named neither a target nor a command.
 func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, error) {
 	const here = "."
 	if !bundle.MarksFolder(here) {
@@ -187,8 +184,7 @@ func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, erro
 	return []string{here}, nil
 }
 
-// FoundFolder opens the working directory, which the user did not name. It fails if other users can change the code
-// there.
+// FoundFolder opens the working directory, which the user did not name, so it fails if other users can change the code.
 func FoundFolder(c *CLI, cmd *cobra.Command) (*bundle.Bundle, error) {
 	b, err := OpenBundle(".")
 	if err != nil {

@@ -30,16 +30,15 @@ func OpenBundle(dir string) (*bundle.Bundle, error) {
 	return b, nil
 }
 
-// IsArchive reports whether path is an archive. It returns false if path does not exist, because opening it reports
-// that.
+// IsArchive reports whether path is an archive. If path does not exist, opening it reports that.
 func IsArchive(path string) bool {
 	archive, err := bundle.IsArchive(path)
 	return err == nil && archive
 }
 
 // OpenApp opens the app's folder or archive. An archive is unpacked to the data directory of the environment that runs
-// it, which keeps the newest ones; an archive without a bundle is removed again. If called is not "", the environment
-// gets that name instead of the archive's.
+// it, which keeps the newest ones; an archive without a bundle is removed again. If called is not "", it replaces the
+// environment's name.
 func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
@@ -54,7 +53,7 @@ func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, e
 		return nil, err
 	}
 
-	// The archive may name another environment. Invalid settings are reported later, when they are loaded for use.
+	// The archive may name another environment. Invalid settings are reported later.
 	if named, err := c.LoadSettings(cmd, b); err == nil && named.DataDir != cfg.DataDir {
 		if err := bundle.RemoveVersion(b.Dir); err != nil {
 			return nil, err

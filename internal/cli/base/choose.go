@@ -29,8 +29,8 @@ func AddEnvironment(cmd *cobra.Command) {
 		"Environment (default: the one of the working folder, else the only one running).")
 }
 
-// DataDir returns the data directory of the selected environment: the named one, else the one in the working directory,
-// else the only running one.
+// DataDir returns the data directory of the selected environment: the named one, otherwise the one in the working
+// directory, otherwise the only running one.
 func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
 		return f.Value.String(), nil
@@ -57,8 +57,7 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if err != nil {
 		here = ""
 	}
-	// Environments with a data directory elsewhere must be named, because choosing them could be ambiguous or
-	// surprising.
+	// Environments with a data directory elsewhere must be named.
 	running := slices.DeleteFunc(api.Running(api.DataDirectories(state)), func(f api.Found) bool {
 		return !Within(f.DataDir, state)
 	})
@@ -141,7 +140,7 @@ func chooseHint(choices []api.Found) string {
 	return "name one with -e, such as -e " + choices[0].Environment
 }
 
-// deepestContaining may return several environments, because one folder can run several under different names.
+// One folder can run several environments under different names.
 func deepestContaining(here string, running []api.Found) (containing []api.Found) {
 	for _, f := range running {
 		switch {

@@ -20,14 +20,13 @@ import (
 
 // CLI holds everything that one run of the command reads and writes, so that tests can substitute it.
 type CLI struct {
-	// Name is the name the program was invoked as; "" in tests.
+	// Name is the name the program was invoked as.
 	Name     string
 	Version  string
 	In       io.Reader
 	Out, Err io.Writer
 	Args     []string // without the program name
-	// Environ has the form NAME=value.
-	Environ []string
+	Environ  []string
 	// Tty and TtyIn report whether Out and In are terminals.
 	Tty, TtyIn bool
 	// Free maps options to free addresses and ports; see [environment.Options.FreePorts].
@@ -35,12 +34,11 @@ type CLI struct {
 	warned  []yamlfile.Problem // returned by NewWarnings
 	buffers []*lineBuffer
 	// direct holds Out and Err without the buffers.
-	direct [2]io.Writer
-	// closers are called in reverse order at the end of the command.
+	direct  [2]io.Writer
 	closers []func()
 }
 
-// AtEnd registers a function to call at the end of the command.
+// AtEnd registers a function for [CLI.End].
 func (c *CLI) AtEnd(end func()) { c.closers = append(c.closers, end) }
 
 // End calls the functions registered with AtEnd, in reverse order.
@@ -64,7 +62,7 @@ func (c *CLI) Color() bool {
 	return c.Tty && c.Env("NO_COLOR") == "" && c.Env("TERM") != "dumb"
 }
 
-// Env returns the value of an environment variable, or "" if unset.
+// Env returns the value of an environment variable, or "".
 func (c *CLI) Env(name string) string {
 	value, _ := c.LookUp(name)
 	return value
@@ -97,8 +95,8 @@ func (c *CLI) Confirm(act, word string, yes bool) error {
 	return nil
 }
 
-// Progress returns a progress bar, or a counter if total is negative. The bar prints nothing if shown is false or
-// standard error is not a terminal.
+// Progress returns a progress bar, or a counter if total is negative. It prints nothing if shown is false or standard
+// error is not a terminal.
 func (c *CLI) Progress(total int, what string, shown bool) *progressbar.ProgressBar {
 	w := Behind(c.Err) // the bar writes control sequences
 	if f, ok := w.(*os.File); !shown || !ok || !term.IsTerminal(int(f.Fd())) {
@@ -109,9 +107,8 @@ func (c *CLI) Progress(total int, what string, shown bool) *progressbar.Progress
 		progressbar.OptionSetVisibility(w != io.Discard))
 }
 
-// Buffer decouples output from its reader, so that printing does not block and a closed pipe does not kill the process.
-// It is for commands that process messages. Text is written immediately, JSON in batches. A further call replaces the
-// buffers of an environment that has ended; stacked buffers could lose the last lines.
+// Buffer keeps a slow or absent reader from blocking or killing the process. Text is written immediately, JSON in
+// batches. A further call replaces the buffers, because stacked ones could lose the last lines.
 func (c *CLI) Buffer(text bool) {
 	OutliveReader()
 	if len(c.buffers) > 0 {
@@ -167,8 +164,8 @@ func (c *CLI) Programs() io.Writer {
 	return Behind(c.Out)
 }
 
-// Agree permits an action if yes is true or a person at the terminal confirms it. Without a terminal and without yes,
-// it returns a usage error.
+// Agree permits an action if yes is true or a person at the terminal confirms it. Without a terminal, it returns a
+// usage error.
 func (c *CLI) Agree(question string, yes bool) error {
 	if yes {
 		return nil

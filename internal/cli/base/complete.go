@@ -14,7 +14,7 @@ func Complete(cmd *cobra.Command, flag string, words ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Described returns a completion with a description, free of tabs and line breaks.
+// Described returns a completion with a description.
 func Described(word, description string) string {
 	return word + "\t" + strings.NewReplacer("\t", " ", "\n", " ").Replace(Plain(description))
 }

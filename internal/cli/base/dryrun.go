@@ -16,8 +16,8 @@ const (
 
 // Plan is a change that is ready to be executed.
 type Plan struct {
-	// Would returns the steps as phrases that follow "would", such as "pause queue jobs". It is called only in a dry
-	// run and must not change anything. It returns an error if Do is certain to fail.
+	// Would returns the steps as phrases that follow "would", such as "pause queue jobs". It must not change anything.
+	// It returns an error if Do is certain to fail.
 	Would func() ([]string, error)
 	Do    func() error
 }
@@ -27,8 +27,7 @@ func Step(format string, args ...any) func() ([]string, error) {
 	return func() ([]string, error) { return []string{fmt.Sprintf(format, args...)}, nil }
 }
 
-// Changes implements a command that changes something. find prepares the plan without changing anything. With
-// --dry-run, the steps are printed instead of executed.
+// Changes implements a command that changes something. find prepares the plan without changing anything.
 func Changes(c *CLI, cmd *cobra.Command,
 	find func(ctx context.Context, cmd *cobra.Command, args []string) (*Plan, error)) *cobra.Command {
 	AddDryRun(cmd)

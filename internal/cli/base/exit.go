@@ -61,7 +61,6 @@ func Fail(code int, err error, hints ...string) error {
 	return &ExitError{Code: code, err: err, Hints: hints}
 }
 
-// Error returns the error's text without hints.
 func (e *ExitError) Error() string { return e.err.Error() }
 
 func (e *ExitError) Unwrap() error { return e.err }
@@ -97,8 +96,7 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// ProblemsOf returns the problems of an error about settings, or about a file of tasks or alarms. It returns nil for
-// other errors.
+// ProblemsOf returns the problems of an error about settings, tasks or alarms, and nil for other errors.
 func ProblemsOf(err error) []yamlfile.Problem {
 	var settings *config.Error
 	var tasks *periodic.Error
@@ -188,7 +186,7 @@ func PrintError(w io.Writer, err error) {
 	}
 }
 
-// adviceInText matches advice in the text of other packages' errors, which becomes a hint.
+// adviceInText matches advice in other packages' errors.
 var adviceInText = regexp.MustCompile(`(?:; (?:or )?(?:stop|choose|type|name|write|use|give|remove|set|start|run|add|` +
 	`correct) |: (?:write one|name the folder|stop that|install it|use an?)[ ,])`)
 
@@ -245,7 +243,7 @@ func Failedf(format string, args ...any) *ExitError {
 	return &ExitError{Code: ExitFailed, err: fmt.Errorf(format, args...)}
 }
 
-// Hint adds hints. Empty hints are skipped when printed.
+// Hint adds hints. Empty hints are not printed.
 func (e *ExitError) Hint(hints ...string) *ExitError {
 	e.Hints = append(e.Hints, hints...)
 	return e

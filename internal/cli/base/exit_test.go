@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// A missing reader is not worth reporting, but must not hide other errors.
 func TestWorthSaying(t *testing.T) {
 	t.Parallel()
 	gone, other := Written(fmt.Errorf("write: %w", syscall.EPIPE)), errors.New("not given back")

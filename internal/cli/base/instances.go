@@ -81,7 +81,7 @@ func (f *Instances) Choose(ctx context.Context, c *api.Client) ([]api.KnownInsta
 	return nil, NotFoundf("instance %q not found", f.name).Hint("choose one of " + strings.Join(names, ", "))
 }
 
-// Report prints why instances have not answered. If no instance has answered, it returns the first error.
+// Report prints why instances have not answered. If none has answered, it returns the first error.
 func Report[T any](c *CLI, answers []api.FromInstance[T]) error {
 	failed := 0
 	for i := range answers {

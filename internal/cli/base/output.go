@@ -34,10 +34,9 @@ const (
 // Formats are the values of -o.
 var Formats = []string{string(AsTable), string(AsJSON), string(AsYAML), string(AsName)}
 
-// String returns the flag's value.
 func (f *Format) String() string { return string(*f) }
 
-// Type returns the placeholder for the value in the help.
+// Type returns the value's placeholder in the help.
 func (f *Format) Type() string { return "format" }
 
 // Set parses the flag's value.
@@ -87,7 +86,7 @@ func (f Format) Print(c *CLI, v any, names []string, show func() error) error {
 	return show()
 }
 
-// PrintEach prints one item of a stream, such as an event: as text, a line of JSON, a YAML document, or a name.
+// PrintEach prints one item of a stream: as text, a line of JSON, a YAML document, or a name.
 func (f Format) PrintEach(c *CLI, v any, name, text string) error {
 	switch f {
 	case AsJSON:
@@ -135,7 +134,7 @@ func (c *CLI) PrintJSON(v any) error {
 	return err
 }
 
-// IndentedJSON returns v as JSON with an indentation of two spaces, without HTML escapes, and with a final newline.
+// IndentedJSON returns v as JSON, indented by two spaces, without HTML escapes, and with a final newline.
 func IndentedJSON(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -180,7 +179,7 @@ func (t *Table) Add(name, value string) {
 	}
 }
 
-// PrintTable prints rows in columns. The first row is the heading.
+// PrintTable prints rows in columns.
 func (c *CLI) PrintTable(rows [][]string) error {
 	if w := styled(c); w != nil {
 		return printStyled(w, rows)

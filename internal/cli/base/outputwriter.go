@@ -88,7 +88,7 @@ func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, li
 func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// Once a line has been dropped, drop all lines until write has reported the gap, so that there is only one gap.
+	// Drop all lines until write has reported the gap, so that there is only one gap.
 	if b.left > 0 || b.held > 0 && b.held+len(lines) > lineBufferMost {
 		b.left += bytes.Count(lines, []byte("\n"))
 		return len(lines), nil
@@ -107,7 +107,7 @@ func (b *lineBuffer) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// add appends lines. The caller must hold mu.
+// The caller must hold mu.
 func (b *lineBuffer) add(lines []byte) {
 	b.lines = append(b.lines, lines...)
 	b.held += len(lines)
@@ -172,7 +172,7 @@ func (b *lineBuffer) next() (portion []byte) {
 	return portion
 }
 
-// reportLeftOut adds a line with the number of dropped lines. The caller must hold mu.
+// The caller must hold mu.
 func (b *lineBuffer) reportLeftOut() {
 	var line bytes.Buffer
 	b.report(&line, b.left)
@@ -181,7 +181,7 @@ func (b *lineBuffer) reportLeftOut() {
 	b.add(line.Bytes())
 }
 
-// Close makes later writes immediate. It returns a channel that is closed once everything has been written.
+// Close makes later writes immediate. The channel is closed once everything has been written.
 func (b *lineBuffer) Close() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -75,7 +75,6 @@ func TestLineBufferWithoutDelayWritesAtOnce(t *testing.T) {
 	})
 }
 
-// stalled blocks until reading is closed.
 type stalled struct {
 	sink
 	reading chan struct{}
@@ -88,7 +87,7 @@ func (s *stalled) Write(lines []byte) (int, error) {
 	return s.sink.Write(lines)
 }
 
-// Beyond the limit, whole lines are dropped and the gap is reported in their place. The other lines stay in order.
+// Beyond the limit, whole lines are dropped and the gap is reported in their place.
 func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{0, lineBufferDelay} {
@@ -159,12 +158,10 @@ func TestLineBufferKeepsTheOrderOfManyWriters(t *testing.T) {
 	}
 }
 
-// gone is a pipe that the reader has closed.
 type gone struct{}
 
 func (gone) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
-// Closing a buffer writes everything, unless a reader blocks longer than the limit.
 func TestEndsDoNotWaitForReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +206,7 @@ func (s *slow) Write(lines []byte) (int, error) {
 	return s.Buffer.Write(lines)
 }
 
-// If an environment starts again, with the version or settings of all instances, its output is buffered again.
+// A restarted environment buffers its output again.
 func TestTheLastLinesOfAThirdEnvironmentAreWritten(t *testing.T) {
 	OutliveReader() // outside the bubble, because it starts a goroutine of the process
 	for _, text := range []bool{false, true} {

@@ -29,16 +29,15 @@ type TextValue struct {
 	text string
 }
 
-// String returns the flag's value.
 func (v *TextValue) String() string { return v.text }
 
-// Set stores the text. Package config validates it later.
+// Set stores the text without validating it.
 func (v *TextValue) Set(s string) error { v.text = s; return nil }
 
-// Type returns the placeholder for the value in the help.
+// Type returns the value's placeholder in the help.
 func (v *TextValue) Type() string { return v.kind }
 
-// OptionTable returns the table of all options, which is computed once.
+// OptionTable returns the table of all options, computed once.
 var OptionTable = sync.OnceValue(config.Options)
 
 // AddSettings adds flags for the named options, or for all options if there are no names.

@@ -71,7 +71,7 @@ func isHeading(row []string) bool {
 	return len(row) > 0 && row[0] == strings.ToUpper(row[0]) && row[0] != ""
 }
 
-// stateStyle colors only columns with states, because others may contain external text.
+// Only columns with states are colored, because others may contain external text.
 func stateStyle(column, text string) Style {
 	switch column {
 	case "STATE", "HEALTH", "READY", "OUTCOME", "NOTE", "STATUS":
@@ -150,7 +150,7 @@ func (l Cells) Render(width int, color bool) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// CutWidth truncates text to the given number of columns. It ends truncated text with "…".
+// CutWidth truncates text to width columns, ending it with "…".
 func CutWidth(text string, width int) string {
 	if uniseg.StringWidth(text) <= width {
 		return text

@@ -7,7 +7,6 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// Colors must not affect the alignment of columns, and external text must not control the terminal.
 func TestStyledTable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

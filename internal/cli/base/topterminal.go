@@ -67,14 +67,14 @@ func (s *ScreenTerminal) Draw(lines []string) error {
 		if i > 0 {
 			frame.WriteString("\r\n")
 		}
-		frame.WriteString(clearLine + l) // clear before writing: clearing after a full line would erase its last character
+		frame.WriteString(clearLine + l) // clearing after a full line would erase its last character
 	}
 	frame.WriteString(frameEnd)
 	_, err := io.WriteString(s.Out, frame.String())
 	return err
 }
 
-// Names of special keys. Any other key is the character typed.
+// Special keys. Any other key is the character typed.
 const (
 	KeyUp        = "up"
 	KeyDown      = "down"
@@ -118,8 +118,8 @@ next:
 	return keys
 }
 
-// ReadKeys sends typed keys to a channel, and closes it at the end of the input. Because reading cannot be interrupted,
-// ReadKeys returns only after the next key once ctx is done.
+// ReadKeys sends typed keys to a channel, and closes it at the end of the input. Reading cannot be interrupted, so once
+// ctx is done, it returns only after the next key.
 func ReadKeys(ctx context.Context, in io.Reader, keys chan<- string) {
 	defer close(keys)
 	sent := make([]byte, 256)

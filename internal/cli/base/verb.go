@@ -29,8 +29,8 @@ func Verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error)
 	}
 }
 
-// Dial returns a client of the selected environment. The client is closed when the command ends, and is read-only in a
-// dry run.
+// Dial returns a client of the selected environment, which is closed when the command ends. In a dry run, it is
+// read-only.
 func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -91,7 +91,7 @@ func Family(use, short, long string, commands ...*cobra.Command) *cobra.Command 
 	return cmd
 }
 
-// Argument returns a command's only argument, or "" if absent.
+// Argument returns a command's only argument, or "".
 func Argument(args []string) string { return strings.Join(args, "") }
 
 // CheckLimit validates a --limit.

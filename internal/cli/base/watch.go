@@ -99,7 +99,7 @@ func (w *watch) take() ([]string, error) {
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n"), err
 }
 
-// draw keeps the last output on the screen when an error follows.
+// If an error follows, draw keeps the last output on the screen.
 func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	lines, err := w.take()
 	if err != nil {

@@ -82,7 +82,6 @@ func TestWatchFrame(t *testing.T) {
 	}
 }
 
-// The context may be canceled between two outputs.
 func TestWatchStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -99,7 +99,7 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 	return all, err
 }
 
-// replacedVersionText is the part of a plan's sentence that names the version to be replaced; "" if no version is live.
+// replacedVersionText is a clause that names the version to be replaced; "" if no version is live.
 func replacedVersionText(all []api.AppVersion) string {
 	live := versionInState(all, api.VersionLive)
 	if live == nil {
@@ -115,8 +115,8 @@ func versionInState(all []api.AppVersion, state string) *api.AppVersion {
 	return nil
 }
 
-// ownFolder returns the working directory if the environment was started in it and it contains a runnable app,
-// otherwise "".
+// ownFolder returns the working directory if the environment was started in it and it contains a runnable app, and ""
+// otherwise.
 func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) {
 	const here = "."
 	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
@@ -187,7 +187,7 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 }
 
 // checkCandidate prints warnings about the app to deploy. It returns the absolute path of the folder or archive, or ""
-// for the current version. appliesMachine is true if the environment applies the sections that change the machine.
+// for the current version.
 func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
 	if path == "" {
 		return "", nil

@@ -15,14 +15,14 @@ import (
 
 // Plan describes an environment for which files are generated.
 type Plan struct {
-	// Name is the environment's name; see [Label] for its characters.
+	// Name is the environment's name; see [Label].
 	Name string
 	// Args are the flags of 'tendril up', such as "--name=value".
 	Args []string
 	// Secrets are the environment variables that contain secret settings.
 	Secrets []string
-	// App means that tendril starts an app, Beside that it delivers to an app that is started separately. Otherwise it
-	// delivers to a function.
+	// App means that tendril starts an app, Beside that it delivers to an app started separately. Otherwise it delivers
+	// to a function.
 	App, Beside bool
 	// Folder is the app's local folder, or the working directory. Command is the app's program and arguments if given
 	// on the command line. AppCommand is the command line in its Procfile.
@@ -33,9 +33,8 @@ type Plan struct {
 	Runtime             Runtime
 	Image, TendrilImage string
 	// Embedded means that queues are embedded, AWS that the environment uses AWS, in Account and Region.
-	Embedded, AWS   bool
-	Account, Region string
-	// ShutdownTimeout, AppGrace and AppReadyTimeout are the options with these names.
+	Embedded, AWS                              bool
+	Account, Region                            string
 	ShutdownTimeout, AppGrace, AppReadyTimeout time.Duration
 }
 
@@ -53,7 +52,6 @@ type File struct {
 	Beside bool
 }
 
-// dockerIgnore excludes secrets, history, and files that the image itself installs.
 var dockerIgnore = File{Path: ".dockerignore", Beside: true, Text: `# Not for the image: secrets, history, and what the image installs itself.
 .env
 *.env
@@ -67,7 +65,6 @@ Dockerfile
 compose.yaml
 `}
 
-// margin is added to startup and shutdown limits.
 const margin = 20 * time.Second
 
 // StopDelay returns how long the platform must wait before it kills the process.

@@ -63,8 +63,8 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 	return cmd
 }
 
-// AskRunning returns the description of the running environment, or nil if none is running. If the environment is
-// unreachable or the command line describes a different one, it prints a notice and returns nil.
+// AskRunning returns the description of the running environment. If none is running, it is unreachable, or the command
+// line describes a different one, AskRunning returns nil.
 func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*api.Description, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -103,7 +103,7 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	return nil, nil
 }
 
-// givenArguments returns the argument or flag that describes an environment to start, or "" if absent.
+// givenArguments returns the argument or flag that describes an environment to start, or "".
 func givenArguments(cmd *cobra.Command, args []string) (given string) {
 	if len(args) > 0 {
 		return fmt.Sprintf("%q", args[0])
@@ -258,8 +258,7 @@ func describedPlaces(ports, files []api.Place) [][]string {
 	return rows
 }
 
-// DescribedOptions returns a table of options and their origins. If defaults is true, it includes options with their
-// default value.
+// DescribedOptions returns a table of options and their origins, including defaults if requested.
 func DescribedOptions(all []api.DescribedOption, defaults bool) [][]string {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range all {

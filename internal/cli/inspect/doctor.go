@@ -140,8 +140,7 @@ func printFindings(c *base.CLI, e *doctor.Examination) {
 		base.Plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
 }
 
-// dialUnlessGiven returns nil if no environment is running. If the command line describes a different environment, it
-// prints a notice and returns nil.
+// dialUnlessGiven returns nil if no environment is running, or if the command line describes a different one.
 func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if errors.Is(err, api.ErrNotRunning) {

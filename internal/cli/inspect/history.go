@@ -125,7 +125,7 @@ events are kept in the data directory and can be read when no environment is run
 	return cmd
 }
 
-// followEach prints the entries of all streams, one at a time, until all streams have ended.
+// followEach prints the entries of all streams, one at a time.
 func followEach[E any](ctx context.Context, c *base.CLI, client *api.Client, answers []api.FromInstance[[]E], print func(E) error,
 	follow func(context.Context, *api.Client, *api.FromInstance[[]E], func(E) error) error) error {
 	following, ctx := errgroup.WithContext(ctx)
@@ -154,7 +154,7 @@ func followEach[E any](ctx context.Context, c *base.CLI, client *api.Client, ans
 	return streamEnd(c, following.Wait())
 }
 
-// storedEvents prints the events of the stopped environment. If there are none, it returns notRunning.
+// storedEvents prints the events of the stopped environment. If there aren't any, it returns notRunning.
 func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format base.Format,
 	notRunning error) error {
 	dir, err := c.DataDir(cmd)
@@ -172,7 +172,7 @@ func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format bas
 	return printEvents(c, events, format)
 }
 
-// printEvents prints events, which are sorted newest first, in reverse order. It omits those that repeat an action.
+// printEvents prints events, which are sorted newest first, in reverse order, without those that repeat an action.
 func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error {
 	events = append([]eventlog.Event{}, eventlog.OnePerAction(events)...)
 	slices.Reverse(events)
@@ -318,7 +318,7 @@ func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *
 		Hint("choose one of " + strings.Join(slices.Compact(names), ", "))
 }
 
-// processNames returns a function that returns a line's process at its first occurrence, and "" afterwards.
+// The returned function returns a line's process at its first occurrence, and "" afterwards.
 func processNames() func(*eventlog.Line) string {
 	seen := map[string]bool{}
 	return func(l *eventlog.Line) string {
@@ -361,7 +361,6 @@ func eventText(e *eventlog.Event) string {
 	return b.String()
 }
 
-// instanceText returns the column with the instance, or "" if there is only one.
 func instanceText(name string) string {
 	if name == "" {
 		return ""

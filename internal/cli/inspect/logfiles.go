@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	readOfLog   = 1 << 20 // bytes read from the end of a log file
+	readOfLog   = 1 << 20 // bytes, from the end of the file
 	longestLine = 64 << 10
 )
 

@@ -266,7 +266,6 @@ func poisonText(i api.PoisonMessages) string {
 		i.Quarantined, i.Poison)
 }
 
-// paceText describes why a queue's messages wait, how long they will, and the queue's share of deliveries.
 func paceText(w *api.Worker) string {
 	var words []string
 	if w.Why != "" && w.Receiving && w.State != api.QueueFailing {
@@ -403,7 +402,7 @@ func sinceText(s health.Status, color health.Color, since time.Time) string {
 	return text
 }
 
-// printReport shows the health of the whole environment first if several instances share a registry.
+// If several instances share a registry, the environment's health comes first.
 func printReport(c *base.CLI, prefix string, r *health.Report) error {
 	if e := r.Environment; e.IsShared() {
 		prefix = "this instance: "

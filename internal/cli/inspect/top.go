@@ -175,7 +175,6 @@ func (w *topWatch) draw(screen *base.ScreenTerminal) error {
 	return screen.Draw(w.frame.lines(screen.Size()))
 }
 
-// look polls the environment. It reconnects if the environment restarts.
 func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 	client := w.client
 	defer func() { client.Close() }()
@@ -204,7 +203,6 @@ func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
 	}
 }
 
-// update keeps the frame's previous values after an error.
 func (w *topWatch) update(look topLook) {
 	w.client = look.client
 	if look.err != nil {
@@ -239,7 +237,7 @@ func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 	return nil, false
 }
 
-// ask asks whether to resume all queues if some are paused, otherwise whether to pause them.
+// ask offers to resume all queues if some are paused, otherwise to pause them.
 func (w *topWatch) ask() {
 	switch {
 	case len(w.frame.status.Workers) == 0:
@@ -263,7 +261,6 @@ func (w *topWatch) ask() {
 	}
 }
 
-// outcome returns the text for the footer.
 func outcome(ctx context.Context, success string, act func(context.Context) error) string {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

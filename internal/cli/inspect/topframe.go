@@ -19,7 +19,7 @@ type topFrame struct {
 	now    time.Time
 	status api.Status
 	curves series.Curves
-	// lost says why the values are outdated; "" if they are not.
+	// lost is why the values are outdated, or "".
 	lost string
 	// footer is a question or a result; "" shows the keys.
 	footer string
@@ -241,7 +241,6 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 	return lines
 }
 
-// cause returns a cause with its severity and duration, broken into lines.
 func (f *topFrame) cause(c *health.Cause, text string, width int) (lines []base.Cells) {
 	head := "▲ " + c.Head(f.now) + ":"
 	line, used := base.Cells{base.HealthStyle(c.Status).Text(head)}, uniseg.StringWidth(head)
@@ -261,7 +260,7 @@ func (f *topFrame) cause(c *health.Cause, text string, width int) (lines []base.
 	return lines
 }
 
-// queues omits DRAINS IN and LONGEST in a narrow window, in favor of the reasons in the last column.
+// A narrow window lacks DRAINS IN and LONGEST, in favor of the reasons in the last column.
 func (f *topFrame) queues(width int) topTable {
 	rows := topTable{base.Heading("QUEUE", "STATE", "WAITING", "DRAINS IN", "IN FLIGHT", "LONGEST", "IN/S", "OUT/S", "FAILING", "WHY")}
 	workers := map[string]*api.Worker{}
@@ -314,7 +313,7 @@ func (f *topFrame) queues(width int) topTable {
 	return rows
 }
 
-// wideTop is the width from which a frame has sparklines and all columns.
+// wideTop is the minimum width for sparklines and all columns.
 const wideTop = 110
 
 func perSecond(v float32, known bool) string { return strings.TrimSuffix(rateText(v, known), "/s") }
@@ -368,7 +367,7 @@ func (f *topFrame) problems() topTable {
 	return rows
 }
 
-// topTable is a table whose numeric columns are right-aligned.
+// topTable right-aligns numeric columns.
 type topTable []base.Cells
 
 const topGap = 2

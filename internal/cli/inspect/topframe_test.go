@@ -93,7 +93,6 @@ func TestTopFrameIsThatOfTheGoldenFile(t *testing.T) {
 	}
 }
 
-// No line may be wider than the window or contain control sequences from external text.
 func TestTopFrameFitsEveryWindow(t *testing.T) {
 	t.Parallel()
 	for name, f := range topFrames() {

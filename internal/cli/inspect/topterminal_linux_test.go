@@ -17,7 +17,6 @@ import (
 	"tendril/internal/testing/pseudoterminal"
 )
 
-// topEnvironment serves a console whose queues can be paused.
 func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client, error)) {
 	t.Helper()
 	var mu sync.Mutex
@@ -63,7 +62,7 @@ func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client,
 	return client, dial
 }
 
-// The terminal must be restored however top exits. The test sends signals to its own process, so it is not parallel.
+// The test sends signals to its own process, so it is not parallel.
 func TestTopLeavesTheTerminalAsItWas(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(p *pseudoterminal.Terminal, cancel func())

@@ -18,22 +18,21 @@ import (
 
 type deadLetterQueue struct {
 	queue *target.Queue
-	// source is the queue given on the command line. Messages whose source is unknown are moved there. It is "" if the
-	// dead-letter queue itself was given.
+	// source is the queue given on the command line, or "" if that is the dead-letter queue itself. Messages whose
+	// source is unknown are moved there.
 	source string
-	// count is approximate on Amazon SQS.
+	// approximate on Amazon SQS
 	count int
 	// newest is the position of the newest message; 0 on Amazon SQS.
 	newest int64
-	// worker is the local environment that receives from the queue; nil if there is none.
+	// worker is the local environment that receives from the queue, or nil.
 	worker *api.Client
 }
 
 type deadLetterQueues []*deadLetterQueue
 
 // findDead returns the dead-letter queue of the named queue, or the named queue if it is a dead-letter queue. Without a
-// name, it returns all dead-letter queues of the environment. It returns an error if one of them does not support the
-// selector.
+// name, it returns all dead-letter queues of the environment.
 func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, which *selector) (
 	deadLetterQueues, error) {
 	queues, err := findDeadSources(ctx, c, cmd, w)
@@ -157,8 +156,7 @@ func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *se
 	return n, selection.lost(d.names())
 }
 
-// refuseLimit rejects a limit for several queues, because finding the oldest messages would require reading all of
-// them.
+// With several queues, finding the oldest messages would require reading all of them.
 func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error {
 	if which.limit == 0 || len(d) == 1 {
 		return nil

@@ -52,9 +52,8 @@ type messageSource interface {
 	read(ctx context.Context, n int) iter.Seq2[[]held, error]
 	// redrive returns the number of messages moved. If to is "", each message returns to its source queue.
 	redrive(ctx context.Context, messages []held, to string) (int, error)
-	// remove returns the number of messages deleted.
 	remove(ctx context.Context, messages []held) (int, error)
-	// release makes messages available again that were read, but neither moved nor removed.
+	// release makes messages available again that were neither moved nor removed.
 	release(ctx context.Context) error
 }
 
@@ -127,7 +126,7 @@ func ids(messages []held) []string {
 const (
 	// holdTime hides messages being inspected. They are usually released earlier.
 	holdTime = 5 * time.Minute
-	// lookTime is how long a queue must return no messages to count as empty.
+	// A queue counts as empty if it returns no messages for lookTime.
 	lookTime    = time.Second
 	releaseTime = 10 * time.Second
 )
@@ -178,8 +177,8 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	}
 }
 
-// receive returns no messages at the end of the queue, or if all received messages were returned before, because their
-// hold time has expired or their copies have failed again.
+// receive returns no messages at the end of the queue, or if all received messages were returned before: their hold
+// time may have expired, or their copies may have failed again.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	wait, hold := lookTime, holdTime
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
@@ -200,7 +199,7 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	return portion, nil
 }
 
-// remove leaves messages that cannot be deleted hidden until they are released.
+// Messages that cannot be deleted stay hidden until they are released.
 func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	receipts := make([]string, len(messages))
 	for i := range messages {
@@ -226,8 +225,8 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	return removed, nil
 }
 
-// redrive deletes each message once the destination has accepted it. If interrupted, a message may be in both queues,
-// but it is always in at least one.
+// Each message is deleted once the destination has accepted it. If interrupted, a message may be in both queues, but it
+// is always in at least one.
 func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
@@ -276,8 +275,8 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 	return first, n, nil
 }
 
-// sendsHere reports whether a message's source can be trusted. Because senders can set any attribute, tendril's source
-// attribute is only trusted if that queue uses this one as its dead-letter queue.
+// Senders can set any attribute. So tendril's source attribute is only trusted if that queue uses this one as its
+// dead-letter queue.
 func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bool, error) {
 	if to != "" || m.DeadLetterSource != "" || name == p.source || p.sources == nil {
 		return true, nil

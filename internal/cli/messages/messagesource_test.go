@@ -359,7 +359,7 @@ func reasonOf(source string) queue.Attribute {
 		Value: `{"reason":"HTTP 500","message_id":"m","source":"arn:aws:sqs:eu-west-1:123456789012:` + source + `"}`}
 }
 
-// Only genuine reason attributes may be used. They are removed from the copy.
+// Forged reason attributes must be ignored. Genuine ones are removed from the copy.
 func TestReasonsDecideWhereDeadLettersGo(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

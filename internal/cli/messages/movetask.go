@@ -47,7 +47,7 @@ const (
 	remoteTaskPollInterval = time.Second
 )
 
-// noSource is the failure of a move task that reaches a message sent directly to the dead-letter queue.
+// A move task fails with noSource at a message sent directly to the dead-letter queue.
 const noSource = "CouldNotDetermineMessageSource"
 
 var errNoSource = errors.New("the task stopped early: " + noSource)

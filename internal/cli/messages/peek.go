@@ -82,7 +82,6 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 	return cmd
 }
 
-// collectAll returns the messages of all sources, oldest first.
 func collectAll(ctx context.Context, sources []messageSource, which *selector) (all []api.Message, err error) {
 	all = []api.Message{}
 	for _, source := range sources {

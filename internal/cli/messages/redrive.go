@@ -78,7 +78,7 @@ func addRate(cmd *cobra.Command, done string) *pace {
 	return p
 }
 
-// maxTaskRate is the highest rate that a move task supports, in messages per second.
+// maxTaskRate is in messages per second.
 const maxTaskRate = 500
 
 // taskRate returns the rate of a move task; 0 means no limit. whole is false if move tasks do not support the rate.
@@ -103,7 +103,6 @@ func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *se
 	return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "moved")
 }
 
-// deleteTask deletes messages after the user has confirmed their number.
 func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, perSecond int,
 	yes bool) (int, error) {
 	sel, err := which.selection()
@@ -188,7 +187,7 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func
 	return steps, err
 }
 
-// countSelected returns an estimate on Amazon SQS, because inspecting messages would be a receive.
+// On Amazon SQS, countSelected estimates, because inspecting messages would be a receive.
 func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
 	if g.queue.Remote != nil {
 		if n := which.expect(g.count); n >= 0 {

@@ -9,9 +9,8 @@ import (
 )
 
 // redriveOnSQS runs a move task, and cancels it when ctx is done. If over is false, the remaining messages must be
-// copied, because the endpoint has no move tasks, or because tendril itself sent a message to the dead-letter queue.
-// SQS does not know the source of such a message, so the task fails when it reaches one. A task with a destination
-// would keep tendril's reasons in the messages.
+// copied: the endpoint has no move tasks, or tendril itself sent a message to the dead-letter queue, whose source SQS
+// does not know. A task with a destination would keep tendril's reasons in the messages.
 func redriveOnSQS(ctx context.Context, c *base.CLI, g *deadLetterQueue, perSecond int) (n int, over bool,
 	err error) {
 	task, err := g.queue.Remote.StartMove(ctx, perSecond)

@@ -120,7 +120,7 @@ func readMessages(r io.Reader) (messages []api.Message, err error) {
 type replay struct {
 	c      *base.CLI
 	client *api.Client
-	to     string // target; "" means the queue's own
+	to     string // "" means the queue's own
 	// queue is used for messages without a queue, or from queues that the environment does not receive from.
 	queue   string
 	format  base.Format
@@ -269,10 +269,10 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-timeout", "visibility-timeout", "deadline",
 	"success-codes", "header-budget", "connect-timeout", "keepalive", "target-ca", "target-cert", "target-key"}
 
-// signingVariables are read here, because the running environment does not reveal its signing keys.
+// The running environment does not reveal its signing keys.
 var signingVariables = []string{"TENDRIL_SIGNING_SECRET", "TENDRIL_SIGNING_SECRET_FILE"}
 
-// settings returns the settings of the running environment, or else of the working directory.
+// settings returns the settings of the running environment or, without one, of the working directory.
 func (p *replay) settings(ctx context.Context, name string) (*config.Config, error) {
 	if p.client == nil {
 		return config.Load(config.Sources{Environ: p.c.Environ, Root: os.Geteuid() == 0})
@@ -361,7 +361,6 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 	return to, nil
 }
 
-// splitURL does not split the URL of a Unix socket.
 func splitURL(text string) (address, path string, err error) {
 	u, err := url.Parse(text)
 	switch {

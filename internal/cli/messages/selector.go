@@ -101,7 +101,7 @@ func (p *selector) knownBy(q *target.Queue) error {
 	return nil
 }
 
-// matches reports whether a message matches the filter. The embedded queue has already compared the reason.
+// The embedded queue has already compared the reason.
 func (p *selector) matches(m *held) bool {
 	name, value, _ := strings.Cut(p.attribute, "=")
 	has := func(a queue.Attribute) bool { return a.Name == name && (value == "" || a.Value == value) }
@@ -185,7 +185,7 @@ func (p *selector) begin() *selection {
 	return &selection{selector: p, missing: missing, met: map[string]bool{}}
 }
 
-// take returns the selected messages. It ignores messages that reappear because they failed again.
+// take ignores messages that reappear because they failed again.
 func (s *selection) take(portion []held) []held {
 	var chosen []held
 	s.stale = len(portion) > 0
@@ -243,7 +243,7 @@ func (p *selector) expect(count int) int {
 	return count
 }
 
-// largePortion is the number of messages per request, smallPortion the maximum if the rate is limited.
+// Messages per request. smallPortion is the maximum if the rate is limited.
 const (
 	largePortion = 100
 	smallPortion = 10

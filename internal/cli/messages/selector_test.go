@@ -59,7 +59,7 @@ func TestSelectorTakes(t *testing.T) {
 	}
 }
 
-// A message may fail again while the command runs. If it were selected again, the command might never end.
+// If a message that fails again were selected again, the command might never end.
 func TestSelectorTakesNoMessageTwice(t *testing.T) {
 	t.Parallel()
 	p := (&selector{all: true}).begin()

@@ -120,7 +120,6 @@ func setRegion(cfg *config.Config) string {
 	return ""
 }
 
-// describeAlarmSet looks up dead-letter queues on Amazon SQS.
 func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Options, f *alarmFlags,
 	region string) (*alarms.Set, error) {
 	cfg := opts.Config

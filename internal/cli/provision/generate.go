@@ -96,7 +96,7 @@ func printFiles(c *base.CLI, made []generate.File) error {
 	return nil
 }
 
-// writeFile does not overwrite files. It returns an error if the file exists, unless file.Beside is set.
+// writeFile fails if the file exists, unless file.Beside is set.
 func writeFile(c *base.CLI, path string, file generate.File) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) && file.Beside {
@@ -227,7 +227,7 @@ func targetOf(s *config.Settings) *url.URL {
 	return nil
 }
 
-// accountOf returns the account in the URL of an Amazon SQS queue, or else a placeholder.
+// accountOf returns the account in the URL of an Amazon SQS queue, or a placeholder.
 func accountOf(s *config.Settings) string {
 	for i := range s.Queues {
 		if ref, err := aws.ParseReference(s.Queues[i].URL); err == nil && ref.Account != "" {
@@ -237,7 +237,7 @@ func accountOf(s *config.Settings) string {
 	return "123456789012"
 }
 
-// ownPlaces are options that are specific to this machine. Deployment files set their own values.
+// ownPlaces are options specific to this machine. Deployment files set their own values.
 const ownPlaces = " config data-dir listen console console-insecure console-hosts pid-file name "
 
 // addArgs adds settings from outside the app's folder as flags, or as environment variables if they are secret.
@@ -278,7 +278,7 @@ func absolute(path string) string {
 	return path
 }
 
-// runtimes are matched against the app's folder in this order.
+// The first match wins.
 var runtimes = []struct {
 	file string
 	generate.Runtime
@@ -295,7 +295,7 @@ var runtimes = []struct {
 	{"composer.json", generate.Runtime{Image: "php:8.4-cli-bookworm"}},
 }
 
-// runtimeOf returns a small Debian by default, which suits static binaries.
+// The default is a small Debian, which suits static binaries.
 func runtimeOf(folder string, app bool) generate.Runtime {
 	for _, r := range runtimes {
 		if found, _ := filepath.Glob(filepath.Join(folder, r.file)); app && len(found) > 0 {

@@ -86,7 +86,7 @@ func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes s
 	}), nil
 }
 
-// hintYes replaces the hint of a usage error, because this command must be confirmed with the environment's name.
+// This command must be confirmed with the environment's name.
 func hintYes(err error, name string) error {
 	var refused *base.ExitError
 	if errors.As(err, &refused) && refused.Code == base.ExitUsage {
@@ -103,7 +103,6 @@ type termination struct {
 	data      *environment.DataDirectory
 }
 
-// open locks the data directory and finds the resources to delete.
 func (t *termination) open(ctx context.Context) (err error) {
 	if t.data, err = environment.OpenDataDirectory(&t.cfg.Settings); err != nil {
 		return err
@@ -126,8 +125,7 @@ func (t *termination) close() {
 	}
 }
 
-// deletesData reports whether to delete the data directory. Only a directory with embedded queues certainly belongs to
-// this environment.
+// Only a data directory with embedded queues certainly belongs to this environment.
 func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
 
 // show prints the plan. It returns the number of resources to delete.

@@ -292,7 +292,7 @@ func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would s
 	})
 }
 
-// workedQueue returns the given queue, or else the environment's only queue; "" if the environment has several.
+// workedQueue returns the given queue, or the environment's only queue; "" if the environment has several.
 func workedQueue(c *base.CLI, cmd *cobra.Command, w *target.Flags) (*api.Client, string, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {

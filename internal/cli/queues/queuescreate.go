@@ -20,7 +20,7 @@ type newQueue struct {
 	name        string
 	attributes  map[string]string
 	deadLetter  string
-	byDefault   bool // deadLetter is the default one, which is not added to an existing queue
+	byDefault   bool // an existing queue does not get the default dead-letter queue
 	maxReceives int
 }
 

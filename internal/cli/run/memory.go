@@ -21,9 +21,8 @@ var ballast []byte
 const ballastSize = 8 << 20
 
 const (
-	// leastMemory is the smallest limit of the control group with which tendril starts; see docs/deploy.md.
-	leastMemory = 48 << 20
-	// roomForBallast is the smallest memory budget with room for ballast.
+	// leastMemory is the smallest control group limit with which tendril starts; see docs/deploy.md.
+	leastMemory    = 48 << 20
 	roomForBallast = 256 << 20
 	// outsideGo is the memory used by SQLite and the kernel.
 	outsideGo = 8 << 20
@@ -48,7 +47,6 @@ func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	return group / 10 * 9, nil
 }
 
-// limitMemory applies the memory budget and returns it; 0 means no limit.
 func limitMemory(hasApp bool) (budget int64, err error) {
 	goLimit := debug.SetMemoryLimit(-1)
 	if budget, err = memoryBudget(goLimit, groupMemory(), hasApp); err != nil {
@@ -63,7 +61,6 @@ func limitMemory(hasApp bool) (budget int64, err error) {
 	return budget, nil
 }
 
-// startEnds is long enough for startup to finish.
 const startEnds = time.Second
 
 func releaseStart() {
@@ -84,8 +81,7 @@ type load struct {
 	collections uint64 // at the last call of ended
 }
 
-// ended reports whether a load has ended: there was no collection since the last call, but there is far more memory
-// than at rest.
+// A load has ended if there was no collection since the last call, but there is far more memory than at rest.
 func (l *load) ended(held, collections uint64) bool {
 	idle := collections == l.collections
 	l.rest, l.collections = min(l.rest, held), collections
@@ -101,7 +97,7 @@ func (l *load) release() {
 	l.rest, l.collections = heldMemory()
 }
 
-// heldMemory returns the memory held, in bytes, and the number of collections.
+// held is in bytes.
 func heldMemory() (held, collections uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
 		{Name: "/gc/cycles/total:gc-cycles"}}

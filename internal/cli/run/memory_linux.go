@@ -16,13 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HideMemory prevents other processes of this user, such as the app, from reading this process's memory and
-// environment variables in /proc, which contain secrets. It also disables core dumps. Child processes are not
-// affected.
+// HideMemory prevents other processes of this user, such as the app, from reading this process's memory and environment
+// variables in /proc, which contain secrets. It also disables core dumps. Child processes are not affected.
 func HideMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// releaseProgram releases the pages of the executable. Most are only needed during startup; the kernel maps others
-// again from the page cache.
+// Most pages of the executable are only needed during startup; the kernel maps others again from the page cache.
 func releaseProgram() {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -36,8 +34,7 @@ func releaseProgram() {
 
 type mapping struct{ begin, end uintptr }
 
-// programMappings returns the read-only, unmodified mappings of the executable in the text of /proc/self/smaps. The
-// executable is the first mapped file.
+// programMappings returns the read-only, unmodified mappings of the executable, which is the first mapped file.
 func programMappings(smaps io.Reader) []mapping {
 	var found []mapping
 	var program string
@@ -100,5 +97,5 @@ func leastLimit(root fs.FS, groups string) int64 {
 	return least
 }
 
-// unlimited is a lower bound for the limit that version 1 reports for no limit. Version 2 reports "max".
+// Version 1 reports a number above unlimited for no limit, version 2 "max".
 const unlimited = 1 << 62

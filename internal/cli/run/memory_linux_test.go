@@ -55,7 +55,6 @@ func TestPagesOfTheProgramAreReleased(t *testing.T) {
 	}
 }
 
-// The test covers both versions of control groups, inside and outside containers.
 func TestNearestMemoryLimitIsFound(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{}

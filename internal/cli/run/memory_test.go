@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Memory is only released if it has grown and no collection has run, so that no release delays messages.
+// Memory is only released if no collection has run, so that no release delays messages.
 func TestEndOfALoad(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20

@@ -55,7 +55,7 @@ func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 	}
 }
 
-// runVersion runs desired, or the app on the command line if desired is nil.
+// If desired is nil, runVersion runs the app on the command line.
 func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environment.DesiredVersion) error {
 	c.Free = nil // set by another version's start; TakeFreePorts chooses again, starting with the default ports
 	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
@@ -91,7 +91,7 @@ func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environ
 	return err
 }
 
-// runEnvironment runs an environment. A first SIGTERM or SIGINT starts a drain, and a second one stops immediately.
+// A first SIGTERM or SIGINT starts a drain, and a second one stops immediately.
 func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) error {
 	var err error
 	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
@@ -206,17 +206,16 @@ func NewServe(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-// sameSignal is the interval in which a repeated signal is ignored.
+// A repeated signal is ignored within sameSignal.
 const sameSignal = 250 * time.Millisecond
 
 // watchSignals handles signals. The first SIGTERM or SIGINT starts a drain; the second one stops immediately and is
-// sent to the returned channel. SIGHUP reloads the app's folder; errors are logged and change nothing. SIGHUP does not
-// stop the process, so that no work is lost when a terminal is closed. SIGUSR2 logs the state.
+// sent to the returned channel. SIGHUP reloads the app's folder, and does not stop the process, so that no work is lost
+// when a terminal is closed. SIGUSR2 logs the state.
 func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	log *logging.Logger) (second <-chan syscall.Signal, unwatch func()) {
 	signals := make(chan os.Signal, 4)
-	// SIGUSR1 and SIGTSTP toggle a pause of all queues. A terminal sends SIGTSTP for Ctrl-Z, and other daemons use it
-	// in the same way.
+	// A terminal sends SIGTSTP for Ctrl-Z, and other daemons use it to pause, too.
 	quiet := map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
 	signal.Notify(signals, append(slices.Collect(maps.Keys(quiet)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
 		syscall.SIGUSR2)...)

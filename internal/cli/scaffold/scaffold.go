@@ -17,7 +17,7 @@ import (
 
 // App describes a recognized app and how to run it.
 type App struct {
-	// Platform is a framework or language, such as "Node.js", and File the file that identifies it.
+	// Platform is a framework or language, such as "Node.js". File identifies it.
 	Platform, File string
 	// Web is the app's command for the Procfile; "" if a Procfile exists. Lambda is the command of a local Lambda
 	// function, whose own runtime receives the messages.
@@ -32,9 +32,8 @@ type App struct {
 
 const pool = 8
 
-// gunicorn returns a command that does not use gunicorn's defaults: one worker that serves one request at a time,
-// killed after 30 seconds. By default, gunicorn also listens before it loads the app, so a version that cannot be
-// loaded would replace the previous one.
+// By default, gunicorn has one worker that serves one request at a time, and kills it after 30 seconds. It also listens
+// before it loads the app, so a version that cannot be loaded would replace the previous one.
 func gunicorn(app string) string {
 	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 --preload %s", pool, app)
 }
@@ -169,8 +168,7 @@ func (f files) noteOfPort(script, variable string) string {
 	return ""
 }
 
-// packageManager returns the package manager named in package.json, such as "pnpm@9.1.0", or else the one with a lock
-// file.
+// packageManager returns the package manager named in package.json, such as "pnpm@9.1.0", or the one with a lock file.
 func (f files) packageManager(named string) string {
 	for manager, locks := range map[string][]string{
 		"pnpm": {"pnpm-lock.yaml"}, "bun": {"bun.lock", "bun.lockb"}, "yarn": {"yarn.lock"},
@@ -313,7 +311,7 @@ func (f files) goModule() *App {
 	return nil
 }
 
-// php sets no time limit. By default, PHP's own server ends requests after 30 seconds.
+// By default, PHP's own server ends requests after 30 seconds.
 func (f files) php() *App {
 	app := &App{Platform: "PHP", File: f.first("artisan", "composer.json", "public/index.php", "index.php")}
 	if app.File == "artisan" {
@@ -337,7 +335,7 @@ func (f files) php() *App {
 	return app
 }
 
-// java passes the port as a property for Spring Boot. Other apps read PORT.
+// Spring Boot gets the port as a property. Other apps read PORT.
 func (f files) java() *App {
 	const run = "java -Dserver.port=$PORT -jar "
 	app := &App{Platform: "Java", File: f.match("*.jar")}
@@ -405,7 +403,7 @@ web: %s
 `, a.Web)}, settings}
 }
 
-// setting is a suggested setting. A value of "" means the example in the option's documentation.
+// The value "" means the example in the option's documentation.
 type setting struct{ key, value string }
 
 func (a *App) offered() []setting {
@@ -445,7 +443,7 @@ func (a *App) settings(folder string) string {
 	return b.String()
 }
 
-// environmentName derives the name from the folder's name in the same way as 'tendril up'.
+// environmentName derives the name like 'tendril up'.
 func environmentName(folder string) string {
 	return cmp.Or((&bundle.Bundle{Called: folder}).Name(), "app")
 }

@@ -167,7 +167,7 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// init must name what an app needs besides the command: PORT, or POSTs without a token.
+// The note names PORT, or the need for POSTs without a token.
 func TestAppsThatNeedAChangeHaveANote(t *testing.T) {
 	t.Parallel()
 	for name, files := range map[string][]string{
@@ -190,7 +190,7 @@ func TestAppsThatNeedAChangeHaveANote(t *testing.T) {
 	}
 }
 
-// The Procfile and the settings must be valid, with and without each suggested line.
+// The files must be valid with and without each suggested line.
 func TestFilesAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, app := range []*App{{Web: "npm start"}, {Lambda: "./bootstrap"}} {

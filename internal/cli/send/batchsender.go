@@ -108,8 +108,8 @@ func (o *batchSender) flush(ctx context.Context) error {
 	return o.bar.Add(len(batch))
 }
 
-// sendAll sends a batch. A FIFO queue rejects the whole batch if a group or deduplication ID is missing, so sendAll
-// then sends the messages one by one to find the invalid ones.
+// A FIFO queue rejects the whole batch if a group or deduplication ID is missing, so sendAll then sends the messages
+// one by one to find the invalid ones.
 func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	results, err := o.to.Send(ctx, msgs)
 	if err == nil || sendHint(err) == "" {
@@ -129,7 +129,7 @@ func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]que
 	return results, nil
 }
 
-// sendHint returns a hint that names the flag that a FIFO queue requires, or "".
+// sendHint names the flag that a FIFO queue requires, or returns "".
 func sendHint(err error) string {
 	for text, hint := range map[string]string{
 		"must contain the parameter MessageGroupId":  "a FIFO queue needs a message group: add --group NAME",
@@ -232,7 +232,7 @@ func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
 	return names
 }
 
-// outcome also returns the last failure that an embedded queue stores with the message, which survives restarts.
+// An embedded queue stores the last failure with the message, which survives restarts.
 func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
 	d api.Delivery, last api.Attempt, known bool, err error,
 ) {

@@ -31,7 +31,6 @@ func TestAttemptsError(t *testing.T) {
 	}
 }
 
-// No call may exceed the limits of SQS.
 func TestSendKeepsWithinTheSizeOfABatch(t *testing.T) {
 	t.Parallel()
 	var calls []int

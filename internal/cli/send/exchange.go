@@ -9,7 +9,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// PrintExchange prints a request and its answer. Lines of the request start with ">", lines of the answer with "<".
+// PrintExchange prints a request, with lines starting with ">", and its answer, with lines starting with "<".
 func PrintExchange(c *base.CLI, x *api.Exchange) error {
 	var text strings.Builder
 	write := func(sign string, head []string, body string, size int) {

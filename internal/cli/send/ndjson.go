@@ -27,8 +27,8 @@ type line struct {
 	msg    queue.Outgoing
 }
 
-// readLines skips empty lines. If raw is true, each line is a body; otherwise see [parseLine]. An error ends the
-// iteration and contains the line number.
+// readLines skips empty lines. If raw is true, each line is a body. An error ends the iteration and contains the line
+// number.
 func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -63,8 +63,8 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 }
 
 // parseLine parses a line of JSON. An object with the key "body" is a message in the format of 'tendril dead export'.
-// Its body, attributes, group, deduplication ID, trace header, delay and not_before are sent; other exported properties
-// are ignored, and unknown keys are errors. Any other JSON value is itself the body.
+// Exported properties that cannot be sent are ignored; unknown keys are errors. Any other JSON value is itself the
+// body.
 func parseLine(text []byte) (queue.Outgoing, error) {
 	message, when, err := ParseMessage(text)
 	if err != nil {
@@ -84,7 +84,8 @@ type delayed struct {
 	notBefore time.Time
 }
 
-// ParseMessage parses a line like [parseLine], but also returns exported properties that are not sent.
+// ParseMessage parses a line of 'tendril send' or 'tendril dead export'. It also returns exported properties that
+// cannot be sent.
 func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 	switch {
 	case !utf8.Valid(text):
@@ -103,7 +104,7 @@ func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 		Body         json.RawMessage `json:"body"`
 		DelaySeconds *int            `json:"delay_seconds"`
 		NotBefore    time.Time       `json:"not_before"`
-		// Receipt is part of the output of 'tendril receive'. It is ignored here.
+		// Receipt is part of the output of 'tendril receive'. It is ignored.
 		Receipt string `json:"receipt_handle"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))

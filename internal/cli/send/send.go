@@ -208,7 +208,7 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 	return out, err
 }
 
-// parseAt parses a time. A time of day means its next occurrence. Without a time zone, the time is local.
+// A time of day means its next occurrence. Without a time zone, the time is local.
 func parseAt(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -237,7 +237,7 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 		Hint("use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
 }
 
-// parseDelay parses a duration. A bare number is in seconds.
+// A bare number is in seconds.
 func parseDelay(text string) (time.Duration, error) {
 	delay, err := time.ParseDuration(text)
 	if seconds, bare := strconv.Atoi(text); bare == nil {
@@ -282,7 +282,6 @@ func single(body string, template queue.Outgoing) iter.Seq2[line, error] {
 	}
 }
 
-// filled completes messages with the properties of the template.
 func filled(lines iter.Seq2[line, error], template queue.Outgoing) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		for l, err := range lines {

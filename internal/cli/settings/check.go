@@ -91,7 +91,7 @@ func (r *checkReport) warn(warnings ...yamlfile.Problem) {
 	}
 }
 
-// show omits warnings and problems, which are already on standard error.
+// Warnings and problems are already on standard error.
 func (r *checkReport) show() error {
 	for _, i := range r.Items {
 		r.cli.Printf("%-8s %s\n", i.Kind, base.Plain(i.Text))
@@ -160,8 +160,8 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 	return errors.Join(append(refused, opts.Validate(), r.checkPorts(&opts))...)
 }
 
-// checkPorts checks whether the ports are free. If an environment is running on the data directory, it uses them, so
-// checkPorts only warns that 'tendril up' would fail.
+// If an environment is running on the data directory, it uses the ports, so checkPorts only warns that 'tendril up'
+// would fail.
 func (r *checkReport) checkPorts(opts *environment.Options) error {
 	if i, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		r.warn(yamlfile.Problem{
@@ -227,7 +227,7 @@ func scaledText(s *config.Settings) string {
 
 const shownTimes = 5
 
-// addTasks ignores an invalid file, which is reported elsewhere.
+// An invalid file is reported elsewhere.
 func (r *checkReport) addTasks(path string, now time.Time) {
 	file, err := tasks.Read(path)
 	if path == "" || err != nil {
@@ -246,7 +246,7 @@ func (r *checkReport) addTasks(path string, now time.Time) {
 	}
 }
 
-// addBundle omits the bundle's processes if a command is given as an argument, because the command replaces them.
+// A command given as an argument replaces the bundle's processes.
 func (r *checkReport) addBundle(opts *environment.Options) error {
 	cfg, b := opts.Config, opts.Bundle
 	if b == nil {

@@ -95,7 +95,7 @@ func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOpt
 	return o
 }
 
-// explainRunning explains all options that are set if there are no arguments.
+// Without arguments, explainRunning explains all options that are set.
 func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanations, err error) {
 	var b *bundle.Bundle
 	for _, f := range d.Files {
@@ -178,7 +178,7 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 	}}, nil
 }
 
-// explainOther explains a setting of the bundle. It returns an error if the bundle does not set it.
+// explainOther returns an error if the bundle does not set the name.
 func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, error) {
 	if b == nil || len(b.Named(name)) == 0 {
 		return explanations{}, base.Fail(base.ExitNotFound, config.UnknownOption(name))
@@ -281,7 +281,7 @@ func bundledMeaning(s bundle.Setting) string {
 	return "A setting of the bundle; 'tendril check' shows its effect."
 }
 
-// settingInForce hides a value that is probably secret. A variable in tendril's own environment overrides a property.
+// settingInForce redacts probable secrets. A variable in tendril's own environment overrides a property.
 func settingInForce(c *base.CLI, s bundle.Setting) (value, from string) {
 	if value, found := c.LookUp(s.Option); found && s.Namespace == bundle.NamespaceEnvironment {
 		s.Value = value

@@ -54,7 +54,7 @@ var optionHelp = map[string]string{
 	"option-name": "Print only the value of this option of the namespace.", "add-on": "Print only this add-on.",
 }
 
-// command adds an option for each element of the path. Its short form is its first letter.
+// command adds an option for each element of the path, with its first letter as the short form.
 func (g *getConfigCommand) command(use, short string, options ...string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	path := make([]string, len(options))
@@ -85,7 +85,7 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 	return cmd
 }
 
-// ask returns the answer. For a process of an environment, it includes the variables that the process inherited.
+// For a process of an environment, the answer includes the variables that the process inherited.
 func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string) (any, error) {
 	file, dir := g.cli.Env(getconfig.FileVariable), ""
 	if file == "" || cmd.Flags().Changed("data-dir") {

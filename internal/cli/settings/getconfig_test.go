@@ -7,7 +7,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Every YAML parser must read the values as strings, whatever they look like.
+// Every YAML parser must read the values as strings.
 func TestYAMLOfGetConfigKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
@@ -26,7 +26,6 @@ func TestYAMLOfGetConfigKeepsEveryValue(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(text), &read); err != nil || read["V"] != value {
 				t.Errorf("%s is read as %#v, want %q: %v", text, read["V"], value, err)
 			}
-			// Values that YAML 1.1 reads as another type must be quoted as in JSON.
 			var quoted string
 			if err := json.Unmarshal([]byte(text[len("V: "):]), &quoted); err != nil || quoted != value {
 				t.Errorf("%s is not quoted as JSON: %v", text, err)

@@ -54,15 +54,15 @@ const (
 	AllDeadLetters = "all dead-letter queues"
 )
 
-// AddQueue adds the flag --queue, whose default is described by unnamed.
+// AddQueue adds the flag --queue. unnamed describes its default.
 func AddQueue(cmd *cobra.Command, unnamed string) *Flags {
 	w := AddWhere(cmd)
 	w.addQueue(cmd, unnamed)
 	return w
 }
 
-// AddQueueArgument is like [AddQueue] for a command whose only object is a queue. The command also accepts the queue as
-// its argument. If unnamed is "", a queue is required.
+// AddQueueArgument is like [AddQueue] for a command whose only object is a queue, which can also be an argument. If
+// unnamed is "", a queue is required.
 func AddQueueArgument(cmd *cobra.Command, unnamed string) *Flags {
 	w := AddQueue(cmd, unnamed)
 	w.takeArgument(cmd, unnamed == "")
@@ -86,7 +86,6 @@ func (w *Flags) addQueue(cmd *cobra.Command, unnamed string) {
 	cmd.Flags().StringVarP(&w.Queue, "queue", "q", "", text)
 }
 
-// takeArgument makes cmd's argument another way to give --queue.
 func (w *Flags) takeArgument(cmd *cobra.Command, required bool) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := cobra.MaximumNArgs(1)(cmd, args); err != nil {
@@ -307,7 +306,7 @@ func Counted(attributes map[string]string) int {
 	return Number(attributes, VisibleCount) + Number(attributes, DelayedCount) + Number(attributes, InFlightCount)
 }
 
-// Names of SQS attributes that count messages.
+// SQS attributes that count messages.
 const (
 	VisibleCount  = "ApproximateNumberOfMessages"
 	DelayedCount  = "ApproximateNumberOfMessagesDelayed"
@@ -373,7 +372,7 @@ func (p *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	return p.Client.Send(ctx, p.Name, msgs)
 }
 
-// MaxDelay is the longest delay that SQS supports.
+// MaxDelay is SQS's maximum.
 const MaxDelay = 15 * time.Minute
 
 // ForSQS converts the NotBefore times of messages to delays.

@@ -209,7 +209,7 @@ func runText(r *api.TaskRun) string {
 	return text
 }
 
-// runList lists runs. Times are in UTC, like run IDs.
+// Times are in UTC, like run IDs.
 var runList = base.List[api.TaskRun]{
 	Heading: []string{"TASK", "SCHEDULED", "LATE", "OUTCOME", "MESSAGE", "NOTE"},
 	Name:    func(r *api.TaskRun) string { return r.MessageID },

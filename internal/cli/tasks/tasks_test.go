@@ -13,7 +13,7 @@ import (
 	"tendril/internal/cron/periodic"
 )
 
-// noon is in UTC, so that tests do not depend on the local time zone.
+// UTC keeps tests independent of the local time zone.
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 func TestTaskTable(t *testing.T) {

@@ -168,7 +168,6 @@ type planned struct {
 	tags        map[string]string
 }
 
-// notCarried lists the message properties that are not migrated.
 const notCarried = "Messages get a new message ID, sender ID, sent timestamp and receive count, and their retention " +
 	"period restarts. FIFO messages keep their group and order; their deduplication ID is derived from the old message ID."
 
@@ -457,7 +456,6 @@ func (p *migration) create(ctx context.Context, q *planned) error {
 	return err
 }
 
-// migrateConcurrency limits concurrent calls to a standard queue.
 const migrateConcurrency = 16
 
 func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, error) {

@@ -113,13 +113,12 @@ func (e *embeddedEnd) address() string { return "embedded:" + e.name }
 type sqsEnd struct{ q *aws.Queue }
 
 const (
-	// migrateHold is the visibility timeout of received messages. It is much longer than sending and deleting takes.
-	// After a crash, the next run must wait that long.
+	// migrateHold is the visibility timeout of received messages, much longer than sending and deleting takes. After a
+	// crash, the next run must wait that long.
 	migrateHold = time.Minute
 	migrateWait = time.Second
 )
 
-// Take makes concurrent calls to a standard queue.
 func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	calls := max(1, n/queue.MaxBatch)
 	if e.q.FIFO() {
