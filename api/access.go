@@ -17,6 +17,7 @@ const (
 	ScopeDeploy = "deploy"
 )
 
+// Scopes returns all scopes.
 func Scopes() []string { return []string{ScopeRead, ScopeAct, ScopeDeploy} }
 
 // CheckScopes returns an error if a scope is unknown.

@@ -21,7 +21,7 @@ const (
 	completedMessages = 50
 )
 
-// completionSource returns completions from the running environment. A tab separates an optional description.
+// A tab separates an optional description.
 type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
 
 // sourcesOf returns completions by the word in a command's usage. In the family tasks, NAME is a task.
@@ -39,7 +39,7 @@ func sourcesOf(family string) map[string]completionSource {
 
 var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
-// Arguments without a source complete to nothing instead of file names.
+// Without a source, cobra would complete file names.
 func completeArguments(c *base.CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		completeArguments(c, sub)
@@ -72,7 +72,7 @@ func completeFlag(c *base.CLI, cmd *cobra.Command, flag string, source completio
 	_ = cmd.RegisterFlagCompletionFunc(flag, completes(c, source, true))
 }
 
-// completes returns no completions after an error, because the shell cannot display errors.
+// The shell cannot display errors, so an error means no completions.
 func completes(c *base.CLI, source completionSource, several bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const nothingElse = cobra.ShellCompDirectiveNoFileComp

@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	// maximum widths of a line and of the column of flags
 	helpWidth, helpColumn = 100, 34
 	helpProse             = 92
 )
@@ -25,8 +24,7 @@ type flagSection struct {
 	flags []*pflag.Flag
 }
 
-// flagSections lists a command's own flags first, then options by topic. If all is false, topics contain only the
-// essential options, and left is the number of others.
+// If all is false, topics contain only the essential options, and left is the number of others.
 func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
 	own := flagSection{title: "Flags"}
 	table := map[string]config.Option{}
@@ -101,7 +99,6 @@ func reflow(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// printUsage is like cobra's usage, but groups options by topic, and its lines fit a terminal.
 func printUsage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
@@ -190,7 +187,7 @@ func flagText(f *pflag.Flag) string {
 	return text
 }
 
-// kindOf returns the kind of a flag's value, or "" for a switch.
+// kindOf returns "" for a switch.
 func kindOf(f *pflag.Flag) string {
 	kind, _ := pflag.UnquoteUsage(f)
 	switch kind {

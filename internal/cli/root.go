@@ -140,7 +140,6 @@ func plainBash(root *cobra.Command) {
 	}
 }
 
-// usageErrors gives cobra's argument errors the exit status and hint of a usage error.
 func usageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -18,9 +18,10 @@ const (
 	ConsoleAuthNone  = "none" // allows every caller on a loopback address
 )
 
+// Values of ConsoleBodies.
 const (
 	consoleBodiesShown  = "shown"
-	ConsoleBodiesHidden = "hidden"
+	ConsoleBodiesHidden = "hidden" // until the user requests a body
 )
 
 // Values of Leader, which selects the instance that enqueues periodic tasks.
@@ -29,6 +30,7 @@ const (
 	LeaderLocal = "local" // this instance, which must be the only one
 )
 
+// Values of RolloutPolicy and RolloutBatchSizeType, as in Elastic Beanstalk.
 const (
 	RolloutAllAtOnce = "AllAtOnce"
 
@@ -48,10 +50,11 @@ const (
 	TrustRegistry = "registry" // only runs in the registry
 )
 
+// Values of CloudWatch. Off also turns off the console and other options.
 const (
 	Off = "off"
 	On  = "on"
-	// auto enables CloudWatch depending on the queues and the environment's name; resolved by [Load].
+	// auto depends on the queues and the environment's name; resolved by [Load].
 	auto = "auto"
 )
 
@@ -63,6 +66,7 @@ const (
 	LogSQSD = "sqsd" // LogText with deliveries in the format of aws-sqsd
 )
 
+// Values of MachineSections.
 const (
 	machineIgnore = "ignore"
 	MachineApply  = "apply"

@@ -1,18 +1,13 @@
 // Package migrate moves all messages of a queue to another and accounts for each.
 //
-// [Run] takes messages from a [Source], sends them to a [Destination], and deletes accepted messages from the source.
-// Either can be an embedded queue or Amazon SQS.
-//
 //	Take -> Intend (journal) -> Send -> Accept (journal, fsync) -> Delete
 //
 // No message is lost: it is deleted only after the destination has acknowledged it and the [Journal] has recorded
 // this on disk. If a run is killed, the next one continues. On a standard queue, messages with an unknown outcome are
-// sent again and counted as resent. On a FIFO queue, the deduplication ID is derived from the message ID, so that
-// they can be sent again for five minutes. After that, the destination's message count decides if possible; otherwise
-// Run returns [ErrUncertain].
+// sent again and counted as resent. On a FIFO queue, the deduplication ID is derived from the message ID, so they can be
+// sent again for five minutes. After that, the destination's message count decides if possible; otherwise [Run]
+// returns [ErrUncertain].
 //
 // On a FIFO queue, a batch contains at most one message per group, so that later ones do not overtake a rejected
 // message.
-//
-// [Result.Reconcile] compares both queues' message counts with those before the first run.
 package migrate

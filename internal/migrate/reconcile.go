@@ -9,6 +9,7 @@ import (
 // Reason is why a message stays at the source.
 type Reason string
 
+// The reasons.
 const (
 	Refused  Reason = "refused"   // rejected by the destination
 	Behind   Reason = "behind"    // an earlier message of its group was rejected

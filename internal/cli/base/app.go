@@ -113,7 +113,6 @@ func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for a local one")
 }
 
-// withDefault adds the default process of Elastic Beanstalk's platform, if there is one, and prints a notice.
 func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	if b == nil || b.Default == nil {
 		return b
@@ -124,8 +123,8 @@ func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 	return b.WithDefault()
 }
 
-// TakeFreePorts reloads the settings with free ports if the default ones are in use. If the environment is already
-// running, it does nothing, because startup reports that.
+// TakeFreePorts reloads the settings with free ports if the default ones are in use. It does nothing if the environment
+// is already running.
 func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error {
 	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		return nil
@@ -184,7 +183,8 @@ func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, erro
 	return []string{here}, nil
 }
 
-// FoundFolder opens the working directory, which the user did not name, so it fails if other users can change the code.
+// FoundFolder opens the working directory. It fails if other users can change the code there, because the user did not
+// name the folder.
 func FoundFolder(c *CLI, cmd *cobra.Command) (*bundle.Bundle, error) {
 	b, err := OpenBundle(".")
 	if err != nil {

@@ -30,15 +30,14 @@ func OpenBundle(dir string) (*bundle.Bundle, error) {
 	return b, nil
 }
 
-// IsArchive reports whether path is an archive. If path does not exist, opening it reports that.
+// IsArchive reports whether path is an archive.
 func IsArchive(path string) bool {
 	archive, err := bundle.IsArchive(path)
 	return err == nil && archive
 }
 
 // OpenApp opens the app's folder or archive. An archive is unpacked to the data directory of the environment that runs
-// it, which keeps the newest ones; an archive without a bundle is removed again. If called is not "", it replaces the
-// environment's name.
+// it, which keeps the newest ones. If called is not "", it replaces the environment's name.
 func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
@@ -53,7 +52,7 @@ func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, e
 		return nil, err
 	}
 
-	// The archive may name another environment. Invalid settings are reported later.
+	// The archive may name another environment.
 	if named, err := c.LoadSettings(cmd, b); err == nil && named.DataDir != cfg.DataDir {
 		if err := bundle.RemoveVersion(b.Dir); err != nil {
 			return nil, err
@@ -113,7 +112,7 @@ func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	return OpenBundle(dir)
 }
 
-// renaming replaces a name in the output. The name must not be split across writes.
+// The name must not be split across writes.
 type renaming struct {
 	w        io.Writer
 	from, to []byte

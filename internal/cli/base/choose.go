@@ -29,8 +29,8 @@ func AddEnvironment(cmd *cobra.Command) {
 		"Environment (default: the one of the working folder, else the only one running).")
 }
 
-// DataDir returns the data directory of the selected environment: the named one, otherwise the one in the working
-// directory, otherwise the only running one.
+// DataDir returns the data directory of the selected environment: the named one, the one in the working directory, or
+// the only running one.
 func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
 		return f.Value.String(), nil
@@ -62,7 +62,7 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 		return !Within(f.DataDir, state)
 	})
 	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
-		// The settings of the working directory may name the environment, if they are valid.
+		// The settings of the working directory may name the environment.
 		if b, err := OpenBundle("."); err == nil {
 			if ofFolder, err := c.LoadSettings(cmd, b); err == nil {
 				cfg = ofFolder
@@ -98,8 +98,8 @@ func chooseNamed(name string, dirs []string) (string, error) {
 	return "", NotFoundf("environment %q not found", name).Hint(hint)
 }
 
-// chooseRunning prefers the environment named in the settings, running or not, then the one running from here or the
-// closest parent folder, then the only running one. If none is running, it returns the settings' data directory.
+// chooseRunning prefers the environment named in the settings, then the one running from here or the closest parent
+// folder, then the only running one. If none is running, it returns the settings' data directory.
 func chooseRunning(cfg *config.Config, here string, running []api.Found) (string, error) {
 	if cfg.IsSet("name") {
 		if i := slices.IndexFunc(running, func(f api.Found) bool { return f.Environment == cfg.Name }); i >= 0 {

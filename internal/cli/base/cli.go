@@ -25,15 +25,14 @@ type CLI struct {
 	Version  string
 	In       io.Reader
 	Out, Err io.Writer
-	Args     []string // without the program name
+	Args     []string
 	Environ  []string
 	// Tty and TtyIn report whether Out and In are terminals.
 	Tty, TtyIn bool
 	// Free maps options to free addresses and ports; see [environment.Options.FreePorts].
 	Free    map[string]string
-	warned  []yamlfile.Problem // returned by NewWarnings
+	warned  []yamlfile.Problem
 	buffers []*lineBuffer
-	// direct holds Out and Err without the buffers.
 	direct  [2]io.Writer
 	closers []func()
 }
@@ -95,8 +94,7 @@ func (c *CLI) Confirm(act, word string, yes bool) error {
 	return nil
 }
 
-// Progress returns a progress bar, or a counter if total is negative. It prints nothing if shown is false or standard
-// error is not a terminal.
+// Progress returns a progress bar, or a counter if total is negative. It prints only to a terminal, if shown is true.
 func (c *CLI) Progress(total int, what string, shown bool) *progressbar.ProgressBar {
 	w := Behind(c.Err) // the bar writes control sequences
 	if f, ok := w.(*os.File); !shown || !ok || !term.IsTerminal(int(f.Fd())) {
@@ -108,7 +106,7 @@ func (c *CLI) Progress(total int, what string, shown bool) *progressbar.Progress
 }
 
 // Buffer keeps a slow or absent reader from blocking or killing the process. Text is written immediately, JSON in
-// batches. A further call replaces the buffers, because stacked ones could lose the last lines.
+// batches. A further call replaces the buffers.
 func (c *CLI) Buffer(text bool) {
 	OutliveReader()
 	if len(c.buffers) > 0 {
@@ -136,7 +134,7 @@ func (c *CLI) Buffer(text bool) {
 	log.SetOutput(c.Err) // for net/http
 }
 
-// CloseBuffers flushes the buffers. It waits up to lineBufferPatience for readers.
+// CloseBuffers flushes the buffers. It waits up to a second for readers.
 func (c *CLI) CloseBuffers() {
 	var written []<-chan struct{}
 	for _, b := range c.buffers {

@@ -30,7 +30,7 @@ const (
 	ExitSignal      = 128
 )
 
-// ExitError is an error with an exit status and hints for the user.
+// ExitError is an error with an exit status and hints.
 type ExitError struct {
 	Code  int
 	err   error
@@ -56,7 +56,7 @@ func WorthSaying(err error) error {
 	return err
 }
 
-// Fail returns an error with an exit status and hints. Empty hints are skipped when printed.
+// Fail returns an error with an exit status and hints.
 func Fail(code int, err error, hints ...string) error {
 	return &ExitError{Code: code, err: err, Hints: hints}
 }
@@ -159,7 +159,7 @@ func NoticesOf(err error) (all []Notice) {
 
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSuffix(line, "\n")
-		hint, indented := strings.CutPrefix(line, "  ") // as in errors about files
+		hint, indented := strings.CutPrefix(line, "  ")
 		if indented && len(all) > 0 {
 			all[len(all)-1].Hints = append(all[len(all)-1].Hints, hint)
 			continue
@@ -186,7 +186,6 @@ func PrintError(w io.Writer, err error) {
 	}
 }
 
-// adviceInText matches advice in other packages' errors.
 var adviceInText = regexp.MustCompile(`(?:; (?:or )?(?:stop|choose|type|name|write|use|give|remove|set|start|run|add|` +
 	`correct) |: (?:write one|name the folder|stop that|install it|use an?)[ ,])`)
 

@@ -55,22 +55,21 @@ func reportPlain(w io.Writer, lines int) {
 const (
 	lineBufferDelay = 20 * time.Millisecond
 	lineBufferSize  = 32 << 10
-	// lineBufferMost is about 14,000 lines: over a second at ten thousand lines per second, minutes at default
-	// verbosity.
+	// about 14,000 lines: over a second at ten thousand lines per second, minutes at default verbosity
 	lineBufferMost = 4 << 20
-	// lineBufferPatience limits the wait for readers at exit.
+	// limits the wait for readers at exit
 	lineBufferPatience = time.Second
 )
 
-// lineBuffer batches log lines to save system calls. A line waits at most delay. Write never blocks: lines beyond
-// lineBufferMost are dropped, and their number is reported once the reader continues.
+// lineBuffer batches log lines to save system calls. Write never blocks: lines beyond lineBufferMost are dropped, and
+// their number is reported once the reader continues.
 type lineBuffer struct {
 	w      io.Writer
 	delay  time.Duration
 	report func(w io.Writer, lines int)
 
 	mu      sync.Mutex
-	full    [][]byte // older than lines
+	full    [][]byte
 	lines   []byte
 	spare   []byte
 	held    int // bytes, including the batch being written
@@ -88,7 +87,6 @@ func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, li
 func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// Drop all lines until write has reported the gap, so that there is only one gap.
 	if b.left > 0 || b.held > 0 && b.held+len(lines) > lineBufferMost {
 		b.left += bytes.Count(lines, []byte("\n"))
 		return len(lines), nil
@@ -159,7 +157,7 @@ func (b *lineBuffer) write() {
 	}
 }
 
-// next returns the next batch to write, or nil. The caller must hold mu.
+// The caller must hold mu.
 func (b *lineBuffer) next() (portion []byte) {
 	switch {
 	case len(b.full) > 0:

@@ -87,7 +87,6 @@ func (s *stalled) Write(lines []byte) (int, error) {
 	return s.sink.Write(lines)
 }
 
-// Beyond the limit, whole lines are dropped and the gap is reported in their place.
 func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{0, lineBufferDelay} {
@@ -103,7 +102,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 			if time.Since(began) != 0 || s.String() != "" {
 				t.Fatal("it waited, or the reader reads")
 			}
-			close(s.reading) // no further line is needed to trigger the report
+			close(s.reading)
 			const kept = lineBufferMost / 100
 			lines := strings.SplitAfter(s.String(), "\n")
 			for i := range kept {
@@ -206,7 +205,6 @@ func (s *slow) Write(lines []byte) (int, error) {
 	return s.Buffer.Write(lines)
 }
 
-// A restarted environment buffers its output again.
 func TestTheLastLinesOfAThirdEnvironmentAreWritten(t *testing.T) {
 	OutliveReader() // outside the bubble, because it starts a goroutine of the process
 	for _, text := range []bool{false, true} {
@@ -218,7 +216,7 @@ func TestTheLastLinesOfAThirdEnvironmentAreWritten(t *testing.T) {
 				fmt.Fprintln(c.Out, run, "line")
 				fmt.Fprintln(c.Err, run, "error")
 				if run != "third" {
-					time.Sleep(time.Second) // wait until its lines are written
+					time.Sleep(time.Second)
 				}
 			}
 			c.CloseBuffers()

@@ -13,7 +13,6 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// styled returns a writer that permits colors, or nil if they are off.
 func styled(c *CLI) io.Writer {
 	// Other writers, such as renaming, escape control sequences.
 	if w, ok := c.Out.(*terminal.Writer); ok && c.Color() {
@@ -71,7 +70,7 @@ func isHeading(row []string) bool {
 	return len(row) > 0 && row[0] == strings.ToUpper(row[0]) && row[0] != ""
 }
 
-// Only columns with states are colored, because others may contain external text.
+// Other columns may contain external text, so they have no colors.
 func stateStyle(column, text string) Style {
 	switch column {
 	case "STATE", "HEALTH", "READY", "OUTCOME", "NOTE", "STATUS":

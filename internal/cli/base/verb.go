@@ -15,8 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// Verb returns a RunE function. SIGINT and SIGTERM cancel the context of do, so that it can release messages. Errors
-// get an exit status and hints.
+// Verb returns a RunE function. SIGINT and SIGTERM cancel the context of do. Errors get an exit status and hints.
 func Verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)

@@ -87,7 +87,6 @@ func (w *watch) print(ctx context.Context) error {
 	}
 }
 
-// take returns the lines of the output, including standard error.
 func (w *watch) take() ([]string, error) {
 	var text bytes.Buffer
 	out, talk := w.cli.Out, w.cli.Err
@@ -151,7 +150,7 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 type watchFrame struct {
 	lines  []string
 	at     time.Time
-	lost   string // error of the last attempt
+	lost   string
 	scroll int
 }
 

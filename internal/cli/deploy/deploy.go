@@ -81,7 +81,6 @@ environment, according to --rollout-policy, and --abort returns all of them to t
 	})
 }
 
-// readyToDeploy returns the app's versions, or an error if a deployment is in progress.
 func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
 	all, err := client.LatestVersions(ctx)
 	if err != nil {
@@ -99,7 +98,6 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 	return all, err
 }
 
-// replacedVersionText is a clause that names the version to be replaced; "" if no version is live.
 func replacedVersionText(all []api.AppVersion) string {
 	live := versionInState(all, api.VersionLive)
 	if live == nil {
@@ -115,8 +113,8 @@ func versionInState(all []api.AppVersion, state string) *api.AppVersion {
 	return nil
 }
 
-// ownFolder returns the working directory if the environment was started in it and it contains a runnable app, and ""
-// otherwise.
+// ownFolder returns the working directory if the environment was started in it and it contains a runnable app,
+// otherwise "".
 func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) {
 	const here = "."
 	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
@@ -186,8 +184,7 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	})
 }
 
-// checkCandidate prints warnings about the app to deploy. It returns the absolute path of the folder or archive, or ""
-// for the current version.
+// checkCandidate prints warnings. It returns the absolute path of the folder or archive, or "" for the current version.
 func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
 	if path == "" {
 		return "", nil
@@ -242,7 +239,7 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 		case o := <-done:
 			return o.result, o.err
 		case <-tick.C:
-			// Ignore errors, because the deployment's result arrives separately.
+			// The deployment's result arrives separately.
 			now, err := client.Status(ctx)
 			if err != nil || now.Deployment == nil || before.Deployment != nil &&
 				now.Deployment.Since.Equal(before.Deployment.Since) {

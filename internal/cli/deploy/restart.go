@@ -59,7 +59,6 @@ the exit status is 1. A process that takes no messages stops first. The other pr
 	})
 }
 
-// processToRestart returns the process that tendril restarts for name, or why it refuses to.
 func processToRestart(app []api.Process, name string) (string, error) {
 	var names, retired []string
 	for _, p := range app {

@@ -15,17 +15,15 @@ import (
 
 // Plan describes an environment for which files are generated.
 type Plan struct {
-	// Name is the environment's name; see [Label].
 	Name string
 	// Args are the flags of 'tendril up', such as "--name=value".
-	Args []string
-	// Secrets are the environment variables that contain secret settings.
+	Args    []string
 	Secrets []string
 	// App means that tendril starts an app, Beside that it delivers to an app started separately. Otherwise it delivers
 	// to a function.
 	App, Beside bool
-	// Folder is the app's local folder, or the working directory. Command is the app's program and arguments if given
-	// on the command line. AppCommand is the command line in its Procfile.
+	// Folder is the app's local folder, or the working directory. Command is the app's command line as given.
+	// AppCommand is the command line in its Procfile.
 	Folder              string
 	Command             []string
 	AppCommand          string
@@ -41,14 +39,13 @@ type Plan struct {
 // Runtime is the base image of an app, with the steps to prepare it.
 type Runtime struct {
 	Image string
-	// Steps are instructions that install dependencies before the app's files are copied.
 	Steps []string
 }
 
 // File is a generated file. Path includes a folder if the file has a fixed place on the machine.
 type File struct {
 	Path, Text string
-	// Beside means that the file is not printed, but written next to the first file unless it exists.
+	// Beside files are not printed, but written next to the first file unless they exist.
 	Beside bool
 }
 
@@ -199,7 +196,7 @@ func (v *view) render(name string) string {
 	return strings.TrimLeft(b.String(), "\n")
 }
 
-// unitWord escapes "%" and "$", which have a special meaning in a systemd unit.
+// "%" and "$" have a special meaning in a systemd unit.
 func unitWord(text string) string {
 	text = strings.NewReplacer(`%`, `%%`, `$`, `$$`).Replace(text)
 	if text != "" && !strings.ContainsAny(text, " \t\"'\\;") {

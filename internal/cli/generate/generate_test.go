@@ -120,7 +120,6 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// The program must receive signals, not run as root, and store its data in a volume.
 func TestDockerfiles(t *testing.T) {
 	t.Parallel()
 	for name, p := range plans() {

@@ -63,8 +63,8 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 	return cmd
 }
 
-// AskRunning returns the description of the running environment. If none is running, it is unreachable, or the command
-// line describes a different one, AskRunning returns nil.
+// AskRunning returns nil if no environment is running, it is unreachable, or the command line describes a different
+// one.
 func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*api.Description, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -103,7 +103,6 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	return nil, nil
 }
 
-// givenArguments returns the argument or flag that describes an environment to start, or "".
 func givenArguments(cmd *cobra.Command, args []string) (given string) {
 	if len(args) > 0 {
 		return fmt.Sprintf("%q", args[0])

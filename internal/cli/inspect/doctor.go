@@ -63,7 +63,6 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 	return cmd
 }
 
-// examine examines the running environment, or the environment that the arguments would start.
 func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
 	client, err := dialUnlessGiven(c, cmd, args)
 	if err != nil {
@@ -99,7 +98,7 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 	return &e, nil
 }
 
-// otherProgram returns the environment's executable if it differs from this one; "" if equal or unknown.
+// otherProgram returns the environment's executable if it differs from this one.
 func otherProgram(theirs api.Program) string {
 	program := api.ThisProgram()
 	if program.ID == "" || program.ID == theirs.ID {

@@ -71,7 +71,7 @@ events are kept in the data directory and can be read when no environment is run
 			filter.Since = time.Now().Add(-since)
 		}
 
-		var last eventlog.Event // printed last
+		var last eventlog.Event
 		print := func(e eventlog.Event) error {
 			if len(eventlog.OnePerAction([]eventlog.Event{e, last})) == 1 {
 				return nil // the action that caused the last event
@@ -125,7 +125,7 @@ events are kept in the data directory and can be read when no environment is run
 	return cmd
 }
 
-// followEach prints the entries of all streams, one at a time.
+// followEach calls print for one entry at a time.
 func followEach[E any](ctx context.Context, c *base.CLI, client *api.Client, answers []api.FromInstance[[]E], print func(E) error,
 	follow func(context.Context, *api.Client, *api.FromInstance[[]E], func(E) error) error) error {
 	following, ctx := errgroup.WithContext(ctx)
@@ -172,7 +172,7 @@ func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format bas
 	return printEvents(c, events, format)
 }
 
-// printEvents prints events, which are sorted newest first, in reverse order, without those that repeat an action.
+// events are sorted newest first.
 func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error {
 	events = append([]eventlog.Event{}, eventlog.OnePerAction(events)...)
 	slices.Reverse(events)
@@ -285,8 +285,7 @@ func readLines(ctx context.Context, c *base.CLI, client *api.Client, of *base.In
 	return answers, base.Report(c, answers)
 }
 
-// checkProcess returns an error if the process is not part of the app and has no log file. client is nil if no
-// environment is running.
+// client is nil if no environment is running.
 func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}

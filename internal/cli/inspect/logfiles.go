@@ -21,8 +21,7 @@ const (
 	longestLine = 64 << 10
 )
 
-// storedLines returns the last lines of each log file, up to the limit per file. Without a log folder, it returns
-// notRunning.
+// Without a log folder, storedLines returns notRunning.
 func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
 	all []eventlog.Line, err error) {
 	cfg, err := c.LoadSettings(cmd, nil)
@@ -66,7 +65,7 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	return all, nil
 }
 
-// lastLines returns the matching lines in the last MiB of a file, as copies of template.
+// Each line is a copy of template with its text.
 func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []eventlog.Line, err error) {
 	file, cut, err := openTail(path, readOfLog)
 	if err != nil {
@@ -95,7 +94,7 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 	return lines, text.Err()
 }
 
-// openTail opens a file at its last limit bytes. cut is true if earlier bytes were skipped.
+// cut is true if earlier bytes were skipped.
 func openTail(path string, limit int64) (file *os.File, cut bool, err error) {
 	if file, err = os.Open(path); err != nil {
 		return nil, false, err

@@ -402,7 +402,6 @@ func sinceText(s health.Status, color health.Color, since time.Time) string {
 	return text
 }
 
-// If several instances share a registry, the environment's health comes first.
 func printReport(c *base.CLI, prefix string, r *health.Report) error {
 	if e := r.Environment; e.IsShared() {
 		prefix = "this instance: "

@@ -108,7 +108,7 @@ func lookAt(ctx context.Context, client *api.Client) (look topLook) {
 type topWatch struct {
 	interval time.Duration
 	client   *api.Client
-	dial     func() (*api.Client, error) // reconnects after the environment has restarted
+	dial     func() (*api.Client, error)
 	frame    topFrame
 	asks     topAct
 }
@@ -237,7 +237,6 @@ func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 	return nil, false
 }
 
-// ask offers to resume all queues if some are paused, otherwise to pause them.
 func (w *topWatch) ask() {
 	switch {
 	case len(w.frame.status.Workers) == 0:

@@ -23,9 +23,9 @@ type deadLetterQueue struct {
 	source string
 	// approximate on Amazon SQS
 	count int
-	// newest is the position of the newest message; 0 on Amazon SQS.
+	// 0 on Amazon SQS
 	newest int64
-	// worker is the local environment that receives from the queue, or nil.
+	// the local environment that receives from the queue, or nil
 	worker *api.Client
 }
 
@@ -76,8 +76,8 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 	return dead, nil
 }
 
-// Without a queue name, findDeadSources returns the environment's queues and, if they are embedded, every dead-letter
-// queue in its data directory.
+// Without a name, findDeadSources returns the environment's queues and, if they are embedded, every dead-letter queue
+// in its data directory.
 func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags) ([]*target.Queue, error) {
 	if w.IsNamed() {
 		return target.FindAll(ctx, c, cmd, w)
@@ -140,7 +140,7 @@ func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.M
 	return collectAll(ctx, sources, which)
 }
 
-// forEach calls do for each queue until the selection is complete. It returns the number of messages processed.
+// forEach calls do for each queue until the selection is complete.
 func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *selection) (int, error)) (n int, err error) {
 	selection := which.begin()
 	for _, g := range d {
@@ -230,7 +230,6 @@ func (g *deadLetterQueue) contents(which *selector) messageSource {
 	return p
 }
 
-// sources returns the queues on Amazon SQS that use this one as their dead-letter queue.
 func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err error) {
 	urls, err := g.queue.Remote.DeadLetterSources(ctx)
 	for _, url := range urls {

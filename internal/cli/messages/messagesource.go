@@ -21,7 +21,7 @@ type held struct {
 	receipt string // "" for embedded queues
 }
 
-// source returns the ARN of the source queue, as recorded by the dead-letter queue or in tendril's attribute.
+// source returns the ARN recorded by the dead-letter queue or in tendril's attribute.
 func (m *held) source() string {
 	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
 		return f.Source
@@ -48,7 +48,7 @@ func failureGroup(m *api.Message) string {
 }
 
 type messageSource interface {
-	// read iterates over the messages, oldest first, in batches of at most n. It stops after an error.
+	// read returns batches of at most n messages, oldest first. It stops after an error.
 	read(ctx context.Context, n int) iter.Seq2[[]held, error]
 	// redrive returns the number of messages moved. If to is "", each message returns to its source queue.
 	redrive(ctx context.Context, messages []held, to string) (int, error)
@@ -57,7 +57,6 @@ type messageSource interface {
 	release(ctx context.Context) error
 }
 
-// embeddedSource reads an embedded queue without changing it.
 type embeddedSource struct {
 	client *api.Client
 	queue  string
@@ -137,19 +136,18 @@ type receiver interface {
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 }
 
-// sqsSource receives messages, because Amazon SQS has no other way to read them. Receiving increments their receive
-// count and hides them until they are released.
+// Amazon SQS has no way to read messages without receiving them, which increments their receive count and hides them
+// until they are released.
 type sqsSource struct {
 	name string
 	from receiver
 	fifo bool
 	open func(ctx context.Context, reference string) (target.Sender, error)
-	// source is the destination of messages without a known source; may be "".
+	// destination of messages without a known source; may be ""
 	source string
-	// failures returns the failed attempts that the running environment remembers, by message ID.
+	// attempts that the running environment remembers, by message ID
 	failures func(ctx context.Context) map[string][]api.Attempt
-	// sources returns the queues that use this one as their dead-letter queue. It is nil if unknown.
-	sources func(ctx context.Context) ([]string, error)
+	sources  func(ctx context.Context) ([]string, error)
 
 	holding map[string]string // receipt handles by message ID
 	seen    map[string]bool   // IDs of messages returned before, and of their copies
@@ -225,8 +223,7 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	return removed, nil
 }
 
-// Each message is deleted once the destination has accepted it. If interrupted, a message may be in both queues, but it
-// is always in at least one.
+// Each message is deleted once the destination has accepted it, so an interruption may leave it in both queues.
 func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
@@ -245,8 +242,8 @@ func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (in
 	return moved, nil
 }
 
-// sameTarget returns the destination of the first message, and the number of messages to send there. FIFO messages are
-// sent one by one, so that the next message of a group cannot overtake a rejected one.
+// sameTarget returns the destination of the first message, and how many messages to send there. FIFO messages are sent
+// one by one, so that the next message of a group cannot overtake a rejected one.
 func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) (string, int, error) {
 	origin := func(m *held) string {
 		if to != "" {
@@ -275,7 +272,7 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 	return first, n, nil
 }
 
-// Senders can set any attribute. So tendril's source attribute is only trusted if that queue uses this one as its
+// Senders can set any attribute, so tendril's source attribute is only trusted if that queue uses this one as its
 // dead-letter queue.
 func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bool, error) {
 	if to != "" || m.DeadLetterSource != "" || name == p.source || p.sources == nil {
@@ -325,9 +322,9 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 	return accepted, nil
 }
 
-// copies returns as many messages as fit into one send. They keep all properties that a sender can set, except
-// tendril's reason. A FIFO copy gets a new deduplication ID, because the queue would drop it as a duplicate under the
-// original one. The new ID is derived from the message ID, so that a repeated redrive does not duplicate the message.
+// copies returns as many messages as fit into one send, without tendril's reason. A FIFO copy needs a new deduplication
+// ID, because the queue would drop it as a duplicate. The ID is derived from the message ID, so that a repeated redrive
+// does not duplicate the message.
 func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
 	bytes := 0
 	for _, m := range messages[:min(len(messages), queue.MaxBatch)] {
@@ -360,7 +357,7 @@ func (p *sqsSource) target(ctx context.Context, reference string) (target.Sender
 	return q, nil
 }
 
-// release makes held messages visible again, even if the command was interrupted.
+// release works even if the command was interrupted.
 func (p *sqsSource) release(ctx context.Context) error {
 	var changes []queue.VisibilityChange
 	for _, receipt := range p.holding {

@@ -20,7 +20,6 @@ import (
 	"tendril/queuetest"
 )
 
-// sendingQueue records sent messages, and rejects certain bodies.
 type sendingQueue struct {
 	sent   []queue.Outgoing
 	refuse func(body string) error
@@ -213,7 +212,7 @@ func TestRefusedMessagesStayDead(t *testing.T) {
 	})
 }
 
-// Whichever call fails, every message must be in at least one of the two queues.
+// After any failure, every message must be in at least one of the two queues.
 func TestNothingIsDeletedBeforeItsCopyIsSafe(t *testing.T) {
 	t.Parallel()
 	for fault := range 8 {

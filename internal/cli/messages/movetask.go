@@ -12,7 +12,6 @@ import (
 	"tendril/internal/cli/target"
 )
 
-// moveTask is an [aws.MoveTask] or an [embeddedTask].
 type moveTask interface {
 	Progress(ctx context.Context) (aws.MoveProgress, error)
 	// Cancel returns the number of messages moved.
@@ -33,7 +32,7 @@ func (t *embeddedTask) Progress(ctx context.Context) (aws.MoveProgress, error) {
 		FailureReason: task.FailureReason}, err
 }
 
-// Cancel ignores errors, because the task may already have ended. It then returns the last known number.
+// An error may mean that the task has already ended. Cancel then returns the last known number.
 func (t *embeddedTask) Cancel(ctx context.Context) (int64, error) {
 	task, err := t.queue.Client.CancelRedrive(ctx, t.queue.Name)
 	if err == nil {
@@ -52,7 +51,7 @@ const noSource = "CouldNotDetermineMessageSource"
 
 var errNoSource = errors.New("the task stopped early: " + noSource)
 
-// followTask waits for the end of a task, and cancels it when ctx is done. done is the word for the progress bar.
+// followTask cancels the task when ctx is done. done is the word for the progress bar.
 func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done string) (int, error) {
 	every := remoteTaskPollInterval
 	if _, embedded := task.(*embeddedTask); embedded {

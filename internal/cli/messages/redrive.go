@@ -78,10 +78,10 @@ func addRate(cmd *cobra.Command, done string) *pace {
 	return p
 }
 
-// maxTaskRate is in messages per second.
+// messages per second
 const maxTaskRate = 500
 
-// taskRate returns the rate of a move task; 0 means no limit. whole is false if move tasks do not support the rate.
+// A rate of 0 means no limit. whole is false if move tasks do not support the rate.
 func taskRate(limit rate.Limit) (n int, whole bool) {
 	if limit == rate.Inf {
 		return 0, true
@@ -134,7 +134,7 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 
 const countTime = 20 * time.Second
 
-// changesDead adds a change of dead letters to cmd. would describes the action without the number of messages.
+// would describes the action without the number of messages.
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {
@@ -187,7 +187,7 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func
 	return steps, err
 }
 
-// On Amazon SQS, countSelected estimates, because inspecting messages would be a receive.
+// On Amazon SQS, inspecting messages would be a receive, so the text is an estimate.
 func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
 	if g.queue.Remote != nil {
 		if n := which.expect(g.count); n >= 0 {

@@ -8,9 +8,9 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// redriveOnSQS runs a move task, and cancels it when ctx is done. If over is false, the remaining messages must be
-// copied: the endpoint has no move tasks, or tendril itself sent a message to the dead-letter queue, whose source SQS
-// does not know. A task with a destination would keep tendril's reasons in the messages.
+// redriveOnSQS runs a move task. If over is false, the remaining messages must be copied: the endpoint has no move
+// tasks, or tendril itself sent a message to the dead-letter queue, whose source SQS does not know. A task with a
+// destination would keep tendril's reasons in the messages.
 func redriveOnSQS(ctx context.Context, c *base.CLI, g *deadLetterQueue, perSecond int) (n int, over bool,
 	err error) {
 	task, err := g.queue.Remote.StartMove(ctx, perSecond)

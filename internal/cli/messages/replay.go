@@ -196,7 +196,7 @@ func (p *replay) print(a *replayAnswer) error {
 	return err
 }
 
-// home returns the queue with whose settings a message is delivered. For a dead letter, that is the source queue.
+// home returns the queue with whose settings a message is delivered: for a dead letter, the source queue.
 func (p *replay) home(m *api.Message) string {
 	if p.client == nil {
 		return m.Queue
@@ -272,7 +272,6 @@ var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-time
 // The running environment does not reveal its signing keys.
 var signingVariables = []string{"TENDRIL_SIGNING_SECRET", "TENDRIL_SIGNING_SECRET_FILE"}
 
-// settings returns the settings of the running environment or, without one, of the working directory.
 func (p *replay) settings(ctx context.Context, name string) (*config.Config, error) {
 	if p.client == nil {
 		return config.Load(config.Sources{Environ: p.c.Environ, Root: os.Geteuid() == 0})

@@ -22,10 +22,10 @@ type selector struct {
 	attribute string
 	// since and until are durations before now, or times. They limit when a message was dead-lettered.
 	since, until string
-	// reason is the reason of the last failure; nil means any, and "" no recorded reason.
+	// nil means any reason, and "" no recorded reason
 	reason *string
 	limit  int // 0 means no limit
-	// allUnlessNamed makes an empty selector select all messages.
+	// an empty selector selects all messages
 	allUnlessNamed bool
 }
 
@@ -64,7 +64,6 @@ func (p *selector) narrow() bool {
 
 func (p *selector) isEverything() bool { return p.all && !p.narrow() && p.limit == 0 }
 
-// isTask reports whether a move task can process the selection.
 func (p *selector) isTask() bool { return len(p.ids) == 0 && p.limit == 0 }
 
 func (p *selector) selection() (sel api.Selection, err error) {
@@ -92,7 +91,6 @@ func timeBefore(flag, text string) (time.Time, error) {
 	return at, nil
 }
 
-// knownBy returns an error if the queue does not support all criteria.
 func (p *selector) knownBy(q *target.Queue) error {
 	if q.Remote != nil && (p.since != "" || p.until != "") {
 		return base.Usagef("--since and --until work on the embedded queue only").
@@ -101,7 +99,6 @@ func (p *selector) knownBy(q *target.Queue) error {
 	return nil
 }
 
-// The embedded queue has already compared the reason.
 func (p *selector) matches(m *held) bool {
 	name, value, _ := strings.Cut(p.attribute, "=")
 	has := func(a queue.Attribute) bool { return a.Name == name && (value == "" || a.Value == value) }
@@ -185,7 +182,7 @@ func (p *selector) begin() *selection {
 	return &selection{selector: p, missing: missing, met: map[string]bool{}}
 }
 
-// take ignores messages that reappear because they failed again.
+// Messages that reappear because they failed again are ignored.
 func (s *selection) take(portion []held) []held {
 	var chosen []held
 	s.stale = len(portion) > 0
@@ -230,7 +227,7 @@ func (p *selector) portion() int {
 	return largePortion
 }
 
-// expect returns the expected number of messages, or -1 if unknown.
+// expect returns -1 if the number is unknown.
 func (p *selector) expect(count int) int {
 	switch {
 	case len(p.ids) > 0:

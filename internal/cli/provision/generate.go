@@ -227,7 +227,6 @@ func targetOf(s *config.Settings) *url.URL {
 	return nil
 }
 
-// accountOf returns the account in the URL of an Amazon SQS queue, or a placeholder.
 func accountOf(s *config.Settings) string {
 	for i := range s.Queues {
 		if ref, err := aws.ParseReference(s.Queues[i].URL); err == nil && ref.Account != "" {
@@ -237,7 +236,7 @@ func accountOf(s *config.Settings) string {
 	return "123456789012"
 }
 
-// ownPlaces are options specific to this machine. Deployment files set their own values.
+// Deployment files set their own values for these options.
 const ownPlaces = " config data-dir listen console console-insecure console-hosts pid-file name "
 
 // addArgs adds settings from outside the app's folder as flags, or as environment variables if they are secret.

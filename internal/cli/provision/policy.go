@@ -10,7 +10,7 @@ import (
 	"tendril/internal/cron/tasks"
 )
 
-// IamPolicy returns the IAM policy that the settings need. If they need no policy, it prints a notice and returns nil.
+// IamPolicy returns the IAM policy that the settings need. If they need none, it prints a notice and returns nil.
 func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cloud.Policy, error) {
 	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config == nil { // otherwise only the app is missing, which the policy does not need

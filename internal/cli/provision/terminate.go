@@ -128,7 +128,7 @@ func (t *termination) close() {
 // Only a data directory with embedded queues certainly belongs to this environment.
 func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
 
-// show prints the plan. It returns the number of resources to delete.
+// show returns the number of resources to delete.
 func (t *termination) show() (owned int, err error) {
 	rows := base.Table{{"ACTION", "WHAT", "NAME", "MESSAGES", "NOTE"}}
 	for i := range t.plan {

@@ -256,8 +256,8 @@ paused, except the one that answers.`,
 	})
 }
 
-// actsOnReceiving adds a change to cmd that affects the named queue, or all queues without a name. would precedes the
-// queues' names. act returns a format for the environment's name and the queues.
+// Without a name, the change affects all queues. would precedes the queues' names. act returns a format for the
+// environment's name and the queues.
 func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would string, act func(context.Context,
 	*api.Client, string) (string, api.Paused, error)) *cobra.Command {
 	var all bool

@@ -151,8 +151,7 @@ func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.F
 	return m, err
 }
 
-// createWithDeadLetterQueue first creates the dead-letter queue, unless it exists. If the queue itself exists, it
-// removes a default dead-letter queue from n.
+// If the queue itself exists, a default dead-letter queue is removed from n.
 func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
 	if n.deadLetter == "" {
 		n.byDefault = false

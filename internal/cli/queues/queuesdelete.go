@@ -60,8 +60,6 @@ and --yes alone is not enough.`,
 	})
 }
 
-// refuseNeeded returns an error if the running environment receives from the queue, or if the queue is in use as a
-// dead-letter queue.
 func refuseNeeded(ctx context.Context, c *base.CLI, cmd *cobra.Command, p *target.Queue) error {
 	if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
 		return base.Conflictf("environment %q uses queue %s", client.Instance.Environment, p.Name).
@@ -90,7 +88,7 @@ func queueDeleted(c *base.CLI, name string, messages int, err error) error {
 	return err
 }
 
-// deleteRemote requires an additional confirmation unless a tag shows that tendril created the queue.
+// Without a tag that shows that tendril created the queue, deleteRemote requires an additional confirmation.
 func deleteRemote(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagged bool) error {
 	attributes, err := p.Remote.Attributes(ctx)
 	if err != nil {

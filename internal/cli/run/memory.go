@@ -21,10 +21,10 @@ var ballast []byte
 const ballastSize = 8 << 20
 
 const (
-	// leastMemory is the smallest control group limit with which tendril starts; see docs/deploy.md.
+	// the smallest control group limit with which tendril starts; see docs/deploy.md
 	leastMemory    = 48 << 20
 	roomForBallast = 256 << 20
-	// outsideGo is the memory used by SQLite and the kernel.
+	// SQLite and the kernel
 	outsideGo = 8 << 20
 )
 
@@ -70,7 +70,7 @@ func releaseStart() {
 
 const (
 	releaseEvery = 10 * time.Second
-	// leastRelease is the least memory above rest that is worth a release.
+	// above rest
 	leastRelease = 16 << 20
 )
 
@@ -105,7 +105,6 @@ func heldMemory() (held, collections uint64) {
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64(), samples[2].Value.Uint64()
 }
 
-// releaseMemory releases memory after startup, and after each load, until ctx is done.
 func releaseMemory(ctx context.Context) {
 	releaseStart()
 	var l load

@@ -34,7 +34,6 @@ Anonymous:             0 kB
 	}
 }
 
-// The test's own executable must keep running after its pages have been released.
 func TestPagesOfTheProgramAreReleased(t *testing.T) {
 	resident := func() int {
 		text, err := os.ReadFile("/proc/self/status")

@@ -45,7 +45,6 @@ five versions are kept.`,
 	return cmd
 }
 
-// runUp runs the app on the command line, or the version that all instances run, if that is another one.
 func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 	var desired *environment.DesiredVersion
 	for {
@@ -57,7 +56,7 @@ func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 
 // If desired is nil, runVersion runs the app on the command line.
 func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environment.DesiredVersion) error {
-	c.Free = nil // set by another version's start; TakeFreePorts chooses again, starting with the default ports
+	c.Free = nil // set by another version's start; TakeFreePorts chooses again
 	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
 		if desired == nil {
 			return base.OpenApp(c, cmd, path, "")
@@ -206,12 +205,12 @@ func NewServe(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-// A repeated signal is ignored within sameSignal.
+// interval in which a repeated signal is ignored
 const sameSignal = 250 * time.Millisecond
 
-// watchSignals handles signals. The first SIGTERM or SIGINT starts a drain; the second one stops immediately and is
-// sent to the returned channel. SIGHUP reloads the app's folder, and does not stop the process, so that no work is lost
-// when a terminal is closed. SIGUSR2 logs the state.
+// The first SIGTERM or SIGINT starts a drain; the second one stops immediately and is sent to the returned channel.
+// SIGHUP reloads the app's folder, and does not stop the process, so that no work is lost when a terminal is closed.
+// SIGUSR2 logs the state.
 func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	log *logging.Logger) (second <-chan syscall.Signal, unwatch func()) {
 	signals := make(chan os.Signal, 4)
@@ -228,7 +227,7 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 			case quiet[sig] != "":
 				setQuiet(env, quiet[sig], log)
 			case sig == syscall.SIGHUP:
-				go func() { // the reload may take minutes; keep handling other signals
+				go func() { // the reload may take minutes
 					if err := env.Hangup(); err != nil {
 						event.Deploy.Log(log.Logger, slog.LevelWarn, "reload rejected", "component", "environment", "err", err)
 					}

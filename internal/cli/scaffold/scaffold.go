@@ -15,7 +15,7 @@ import (
 	"tendril/internal/config"
 )
 
-// App describes a recognized app and how to run it.
+// App is a recognized app and how to run it.
 type App struct {
 	// Platform is a framework or language, such as "Node.js". File identifies it.
 	Platform, File string
@@ -24,7 +24,7 @@ type App struct {
 	Web, Lambda string
 	// Before holds commands that must be run once in the folder.
 	Before []string
-	// Connections is the number of messages that the command processes concurrently; 0 means no limit.
+	// Connections is the number of messages processed concurrently; 0 means no limit.
 	Connections int
 	// Note explains what the app needs besides the command; may be "".
 	Note string
@@ -32,13 +32,12 @@ type App struct {
 
 const pool = 8
 
-// By default, gunicorn has one worker that serves one request at a time, and kills it after 30 seconds. It also listens
-// before it loads the app, so a version that cannot be loaded would replace the previous one.
+// By default, gunicorn serves one request at a time and kills it after 30 seconds. It also listens before it loads the
+// app, so a version that cannot be loaded would replace the previous one.
 func gunicorn(app string) string {
 	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 --preload %s", pool, app)
 }
 
-// The errors include advice.
 var (
 	errContainer = errors.New("this app is built for a container, which tendril does not start; start it yourself " +
 		"and give its address: tendril up --target http://127.0.0.1:8080/, or write a Procfile that starts the " +
@@ -84,7 +83,6 @@ func (f files) text(name string) string {
 	return string(data)
 }
 
-// first returns the first of the names that is a regular file, or "".
 func (f files) first(names ...string) string {
 	for _, name := range names {
 		if info, err := fs.Stat(f.folder, name); err == nil && info.Mode().IsRegular() {
@@ -160,7 +158,6 @@ func (f files) node() *App {
 	return app
 }
 
-// noteOfPort returns advice if the script listens, but does not read PORT.
 func (f files) noteOfPort(script, variable string) string {
 	if text := f.text(script); strings.Contains(text, "listen") && !strings.Contains(text, "PORT") {
 		return script + " does not read the variable PORT: make it listen on " + variable
@@ -168,7 +165,7 @@ func (f files) noteOfPort(script, variable string) string {
 	return ""
 }
 
-// packageManager returns the package manager named in package.json, such as "pnpm@9.1.0", or the one with a lock file.
+// packageManager prefers the manager named in package.json, such as "pnpm@9.1.0", to the one with a lock file.
 func (f files) packageManager(named string) string {
 	for manager, locks := range map[string][]string{
 		"pnpm": {"pnpm-lock.yaml"}, "bun": {"bun.lock", "bun.lockb"}, "yarn": {"yarn.lock"},
@@ -197,8 +194,7 @@ func (f files) python() *App {
 	return app
 }
 
-// pythonTool returns how to run commands in the app's own environment and how to install it. Commands for a virtual
-// environment in the folder need no prefix, because 'tendril up' activates it.
+// Commands for a virtual environment in the folder need no prefix, because 'tendril up' activates it.
 func (f files) pythonTool() (run string, install []string) {
 	project := f.text("pyproject.toml")
 	switch {
@@ -366,7 +362,6 @@ func (f files) isSpring(build string) bool {
 	return strings.Contains(f.text(build), "springframework.boot")
 }
 
-// wrapper returns the wrapper script if the folder contains it, otherwise the tool itself.
 func (f files) wrapper(script, tool string) string {
 	if f.first(script) != "" {
 		return "./" + script
@@ -391,7 +386,7 @@ func isPlain(name string) bool {
 // File is a file to be written.
 type File struct{ Name, Text string }
 
-// Files returns the files to write: the settings and, if Web is set, a Procfile. folder is the folder's name.
+// Files returns the files to write: the settings and, if Web is set, a Procfile.
 func (a *App) Files(folder string) []File {
 	settings := File{"tendril.yaml", a.settings(folder)}
 	if a.Web == "" {
@@ -443,7 +438,6 @@ func (a *App) settings(folder string) string {
 	return b.String()
 }
 
-// environmentName derives the name like 'tendril up'.
 func environmentName(folder string) string {
 	return cmp.Or((&bundle.Bundle{Called: folder}).Name(), "app")
 }

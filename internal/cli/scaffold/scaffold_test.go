@@ -15,7 +15,7 @@ import (
 	"tendril/internal/config"
 )
 
-// folder returns a file system with the given files, as alternating names and contents.
+// files alternates names and contents.
 func folder(files ...string) fs.FS {
 	all := fstest.MapFS{}
 	for pair := range slices.Chunk(files, 2) {
@@ -68,7 +68,7 @@ func TestRecognize(t *testing.T) {
 	const flaskApp = "app = Flask(__name__)\n"
 	for name, c := range map[string]struct {
 		files                []string
-		platform, web, first string // first is the command to run once; may be ""
+		platform, web, first string // the command to run once, if any
 	}{
 		"npm start": {[]string{"package.json", `{"scripts": {"start": "node x"}, "dependencies": {"a": "1"}}`},
 			"Node.js", "npm run start", "npm install"},
@@ -190,7 +190,6 @@ func TestAppsThatNeedAChangeHaveANote(t *testing.T) {
 	}
 }
 
-// The files must be valid with and without each suggested line.
 func TestFilesAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, app := range []*App{{Web: "npm start"}, {Lambda: "./bootstrap"}} {

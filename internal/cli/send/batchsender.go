@@ -19,7 +19,6 @@ import (
 	"tendril/queue"
 )
 
-// batchSender sends messages in batches of ten and prints their IDs.
 type batchSender struct {
 	c      *base.CLI
 	to     target.Sender
@@ -28,7 +27,7 @@ type batchSender struct {
 	wait   bool // print IDs later, with the outcomes
 	// verbose makes awaitOutcomes also print the request and answer of each message.
 	verbose bool
-	// embedded holds the names of the destination and its dead-letter queue; nil on Amazon SQS.
+	// the destination and its dead-letter queue; nil on Amazon SQS
 	embedded []string
 	bar      *progressbar.ProgressBar
 
@@ -38,8 +37,7 @@ type batchSender struct {
 	refused int
 }
 
-// send prints the lines of rejected messages, and returns an error with their number. An error of the input or of the
-// queue ends it.
+// send prints the lines of rejected messages, and returns an error with their number.
 func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error]) error {
 	defer func() { _ = o.bar.Finish() }()
 	for l, err := range messages {
@@ -163,7 +161,7 @@ func (o *batchSender) print(r queue.Sent) error {
 	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
 }
 
-// watcher returns the environment that receives from the queue, because it knows the outcomes.
+// The environment that receives from the queue knows the outcomes.
 func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"tendril/queue"
 )
 
-// MaxLine is the maximum length of a line: the largest message with every byte escaped, plus attributes.
+// MaxLine is the largest message with every byte escaped, plus attributes.
 const MaxLine = 8 << 20
 
 type line struct {

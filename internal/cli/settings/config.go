@@ -261,7 +261,7 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 // settingsWait allows for instances that restart their apps.
 const settingsWait = 10 * time.Minute
 
-// awaitSettings returns immediately if the revision is 0. It returns an error if an instance has rejected the settings.
+// awaitSettings returns an error if an instance has rejected the settings.
 func awaitSettings(ctx context.Context, c *base.CLI, client *api.Client, revision int64) error {
 	if revision == 0 {
 		return nil

@@ -66,7 +66,6 @@ type explanations struct {
 	show    func() error
 }
 
-// value returns an object if one option was requested, otherwise a list.
 func (e *explanations) value() any {
 	if e.one && len(e.options) == 1 {
 		return e.options[0]
@@ -95,7 +94,7 @@ func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOpt
 	return o
 }
 
-// Without arguments, explainRunning explains all options that are set.
+// Without arguments, all options that are set are explained.
 func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanations, err error) {
 	var b *bundle.Bundle
 	for _, f := range d.Files {
@@ -139,7 +138,6 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 	}}, nil
 }
 
-// explainSettings explains the settings that 'tendril up' would read.
 func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
 	if dir == "" {
 		here, err := base.CurrentFolder(c, cmd, nil)
@@ -255,7 +253,6 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 	return e
 }
 
-// explainBundled explains environment properties, and settings of a bundle that are not options.
 func explainBundled(c *base.CLI, settings []bundle.Setting) {
 	last := settings[len(settings)-1]
 	c.Printf("%s\n  %s\n\n", base.Plain(last.Option), bundledMeaning(last))

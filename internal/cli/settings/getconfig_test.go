@@ -7,7 +7,6 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Every YAML parser must read the values as strings.
 func TestYAMLOfGetConfigKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{

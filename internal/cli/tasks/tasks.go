@@ -74,7 +74,7 @@ func newTasksRun(c *base.CLI) *cobra.Command {
 	})
 }
 
-// changesTask adds a change of a task to cmd. would is a format that describes the action.
+// would is a format that describes the action.
 func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 	act func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
 	base.AddDataDir(cmd)

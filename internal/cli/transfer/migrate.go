@@ -155,7 +155,7 @@ func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broke
 type planned struct {
 	Queue  string `json:"queue"`
 	Target string `json:"destination"`
-	// Exists reports whether the destination already has the queue. An existing queue keeps its attributes.
+	// Exists means that the destination already has the queue, which keeps its attributes.
 	Exists     bool              `json:"exists"`
 	Count      migrate.Count     `json:"messages"`
 	Attributes map[string]string `json:"attributes,omitempty"`
@@ -182,7 +182,7 @@ type migration struct {
 	all   []*planned
 }
 
-// plan lists the queues to migrate, dead-letter queues last.
+// plan puts dead-letter queues last.
 func (p *migration) plan(ctx context.Context, names []string) error {
 	names, err := p.names(ctx, names)
 	if err != nil {
@@ -336,7 +336,6 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 // arnOf returns the queue's current or future ARN on Amazon SQS.
 func (p *migration) arnOf(name string) string { return p.arns + name }
 
-// notServed returns an error if an environment on this machine uses one of the queues.
 func (p *migration) notServed() error {
 	dirs := api.DataDirectories(config.StateFolder(p.c.Environ, os.Geteuid() == 0))
 	for _, running := range api.Running(dirs) {

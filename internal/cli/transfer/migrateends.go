@@ -66,7 +66,6 @@ func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 	return m
 }
 
-// failureOf includes the last attempt if it is stored.
 func (e *embeddedEnd) failureOf(s *broker.Stored) queue.Failure {
 	f := queue.Failure{Reason: "dead-lettered", Receives: s.ReceiveCount, FailedAt: s.DeadAt, MessageID: s.ID,
 		SentAt: s.SentAt, Source: e.arnOf(queue.NameInARN(s.DeadLetterSource))}
@@ -113,8 +112,8 @@ func (e *embeddedEnd) address() string { return "embedded:" + e.name }
 type sqsEnd struct{ q *aws.Queue }
 
 const (
-	// migrateHold is the visibility timeout of received messages, much longer than sending and deleting takes. After a
-	// crash, the next run must wait that long.
+	// migrateHold is a visibility timeout much longer than sending and deleting takes. After a crash, the next run must
+	// wait that long.
 	migrateHold = time.Minute
 	migrateWait = time.Second
 )

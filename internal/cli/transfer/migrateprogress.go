@@ -11,7 +11,7 @@ import (
 	"tendril/internal/migrate"
 )
 
-// migrateWatch shows the progress as a bar on a terminal, and otherwise as occasional lines.
+// migrateWatch shows a bar on a terminal, otherwise occasional lines.
 type migrateWatch struct {
 	c    *base.CLI
 	name string
@@ -41,7 +41,6 @@ func (w *migrateWatch) progress(sent, total int) {
 	}
 }
 
-// waiting prints the number of waiting messages if it has changed.
 func (w *migrateWatch) waiting(left migrate.Count) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
