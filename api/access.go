@@ -32,7 +32,7 @@ func CheckScopes(scopes []string) error {
 
 type callerNameKey struct{}
 
-// WithCallerName returns a copy of ctx that carries the name of a console caller.
+// WithCallerName returns a copy of ctx with the name of a console caller.
 func WithCallerName(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, callerNameKey{}, who)
 }
@@ -45,10 +45,10 @@ func CallerName(ctx context.Context) string {
 
 // Caller describes the sender of a request.
 type Caller struct {
-	// Who is "owner", "session" and a number, "token" and a name, "local user" if there is no token, or "" if unknown.
+	// Who is "owner", "session" and a number, "token" and a name, "local user" if no token is needed, or "" if unknown.
 	Who    string   `json:"who,omitempty"`
 	Scopes []string `json:"scopes"`
-	// ReadOnly callers cannot use actions. If BodiesHidden, bodies are included only on request.
+	// ReadOnly callers cannot use actions. BodiesHidden means that bodies are included only on request.
 	ReadOnly     bool `json:"read_only"`
 	BodiesHidden bool `json:"bodies_hidden"`
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// flock locks belong to the open file, so claims within one process conflict like those of two processes.
+// A flock lock belongs to the open file, so this process can conflict with itself.
 func TestOneClaimsADirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

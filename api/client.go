@@ -35,11 +35,11 @@ type Client struct {
 	transport Transport
 	dataDir   string // "" after [NewClient]
 	onlyReads bool
-	instance  string // ID of the instance to read from; "" for the answering one
+	instance  string // instance to read from; "" for the answering one
 }
 
-// Dial returns a client for the environment running on dataDir. It only reads files; the first request connects. The
-// error wraps [ErrNotRunning] or [ErrOff]. Without a readable token, the client can still read health and counts.
+// Dial returns a client for the environment running on dataDir. It only reads files. The error wraps [ErrNotRunning] or
+// [ErrOff]. Without a readable token, the client can still read health and counts.
 func Dial(dataDir string) (*Client, error) {
 	instance, err := ReadInstance(dataDir)
 	if err != nil {
@@ -64,8 +64,8 @@ func NewClient(instance Instance, transport Transport) *Client {
 
 // Transport sends the requests of a [Client].
 type Transport interface {
-	// Answer decodes the answer into into, a pointer to the route's answer type. It returns an [*Error] if the request
-	// is refused.
+	// Answer decodes the answer into into, a pointer to the route's answer type. The error for a refused request is an
+	// [*Error].
 	Answer(ctx context.Context, r *Request, into any) error
 }
 
@@ -78,7 +78,7 @@ type Request struct {
 	Limit   time.Duration
 }
 
-// Path returns the request's path with each name escaped by escape. Names may contain any text, including "/" and "..".
+// Path returns the request's path with each name escaped. Names may contain any text, including "/" and "..".
 func (r *Request) Path(escape func(string) string) string {
 	_, path, _ := strings.Cut(r.Pattern, " ")
 	for _, name := range r.Names {
@@ -206,8 +206,8 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	return GetQueue.get(ctx, c, nil, name)
 }
 
-// Messages returns a page of messages, oldest first, and the cursor of the next page, or "" on the last page. A page
-// may be shorter than the limit even if more follow.
+// Messages returns a page of messages, oldest first, and the cursor of the next page, or "". Pages may be shorter than
+// the limit even if more follow.
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
 	query := selectionQuery(&f.Selection)
 	query.Set("state", f.State)
@@ -258,8 +258,8 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	}
 }
 
-// LastOutcome returns the latest outcome of a message on any instance, by its ID or a prefix. A message that was
-// neither delivered nor removed is found only in embedded queues, and only by a prefix.
+// LastOutcome returns the latest outcome of a message on any instance, by its ID or a prefix. Waiting messages are
+// found only in embedded queues, and only by a prefix.
 func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
 	d, err := ask(ctx, c)
@@ -273,7 +273,7 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 
 	known, err := c.Instances(ctx)
 	if err != nil {
-		known = Instances{} // query no others
+		known = Instances{}
 	}
 	others := slices.DeleteFunc(known.Readable(), func(one KnownInstance) bool { return one.This })
 	for _, a := range FromEach(ctx, c, others, ask) {
@@ -323,8 +323,8 @@ var goneHints = map[string]string{
 	MessageDeadLettered: "'tendril dead list' shows dead letters, which have another id on Amazon SQS",
 }
 
-// Outcome returns a message's latest delivery and whether there is one. It waits up to wait for a delivery to finish,
-// then returns the one in progress.
+// Outcome returns a message's latest delivery, if any. It waits up to wait for a delivery to finish, then returns the
+// one in progress.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -377,8 +377,7 @@ func (c *Client) DeleteQueue(ctx context.Context, name, confirm string) (int, er
 	return n["deleted"], err
 }
 
-// Send sends up to ten messages to an embedded queue. It returns one result per message, in order, once they are on
-// disk.
+// Send sends up to ten messages to an embedded queue. It returns their results, in order, once they are on disk.
 func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	body := SendRequest{Messages: make([]Outgoing, len(msgs))}
 	for i := range msgs {
@@ -455,8 +454,8 @@ func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }
 
-// Edit atomically replaces the message id with msg in the queue to, and returns the new ID. An empty to means the queue
-// that the message was dead-lettered from.
+// Edit atomically replaces the message id with msg in the queue to, and returns the new ID. If to is "", msg goes to
+// the queue that the message was dead-lettered from.
 func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (string, error) {
 	answer, err := EditMessage.send(ctx, c, EditRequest{msg, to},
 		name, id)
@@ -470,7 +469,7 @@ func (c *Client) Edit(ctx context.Context, name, id, to string, msg Outgoing) (s
 	return answer.Results[0].ID, nil
 }
 
-// Move moves up to 1000 messages to another queue and returns their number. An empty to returns each message to its
+// Move moves up to 1000 messages to another queue and returns their number. If to is "", each message returns to its
 // source queue.
 func (c *Client) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	n, err := MoveMessages.send(ctx, c, MoveRequest{IDs: ids, To: to}, from)
@@ -484,8 +483,7 @@ func (c *Client) Delete(ctx context.Context, name string, ids []string, confirm 
 }
 
 // DeleteMatching starts a task that deletes the selected dead letters, at most rate per second (1 to 500; 0 means no
-// limit). If there are several, confirm must be their number as typed by a person. The task does not depend on the
-// client.
+// limit). If there are several, confirm must be their number as typed by a person.
 func (c *Client) DeleteMatching(ctx context.Context, name string, sel Selection, rate int,
 	confirm int64) (MoveTask, error) {
 	answer, err := DeleteMessages.send(ctx, c, Deletion{Filter: &sel, Rate: rate, Confirm: confirm}, name)
@@ -541,8 +539,8 @@ func (c *Client) Acknowledge(ctx context.Context, name string, handles []string)
 }
 
 // Redrive starts a task that moves the selected messages of a dead-letter queue to the queue to, at most rate per
-// second (1 to 500; 0 means no limit). An empty to returns each message to its source queue. The call is refused if
-// more than most messages match; 0 means no maximum. The task does not depend on the client.
+// second (1 to 500; 0 means no limit). If to is "", each message returns to its source queue. The call is refused if
+// more than most messages match; 0 means no maximum.
 func (c *Client) Redrive(ctx context.Context, name, to string, rate int, sel Selection, most int64) (MoveTask,
 	error) {
 	return StartRedrive.send(ctx, c, RedriveRequest{to, rate, sel, most}, name)
@@ -610,7 +608,7 @@ func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
 }
 
 // RestartProcess restarts a process of the app and returns the name of its replacement. A replica is restarted without
-// interrupting service, a helper after it has exited. If no process is named "web-2", that means the second replica.
+// interrupting service, a helper after it has exited. Unless a process has that name, "web-2" means the second replica.
 // Errors are as for Deploy, with status 404 for an unknown process and 409 for a draining replica.
 func (c *Client) RestartProcess(ctx context.Context, name string) (now string, err error) {
 	done, err := RestartProcess.send(ctx, c, NoBody{}, name)
@@ -639,7 +637,7 @@ func (c *Client) Events(ctx context.Context, f EventFilter) ([]eventlog.Event, e
 }
 
 // FollowEvents calls each for every event selected by f as it occurs, starting after f.After or, if that is 0, with the
-// next event. It returns the error of each, nil if the environment ends the stream, or the reason why streaming failed.
+// next event. It returns the error of each, nil if the environment ends the stream, or why streaming failed.
 func (c *Client) FollowEvents(ctx context.Context, f EventFilter, each func(eventlog.Event) error) error {
 	return follow(ctx, c, GetEvents.request(f.query()), each)
 }

@@ -9,21 +9,19 @@ const (
 	EffectRestart = "restart"
 )
 
-// Configuration holds all options of an environment and describes its settings file.
+// Configuration holds all options of an environment.
 type Configuration struct {
 	// Shared is nil without a fleet key; changes then edit the settings file.
 	Shared *SharedSettings `json:"shared,omitempty"`
 	File   string          `json:"file"`
 	Exists bool            `json:"exists"`
-	// Hash identifies the shared settings or the settings file; see [SettingsChange].Base.
-	Hash string `json:"hash"`
+	Hash   string          `json:"hash"`
 	// Blocks are the sections of Elastic Beanstalk's configuration page, Topics the groups of all options.
 	Blocks  []string       `json:"blocks"`
 	Topics  []string       `json:"topics"`
 	Options []ConfigOption `json:"options"`
-	// Queues is empty if the environment only serves queues.
-	Queues []ConfigQueue `json:"queues"`
-	// Changes are in the settings files but not yet in force. Problem is set if they cannot be read.
+	Queues  []ConfigQueue  `json:"queues"`
+	// Changes are not yet in force. Problem is set if they cannot be read.
 	Changes []OptionChange `json:"changes,omitempty"`
 	Problem string         `json:"problem,omitempty"`
 }
@@ -35,7 +33,7 @@ type SharedSettings struct {
 	At       time.Time `json:"at,omitzero"`
 	// RolledBack names the instance that rejected the previous change, and why; "" unless this is a rollback.
 	RolledBack string `json:"rolled_back,omitempty"`
-	// InBatches is true while instances of later batches still use the previous settings.
+	// InBatches means that instances of later batches still use the previous settings.
 	InBatches bool `json:"in_batches,omitempty"`
 }
 
@@ -54,7 +52,7 @@ type ConfigOption struct {
 	// suffix.
 	Type string `json:"type"`
 	Unit string `json:"unit,omitempty"`
-	// Default may be a description. Allowed describes the valid values.
+	// Default may be a description.
 	Default string   `json:"default"`
 	Allowed string   `json:"allowed"`
 	Choices []string `json:"choices,omitempty"`
@@ -95,8 +93,7 @@ func (c *Configuration) Option(name string) *ConfigOption {
 // SettingsChange changes the shared settings, or the settings file if there are none or This is set.
 type SettingsChange struct {
 	This bool `json:"this,omitempty"`
-	// Set maps options to their new values; nil removes an option. Any of an option's names is accepted. "http-path of
-	// payments" is a setting of one queue.
+	// Set maps option names to new values; nil removes an option. "http-path of payments" is a setting of one queue.
 	Set map[string]*string `json:"set"`
 	// Base is the [Configuration].Hash that the change is based on. A preview does not need it.
 	Base string `json:"base,omitempty"`
@@ -107,15 +104,14 @@ type SettingsPreview struct {
 	// File is the settings file, or the revision of the shared settings.
 	File     string `json:"file"`
 	Revision int64  `json:"revision,omitempty"`
-	// Base and Hash are the hashes before and after the change.
+	// Base and Hash are from before and after the change.
 	Base  string     `json:"base"`
 	Hash  string     `json:"hash"`
 	Scope string     `json:"scope"`
 	Lines []FileLine `json:"lines"`
 	// Changes are the options whose effective value changes. After a change, those without Restart are in force.
-	Changes []OptionChange `json:"changes"`
-	// Warnings are about valid but probably unintended values.
-	Warnings []Detail `json:"warnings,omitempty"`
+	Changes  []OptionChange `json:"changes"`
+	Warnings []Detail       `json:"warnings,omitempty"`
 }
 
 // Changed returns the names of options whose new values are in force, and of those that change at the next start.
@@ -132,7 +128,7 @@ func (p *SettingsPreview) Changed() (now, later []string) {
 
 // FileLine is a line added to or removed from the settings file.
 type FileLine struct {
-	// Line starts at 1. It counts in the new file if Added, otherwise in the previous one.
+	// in the new file if Added, otherwise in the previous one; from 1
 	Line  int    `json:"line"`
 	Added bool   `json:"added"`
 	Text  string `json:"text"`

@@ -21,14 +21,14 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// maxAnswer is in bytes, far more than a page of messages.
+// maxAnswer is in bytes, far more than a page of messages needs.
 const maxAnswer = 256 << 20
 
 type connection struct {
 	instance       Instance
 	dataDir, token string       // "" for a [Peer]
 	quick, slow    *http.Client // slow is for routes with their own time limit
-	most           int64        // maximum bytes of an answer
+	most           int64
 }
 
 // Peer is a read-only connection to the console of another instance.
@@ -39,8 +39,8 @@ const PeerPatience = 2 * time.Second
 
 const maxPeerAnswer = 8 << 20
 
-// NewPeer returns a connection to an instance at its Console address. It trusts only the instance's ConsoleCertificate,
-// or uses plain HTTP if that is "". Either way, the instance must prove that it knows the secret.
+// NewPeer returns a connection to an instance. It trusts only the instance's ConsoleCertificate, or uses plain HTTP if
+// that is "". Either way, the instance must prove that it knows the secret.
 func NewPeer(instance Instance, secret string) *Peer {
 	c := &connection{instance: instance, most: maxPeerAnswer}
 	c.quick = c.client(PeerPatience, secret)
@@ -48,8 +48,8 @@ func NewPeer(instance Instance, secret string) *Peer {
 	return &Peer{c}
 }
 
-// Unproved reports whether err means that the server at the instance's address failed to prove its identity. Such a
-// server has received only a challenge.
+// Unproved reports whether err means that the server failed to prove its identity. Such a server has received only a
+// challenge.
 func Unproved(err error) bool {
 	var unproved *proof.Error
 	return errors.Is(err, errCertificate) || errors.As(err, &unproved)
@@ -57,7 +57,7 @@ func Unproved(err error) bool {
 
 var errCertificate = errors.New("unexpected certificate")
 
-// newConnection trusts only the instance's certificate and follows no redirects.
+// newConnection follows no redirects.
 func newConnection(instance Instance, dataDir, token string) *connection {
 	c := &connection{instance: instance, dataDir: dataDir, token: token, most: maxAnswer}
 	secret := ""
@@ -69,7 +69,7 @@ func newConnection(instance Instance, dataDir, token string) *connection {
 	return c
 }
 
-// client requires servers to prove that they know the secret, unless it is "".
+// Unless secret is "", servers must prove that they know it.
 func (c *connection) client(patience time.Duration, secret string) *http.Client {
 	transport := &http.Transport{
 		// VerifyConnection compares the whole certificate, so its name and issuer do not matter.
@@ -85,7 +85,7 @@ func (c *connection) client(patience time.Duration, secret string) *http.Client 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// checkCertificate rereads the instance file, because the certificate may have changed since Dial.
+// The certificate may have changed since Dial.
 func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	shown := CertificateFingerprint(s.PeerCertificates[0].Raw)
 	if shown == c.instance.ConsoleCertificate {

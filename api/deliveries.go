@@ -33,12 +33,11 @@ type Delivery struct {
 // DeliveryList is the answer to GET /api/v1/deliveries.
 type DeliveryList struct {
 	Deliveries []Delivery `json:"deliveries"`
-	// Since is the start of the history; earlier deliveries are no longer known.
-	Since time.Time `json:"since,omitzero"`
+	Since      time.Time  `json:"since,omitzero"` // earlier deliveries are no longer known
 }
 
-// Outcomes of messages without a finished delivery. For [InWork], DurationMS is the time since the start.
-// [MessageStored] means that a message found by a prefix of its ID is in a queue.
+// Outcomes without a finished delivery. For [InWork], DurationMS is the time since the start. [MessageStored] means
+// that a message found by a prefix of its ID is in a queue.
 const (
 	InWork              = "in work"
 	MessageDeleted      = "deleted"
@@ -48,7 +47,7 @@ const (
 	MessageStored       = "stored"
 )
 
-// Tried reports whether the message was sent to the app; it is not if the app was not ready.
+// Tried reports whether the message was sent to the app, which must be ready for that.
 func (d *Delivery) Tried() bool {
 	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
 }
@@ -58,10 +57,9 @@ func (d *Delivery) Done() bool { return d.Outcome == queue.Done.String() }
 
 // Problem groups failed deliveries of one queue by reason.
 type Problem struct {
-	Queue  string `json:"queue"`
-	Reason string `json:"reason"`
-	// Count is the number of remembered failures between First and Last.
-	Count         int       `json:"count"`
+	Queue         string    `json:"queue"`
+	Reason        string    `json:"reason"`
+	Count         int       `json:"count"` // between First and Last
 	First         time.Time `json:"first"`
 	Last          time.Time `json:"last"`
 	LastMessageID string    `json:"last_message_id"`

@@ -14,12 +14,11 @@ type Description struct {
 	Version    string `json:"version"`
 	AppVersion string `json:"app_version,omitempty"`
 	// PID, StartedAt and State are zero if no process runs.
-	PID       int       `json:"pid,omitempty"`
-	StartedAt time.Time `json:"started_at,omitzero"`
-	State     string    `json:"state,omitempty"`
-	// Region is the region of the queues on Amazon SQS, or in the ARNs of embedded queues.
-	Region string           `json:"region"`
-	Queues []DescribedQueue `json:"queues"`
+	PID       int              `json:"pid,omitempty"`
+	StartedAt time.Time        `json:"started_at,omitzero"`
+	State     string           `json:"state,omitempty"`
+	Region    string           `json:"region"` // of the queues on Amazon SQS, or in the ARNs of embedded queues
+	Queues    []DescribedQueue `json:"queues"`
 	// Processes are the app's processes, or a local Lambda function.
 	Processes []DescribedProcess `json:"processes,omitempty"`
 	Tasks     *TasksStatus       `json:"tasks,omitempty"` // nil without periodic tasks
@@ -32,11 +31,9 @@ type Description struct {
 	Deployments []Deployment `json:"deployments,omitempty"`
 	Resources   []Resource   `json:"resources"`
 	Places
-	// Changes are configured but not in force.
 	Options []DescribedOption `json:"options"`
 	Changes []OptionChange    `json:"changes,omitempty"`
-	// Notes explain missing information.
-	Notes []string `json:"notes,omitempty"`
+	Notes   []string          `json:"notes,omitempty"`
 }
 
 // Places are the addresses an environment listens on and the files it uses.
@@ -60,8 +57,7 @@ type DescribedQueue struct {
 	FIFO    bool   `json:"fifo"`
 	// Target is a URL, "lambda:" and the name of an AWS Lambda function, or the command of a local function; "" for a
 	// dead-letter queue.
-	Target string `json:"target,omitempty"`
-	// Attributes are the SQS attributes in effect or to be set.
+	Target          string            `json:"target,omitempty"`
 	Attributes      map[string]string `json:"attributes,omitempty"`
 	DeadLetterQueue *DescribedQueue   `json:"dead_letter_queue,omitempty"`
 	Settings        []DescribedOption `json:"settings,omitempty"`
@@ -81,8 +77,7 @@ type Resource struct {
 	ARN    string `json:"arn,omitempty"`
 	URL    string `json:"url,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Owned means that 'tendril terminate' deletes the resource. Note explains why it is not owned or could not be
-	// read.
+	// Owned means that 'tendril terminate' deletes the resource. Note is why it is not owned or could not be read.
 	Owned bool   `json:"owned"`
 	Note  string `json:"note,omitempty"`
 }
@@ -106,7 +101,7 @@ type DescribedOption struct {
 
 // OptionChange is an option whose configured value differs from the value in force.
 type OptionChange struct {
-	// Name is the option's name, followed by " of " and the queue for a setting of one queue.
+	// Name ends in " of " and the queue for a setting of one queue.
 	Name string `json:"name"`
 	OptionValue
 	// Restart means that a reload or deployment does not apply the change.

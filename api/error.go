@@ -13,9 +13,8 @@ type Error struct {
 	Message string `json:"error"`
 	Hint    string `json:"hint,omitempty"`
 	// Code comes from the underlying [queue.Error], if any.
-	Code string `json:"code,omitempty"`
-	// RequestID also appears in the log.
-	RequestID string   `json:"request_id,omitempty"`
+	Code      string   `json:"code,omitempty"`
+	RequestID string   `json:"request_id,omitempty"` // also appears in the log
 	Details   []Detail `json:"details,omitempty"`
 	// Switched, Step and Output come from the underlying [DeployError].
 	Switched bool     `json:"switched,omitempty"`
@@ -29,7 +28,6 @@ type Error struct {
 
 // Detail is one of several problems.
 type Detail struct {
-	// Option is named as in the request, or "".
 	Option string `json:"option,omitempty"`
 	Text   string `json:"error"`
 	Hint   string `json:"hint,omitempty"`
@@ -39,7 +37,7 @@ func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is makes errors.Is(err, queue.ErrNoQueue) work: target matches if it is a [queue.Error] with the same code.
+// Is reports whether target is a [queue.Error] with the same code.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*queue.Error)
 	return ok && t.Code != "" && t.Code == e.Code

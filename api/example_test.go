@@ -49,7 +49,7 @@ func ExampleError() {
 	// Output: 409 this environment uses Amazon SQS: the console has no queues of its own
 }
 
-// startEnvironment imitates 'tendril up': it serves a console and writes the files that Dial needs.
+// startEnvironment serves a console and writes the files that Dial needs, like 'tendril up'.
 func startEnvironment() (dataDir string, stop func()) {
 	dataDir, err := os.MkdirTemp("", "shop")
 	if err != nil {

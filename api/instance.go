@@ -19,7 +19,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// InstanceFile is the file in the data directory that describes the running environment.
+// InstanceFile describes the running environment in its data directory.
 const InstanceFile = "instance.json"
 
 // ErrNotRunning means that no environment is running on the data directory.
@@ -30,7 +30,7 @@ var ErrNotRunning = errors.New("no environment is running")
 type Instance struct {
 	PID     int    `json:"pid"`
 	Version string `json:"version"`
-	// Program is zero if an older version wrote the file.
+	// zero if an older version wrote the file
 	Program     Program `json:"program,omitzero"`
 	Environment string  `json:"environment"`
 	// Console is the local host:port, "" if the console is off. ConsoleCertificate is a fingerprint, "" for plain HTTP.
@@ -45,14 +45,13 @@ type Instance struct {
 	StartedAt time.Time       `json:"started_at"`
 	// AppPort is the port of the app's first replica, or 0.
 	AppPort int `json:"app_port,omitempty"`
-	// Folder is the absolute path of the app's folder or, without one, the working directory of 'tendril up'.
+	// Folder is the app's folder or, without one, the working directory of 'tendril up'; absolute.
 	Folder string `json:"folder,omitempty"`
 	// AppliesMachine means that deployments apply the sections of .ebextensions that change the machine.
 	AppliesMachine bool `json:"applies_machine,omitempty"`
 }
 
-// Program identifies the executable of a process. It is recorded because other processes may be unable to read it in
-// /proc.
+// Program identifies a process's executable, which others may be unable to read in /proc.
 type Program struct {
 	Path string `json:"path"`
 	// ID changes when the file is replaced.
@@ -84,8 +83,7 @@ type InstanceQueue struct {
 	Embedded        bool   `json:"embedded"` // false on Amazon SQS
 }
 
-// Queue returns the queue with the given name, or the first queue if name is "". If there is no such queue, it returns
-// the zero value.
+// Queue returns the queue with the given name, or the first one if name is "". It returns the zero value if absent.
 func (i *Instance) Queue(name string) InstanceQueue {
 	for _, q := range i.Queues {
 		if name == "" || name == q.Name {
@@ -177,8 +175,8 @@ func DataDirectories(stateFolder string) (dirs []string) {
 // elsewhere is the prefix of links to data directories outside the state folder.
 const elsewhere = "elsewhere-"
 
-// Announce creates a symbolic link by which [DataDirectories] finds a data directory outside the state folder, and
-// removes links to removed directories. forget removes the link unless an environment is running there.
+// Announce creates a symbolic link by which [DataDirectories] finds a data directory outside the state folder. forget
+// removes the link unless an environment is running there.
 func Announce(stateFolder, dataDir string) (forget func(), err error) {
 	folder := datadir.Of(stateFolder, "")
 	dataDir, err = filepath.Abs(dataDir)
@@ -214,7 +212,7 @@ type Found struct {
 	Instance
 }
 
-// Running returns the environments running on dirs, sorted by name. It omits unreadable ones, such as other users'.
+// Running returns the environments running on dirs, sorted by name. It omits those of other users.
 func Running(dirs []string) (all []Found) {
 	for _, dir := range dirs {
 		if i, err := ReadInstance(dir); err == nil {
@@ -306,7 +304,7 @@ func isClaimed(dataDir string) (claimed bool, err error) {
 	if claimed = errors.Is(err, syscall.EWOULDBLOCK); claimed {
 		return true, f.Close()
 	}
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // a child being started may hold a copy
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // see [Claim]
 	return false, errors.Join(err, f.Close())
 }
 

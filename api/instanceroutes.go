@@ -51,9 +51,8 @@ type Instances struct {
 	Revision int64 `json:"revision,omitempty"`
 	// Shared is nil without a fleet key.
 	Shared *SharedSettings `json:"shared,omitempty"`
-	// Unread is why other instances could not be listed, or "".
-	Unread string   `json:"unread,omitempty"`
-	Notes  []string `json:"notes,omitempty"`
+	Unread string          `json:"unread,omitempty"`
+	Notes  []string        `json:"notes,omitempty"`
 }
 
 // SourceRegistry is the Source of an instance with a record in the registry.
@@ -74,7 +73,7 @@ func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, 
 	return done, behind, unreachable
 }
 
-// Batches describes the progress of a settings change that is applied in batches, or returns "".
+// Batches describes the progress of a settings change in batches, or returns "".
 func (all *Instances) Batches() string {
 	s := all.Shared
 	if s == nil || !s.InBatches || all.Unread != "" {
@@ -122,9 +121,8 @@ type KnownInstance struct {
 	// NoDetails is why the answering instance cannot read from this one, or "".
 	NoDetails string `json:"no_details,omitempty"`
 	// Name is the host and process ID, the ID in the Auto Scaling group, or both.
-	Name string `json:"name"`
-	// Member is the ID in the Auto Scaling group; "" if unknown.
-	Member string `json:"member,omitempty"`
+	Name   string `json:"name"`
+	Member string `json:"member,omitempty"` // the ID in the Auto Scaling group; "" if unknown
 	// This marks the answering instance. Source is "process", "registry", "lease", or "asg:" and the name of a group.
 	This   bool   `json:"this,omitempty"`
 	Source string `json:"source"`
@@ -147,9 +145,9 @@ type KnownInstance struct {
 	CPUPercent     *float64 `json:"cpu_percent,omitempty"` // of all processors
 	PausedQueues   []string `json:"paused_queues,omitempty"`
 	Deploying      bool     `json:"deploying,omitempty"`
-	// Revision is the applied revision of the desired state; 0 without a fleet key.
+	// the applied revision of the desired state; 0 without a fleet key
 	Revision int64 `json:"revision,omitempty"`
-	// SettingsRevision is the applied revision of the shared settings, or the rejected one if Rejected is set.
+	// the applied revision of the shared settings or, if Rejected is set, the rejected one
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
 	// TakesVersions means that the instance runs the app version set for all instances. AppNumber is 0 for a version of
@@ -163,10 +161,10 @@ type KnownInstance struct {
 	// NotAuthenticated means that this instance has a fleet key and the record is not signed with it, belongs
 	// elsewhere, or is outdated. The other fields may then be false and are not used in decisions.
 	NotAuthenticated bool `json:"not_authenticated,omitempty"`
-	// Unhealthy is the health status in the group. Protected is the scale-in protection, nil if unknown.
+	// Unhealthy is the group's view. Protected is the scale-in protection, nil if unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`
 	Protected *bool `json:"protected,omitempty"`
-	// SeenAt is the time of the group's report; zero for information from this instance.
+	// the time of the group's report; zero for this instance's own information
 	SeenAt time.Time `json:"seen_at,omitzero"`
 }
 

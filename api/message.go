@@ -17,14 +17,14 @@ const (
 	MessageDamaged  = "damaged"
 )
 
-// Message is a message in a queue. Each line of an export is a Message and can be sent again.
+// Message is a message in a queue. An exported line is a Message and can be sent again.
 type Message struct {
 	ID    string `json:"id,omitempty"`
 	Queue string `json:"queue,omitempty"`
 	// State is "" for a received message.
 	State string `json:"state,omitempty"`
 	Body  string `json:"body"`
-	// BodyHidden means that Body, Attributes and answers are omitted, because bodies are shown only on request.
+	// Body, Attributes and answers are omitted, because bodies are shown only on request
 	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
 	ReceiveCount int        `json:"receive_count,omitempty"` // in all queues
@@ -33,7 +33,7 @@ type Message struct {
 	FirstReceivedAt time.Time `json:"first_received_at,omitzero"`
 	VisibleAt       time.Time `json:"visible_at,omitzero"`
 	DeadAt          time.Time `json:"dead_at,omitzero"`
-	// DeadLetterSource is the ARN of the queue that the message was dead-lettered from.
+	// ARN of the queue that the message was dead-lettered from
 	DeadLetterSource string `json:"dead_letter_source,omitempty"`
 	// DedupID and SequenceNumber are set in FIFO queues only, GroupID in standard queues too.
 	GroupID        string `json:"group_id,omitempty"`
@@ -163,16 +163,14 @@ func FromMessage(m *queue.Message, queueName string) Message {
 
 // Outgoing is a message to send.
 type Outgoing struct {
-	Body       string     `json:"body"`
-	Attributes Attributes `json:"attributes,omitempty"`
-	// DelaySeconds is 0 to 900; nil means the queue's default.
-	DelaySeconds *int `json:"delay_seconds,omitempty"`
+	Body         string     `json:"body"`
+	Attributes   Attributes `json:"attributes,omitempty"`
+	DelaySeconds *int       `json:"delay_seconds,omitempty"` // 0 to 900; nil means the queue's default
 	// NotBefore hides the message until then, however far away. FIFO queues reject it.
-	NotBefore time.Time `json:"not_before,omitzero"`
-	// TraceHeader becomes the AWSTraceHeader.
-	GroupID     string `json:"group_id,omitempty"`
-	DedupID     string `json:"dedup_id,omitempty"`
-	TraceHeader string `json:"trace_header,omitempty"`
+	NotBefore   time.Time `json:"not_before,omitzero"`
+	GroupID     string    `json:"group_id,omitempty"`
+	DedupID     string    `json:"dedup_id,omitempty"`
+	TraceHeader string    `json:"trace_header,omitempty"`
 }
 
 // ToQueue converts the message to the type in package queue.
@@ -218,6 +216,6 @@ type (
 // MessagePage is one page of a queue's messages.
 type MessagePage struct {
 	Messages []Message `json:"messages"`
-	// Next is the after parameter of the next page, or "". A page may be shorter than the limit.
+	// Next is the after parameter of the next page, or "".
 	Next string `json:"next,omitempty"`
 }

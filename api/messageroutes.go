@@ -42,15 +42,13 @@ func selectionQuery(s *Selection) url.Values {
 
 // Total is the number of selected messages.
 type Total struct {
-	N int64 `json:"n"`
-	// Exact is false if counting ended early and there may be more than N.
-	Exact bool `json:"exact"`
+	N     int64 `json:"n"`
+	Exact bool  `json:"exact"` // false if counting ended early and there may be more than N
 }
 
 // DelayRequest is the body of a delay.
 type DelayRequest struct {
-	// Seconds is the delay from now, 0 to 43200.
-	Seconds int `json:"seconds"`
+	Seconds int `json:"seconds"` // from now, 0 to 43200
 }
 
 // MessageTaken is the state of a message that became visible and was delivered before the request was answered.
@@ -58,16 +56,14 @@ const MessageTaken = "taken"
 
 // Placed is the new state of a message.
 type Placed struct {
-	ID string `json:"id"`
-	// State is as in [Message], or [MessageTaken].
-	State string `json:"state"`
-	// VisibleAt is zero for a visible message.
+	ID    string `json:"id"`
+	State string `json:"state"` // as in [Message], or [MessageTaken]
+	// zero for a visible message
 	VisibleAt time.Time `json:"visible_at,omitzero"`
 }
 
 // EditRequest is the body of an edit.
 type EditRequest struct {
 	Message Outgoing `json:"message"`
-	// To is the target queue; "" means the queue that the message was dead-lettered from.
-	To string `json:"to,omitempty"`
+	To      string   `json:"to,omitempty"` // "" means the queue that the message was dead-lettered from
 }

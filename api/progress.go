@@ -20,10 +20,9 @@ const (
 // Progress describes whether a queue's messages are being delivered, and why not. It is zero without a worker.
 type Progress struct {
 	// Why is the reason for the state, or why messages wait although others are delivered.
-	State string `json:"state,omitempty"`
-	Why   string `json:"why,omitempty"`
-	// Paused means paused by a person, hook or signal; PausedBy may be unknown.
-	Paused      bool      `json:"paused"`
+	State       string    `json:"state,omitempty"`
+	Why         string    `json:"why,omitempty"`
+	Paused      bool      `json:"paused"` // by a person, hook or signal; PausedBy may be unknown
 	PauseReason string    `json:"pause_reason,omitempty"`
 	PausedBy    string    `json:"paused_by,omitempty"`
 	PausedAt    time.Time `json:"paused_at,omitzero"`

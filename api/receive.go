@@ -14,12 +14,9 @@ type ReceivedMessage struct {
 
 // ReceiveRequest is the body of a receive. The zero value asks for one message without waiting.
 type ReceiveRequest struct {
-	// Max is 1 to 10; 0 means 1.
-	Max int `json:"max,omitempty"`
-	// WaitSeconds is 0 to 20.
-	WaitSeconds int `json:"wait_seconds,omitempty"`
-	// VisibilitySeconds is 0 to 43200; nil means the queue's default.
-	VisibilitySeconds *int `json:"visibility_seconds,omitempty"`
+	Max               int  `json:"max,omitempty"`                // 1 to 10; 0 means 1
+	WaitSeconds       int  `json:"wait_seconds,omitempty"`       // 0 to 20
+	VisibilitySeconds *int `json:"visibility_seconds,omitempty"` // 0 to 43200; nil means the queue's default
 }
 
 // ToQueue converts the request to the type in package queue.

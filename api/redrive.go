@@ -6,17 +6,16 @@ import (
 
 // MoveTask is the latest task that moves or deletes messages of a dead-letter queue.
 type MoveTask struct {
-	// Status is RUNNING, COMPLETED, CANCELLED or FAILED, as in the SQS API.
+	// RUNNING, COMPLETED, CANCELLED or FAILED, as in the SQS API
 	Status string `json:"status"`
-	// Deletes means that messages are deleted instead of moved, Filtered that only some are selected.
+	// Deletes means that messages are deleted, not moved, Filtered that only some are selected.
 	Deletes  bool `json:"deletes,omitempty"`
 	Filtered bool `json:"filtered,omitempty"`
 	// Moved counts the messages processed so far, ToMove those selected at the start.
 	Moved  int64 `json:"moved"`
 	ToMove int64 `json:"to_move"`
-	// Rate is in messages per second; 0 means no limit.
-	Rate int `json:"rate"`
-	// Destination is an ARN; "" means the queue that each message was dead-lettered from.
+	Rate   int   `json:"rate"` // per second; 0 means no limit
+	// an ARN; "" means the queue that each message was dead-lettered from
 	Destination   string    `json:"destination,omitempty"`
 	FailureReason string    `json:"failure_reason,omitempty"`
 	StartedAt     time.Time `json:"started_at"`
@@ -24,11 +23,8 @@ type MoveTask struct {
 
 // RedriveRequest is the body that starts a redrive.
 type RedriveRequest struct {
-	// To is the destination queue; "" means the queue that each message was dead-lettered from.
-	To string `json:"to,omitempty"`
-	// Rate is 1 to 500 messages per second; 0 means no limit.
-	Rate   int       `json:"rate,omitempty"`
+	To     string    `json:"to,omitempty"`   // "" means the queue that each message was dead-lettered from
+	Rate   int       `json:"rate,omitempty"` // 1 to 500 per second; 0 means no limit
 	Filter Selection `json:"filter,omitzero"`
-	// The request is refused if more than Most messages match; 0 means no maximum.
-	Most int64 `json:"most,omitempty"`
+	Most   int64     `json:"most,omitempty"` // the request is refused if more messages match; 0 means no maximum
 }

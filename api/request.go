@@ -7,7 +7,7 @@ import (
 // MaxWait limits how long a request waits, except for hooks and deployments.
 const MaxWait = 25 * time.Second
 
-// MaxBody limits a request body in bytes: ten messages of 1 MiB in total, with every byte escaped.
+// MaxBody is in bytes: ten messages of 1 MiB in total, with every byte escaped.
 const MaxBody = 8 << 20
 
 // Confirmation is the body of an irreversible action.
@@ -20,15 +20,13 @@ type Confirmation struct {
 // Reason is the body of a pause.
 type Reason struct {
 	Reason string `json:"reason"`
-	// This pauses a queue on the answering instance only, even if a fleet key is set.
-	This bool `json:"this,omitempty"`
+	This   bool   `json:"this,omitempty"` // pause on the answering instance only, even if a fleet key is set
 }
 
 // MoveRequest is the body of a move.
 type MoveRequest struct {
 	IDs []string `json:"ids"`
-	// To is the destination queue; "" means the queue that each message was dead-lettered from.
-	To string `json:"to,omitempty"`
+	To  string   `json:"to,omitempty"` // "" means the queue that each message was dead-lettered from
 }
 
 // Deletion is the body of a deletion, with either IDs or Filter.
@@ -36,9 +34,8 @@ type Deletion struct {
 	IDs []string `json:"ids,omitempty"`
 	// Filter starts a task that deletes the selected dead letters; {} selects all.
 	Filter *Selection `json:"filter,omitempty"`
-	// Rate is 1 to 500 messages per second; 0 means no limit.
-	Rate int `json:"rate,omitempty"`
-	// Confirm is the number of messages as typed by a person, required for more than one.
+	Rate   int        `json:"rate,omitempty"` // 1 to 500 per second; 0 means no limit
+	// the number of messages as typed by a person, required for more than one
 	Confirm int64 `json:"confirm,omitempty"`
 }
 
@@ -59,8 +56,7 @@ type (
 
 	// Creation is the body of a queue's creation.
 	Creation struct {
-		Name string `json:"name"`
-		// Attributes have SQS names and values.
+		Name       string            `json:"name"`
 		Attributes map[string]string `json:"attributes,omitempty"`
 	}
 	// Created is the answer to a queue's creation.
@@ -71,9 +67,8 @@ type (
 
 	// Paused is the answer when queues are paused or resumed.
 	Paused struct {
-		Paused bool `json:"paused"`
-		// Revision is the new revision of the desired state; 0 if only this instance changed.
-		Revision int64 `json:"revision,omitempty"`
+		Paused   bool  `json:"paused"`
+		Revision int64 `json:"revision,omitempty"` // of the desired state; 0 if only this instance changed
 	}
 	// TaskPaused is the answer when a task is paused or resumed.
 	TaskPaused struct {
@@ -87,13 +82,12 @@ type (
 	}
 	// Drained is the answer to a drain.
 	Drained struct {
-		// Drained means that all messages are settled and the process is about to exit.
-		Drained bool `json:"drained"`
+		Drained bool `json:"drained"` // all messages are settled and the process is about to exit
 	}
 
 	// DeployRequest is the body of a deployment.
 	DeployRequest struct {
-		// Path names a folder or an archive; "" means the current version.
+		// a folder or an archive; "" means the current version
 		Path string `json:"path"`
 	}
 )

@@ -11,15 +11,13 @@ import (
 
 // Route describes a request and its answer. The server, [Client] and the OpenAPI document share it.
 type Route[Body, Answer any] struct {
-	// Pattern is the method and path, with names in braces.
-	Pattern string
+	Pattern string // method and path, with names in braces
 	// Summary is a sentence for the OpenAPI document. Query lists the query parameters, separated by spaces.
 	Summary, Query string
 	// Act is the logged action, such as "queue paused". If its first word is "message", "task" or "process", the path
 	// names one; otherwise, a queue.
-	Act string
-	// Limit is set if a request may take longer than [MaxWait].
-	Limit time.Duration
+	Act   string
+	Limit time.Duration // set if a request may take longer than [MaxWait]
 }
 
 // NoBody is the body of routes without one.

@@ -30,7 +30,7 @@ type Status struct {
 	// State may be "" if unknown.
 	State   string `json:"state,omitempty"`
 	Backend string `json:"backend"`
-	// QueueServer is the host of another SQS-compatible server, such as 'tendril serve', that has the queues.
+	// QueueServer is the host of another SQS-compatible server that has the queues.
 	QueueServer string         `json:"queue_server,omitempty"`
 	StartedAt   time.Time      `json:"started_at,omitzero"`
 	Ready       bool           `json:"ready"`
@@ -44,11 +44,10 @@ type Status struct {
 	App            []Process       `json:"app,omitempty"`
 	Deployment     *Deployment     `json:"deployment,omitempty"`
 	PoisonMessages *PoisonMessages `json:"isolation,omitempty"`
-	// Limits has one entry for each target with limits.
-	Limits  []Limit        `json:"limits,omitempty"`
-	Scaling *Scaling       `json:"scaling,omitempty"`
-	Health  *health.Report `json:"health,omitempty"`
-	Tasks   *TasksStatus   `json:"tasks,omitempty"` // nil without periodic tasks
+	Limits         []Limit         `json:"limits,omitempty"` // one entry for each target with limits
+	Scaling        *Scaling        `json:"scaling,omitempty"`
+	Health         *health.Report  `json:"health,omitempty"`
+	Tasks          *TasksStatus    `json:"tasks,omitempty"` // nil without periodic tasks
 	// Problems groups the remembered failed deliveries by queue and reason, most recent first.
 	Problems []Problem `json:"problems,omitempty"`
 }
@@ -77,24 +76,21 @@ type Ledger = queue.Ledger
 
 // Queue is a queue with its message counts and settings.
 type Queue struct {
-	Name string `json:"name"`
-	ARN  string `json:"arn,omitempty"`
-	URL  string `json:"url,omitempty"` // on Amazon SQS only
-	FIFO bool   `json:"fifo"`
-	// Ledger has only the counts of live messages on Amazon SQS.
-	Ledger Ledger `json:"ledger"`
-	// OldestSeconds is the age of the oldest live message; 0 if empty or unknown.
-	OldestSeconds float64 `json:"oldest_seconds"`
-	// Newest is the position of the newest message in an embedded queue, starting at 1; see [Confirmation].Through.
-	Newest int64 `json:"newest,omitempty"`
-	// DeadLetterQueue and MaxReceives come from the redrive policy; "" and 0 without one.
-	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
+	Name          string  `json:"name"`
+	ARN           string  `json:"arn,omitempty"`
+	URL           string  `json:"url,omitempty"` // on Amazon SQS only
+	FIFO          bool    `json:"fifo"`
+	Ledger        Ledger  `json:"ledger"`         // only counts of live messages on Amazon SQS
+	OldestSeconds float64 `json:"oldest_seconds"` // of the oldest live message; 0 if empty or unknown
+	// Newest is the position of the newest message in an embedded queue, from 1; see [Confirmation].Through.
+	Newest          int64  `json:"newest,omitempty"`
+	DeadLetterQueue string `json:"dead_letter_queue,omitempty"` // from the redrive policy; "" and 0 without one
 	MaxReceives     int    `json:"max_receives,omitempty"`
-	// DeadLetterQueueMissing means that messages are retried without limit.
+	// messages are retried without limit
 	DeadLetterQueueMissing bool `json:"dead_letter_queue_missing,omitempty"`
-	// DeadLetterSources are the queues that use this one as their dead-letter queue. Lists omit them and Attributes.
+	// DeadLetterSources use this queue as their dead-letter queue. Lists omit them and Attributes.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
-	// Progress describes this environment's worker.
+	// DeadLetterQueueMissing means that messages are retried without limit.
 	Progress
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
@@ -140,25 +136,23 @@ type Worker struct {
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`
 	InFlight   int64 `json:"in_flight"`
-	// LongestGroup is the message group of the longest running delivery on a FIFO queue.
+	// message group of the longest running delivery on a FIFO queue
 	LongestGroup string `json:"longest_group,omitempty"`
-	// Receiving is false while a gate is closed, the worker is paused or the breaker is open.
+	// false while a gate is closed, the worker is paused or the breaker is open
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	WorkerCounts
-	// RecentDeliveries and RecentFailed count the last five minutes.
-	RecentDeliveries int64 `json:"recent_deliveries"`
+	RecentDeliveries int64 `json:"recent_deliveries"` // Receiving is false while a gate is closed, the worker is paused or the breaker is open.
 	RecentFailed     int64 `json:"recent_failed"`
 	// OldestSeconds is the age of the oldest unfinished message, LongestWaitSeconds the longest time from send to
 	// delivery in the last minute.
 	OldestSeconds      float64 `json:"oldest_seconds"`
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
-	// TurnShare is this queue's share, 0 to 1, of the deliveries started in the last minute.
+	// this queue's share, 0 to 1, of the deliveries started in the last minute
 	TurnShare float64 `json:"turn_share"`
 	LimitedBy string  `json:"limited_by,omitempty"` // limit that delays messages
 	PerSecond float64 `json:"per_second,omitempty"` // recent rate of settled messages
-	// LastError is from the latest queue call; "" if it succeeded.
-	LastError string `json:"last_error,omitempty"`
+	LastError string  `json:"last_error,omitempty"` // from the latest queue call; "" if it succeeded
 }
 
 // WorkerCounts counts messages since startup. Done, Failed and Unreached are delivery outcomes. Returned messages were
@@ -188,11 +182,10 @@ type Process struct {
 	// Name is from the Procfile, or "web" for a single command. PID is 0 if the process is not running.
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// Role is "" for helpers and for replicas that get new messages.
-	Role string `json:"role,omitempty"`
-	PID  int    `json:"pid,omitempty"`
-	Port int    `json:"port,omitempty"`
-	// Ready is true for a process without a port once it runs.
+	Role  string `json:"role,omitempty"` // "" for helpers and for replicas that get new messages
+	PID   int    `json:"pid,omitempty"`
+	Port  int    `json:"port,omitempty"`
+	// a process without a port is ready once it runs
 	Ready    bool      `json:"ready"`
 	Since    time.Time `json:"since,omitzero"`
 	Restarts int       `json:"restarts"` // automatic restarts
@@ -216,29 +209,26 @@ type Scaling struct {
 	MinSize int    `json:"min_size"`
 	MaxSize int    `json:"max_size"`
 	// Desired is 0 before the first decision. Ready counts the processes or instances that can work.
-	Desired int `json:"desired"`
-	Ready   int `json:"ready"`
-	// IsLeader means that this instance scales or publishes; always true for processes.
-	IsLeader bool `json:"in_charge"`
-	// Protection is "on" or "off" for scale-in protection, "" if it does not apply.
-	Protection string `json:"protection,omitempty"`
-	Problem    string `json:"problem,omitempty"`
-	// Decisions are the latest [ShownDecisions], newest first.
-	Decisions []ScaleDecision `json:"decisions,omitempty"`
+	Desired  int  `json:"desired"`
+	Ready    int  `json:"ready"`
+	IsLeader bool `json:"in_charge"` // this instance scales or publishes; always true for processes
+	// "on" or "off" for scale-in protection, "" if it does not apply
+	Protection string          `json:"protection,omitempty"`
+	Problem    string          `json:"problem,omitempty"`
+	Decisions  []ScaleDecision `json:"decisions,omitempty"` // the latest [ShownDecisions], newest first
 }
 
 // ScaleDecision is a decision about the size, or a series of identical ones.
 type ScaleDecision struct {
-	At      time.Time `json:"at"`
-	Until   time.Time `json:"until"`
-	Times   int       `json:"times"`
-	From    int       `json:"from"`
-	Desired int       `json:"desired"`
-	Rule    string    `json:"rule"`
-	Why     string    `json:"why"`
-	Applied bool      `json:"applied"`
-	// NotApplied is why the size could not be set.
-	NotApplied string       `json:"not_applied,omitempty"`
+	At         time.Time    `json:"at"`
+	Until      time.Time    `json:"until"`
+	Times      int          `json:"times"`
+	From       int          `json:"from"`
+	Desired    int          `json:"desired"`
+	Rule       string       `json:"rule"`
+	Why        string       `json:"why"`
+	Applied    bool         `json:"applied"`
+	NotApplied string       `json:"not_applied,omitempty"` // why the size could not be set
 	Inputs     *ScaleInputs `json:"inputs,omitempty"`
 }
 
@@ -279,11 +269,10 @@ type PoisonMessages struct {
 
 // Limit describes the limits protecting a target.
 type Limit struct {
-	Target string  `json:"target"`         // as in [Worker]
-	Rate   float64 `json:"rate,omitempty"` // messages per second; 0 means no limit
-	InWork int     `json:"in_work"`        // deliveries; a batch counts as one
-	// Concurrency is the current adaptive or slow-start limit; 0 means no limit.
-	Concurrency int `json:"concurrency,omitempty"`
+	Target      string  `json:"target"`                // as in [Worker]
+	Rate        float64 `json:"rate,omitempty"`        // messages per second; 0 means no limit
+	InWork      int     `json:"in_work"`               // deliveries; a batch counts as one
+	Concurrency int     `json:"concurrency,omitempty"` // the current adaptive or slow-start limit; 0 means no limit
 	// Breaker is "closed", "open", "half-open", or "" without a breaker. TrialAt is when an open breaker tries again.
 	Breaker string    `json:"breaker,omitempty"`
 	TrialAt time.Time `json:"trial_at,omitzero"`
@@ -310,15 +299,13 @@ type AppVersion struct {
 	Source  string `json:"source"`
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`
-	// Digest is the SHA-256 of the archive of a version deployed to all instances; "" if it cannot be restored.
-	Digest string `json:"digest,omitempty"`
-	// Of is the version that a rollback restored; 0 for a deployment.
-	Of int `json:"of,omitempty"`
-	// Replaced are the versions previously in Folder, newest last.
-	Replaced   []int     `json:"replaced,omitempty"`
+	// SHA-256 of the archive of a version deployed to all instances; "" if it cannot be restored
+	Digest     string    `json:"digest,omitempty"`
+	Of         int       `json:"of,omitempty"`       // the version that a rollback restored; 0 for a deployment
+	Replaced   []int     `json:"replaced,omitempty"` // the versions previously in Folder, newest last
 	DeployedAt time.Time `json:"deployed_at"`
 	By         string    `json:"by"` // as in [Caller], "start" or "signal"
-	// Size is in bytes, measured when the version started to serve.
+	// in bytes, measured when the version started to serve
 	Size  int64  `json:"size,omitempty"`
 	Error string `json:"error,omitempty"`
 }
@@ -326,15 +313,12 @@ type AppVersion struct {
 // DeployResult is a successful deployment.
 type DeployResult struct {
 	// From and To are display names. DurationMS includes stopping the previous version.
-	From       string `json:"from,omitempty"`
-	To         string `json:"to"`
-	DurationMS int64  `json:"duration_ms"`
-	// Of is the version restored by a rollback; 0 for a deployment.
-	Of int `json:"of,omitempty"`
-	// Later names changed settings that take effect at the next start.
-	Later []string `json:"later,omitempty"`
-	// Rollout is the version that is still being deployed to all instances, or 0.
-	Rollout int `json:"rollout,omitempty"`
+	From       string   `json:"from,omitempty"`
+	To         string   `json:"to"`
+	DurationMS int64    `json:"duration_ms"`
+	Of         int      `json:"of,omitempty"`      // the version restored by a rollback; 0 for a deployment
+	Later      []string `json:"later,omitempty"`   // changed settings that take effect at the next start
+	Rollout    int      `json:"rollout,omitempty"` // the version still being deployed to all instances, or 0
 }
 
 // DeployError is the failure of a started deployment.
@@ -342,9 +326,8 @@ type DeployError struct {
 	// Switched means that the new version is serving although a later step failed. Otherwise the previous one still is,
 	// unless Stopped.
 	Switched bool
-	// Stopped means that the environment stopped during the deployment, so no version is serving.
-	Stopped bool
-	Aborted bool
+	Stopped  bool // the environment stopped during the deployment, so no version is serving
+	Aborted  bool
 	// Step is the failed hook, build command or process, or "". Output is its last lines.
 	Step   string
 	Output []string
@@ -358,16 +341,14 @@ func (e *DeployError) Unwrap() error { return e.Err }
 // ReloadResult is the effect of a reload. The zero value means that nothing changed.
 type ReloadResult struct {
 	// File is the task file. NotScheduled is why its tasks are not in force.
-	File         string `json:"file,omitempty"`
-	Tasks        int    `json:"tasks"`
-	NotScheduled string `json:"notScheduled,omitempty"`
-	// Deployed is set if files of the app changed and it was redeployed.
-	Deployed *DeployResult `json:"deployed,omitempty"`
+	File         string        `json:"file,omitempty"`
+	Tasks        int           `json:"tasks"`
+	NotScheduled string        `json:"notScheduled,omitempty"`
+	Deployed     *DeployResult `json:"deployed,omitempty"` // set if files of the app changed and it was redeployed
 	// Settings names the changed settings now in force. Later names those that need a restart.
-	Settings []string `json:"settings,omitempty"`
-	Later    []string `json:"later,omitempty"`
-	// Unchanged is the folder that was checked if there was nothing to reload.
-	Unchanged string `json:"unchanged,omitempty"`
+	Settings  []string `json:"settings,omitempty"`
+	Later     []string `json:"later,omitempty"`
+	Unchanged string   `json:"unchanged,omitempty"` // the folder that was checked if there was nothing to reload
 }
 
 // QueuesAt returns where the queues are, for example "Amazon SQS".

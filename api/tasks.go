@@ -6,9 +6,8 @@ import (
 
 // TasksStatus describes the periodic tasks of an environment.
 type TasksStatus struct {
-	File string `json:"file"`
-	// Off is why no task is scheduled, or "".
-	Off    string `json:"off,omitempty"`
+	File   string `json:"file"`
+	Off    string `json:"off,omitempty"` // why no task is scheduled, or ""
 	Leader Leader `json:"leader"`
 	Tasks  []Task `json:"tasks"`
 }
@@ -22,10 +21,8 @@ type Leader struct {
 	AgeSeconds float64 `json:"age_seconds,omitempty"`
 	// Console is the host:port of the holder's console, as reported; "" if off or unknown.
 	Console string `json:"console,omitempty"`
-	// Error is from the latest registry call; "" if it succeeded.
-	Error string `json:"error,omitempty"`
-	// Local means that this instance is configured as the only one, so there is no election.
-	Local bool `json:"local,omitempty"`
+	Error   string `json:"error,omitempty"` // from the latest registry call; "" if it succeeded
+	Local   bool   `json:"local,omitempty"` // this instance is configured as the only one, so there is no election
 }
 
 // Task is a periodic task and its state.
@@ -33,11 +30,10 @@ type Task struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 	// Words describes the Schedule in English. Zone is its time zone.
-	Schedule string `json:"schedule"`
-	Words    string `json:"words"`
-	Zone     string `json:"zone"`
-	// Next are the next five due times, in the task's zone, without jitter.
-	Next []time.Time `json:"next,omitempty"`
+	Schedule string      `json:"schedule"`
+	Words    string      `json:"words"`
+	Zone     string      `json:"zone"`
+	Next     []time.Time `json:"next,omitempty"` // the next five due times, in the task's zone, without jitter
 	// PausedBy and PausedAt are zero if unknown.
 	Paused      bool      `json:"paused"`
 	PauseReason string    `json:"pause_reason,omitempty"`
@@ -51,8 +47,7 @@ type Task struct {
 	// FailedRuns counts consecutive failed runs delivered by this instance; LastFailure is the latest reason.
 	FailedRuns  int    `json:"failed_runs,omitempty"`
 	LastFailure string `json:"last_failure,omitempty"`
-	// Problem is why the task or its own queue does not work, or "".
-	Problem string `json:"problem,omitempty"`
+	Problem     string `json:"problem,omitempty"` // why the task or its own queue does not work, or ""
 }
 
 // TaskRun is one run of a task, as known to this instance.
@@ -62,14 +57,13 @@ type TaskRun struct {
 	RunID       string    `json:"fire_id,omitempty"`
 	Manual      bool      `json:"manual,omitempty"` // requested by a person
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
-	// EnqueuedAt and LatenessMS are zero if another instance enqueued the run.
+	// EnqueuedAt and LatenessMS are zero unless this instance enqueued the run.
 	EnqueuedAt time.Time `json:"enqueued_at,omitzero"`
-	// LatenessMS is in milliseconds from the due time to enqueueing, including jitter.
-	LatenessMS int64 `json:"lateness_ms"`
-	// Skipped is why the run was skipped, or "".
-	Skipped   string `json:"skipped,omitempty"`
-	MessageID string `json:"message_id,omitempty"`
-	Resent    bool   `json:"resent,omitempty"` // may have been enqueued twice
+	// in milliseconds from the due time to enqueueing, including jitter
+	LatenessMS int64  `json:"lateness_ms"`
+	Skipped    string `json:"skipped,omitempty"` // why the run was skipped, or ""
+	MessageID  string `json:"message_id,omitempty"`
+	Resent     bool   `json:"resent,omitempty"` // may have been enqueued twice
 	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS describe the last one, as in
 	// [Delivery].
 	Attempts   int       `json:"attempts"`

@@ -432,7 +432,7 @@ func (r *reader) direct(s *pageStep) {
 	}
 }
 
-// export, and cd on its own line, affect later lines.
+// changesShell handles export, and cd on its own line, which affect later lines.
 func (r *reader) changesShell(command string) bool {
 	if values, ok := strings.CutPrefix(command, "export "); ok {
 		r.env = append(r.env, strings.Fields(values)...)

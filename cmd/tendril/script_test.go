@@ -245,7 +245,7 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 // misused matches a problem in one line, and hints.
 var misused = regexp.MustCompile(`^tendril: [^\n]+\n(hint: [^\n]+\n)+$`)
 
-// scriptMisuse also requires the output to be exactly one problem with at least one hint. For example: misuse 2 tendril upp
+// scriptMisuse also requires exactly one problem with at least one hint. For example: misuse 2 tendril upp
 func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
 	scriptExits(ts, neg, args)
 	if said := ts.ReadFile("stderr"); !misused.MatchString(said) {

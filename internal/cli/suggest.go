@@ -16,7 +16,7 @@ import (
 
 type meaning struct{ name, words string }
 
-// names of similar commands in other programs
+// commandMeanings lists the names of similar commands in other programs.
 var commandMeanings = []meaning{
 	{"up", "start run dev launch local begin boot"},
 	{"init", "new scaffold generate-app setup"},

@@ -36,12 +36,10 @@ type Option struct {
 	// AppRestart options can change by a restart of the app.
 	AppRestart bool
 
-	// nil unless the option is secret
-	secretFile   *string
+	secretFile   *string // nil unless the option is secret
 	isSecretFile bool
 	essential    bool
-	// from Elastic Beanstalk's configuration page for worker environments
-	block, label string
+	block, label string // from Elastic Beanstalk's configuration page for worker environments
 	// list options accept a YAML list instead of comma-separated text.
 	list bool
 	// beanstalkAliases are common misspellings of Beanstalk.

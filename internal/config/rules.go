@@ -384,7 +384,7 @@ func sharedSecret(field *string, rule func(string) (string, error)) value {
 	return secret(checked(field, "16 to 256 printable ASCII characters without spaces", rule), rand.Text)
 }
 
-// already normalized, like the result of filterPattern
+// exampleFilter is normalized like the result of filterPattern.
 const exampleFilter = `{"body":{"kind":["order"]}}`
 
 // filterValue quotes the suggested example for shells and YAML.

@@ -11,8 +11,7 @@ func TestRules(t *testing.T) {
 	const alias = "arn:aws-cn:lambda:cn-north-1:123456789012:function:f:live"
 	for name, c := range map[string]struct {
 		rule func(string) (string, error)
-		// input to normalized form
-		good map[string]string
+		good map[string]string // input to normalized form
 		bad  []string
 	}{
 		"environment name": {environmentName,

@@ -113,8 +113,7 @@ func onOff(field *bool) value {
 
 const (
 	maxRate = 1e6
-	// one message per day
-	minRate = 1.0 / 86400
+	minRate = 1.0 / 86400 // one message per day
 )
 
 // 0 means no limit.

@@ -55,10 +55,10 @@ func reportPlain(w io.Writer, lines int) {
 const (
 	lineBufferDelay = 20 * time.Millisecond
 	lineBufferSize  = 32 << 10
-	// about 14,000 lines: over a second at ten thousand lines per second, minutes at default verbosity
-	lineBufferMost = 4 << 20
-	// limits the wait for readers at exit
-	lineBufferPatience = time.Second
+	// lineBufferMost is about 14,000 lines: over a second at ten thousand lines per second, minutes at default
+	// verbosity.
+	lineBufferMost     = 4 << 20
+	lineBufferPatience = time.Second // limits the wait for readers at exit
 )
 
 // lineBuffer batches log lines to save system calls. Write never blocks: lines beyond lineBufferMost are dropped, and

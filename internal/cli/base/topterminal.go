@@ -19,7 +19,7 @@ type ScreenTerminal struct {
 	once    sync.Once
 }
 
-// alternate screen, hidden cursor, no automatic line wrap
+// The sequences select the alternate screen, hide the cursor, and turn off line wrap.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	LeaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"

@@ -21,12 +21,9 @@ type deadLetterQueue struct {
 	// source is the queue given on the command line, or "" if that is the dead-letter queue itself. Messages whose
 	// source is unknown are moved there.
 	source string
-	// approximate on Amazon SQS
-	count int
-	// 0 on Amazon SQS
-	newest int64
-	// the local environment that receives from the queue, or nil
-	worker *api.Client
+	count  int         // approximate on Amazon SQS
+	newest int64       // 0 on Amazon SQS
+	worker *api.Client // the local environment that receives from the queue, or nil
 }
 
 type deadLetterQueues []*deadLetterQueue

@@ -139,12 +139,11 @@ type receiver interface {
 // Amazon SQS has no way to read messages without receiving them, which increments their receive count and hides them
 // until they are released.
 type sqsSource struct {
-	name string
-	from receiver
-	fifo bool
-	open func(ctx context.Context, reference string) (target.Sender, error)
-	// destination of messages without a known source; may be ""
-	source string
+	name   string
+	from   receiver
+	fifo   bool
+	open   func(ctx context.Context, reference string) (target.Sender, error)
+	source string // destination of messages without a known source; may be ""
 	// attempts that the running environment remembers, by message ID
 	failures func(ctx context.Context) map[string][]api.Attempt
 	sources  func(ctx context.Context) ([]string, error)

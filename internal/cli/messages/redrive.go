@@ -78,7 +78,7 @@ func addRate(cmd *cobra.Command, done string) *pace {
 	return p
 }
 
-// messages per second
+// maxTaskRate is in messages per second.
 const maxTaskRate = 500
 
 // A rate of 0 means no limit. whole is false if move tasks do not support the rate.
@@ -134,7 +134,7 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 
 const countTime = 20 * time.Second
 
-// would describes the action without the number of messages.
+// The text would describes the action without the number of messages.
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {

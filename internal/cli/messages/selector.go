@@ -21,12 +21,10 @@ type selector struct {
 	match     string
 	attribute string
 	// since and until are durations before now, or times. They limit when a message was dead-lettered.
-	since, until string
-	// nil means any reason, and "" no recorded reason
-	reason *string
-	limit  int // 0 means no limit
-	// an empty selector selects all messages
-	allUnlessNamed bool
+	since, until   string
+	reason         *string // nil means any reason, and "" no recorded reason
+	limit          int     // 0 means no limit
+	allUnlessNamed bool    // an empty selector selects all messages
 }
 
 func addSelector(cmd *cobra.Command) *selector {

@@ -21,8 +21,7 @@ var ballast []byte
 const ballastSize = 8 << 20
 
 const (
-	// the smallest control group limit with which tendril starts; see docs/deploy.md
-	leastMemory    = 48 << 20
+	leastMemory    = 48 << 20 // the smallest control group limit with which tendril starts; see docs/deploy.md
 	roomForBallast = 256 << 20
 	// SQLite and the kernel
 	outsideGo = 8 << 20
@@ -70,8 +69,7 @@ func releaseStart() {
 
 const (
 	releaseEvery = 10 * time.Second
-	// above rest
-	leastRelease = 16 << 20
+	leastRelease = 16 << 20 // above rest
 )
 
 // load detects the end of a load, to release its memory. Go itself returns it only minutes later: an idle process

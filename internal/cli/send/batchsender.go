@@ -26,9 +26,8 @@ type batchSender struct {
 	many   bool
 	wait   bool // print IDs later, with the outcomes
 	// verbose makes awaitOutcomes also print the request and answer of each message.
-	verbose bool
-	// the destination and its dead-letter queue; nil on Amazon SQS
-	embedded []string
+	verbose  bool
+	embedded []string // the destination and its dead-letter queue; nil on Amazon SQS
 	bar      *progressbar.ProgressBar
 
 	batch   []line
