@@ -145,9 +145,9 @@ type KnownInstance struct {
 	CPUPercent     *float64 `json:"cpu_percent,omitempty"` // of all processors
 	PausedQueues   []string `json:"paused_queues,omitempty"`
 	Deploying      bool     `json:"deploying,omitempty"`
-	// the applied revision of the desired state; 0 without a fleet key
+	// Revision is the applied revision of the desired state; 0 without a fleet key.
 	Revision int64 `json:"revision,omitempty"`
-	// the applied revision of the shared settings or, if Rejected is set, the rejected one
+	// SettingsRevision is the applied revision of the shared settings or, if Rejected is set, the rejected one.
 	SettingsRevision int64  `json:"settings_revision,omitempty"`
 	Rejected         string `json:"rejected,omitempty"`
 	// TakesVersions means that the instance runs the app version set for all instances. AppNumber is 0 for a version of
@@ -164,7 +164,7 @@ type KnownInstance struct {
 	// Unhealthy is the group's view. Protected is the scale-in protection, nil if unknown.
 	Unhealthy bool  `json:"unhealthy,omitempty"`
 	Protected *bool `json:"protected,omitempty"`
-	// the time of the group's report; zero for this instance's own information
+	// SeenAt is the time of the group's report; zero for this instance's own information.
 	SeenAt time.Time `json:"seen_at,omitzero"`
 }
 

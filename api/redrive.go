@@ -6,7 +6,7 @@ import (
 
 // MoveTask is the latest task that moves or deletes messages of a dead-letter queue.
 type MoveTask struct {
-	// RUNNING, COMPLETED, CANCELLED or FAILED, as in the SQS API
+	// Status is RUNNING, COMPLETED, CANCELLED or FAILED, as in the SQS API.
 	Status string `json:"status"`
 	// Deletes means that messages are deleted, not moved, Filtered that only some are selected.
 	Deletes  bool `json:"deletes,omitempty"`
@@ -15,7 +15,7 @@ type MoveTask struct {
 	Moved  int64 `json:"moved"`
 	ToMove int64 `json:"to_move"`
 	Rate   int   `json:"rate"` // per second; 0 means no limit
-	// an ARN; "" means the queue that each message was dead-lettered from
+	// Destination is an ARN; "" means the queue that each message was dead-lettered from.
 	Destination   string    `json:"destination,omitempty"`
 	FailureReason string    `json:"failure_reason,omitempty"`
 	StartedAt     time.Time `json:"started_at"`

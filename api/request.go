@@ -35,7 +35,7 @@ type Deletion struct {
 	// Filter starts a task that deletes the selected dead letters; {} selects all.
 	Filter *Selection `json:"filter,omitempty"`
 	Rate   int        `json:"rate,omitempty"` // 1 to 500 per second; 0 means no limit
-	// the number of messages as typed by a person, required for more than one
+	// Confirm is the number of messages as typed by a person, required for more than one.
 	Confirm int64 `json:"confirm,omitempty"`
 }
 
@@ -87,7 +87,7 @@ type (
 
 	// DeployRequest is the body of a deployment.
 	DeployRequest struct {
-		// a folder or an archive; "" means the current version
+		// Path names a folder or an archive; "" means the current version.
 		Path string `json:"path"`
 	}
 )

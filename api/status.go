@@ -86,11 +86,11 @@ type Queue struct {
 	Newest          int64  `json:"newest,omitempty"`
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"` // from the redrive policy; "" and 0 without one
 	MaxReceives     int    `json:"max_receives,omitempty"`
-	// messages are retried without limit
+	// DeadLetterQueueMissing means that messages are retried without limit.
 	DeadLetterQueueMissing bool `json:"dead_letter_queue_missing,omitempty"`
 	// DeadLetterSources use this queue as their dead-letter queue. Lists omit them and Attributes.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
-	// DeadLetterQueueMissing means that messages are retried without limit.
+	// Progress describes this environment's worker.
 	Progress
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
@@ -136,19 +136,19 @@ type Worker struct {
 	Waiting    int64 `json:"waiting"`
 	Prefetched int   `json:"prefetched"`
 	InFlight   int64 `json:"in_flight"`
-	// message group of the longest running delivery on a FIFO queue
+	// LongestGroup is the message group of the longest running delivery on a FIFO queue.
 	LongestGroup string `json:"longest_group,omitempty"`
-	// false while a gate is closed, the worker is paused or the breaker is open
+	// Receiving is false while a gate is closed, the worker is paused or the breaker is open.
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	WorkerCounts
-	RecentDeliveries int64 `json:"recent_deliveries"` // Receiving is false while a gate is closed, the worker is paused or the breaker is open.
+	RecentDeliveries int64 `json:"recent_deliveries"` // in the last five minutes
 	RecentFailed     int64 `json:"recent_failed"`
 	// OldestSeconds is the age of the oldest unfinished message, LongestWaitSeconds the longest time from send to
 	// delivery in the last minute.
 	OldestSeconds      float64 `json:"oldest_seconds"`
 	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
-	// this queue's share, 0 to 1, of the deliveries started in the last minute
+	// TurnShare is this queue's share, 0 to 1, of the deliveries started in the last minute.
 	TurnShare float64 `json:"turn_share"`
 	LimitedBy string  `json:"limited_by,omitempty"` // limit that delays messages
 	PerSecond float64 `json:"per_second,omitempty"` // recent rate of settled messages
@@ -185,7 +185,7 @@ type Process struct {
 	Role  string `json:"role,omitempty"` // "" for helpers and for replicas that get new messages
 	PID   int    `json:"pid,omitempty"`
 	Port  int    `json:"port,omitempty"`
-	// a process without a port is ready once it runs
+	// Ready is true for a process without a port once it runs.
 	Ready    bool      `json:"ready"`
 	Since    time.Time `json:"since,omitzero"`
 	Restarts int       `json:"restarts"` // automatic restarts
@@ -212,7 +212,7 @@ type Scaling struct {
 	Desired  int  `json:"desired"`
 	Ready    int  `json:"ready"`
 	IsLeader bool `json:"in_charge"` // this instance scales or publishes; always true for processes
-	// "on" or "off" for scale-in protection, "" if it does not apply
+	// Protection is "on" or "off" for scale-in protection, "" if it does not apply.
 	Protection string          `json:"protection,omitempty"`
 	Problem    string          `json:"problem,omitempty"`
 	Decisions  []ScaleDecision `json:"decisions,omitempty"` // the latest [ShownDecisions], newest first
@@ -299,13 +299,13 @@ type AppVersion struct {
 	Source  string `json:"source"`
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`
-	// SHA-256 of the archive of a version deployed to all instances; "" if it cannot be restored
+	// Digest is the SHA-256 of the archive of a version deployed to all instances; "" if it cannot be restored.
 	Digest     string    `json:"digest,omitempty"`
 	Of         int       `json:"of,omitempty"`       // the version that a rollback restored; 0 for a deployment
 	Replaced   []int     `json:"replaced,omitempty"` // the versions previously in Folder, newest last
 	DeployedAt time.Time `json:"deployed_at"`
 	By         string    `json:"by"` // as in [Caller], "start" or "signal"
-	// in bytes, measured when the version started to serve
+	// Size is in bytes, measured when the version started to serve.
 	Size  int64  `json:"size,omitempty"`
 	Error string `json:"error,omitempty"`
 }

@@ -59,7 +59,7 @@ type TaskRun struct {
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// EnqueuedAt and LatenessMS are zero unless this instance enqueued the run.
 	EnqueuedAt time.Time `json:"enqueued_at,omitzero"`
-	// in milliseconds from the due time to enqueueing, including jitter
+	// LatenessMS is in milliseconds from the due time to enqueueing, including jitter.
 	LatenessMS int64  `json:"lateness_ms"`
 	Skipped    string `json:"skipped,omitempty"` // why the run was skipped, or ""
 	MessageID  string `json:"message_id,omitempty"`

@@ -256,8 +256,8 @@ func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// tendril check and tendril up with the same arguments must fail alike, except that check continues after the first
-// port in use. For example: agree 2 app --pid-file none/pid
+// scriptAgree requires that tendril check and tendril up fail alike with the same arguments, except that check
+// continues after the first port in use. For example: agree 2 app --pid-file none/pid
 func scriptAgree(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: agree STATUS [ARGS...]")

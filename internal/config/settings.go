@@ -50,7 +50,7 @@ const (
 	TrustRegistry = "registry" // only runs in the registry
 )
 
-// Values of CloudWatch. Off also turns off the console and other options.
+// Values of CloudWatch. Off is also a value of Console and several other options.
 const (
 	Off = "off"
 	On  = "on"

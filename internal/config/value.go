@@ -116,7 +116,7 @@ const (
 	minRate = 1.0 / 86400 // one message per day
 )
 
-// 0 means no limit.
+// A rate of 0 means no limit.
 func rate(field *float64) value {
 	v := bounded(field, kindRate, 0, maxRate, func(text string) (float64, error) {
 		r, err := parseRate(text)
@@ -199,7 +199,7 @@ func checked(field *string, allowed string, rule func(string) (string, error)) v
 
 func asWritten(text string) string { return text }
 
-// [Off] means an empty list.
+// The text [Off] means an empty list.
 func list(field *[]string, allowed string, rule func(string) (string, error)) value {
 	return stored(field, kindList, allowed, func(text string) (all []string, err error) {
 		if text == Off {

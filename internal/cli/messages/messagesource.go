@@ -144,7 +144,7 @@ type sqsSource struct {
 	fifo   bool
 	open   func(ctx context.Context, reference string) (target.Sender, error)
 	source string // destination of messages without a known source; may be ""
-	// attempts that the running environment remembers, by message ID
+	// failures returns the attempts that the running environment remembers, by message ID.
 	failures func(ctx context.Context) map[string][]api.Attempt
 	sources  func(ctx context.Context) ([]string, error)
 
