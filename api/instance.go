@@ -30,7 +30,7 @@ var ErrNotRunning = errors.New("no environment is running")
 type Instance struct {
 	PID     int    `json:"pid"`
 	Version string `json:"version"`
-	// zero if an older version wrote the file
+	// Program is zero if an older version wrote the file.
 	Program     Program `json:"program,omitzero"`
 	Environment string  `json:"environment"`
 	// Console is the local host:port, "" if the console is off. ConsoleCertificate is a fingerprint, "" for plain HTTP.
