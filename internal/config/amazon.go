@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// To avoid unexpected costs, CloudWatch is on by default only if a queue or function is on AWS and the environment's
-// name was configured.
+// CloudWatch costs money, so it is on by default only if a queue or function is on AWS and the environment's name was
+// configured.
 func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
@@ -98,7 +98,7 @@ func warnClear(l *loader) {
 	}
 }
 
-// leavesInClear is false for Amazon's own hosts, for which the AWS SDK always uses TLS.
+// The AWS SDK always uses TLS for Amazon's own hosts.
 func leavesInClear(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {

@@ -31,7 +31,7 @@ func readBundle(l *loader) {
 	}
 }
 
-// An empty value restores the default. Package bundle reports namespaces without effect.
+// An empty value restores the default.
 func takeSetting(l *loader, s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
@@ -43,7 +43,7 @@ func takeSetting(l *loader, s bundle.Setting) {
 		l.computedQueue = origin
 		return
 	case s.Computed:
-		return // reported by package bundle
+		return
 	case s.Namespace == bundle.NamespaceHealth:
 		takeHealthSetting(l, origin, s)
 		return

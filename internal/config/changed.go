@@ -9,8 +9,8 @@ import (
 type Change struct {
 	// Settings are the settings in force, with the changes in Live applied.
 	Settings *Settings
-	// Live lists changes that take effect at run time, Later those that need a restart, both in table order. A change
-	// to a single queue is listed as "NAME of QUEUE".
+	// Live lists changes that take effect at run time, Later those that need a restart. A change to a single queue is
+	// listed as "NAME of QUEUE".
 	Live, Later []string
 
 	loaded *Config
@@ -114,7 +114,7 @@ func Changed(inForce *Settings, loaded *Config) Change {
 		for _, q := range queues {
 			name := ofQueue(o.Name, q.queue.Name)
 			if changed {
-				name = "" // already listed for all queues
+				name = ""
 			}
 			if o.PerQueue {
 				c.take(q.now[i], q.loaded[i], name)

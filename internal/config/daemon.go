@@ -7,8 +7,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readDaemonFile reads an aws-sqsd settings file, a flat list of "key: value" lines that may include keys of
-// tendril.yaml.
+// readDaemonFile reads the aws-sqsd format: "key: value" lines, which may include keys of tendril.yaml.
 
 func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}

@@ -148,7 +148,6 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-// daemonOnly maps keys of aws-sqsd's own file to hints for tendril.yaml.
 var daemonOnly = map[string]string{
 	"http_url": "use target: http://HOST:PORT", "http_port": "use target: http://HOST:PORT",
 	"sqs_wait_time_seconds": "use wait_time: 20s", "drain_timeout": "use shutdown_timeout: 600s",

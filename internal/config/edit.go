@@ -151,7 +151,6 @@ func queueOf(item *yamlfile.Node) string {
 	return ""
 }
 
-// shownLine redacts secret options, probable passwords and query strings.
 func shownLine(line, secret string) string {
 	key, _, found := strings.Cut(line, ":")
 	if secret != "" {

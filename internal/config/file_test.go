@@ -122,7 +122,7 @@ func TestDaemonFileRule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		file, text string
-		found      bool // by searching
+		found      bool
 		daemon     bool
 		want       string
 	}{

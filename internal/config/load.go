@@ -11,7 +11,7 @@ func Load(src Sources) (*Config, error) {
 	readEnvironment(l)
 	readFlags(l)
 	if len(l.refused.Problems) > 0 {
-		return nil, l.refused // derived values would only cause further errors
+		return nil, l.refused
 	}
 
 	derive(l)

@@ -13,8 +13,7 @@ import (
 type Config struct {
 	Settings
 	Warnings []Problem
-	// NotUsed lists the bundle's settings that have no effect.
-	NotUsed []bundle.Finding
+	NotUsed  []bundle.Finding
 
 	options      []*Option
 	idle         map[string]bool
@@ -179,7 +178,6 @@ func (l *loader) bundled() []bundle.Setting {
 	return l.src.Bundle.InForce()
 }
 
-// endpoint returns "" for Amazon's own endpoint.
 func (l *loader) endpoint(service string) string {
 	if strings.EqualFold(l.vars["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"], "true") {
 		return ""

@@ -74,7 +74,6 @@ type assignment struct {
 	unit time.Duration
 }
 
-// bareUnit returns 0 if the option is not a duration.
 func bareUnit(o *Option, minutes bool) time.Duration {
 	switch {
 	case o.Kind() != kindDuration:
@@ -92,7 +91,6 @@ func (a assignment) withUnit() string {
 	return a.text
 }
 
-// bare rounds a duration up to a plain number of units.
 func (a assignment) bare(value string) string {
 	if d, err := ParseDuration(value); a.unit > 0 && err == nil {
 		return strconv.FormatInt(int64((d+a.unit-1)/a.unit), 10)

@@ -65,7 +65,7 @@ func (a assignment) shownName() string {
 	}
 }
 
-// shown formats a rejected value on one line, shortened and without a password or a query.
+// shown shortens a rejected value to one line without a password or a query.
 func shown(text string) string {
 	if u, err := url.Parse(text); err == nil && u.User != nil {
 		text = u.Redacted()

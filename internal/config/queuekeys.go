@@ -9,7 +9,6 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// ofOneQueue separates an option from a queue's name.
 const ofOneQueue = " of "
 
 func queueKeys(q *QueueSettings) []*Option {
@@ -65,7 +64,6 @@ func takeQueues(l *loader, file string, e entry) {
 	l.record("queues", origin)
 }
 
-// The results are valid only if nothing was refused.
 func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
@@ -76,7 +74,7 @@ func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment)
 	var q QueueSettings
 	var own []assignment
 	rows := queueTable(&q, table(&Settings{}))
-	lineOf := map[string]int{} // by key
+	lineOf := map[string]int{}
 	refused := false
 	for _, e := range item.pairs {
 		a, ok := readQueueKey(l, Origin{fromFile, yamlfile.Place(file, e.line, 0)}, e, lineOf, rows)

@@ -111,7 +111,7 @@ func checkQueues(queues []QueueSettings) error {
 	return nil
 }
 
-// fixQueues gives missing weights the value 1 and drops duplicates. It returns "" if the result is still invalid.
+// fixQueues adds missing weights and drops duplicates. It returns "" if the result is still invalid.
 func fixQueues(text string) string {
 	weighted := false
 	var queues []QueueSettings
@@ -126,7 +126,7 @@ func fixQueues(text string) string {
 		weighted = weighted || q.Weight > 0
 	}
 
-	const longest = 200 // of a suggestion
+	const longest = 200
 	for i := range queues {
 		if weighted {
 			queues[i].Weight = max(1, queues[i].Weight)

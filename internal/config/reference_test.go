@@ -107,7 +107,6 @@ func defaultCell(o *Option) string {
 	}
 }
 
-// allowedCell omits the allowed values of switches and paths, which the other columns already show.
 func allowedCell(o *Option) string {
 	allowed := o.AllowedText()
 	switch strings.TrimSuffix(strings.TrimPrefix(allowed, "a "), ", or off") {

@@ -43,7 +43,6 @@ func singleQueue(l *loader) string {
 	return "queue"
 }
 
-// severalChosen reports whether queues takes precedence over queue and queue-url.
 func severalChosen(l *loader) bool {
 	if !l.isSet("queues") {
 		return false
@@ -204,8 +203,7 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	return c.Origin(ofAllQueues(key))
 }
 
-// A worker with its own empty queue would look healthy but do nothing, so a computed queue URL requires another source
-// that names a queue.
+// A worker with its own empty queue would look healthy but do nothing.
 func refuseComputedQueue(l *loader) {
 	if l.computedQueue == (Origin{}) {
 		return
@@ -251,8 +249,8 @@ func namedOnPurpose(l *loader) bool {
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
-// If a stronger source selects the embedded backend, the queue URL is dropped, so that a production settings file can
-// be tested locally.
+// An embedded backend from a stronger source drops the queue URL, so that a production settings file can be tested
+// locally.
 func dropQueueURL(l *loader) {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {

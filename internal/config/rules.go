@@ -297,7 +297,6 @@ func healthcheck(text string) (string, error) {
 	return "", errors.New("is not a health check")
 }
 
-// endpointAddresses accepts an address, "unix:" followed by a path, or both, separated by a comma.
 func endpointAddresses(text string) (string, error) {
 	var address, socket string
 	for part := range strings.SplitSeq(text, ",") {
@@ -331,7 +330,7 @@ func isLoopback(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// listenAddress accepts HOST:PORT, where HOST is an IP address or localhost, or a port alone for 127.0.0.1.
+// listenAddress accepts HOST:PORT, or a port alone for 127.0.0.1.
 func listenAddress(text string) (string, error) {
 	if _, err := strconv.Atoi(text); err == nil {
 		text = "127.0.0.1:" + text
@@ -384,7 +383,6 @@ func sharedSecret(field *string, rule func(string) (string, error)) value {
 	return secret(checked(field, "16 to 256 printable ASCII characters without spaces", rule), rand.Text)
 }
 
-// exampleFilter is normalized like the result of filterPattern.
 const exampleFilter = `{"body":{"kind":["order"]}}`
 
 // filterValue quotes the suggested example for shells and YAML.

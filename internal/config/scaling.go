@@ -135,7 +135,7 @@ func deriveMeasure(l *loader) {
 	for _, name := range []string{"scale-measure-name", "scale-unit", "scale-lower-threshold", "scale-upper-threshold"} {
 		if l.isSet(name) {
 			l.record(name, from)
-			l.cfg.idle[name] = s.ScaleTarget != ScaleNone // otherwise notUsed reports the option
+			l.cfg.idle[name] = s.ScaleTarget != ScaleNone
 		}
 	}
 }

@@ -109,7 +109,7 @@ func TestSchemaTakesEveryDefault(t *testing.T) {
 			if o.Key == "" || value == "" {
 				continue
 			}
-			if strings.HasPrefix(value, "{") { // YAML would read it as a map
+			if strings.HasPrefix(value, "{") {
 				value = "'" + value + "'"
 			}
 			if err := validate(t, schema, []byte(o.Key+": "+value+"\n")); err != nil {

@@ -78,19 +78,19 @@ type PerQueue struct {
 	Backend string
 	MaxWait time.Duration // 0 disables it
 	// Target is an http, https or unix URL without a path (with unix, the path is the socket's). "" means the
-	// supervised app on Port, unless Function or Lambda is set. At most one of the three is set.
+	// supervised app on Port. At most one of Target, Function and Lambda is set.
 	Target            string
 	Function          string
 	Lambda            string
-	TargetCA          string // PEM file; "" means the system's authorities
+	TargetCA          string
 	TargetCert        string
 	TargetKey         string
-	HTTPPath          string // starts with "/" and may have a query
+	HTTPPath          string
 	MimeType          string
-	TerminalCodes     string // in the form of SuccessCodes
+	TerminalCodes     string
 	BatchSize         int
 	BatchWindow       time.Duration
-	SigningSecret     []string // in the format of package webhook
+	SigningSecret     []string
 	SigningSecretFile string
 	Filter            string // in the format of package filter; "" matches all messages
 	ViaSNS            bool
@@ -112,7 +112,7 @@ type Settings struct {
 	// Strict means that a queue is served only while all queues before it are empty. Otherwise each queue's Weight is
 	// its share of free slots.
 	Strict   bool
-	QueueURL string // URL or ARN; "" for an embedded queue or one known by its name only
+	QueueURL string // "" for an embedded queue or one known by its name only
 	Queue    string // FIFO if it ends in ".fifo"
 	Region   string // see also [Config.IsSet]
 	// EndpointURL is the address of the SQS API; "" means AWS_ENDPOINT_URL_SQS or the AWS SDK's default.
@@ -122,7 +122,7 @@ type Settings struct {
 	DeleteLinger    time.Duration // 0 sends each delete immediately
 	HTTPConnections int           // maximum concurrent deliveries of all queues
 	SuccessCodes    string        // sorted, without overlaps: "200,202-204"
-	HeaderBudget    int64         // in bytes
+	HeaderBudget    int64
 	Keepalive       bool
 	S3Payloads      []string // bucket names; if empty, pointers are delivered unchanged
 	FunctionTimeout time.Duration
@@ -141,7 +141,7 @@ type Settings struct {
 	BackoffMin        time.Duration // 0 disables it
 	BackoffMax        time.Duration
 	BackoffDoublings  int
-	BackoffJitter     int // percentage
+	BackoffJitter     int
 
 	Port            int
 	Healthcheck     string        // "TCP:port" or "HTTP:port/path"; "" means TCP on Target, if set, else Port
@@ -169,8 +169,8 @@ type Settings struct {
 	ScaleMinSize      int
 	ScaleMaxSize      int
 	ScaleCooldown     time.Duration
-	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess", "OldestMessageAge" or "BusyShare". With "" there is no
-	// trigger and the following fields are unused.
+	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess", "OldestMessageAge" or "BusyShare". Without it, the
+	// following fields are unused.
 	ScaleMeasureName               string
 	ScaleCPUSource                 string
 	ScaleStatistic                 string
@@ -246,7 +246,7 @@ type Settings struct {
 type QueueSettings struct {
 	PerQueue
 	Name string // unique; from URL if that is set
-	URL  string // URL or ARN; "" for an embedded queue or one known by its name only
+	URL  string // "" for an embedded queue or one known by its name only
 	// Managed means that no setting names the queue: tendril creates it on Amazon SQS under the environment's name.
 	Managed     bool
 	Region      string // in URL, else Settings.Region

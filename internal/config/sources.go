@@ -23,7 +23,7 @@ type Sources struct {
 	SystemFile string
 	// File replaces the settings file on disk, to check a change before writing it; may be nil.
 	File *File
-	// Registry holds the settings for all instances, and their revision as its path; may be nil.
+	// Registry holds the settings for all instances; its path is their revision. It may be nil.
 	Registry *File
 	Root     bool
 	// Free maps options to the addresses and ports to use if the default is taken on this machine.
@@ -146,7 +146,7 @@ func warnAboutVariables(l *loader) {
 
 // Tendril also reads variables that are not options, so names that resemble no option are ignored.
 func warnAboutTypo(l *loader, name string, own []string) {
-	const typo = 2 // maximum edit distance
+	const typo = 2
 	near := nearestOne(name, own)
 	if strings.HasPrefix(name, variablePrefix) || near != "" && distance(fold(name), fold(near)) <= typo {
 		hint := ""

@@ -46,7 +46,6 @@ func TestSettingsFiles(t *testing.T) {
 	}
 }
 
-// outcome returns the error, or every option that differs from its default and every warning.
 func outcome(cfg *Config, err error) string {
 	var b strings.Builder
 	if err != nil {

@@ -27,15 +27,13 @@ type value struct {
 	kind    string
 	allowed string
 	choices []string
-	// nearest returns an allowed value to suggest. If it is nil or returns "", the default is suggested.
+	// nearest returns an allowed value to suggest, or "" for the default; may be nil.
 	nearest func(text string) string
 	// sample is suggested instead of the option's Example; may be nil.
-	sample func() string
-	// instead is an alternative that follows the suggestion; may be "".
+	sample  func() string
 	instead string
-	// set parses and stores a value. Its error contains no suggestion.
-	set func(text string) error
-	get func() string
+	set     func(text string) error
+	get     func() string
 	// unset empties the field; nil if the option cannot be empty.
 	unset func()
 }

@@ -99,7 +99,7 @@ func warnTimes(l *loader) {
 	warnBatch(l)
 }
 
-// A queue without values of its own is skipped, so that a problem of the settings for all queues is reported once.
+// concerns is false for a queue without values of its own: problems of the settings for all queues are reported once.
 func (l *loader) concerns(names ...string) bool {
 	return l.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
 		return l.own[l.option(name).Key] != Origin{}

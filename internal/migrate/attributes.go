@@ -38,7 +38,7 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 
 // RedrivePolicy returns a redrive policy for a dead-letter queue.
 func RedrivePolicy(arn string, maxReceives int) string {
-	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": arn, "maxReceiveCount": maxReceives}) // cannot fail
+	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": arn, "maxReceiveCount": maxReceives})
 	return string(policy)
 }
 

@@ -22,7 +22,7 @@ type Journal struct {
 	mu       sync.Mutex
 	synced   sync.Cond // signaled when syncedTo increases or err is set
 	file     *os.File
-	written  int64 // number of records
+	written  int64
 	syncedTo int64
 	syncing  bool
 	err      error // first failed write or fsync, after which the file is unreliable
@@ -55,7 +55,7 @@ type record struct {
 	Send   []string `json:"send,omitempty"`
 	Accept []string `json:"accept,omitempty"`
 	Forget []string `json:"forget,omitempty"`
-	Gone   int      `json:"gone,omitempty"` // number of messages deleted at the source
+	Gone   int      `json:"gone,omitempty"`
 }
 
 // OpenJournal opens or creates a journal. It fails if the file belongs to another migration.

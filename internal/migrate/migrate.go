@@ -14,8 +14,7 @@ import (
 type Item struct {
 	ID string
 	// Message has no delay and no deduplication ID.
-	Message queue.Outgoing
-	// VisibleAt is zero for visible messages.
+	Message   queue.Outgoing
 	VisibleAt time.Time
 	InFlight  bool
 	Receipt   string
@@ -33,8 +32,8 @@ func (c Count) Total() int { return c.Visible + c.Delayed + c.InFlight }
 
 // Source is the queue to move messages from.
 type Source interface {
-	// Take returns about n messages, or none at the end of the queue. Messages that are not deleted are returned again
-	// after Rewind, or after some time.
+	// Take returns about n messages, or none at the end of the queue. It returns them again after Rewind, or after some
+	// time, unless they are deleted.
 	Take(ctx context.Context, n int) ([]Item, error)
 	// Rewind makes the next Take start with the oldest message.
 	Rewind()
@@ -58,11 +57,11 @@ type Options struct {
 	CutDelays bool
 	// MaxDelay is the destination's; 0 means no limit.
 	MaxDelay time.Duration
-	// Wait is how long to wait for messages in flight or delayed at the source.
+	// Wait applies to messages in flight or delayed at the source.
 	Wait time.Duration
 	// Uncertain applies to messages on a FIFO queue with an unknown outcome.
 	Uncertain Decision
-	// Concurrency is the number of concurrent calls to a standard queue.
+	// Concurrency limits calls to a standard queue.
 	Concurrency int
 	// Progress may be nil. Its arguments include earlier runs.
 	Progress func(sent, total int)
@@ -99,7 +98,7 @@ type run struct {
 	earlierAccepted *bool
 
 	mu      sync.Mutex
-	skipped map[string]Reason // by ID
+	skipped map[string]Reason
 	// blocked are groups of a FIFO queue with a rejected message, waiting those with a message in flight.
 	blocked, waiting map[string]bool
 }
@@ -290,7 +289,6 @@ func size(items []Item) (n int) {
 	return n
 }
 
-// fitting returns how many items fit into a batch, at least one.
 func fitting(items []Item) int {
 	n, bytes := 0, 0
 	for n < len(items) && n < perCall {

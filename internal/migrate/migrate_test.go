@@ -18,7 +18,7 @@ import (
 type fakeQueue struct {
 	fifo     bool
 	items    []Item
-	at       int // index of the next message to take
+	at       int
 	dedup    map[string]time.Time
 	received []queue.Outgoing
 	// onSend runs before each send. An error in before means that the call is lost; in after, that its response is
@@ -218,7 +218,7 @@ func TestKilledRunIsContinued(t *testing.T) {
 						}
 						want := 40
 						if !fifo && c.sent && !c.accepted {
-							want = 50 // ten messages are sent twice
+							want = 50
 						}
 						if len(to.received) != want || len(slices.Compact(slices.Sorted(slices.Values(to.bodies())))) != 40 {
 							t.Errorf("the destination has %d messages, want %d: %v", len(to.received), want, to.bodies())

@@ -20,8 +20,7 @@ const (
 type Result struct {
 	Queue string `json:"queue"`
 	FIFO  bool   `json:"fifo"`
-	// SourceCount is from before the first run. Arrived counts messages since then, Left is the count after the last
-	// run.
+	// SourceCount is from before the first run, Left from after the last. Arrived counts new messages in between.
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
@@ -29,17 +28,14 @@ type Result struct {
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
 	// Resent messages had an unknown outcome. On a standard queue, they may be duplicates.
-	Resent int `json:"resent"`
-	// Skipped messages stay at the source.
-	Skipped int            `json:"skipped"`
-	Reasons map[Reason]int `json:"reasons,omitempty"`
-	// DelaysCut counts messages that become visible earlier than at the source.
-	DelaysCut         int      `json:"delays_cut,omitempty"`
-	DestinationBefore int      `json:"destination_before"`
-	DestinationCount  int      `json:"destination_count"`
-	Problems          []string `json:"problems,omitempty"`
-	// Refusals describes the first few rejected messages.
-	Refusals []string `json:"refusals,omitempty"`
+	Resent            int            `json:"resent"`
+	Skipped           int            `json:"skipped"`
+	Reasons           map[Reason]int `json:"reasons,omitempty"`
+	DelaysCut         int            `json:"delays_cut,omitempty"`
+	DestinationBefore int            `json:"destination_before"`
+	DestinationCount  int            `json:"destination_count"`
+	Problems          []string       `json:"problems,omitempty"`
+	Refusals          []string       `json:"refusals,omitempty"`
 }
 
 const maxRefusals = 5

@@ -46,7 +46,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// attempt makes one call and returns the messages to send again.
+// attempt returns the messages to send again.
 func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
 	out := make([]queue.Outgoing, len(items))
 	ids := make([]string, len(items))
@@ -61,7 +61,6 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	sent, err := r.to.Send(ctx, out)
 	switch {
 	case errors.Is(err, &queue.Error{Code: queue.CodeBatchRequestTooLong}) && len(items) > 1:
-		// The destination has a lower size limit.
 		r.journal.forget(ids...)
 		for half := range slices.Chunk(items, (len(items)+1)/2) {
 			more, cause2, err := r.attempt(ctx, half)
@@ -225,7 +224,6 @@ func (r *run) decide(ctx context.Context) (accepted bool, err error) {
 		messages(r.journal.Uncertain()), ErrUncertain, more)
 }
 
-// refusal reports whether the destination will never accept the message.
 func refusal(err error) bool {
 	for _, code := range []string{queue.CodeInvalidParameterValue, queue.CodeInvalidMessageContents,
 		queue.CodeMissingRequiredParameter, queue.CodeBatchRequestTooLong, queue.CodeUnsupportedOperation} {

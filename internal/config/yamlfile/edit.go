@@ -17,7 +17,7 @@ type Edit struct {
 
 // EditedLine is a line that an edit removed or added.
 type EditedLine struct {
-	Edit int // index of the edit
+	Edit int
 	// Line counts from 1: in the new file if Added, otherwise in the previous file.
 	Line  int
 	Added bool
@@ -73,7 +73,7 @@ type editor struct {
 	mark    string // byte order mark or ""
 	lines   []editedLine
 	removed []EditedLine
-	number  int // the current edit
+	number  int
 }
 
 func newEditor(text string, o *Options) *editor {
@@ -134,7 +134,7 @@ func (e *editor) changes() []EditedLine {
 	return append(all, removed...)
 }
 
-// placeOf returns how many removed lines, starting at the given number, are listed before a line that the edit added.
+// placeOf returns how many removed lines, starting at the given number, precede a line that the edit added.
 func placeOf(edit int, removed []EditedLine, line int) (n int) {
 	for i, r := range removed {
 		if r.Line != line+i {
@@ -229,7 +229,7 @@ func child(n *Node, step string) *Node {
 	return n.Get(step)
 }
 
-// add adds a line after the parent's last key, or at the end of the file for the top-level map.
+// A new key follows the parent's last key, or ends the file if the parent is the top-level map.
 func (e *editor) add(parent *Node, top bool, line string) *Fault {
 	column, after := 1, len(e.lines)
 	if len(parent.Pairs) > 0 {
@@ -298,7 +298,6 @@ func (e *editor) set(p *Pair, text string) *Fault {
 	return nil
 }
 
-// behindKey returns the index after the key's colon, or -1.
 func behindKey(line string, p *Pair) int {
 	runes := []rune(line)
 	if p.Column < 1 || p.Column > len(runes) {
@@ -356,7 +355,6 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 	return nil
 }
 
-// plainScalar matches text that needs no quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
 
 func (e *editor) scalarText(value string) (string, *Fault) {

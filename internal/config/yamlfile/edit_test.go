@@ -103,7 +103,6 @@ func TestEditedLinesAreListed(t *testing.T) {
 	}
 }
 
-// simpleFile matches files that consist of plain pairs, comments and blank lines.
 var (
 	simpleFile  = regexp.MustCompile(`^([a-z]+: [a-z0-9/]+( # [a-z]+)?\n|# [a-z ]*\n|\n)*$`)
 	simpleKey   = regexp.MustCompile(`^[a-z]+$`)

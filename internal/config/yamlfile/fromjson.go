@@ -87,7 +87,7 @@ func (j *jsonReader) entry(indent string, keyed bool) error {
 	return j.value(indent+"  ", afterKey)
 }
 
-// unquoted matches text that every YAML parser reads as a string, apart from the words that isWord matches.
+// unquoted matches text that every YAML parser reads as a string, unless isWord matches, too.
 var (
 	unquoted = regexp.MustCompile(`^-{0,2}[A-Za-z/][A-Za-z0-9_./@()'+=-]*(?:[ :]{0,1}[A-Za-z0-9_./@()'+=-]+)*$`)
 	isWord   = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
@@ -113,7 +113,7 @@ func quoted(t json.Token) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(t) // cannot fail for a scalar
+	_ = enc.Encode(t)
 	text := string(bytes.TrimSpace(b.Bytes()))
 
 	// JSON allows these characters unescaped. YAML parsers treat some as line breaks and reject the others.

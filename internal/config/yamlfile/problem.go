@@ -10,9 +10,8 @@ import (
 // Problem is an error or a warning about a file or a setting.
 type Problem struct {
 	// Where is the result of [Place], an environment variable, or a flag with its dashes; may be "".
-	Where string
-	Task  string
-	// Option is the option or key with the problem; may be "".
+	Where  string
+	Task   string
 	Option string
 	Text   string
 	Hint   string

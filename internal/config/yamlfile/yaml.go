@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// Plain rejects anchors, aliases, tags, merge keys, "? " keys and directives.
 	Plain bool
-	// The limits protect the parser, which takes quadratic time or more for some files.
+	// The parser takes quadratic time or more for some files.
 	MaxBytes, MaxTokens, MaxDepth int
 	// Form describes the expected content, for example "map of settings".
 	Form string
@@ -43,12 +43,12 @@ const (
 // values.
 type Node struct {
 	Kind         Kind
-	Text         string // of a Scalar
+	Text         string
 	Block        bool   // after | or >
 	Tag          string // such as !Ref, or ""
 	Line, Column int
-	Items        []*Node // of a Sequence
-	Pairs        []Pair  // of a Mapping
+	Items        []*Node
+	Pairs        []Pair
 }
 
 // Pair is a key of a mapping with its value.
@@ -207,7 +207,6 @@ func (n *nesting) open(column int) {
 	n.columns = append(n.columns, column)
 }
 
-// reader converts parsed nodes, and stops at the first problem.
 type reader struct {
 	// anchors holds only complete nodes, so that a node cannot contain itself.
 	anchors map[string]*Node
@@ -273,7 +272,7 @@ func (r *reader) placed(n ast.Node, made Node) *Node {
 func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	m := Node{Kind: Mapping}
 	var merge *ast.MappingValueNode
-	place := 0 // where the merged keys are inserted
+	place := 0
 	for i, v := range values {
 		key := plainText(v.Key)
 		if key == nil {
