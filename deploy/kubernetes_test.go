@@ -192,7 +192,7 @@ func (p *probe) header(name string) string {
 
 func (c *container) settings(t *testing.T) *config.Config {
 	t.Helper()
-	environ := []string{"TENDRIL_DATA_DIR=/var/lib/tendril/data"} // set by the image
+	environ := []string{"TENDRIL_DATA_DIR=/var/lib/tendril/data"}
 	for _, e := range c.Env {
 		environ = append(environ, e.Name+"="+e.Value)
 	}

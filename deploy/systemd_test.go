@@ -45,7 +45,6 @@ func (u unit) one(t *testing.T, name string) string {
 	return u[name][len(u[name])-1]
 }
 
-// seconds treats a bare number as seconds.
 func (u unit) seconds(t *testing.T, name string) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(u.one(t, name) + "s")

@@ -66,7 +66,7 @@ func TestReportsUnderAWorker(t *testing.T) {
 	}
 }
 
-// runBundle runs the app in a folder until the end of the test, and returns when it is ready. ended receives its exit.
+// runBundle runs the app in a folder until the end of the test, and returns when it is ready.
 func runBundle(t *testing.T, dir string, env ...string) (app *supervisor.Supervisor, port int,
 	ended <-chan supervisor.Exit) {
 	t.Helper()

@@ -110,7 +110,6 @@ func TestListOfPagesIsComplete(t *testing.T) {
 	}
 }
 
-// code returns a page's lines that are indented, fenced or in backquotes.
 func code(page string) string {
 	var kept []string
 	fenced := false

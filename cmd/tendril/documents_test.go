@@ -233,20 +233,19 @@ func TestDocuments(t *testing.T) {
 }
 
 type reader struct {
-	t       *testing.T
-	root    string
-	folder  string
-	env     []string
-	status  int  // expected for the next block's last command
-	keep    bool // keep running environments when another one starts
-	unready bool // do not wait for the app
-	// skipping is set in a section that needs a missing program.
+	t        *testing.T
+	root     string
+	folder   string
+	env      []string
+	status   int
+	keep     bool // keep running environments when another one starts
+	unready  bool // do not wait for the app
 	skipping bool
 	running  []*environmentProcess
 	// as maps names on the page to names in this run.
 	as     map[string]string
 	lastID string
-	cloud  []string // for commands that call AWS
+	cloud  []string
 }
 
 // environmentProcess is a long-running command: an environment, or one that follows a list.
@@ -255,7 +254,7 @@ type environmentProcess struct {
 	typed  string
 	output string
 	ended  chan struct{}
-	err    error // valid once it has ended
+	err    error
 }
 
 func (p *environmentProcess) begin() error {
@@ -270,7 +269,6 @@ func (p *environmentProcess) begin() error {
 	return nil
 }
 
-// over returns nil if the process has ended.
 func (p *environmentProcess) over() error {
 	select {
 	case <-p.ended:
@@ -498,7 +496,7 @@ func (r *reader) run(s *pageStep, status int) {
 		r.amazon()
 	}
 	if strings.HasPrefix(s.command, "tendril terminate") {
-		r.stop() // like Ctrl-C
+		r.stop()
 	}
 	if goesOn.MatchString(s.command) && status == 0 {
 		r.start(s)
@@ -534,7 +532,7 @@ func (r *reader) compare(want []string, got string) error {
 		return nil
 	}
 	lines := nonEmpty(strings.Split(strings.ReplaceAll(got, r.root, "/home/ada"), "\n"))
-	lines = slices.DeleteFunc(lines, func(l string) bool { // caused by the test's variables
+	lines = slices.DeleteFunc(lines, func(l string) bool {
 		return strings.HasPrefix(l, "warning: TENDRIL_LISTEN: ")
 	})
 	rest, gap := lines, false
@@ -598,7 +596,7 @@ func (r *reader) start(s *pageStep) {
 				return err
 			}
 		case len(text) == 0:
-			_, _ = r.output("tendril queues pause && tendril queues resume") // gives the command something to print
+			_, _ = r.output("tendril queues pause && tendril queues resume")
 			return errors.New("it has printed nothing")
 		}
 		if s.want == nil {
@@ -668,7 +666,6 @@ func (r *reader) ready(p *environmentProcess) error {
 	return nil
 }
 
-// The newest environment stops first.
 func (r *reader) stop() {
 	r.t.Helper()
 	for _, p := range slices.Backward(r.running) {

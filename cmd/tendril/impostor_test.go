@@ -15,7 +15,6 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// impostor listens at an environment's address, answers every request, and records it.
 type impostor struct {
 	net.Listener
 	mu  sync.Mutex

@@ -31,9 +31,9 @@ import (
 
 // The kind of a command determines which flags it must support.
 const (
-	reading  = "reading"  // supports -o
-	changing = "changing" // supports --dry-run
-	neither  = "neither"  // supports neither; why says why
+	reading  = "reading"
+	changing = "changing"
+	neither  = "neither" // why says why
 )
 
 type commandRow struct {
@@ -313,7 +313,7 @@ func (s *printingSuite) state() string {
 	for i := range queues {
 		messages, _, err := client.Messages(s.Context(), queues[i].Name, api.Filter{})
 		for i := range messages {
-			messages[i].VisibleAt = messages[i].VisibleAt.Round(time.Second) // computed from the remaining duration
+			messages[i].VisibleAt = messages[i].VisibleAt.Round(time.Second)
 		}
 		add(messages, err)
 	}
@@ -406,7 +406,7 @@ func (s *printingSuite) wait(until func() error) {
 
 func (s *printingSuite) fill() {
 	s.must("queues", "create", "scratch", "--no-dead-letter-queue")
-	s.must("deploy", filepath.Join(s.dir, "two.zip")) // for a rollback
+	s.must("deploy", filepath.Join(s.dir, "two.zip"))
 	s.must("send", "--wait", "-a", "kind=x", "fine")
 	s.tendril("send", "--wait", "status 422 because broken")
 	s.must("tasks", "run", "tidy")
@@ -424,7 +424,7 @@ func (s *printingSuite) fill() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.Setenv("AWS_ENDPOINT_URL_SQS", running.Endpoint) // also stands in for Amazon SQS
+	s.Setenv("AWS_ENDPOINT_URL_SQS", running.Endpoint)
 	delayed := s.must("send", "--delay", "15m", "later")
 	credentials := filepath.Join(s.dir, "credentials.json")
 	s.must("credentials", "create", "ops", "--credentials", credentials)

@@ -45,7 +45,7 @@ func newStageOfQueues(t *testing.T, names ...string) *stage {
 	return s
 }
 
-// If die, the messages become dead letters.
+// With die, the messages become dead letters.
 func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	s.t.Helper()
 	for _, body := range bodies {
@@ -66,7 +66,7 @@ func (s *stage) send(name string, die bool, bodies ...string) (ids []string) {
 	return ids
 }
 
-// Defaults of a queue argument if the environment has several queues.
+// The default of a queue argument if the environment has several queues.
 const (
 	meansAll     = "all"
 	meansOnlyOne = "refused with the names"
@@ -77,7 +77,7 @@ const (
 // each with one message and one dead letter. DEAD and OTHER are IDs of the dead letters.
 var queueVerbs = []struct {
 	verb, means, args string
-	want              string // if all queues are meant
+	want              string
 }{
 	{"send", meansOnlyOne, "body", ""},
 	{"receive", meansOnlyOne, "", ""},

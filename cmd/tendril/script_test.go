@@ -242,7 +242,6 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// misused matches a problem in one line, and hints.
 var misused = regexp.MustCompile(`^tendril: [^\n]+\n(hint: [^\n]+\n)+$`)
 
 // scriptMisuse also requires exactly one problem with at least one hint. For example: misuse 2 tendril upp

@@ -48,7 +48,6 @@ type secretsReader struct {
 	base string
 }
 
-// get returns the status, and the headers and body.
 func (r *secretsReader) get(path, token string) (int, string) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, r.base+path, http.NoBody)
 	r.ts.Check(err)
@@ -146,7 +145,7 @@ func (r *secretsReader) screens() (patterns []string) {
 	return patterns
 }
 
-// maxPages is needed because lists and filters multiply.
+// Lists and filters multiply the pages.
 const maxPages = 400
 
 // The links and forms of the overview must lead to every page of the console.

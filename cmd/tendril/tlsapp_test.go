@@ -28,7 +28,7 @@ func serveTLS(dir, address string, app http.Handler) error {
 	own := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(10 * 24 * time.Hour), DNSNames: []string{"localhost"}, IsCA: true,
 		BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, own, own, &key.PublicKey, key) // for the app and its clients
+	der, err := x509.CreateCertificate(rand.Reader, own, own, &key.PublicKey, key)
 	if err != nil {
 		return err
 	}

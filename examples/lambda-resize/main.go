@@ -26,7 +26,7 @@ type order struct {
 	Width  int    `json:"width"`
 }
 
-// handle processes each message of a batch separately. Failed messages in the answer are delivered again.
+// The failed messages in the answer are delivered again.
 func handle(_ context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
 	var answer events.SQSEventResponse
 	for _, record := range batch.Records {
@@ -60,7 +60,6 @@ func resize(body string) error {
 	return save(shrink(source, o.Width), o.Target)
 }
 
-// shrink averages the source pixels of each target pixel.
 func shrink(source image.Image, width int) image.Image {
 	from := source.Bounds()
 	height := max(1, from.Dy()*width/from.Dx())

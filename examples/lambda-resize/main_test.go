@@ -16,7 +16,7 @@ func TestHandle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	source, target := filepath.Join(dir, "in.png"), filepath.Join(dir, "out.png")
-	picture := image.NewGray(image.Rect(5, 5, 13, 9)) // 8 × 4, not at the origin
+	picture := image.NewGray(image.Rect(5, 5, 13, 9)) // not at the origin
 	for x := 5; x < 13; x += 2 {
 		for y := 5; y < 9; y++ {
 			picture.SetGray(x, y, color.Gray{Y: 200})

@@ -69,7 +69,6 @@ func (a *app) thumbnail(j job) (image.Point, error) {
 	return small.Bounds().Size(), writePNG(filepath.Join(a.dir, j.Image), small)
 }
 
-// writePNG writes a picture atomically.
 func writePNG(path string, img image.Image) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {

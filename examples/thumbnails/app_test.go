@@ -15,7 +15,7 @@ import (
 
 func TestScaleAverages(t *testing.T) {
 	t.Parallel()
-	img := image.NewRGBA(image.Rect(10, 10, 14, 12)) // 4x2, not at the origin
+	img := image.NewRGBA(image.Rect(10, 10, 14, 12)) // not at the origin
 	for x := 10; x < 14; x++ {
 		for y := 10; y < 12; y++ {
 			img.SetRGBA(x, y, color.RGBA{uint8(100 * (x % 2)), 200, 0, 255})

@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// run serves until ctx is done. Images are stored in dir. If queueURL is empty, no jobs are sent.
+// If queueURL is empty, run sends no jobs.
 func run(ctx context.Context, dir, port, queueURL string) error {
 	if port == "" {
 		port = "5000"

@@ -11,16 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// job is the body of a message.
 type job struct {
-	// Image is a file name in the source folder.
-	Image string `json:"image"`
-	// Width is in pixels, 16 to 1024.
-	Width int `json:"width"`
+	Image string `json:"image"` // a file name in the source folder
+	Width int    `json:"width"` // in pixels, 16 to 1024
 }
 
 const (
-	burst  = 24 // scenes drawn at startup
+	burst  = 24
 	most   = 60 // after which numbers repeat
 	pause  = 2 * time.Second
 	wide   = 960
@@ -28,8 +25,8 @@ const (
 	narrow = 240
 )
 
-// produce draws scenes and queues a job for each: a burst first, then one every two seconds until ctx is done. Region,
-// endpoint and credentials come from the environment.
+// produce queues a burst of jobs, then one every two seconds until ctx is done. Region, endpoint and credentials come
+// from the environment.
 func produce(ctx context.Context, dir, queueURL string) error {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"image/color"
 )
 
-// scale keeps the aspect ratio. Each pixel is the average of its source pixels.
+// Each pixel is the average of its source pixels.
 func scale(img image.Image, width int) *image.RGBA {
 	from := img.Bounds()
 	height := max(1, from.Dy()*width/from.Dx())

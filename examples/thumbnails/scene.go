@@ -15,7 +15,6 @@ type mood struct {
 	stars              bool
 }
 
-// moods follow the course of a day.
 var moods = []mood{
 	{"dawn", rgb(0x2b3a67), rgb(0xf7b267), rgb(0xfff1d0), rgb(0x7d6b91), rgb(0x2e294e), false},
 	{"morning", rgb(0x6fb7e9), rgb(0xfde8c9), rgb(0xffffff), rgb(0x9fc2b2), rgb(0x3b6b5a), false},
@@ -29,7 +28,7 @@ func rgb(hex uint32) color.RGBA {
 	return color.RGBA{uint8(hex >> 16), uint8(hex >> 8), uint8(hex), 0xff}
 }
 
-// draw paints a landscape. The same seed gives the same picture.
+// The same seed gives the same picture.
 func draw(seed uint64, width, height int) *image.RGBA {
 	m := moods[seed%uint64(len(moods))]
 	dice := rand.New(rand.NewPCG(seed, 7))
@@ -105,7 +104,6 @@ func paintHills(img *image.RGBA, c color.RGBA, base, relief float64, dice *rand.
 	}
 }
 
-// mix interpolates between a and b, for t from 0 to 1.
 func mix(a, b color.RGBA, t float64) color.RGBA {
 	part := func(x, y uint8) uint8 { return uint8(math.Round(float64(x) + (float64(y)-float64(x))*t)) }
 	return color.RGBA{part(a.R, b.R), part(a.G, b.G), part(a.B, b.B), 0xff}

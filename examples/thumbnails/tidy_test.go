@@ -25,7 +25,7 @@ func TestTidyRemovesTheOldest(t *testing.T) {
 		}
 	}
 	app := newApp(dir)
-	for range 2 { // the second time there is nothing to do
+	for range 2 {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, "http://localhost/tidy", nil)
 		r.Header.Set("X-Aws-Sqsd-Taskname", "tidy")

@@ -21,10 +21,10 @@ const (
 	completedMessages = 50
 )
 
-// A tab separates an optional description.
+// A tab separates an optional description from each completion.
 type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
 
-// sourcesOf returns completions by the word in a command's usage. In the family tasks, NAME is a task.
+// sourcesOf is keyed by the word in a command's usage. In the family tasks, NAME is a task.
 func sourcesOf(family string) map[string]completionSource {
 	sources := map[string]completionSource{
 		"QUEUE": completeQueues, "PROCESS": completeProcesses, "VERSION": completeVersions, "ID": completeMessages}

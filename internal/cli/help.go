@@ -220,7 +220,6 @@ func printFlag(b *strings.Builder, f *pflag.Flag, column int) {
 	}
 }
 
-// defaultOf returns "" for a zero value.
 func defaultOf(f *pflag.Flag) string {
 	if d, err := time.ParseDuration(f.DefValue); err == nil && f.Value.Type() == "duration" && d > 0 {
 		return config.HumanDuration(d)

@@ -57,7 +57,6 @@ var commandMeanings = []meaning{
 	{"generate alarms", "alarms alarm alerts alert"},
 }
 
-// subcommandMeanings applies to the subcommands of all families.
 var subcommandMeanings = []meaning{
 	{"list", "ls all"},
 	{"show", "get describe inspect view info"},
@@ -267,7 +266,7 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 		return err
 	case cmd.HasAvailableSubCommands() && len(args) > 0:
 		return unknownCommand(cmd, args[0])
-	case strings.HasPrefix(err.Error(), "unknown command") && len(args) > 0: // from a command without arguments
+	case strings.HasPrefix(err.Error(), "unknown command") && len(args) > 0:
 		err = fmt.Errorf("%s takes no arguments, not %q", cmd.Name(), args[0])
 		if cmd.Flags().Lookup("environment") != nil {
 			hint = "to choose an environment, type: " + cmd.CommandPath() + " -e " + base.Plain(args[0])

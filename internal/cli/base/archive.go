@@ -52,7 +52,6 @@ func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, e
 		return nil, err
 	}
 
-	// The archive may name another environment.
 	if named, err := c.LoadSettings(cmd, b); err == nil && named.DataDir != cfg.DataDir {
 		if err := bundle.RemoveVersion(b.Dir); err != nil {
 			return nil, err

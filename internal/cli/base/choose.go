@@ -62,7 +62,6 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 		return !Within(f.DataDir, state)
 	})
 	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
-		// The settings of the working directory may name the environment.
 		if b, err := OpenBundle("."); err == nil {
 			if ofFolder, err := c.LoadSettings(cmd, b); err == nil {
 				cfg = ofFolder

@@ -20,14 +20,12 @@ import (
 
 // CLI holds everything that one run of the command reads and writes, so that tests can substitute it.
 type CLI struct {
-	// Name is the name the program was invoked as.
-	Name     string
-	Version  string
-	In       io.Reader
-	Out, Err io.Writer
-	Args     []string
-	Environ  []string
-	// Tty and TtyIn report whether Out and In are terminals.
+	Name       string // as invoked
+	Version    string
+	In         io.Reader
+	Out, Err   io.Writer
+	Args       []string
+	Environ    []string
 	Tty, TtyIn bool
 	// Free maps options to free addresses and ports; see [environment.Options.FreePorts].
 	Free    map[string]string

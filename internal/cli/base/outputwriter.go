@@ -77,7 +77,7 @@ type lineBuffer struct {
 	due     bool
 	writing bool
 	timer   *time.Timer
-	closed  chan struct{} // created by Close; closed once everything is written
+	closed  chan struct{}
 }
 
 func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, lines int)) *lineBuffer {

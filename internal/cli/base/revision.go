@@ -31,7 +31,7 @@ func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int
 		}
 
 		if text := all.Batches(); text != "" {
-			deadline = time.Now().Add(wait) // each batch has its own time limit
+			deadline = time.Now().Add(wait)
 			if text != printed {
 				c.PrintErrln(text)
 				printed = text

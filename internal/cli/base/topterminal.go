@@ -23,7 +23,7 @@ type ScreenTerminal struct {
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	LeaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
-	frameBegin  = "\x1b[?2026h\x1b[H" // synchronized update
+	frameBegin  = "\x1b[?2026h\x1b[H"
 	clearLine   = "\x1b[2K"
 	frameEnd    = "\x1b[?2026l"
 )

@@ -15,8 +15,7 @@ import (
 
 // Plan describes an environment for which files are generated.
 type Plan struct {
-	Name string
-	// Args are the flags of 'tendril up', such as "--name=value".
+	Name    string
 	Args    []string
 	Secrets []string
 	// App means that tendril starts an app, Beside that it delivers to an app started separately. Otherwise it delivers
@@ -196,7 +195,7 @@ func (v *view) render(name string) string {
 	return strings.TrimLeft(b.String(), "\n")
 }
 
-// "%" and "$" have a special meaning in a systemd unit.
+// unitWord escapes "%" and "$", which have a special meaning in a systemd unit.
 func unitWord(text string) string {
 	text = strings.NewReplacer(`%`, `%%`, `$`, `$$`).Replace(text)
 	if text != "" && !strings.ContainsAny(text, " \t\"'\\;") {

@@ -172,7 +172,7 @@ func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format bas
 	return printEvents(c, events, format)
 }
 
-// events are sorted newest first.
+// The events must be sorted newest first.
 func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error {
 	events = append([]eventlog.Event{}, eventlog.OnePerAction(events)...)
 	slices.Reverse(events)
@@ -285,7 +285,7 @@ func readLines(ctx context.Context, c *base.CLI, client *api.Client, of *base.In
 	return answers, base.Report(c, answers)
 }
 
-// client is nil if no environment is running.
+// A nil client means that no environment is running.
 func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}

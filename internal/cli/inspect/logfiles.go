@@ -94,7 +94,6 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 	return lines, text.Err()
 }
 
-// cut is true if earlier bytes were skipped.
 func openTail(path string, limit int64) (file *os.File, cut bool, err error) {
 	if file, err = os.Open(path); err != nil {
 		return nil, false, err

@@ -35,7 +35,7 @@ func TestAnOpenBreakerIsSaidFirst(t *testing.T) {
 			t.Errorf("the third line is not %q:\n%s", want, &out)
 		}
 		st.Limits[1].TrialAt = time.Now()
-		st.Workers[2].Receiving = true // mails receives, but jobs is paused
+		st.Workers[2].Receiving = true
 		want := []string{"NOT receiving from jobs: the breaker is open, the next message is a trial",
 			"receiving from mails for a trial: the breaker is open"}
 		if diff := cmp.Diff(want, breakerLines(st)); diff != "" {

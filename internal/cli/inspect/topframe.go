@@ -367,7 +367,6 @@ func (f *topFrame) problems() topTable {
 	return rows
 }
 
-// topTable right-aligns numeric columns.
 type topTable []base.Cells
 
 const topGap = 2

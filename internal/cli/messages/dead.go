@@ -137,7 +137,6 @@ func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.M
 	return collectAll(ctx, sources, which)
 }
 
-// forEach calls do for each queue until the selection is complete.
 func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *selection) (int, error)) (n int, err error) {
 	selection := which.begin()
 	for _, g := range d {
@@ -297,7 +296,6 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 	return nil
 }
 
-// failures returns failed attempts by message ID, oldest first.
 func (g *deadLetterQueue) failures(ctx context.Context) map[string][]api.Attempt {
 	failures := map[string][]api.Attempt{}
 	if g.worker == nil {

@@ -24,7 +24,7 @@ receiving it, 'show' says what the worker did with it.`,
 		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
 }
 
-// would is a format for the message's ID and queue. check may be nil.
+// The format would has the message's ID and queue. check may be nil.
 func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Message) error,
 	do func(context.Context, *api.Client, *api.Message) error) *cobra.Command {
 	w := target.AddQueue(cmd, target.AllQueues)

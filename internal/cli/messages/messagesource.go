@@ -29,7 +29,6 @@ func (m *held) source() string {
 	return m.DeadLetterSource
 }
 
-// lastAttempt returns the last failure recorded with the message or in tendril's attribute, or nil.
 func lastAttempt(m *api.Message) *api.Attempt {
 	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
 		return &api.Attempt{At: f.FailedAt, Instance: f.Instance, Status: f.Status, Reason: f.Reason, Answer: f.Answer}
@@ -53,7 +52,6 @@ type messageSource interface {
 	// redrive returns the number of messages moved. If to is "", each message returns to its source queue.
 	redrive(ctx context.Context, messages []held, to string) (int, error)
 	remove(ctx context.Context, messages []held) (int, error)
-	// release makes messages available again that were neither moved nor removed.
 	release(ctx context.Context) error
 }
 
@@ -148,8 +146,8 @@ type sqsSource struct {
 	failures func(ctx context.Context) map[string][]api.Attempt
 	sources  func(ctx context.Context) ([]string, error)
 
-	holding map[string]string // receipt handles by message ID
-	seen    map[string]bool   // IDs of messages returned before, and of their copies
+	holding map[string]string
+	seen    map[string]bool // IDs of messages returned before, and of their copies
 	opened  map[string]target.Sender
 	history map[string][]api.Attempt
 	known   map[string]bool // queues that dead-letter to this one; nil until the first use

@@ -110,7 +110,7 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 		return 0, err
 	}
 
-	sel.Through = g.newest // excludes messages that arrive during the confirmation
+	sel.Through = g.newest
 	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
 	if err != nil {
 		return 0, err

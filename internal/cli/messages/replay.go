@@ -322,7 +322,6 @@ func (p *replay) signs(now *api.Configuration, name string) bool {
 	return false
 }
 
-// target returns the URL of a ready replica if the environment runs the app.
 func (p *replay) target(ctx context.Context, name string) (string, error) {
 	if p.status == nil {
 		st, err := p.client.Status(ctx)
@@ -386,7 +385,7 @@ func replayed(m *api.Message) *queue.Message {
 		ReceiveCount: max(m.ReceiveCount, 1), Attempt: max(len(m.Attempts), 1), SentAt: m.SentAt,
 		FirstReceivedAt: m.FirstReceivedAt, SenderID: m.SenderID, GroupID: m.GroupID, DedupID: m.DedupID,
 		SequenceNumber: m.SequenceNumber, TraceHeader: m.TraceHeader, DeadLetterSource: m.DeadLetterSource}
-	if before != nil { // tendril dead-lettered the message
+	if before != nil {
 		out.ID, out.SentAt = before.MessageID, before.SentAt
 		out.ReceiveCount, out.Attempt = max(before.Receives, 1), max(before.Attempts, 1)
 	}

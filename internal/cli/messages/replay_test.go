@@ -38,7 +38,7 @@ func TestAMessageIsDeliveredFromItsOwnQueue(t *testing.T) {
 		m    api.Message
 		want string
 	}{
-		{api.Message{}, ""}, // without a queue, the command requires --queue
+		{api.Message{}, ""},
 		{api.Message{Queue: "second"}, "second"},
 		{api.Message{Queue: "graves"}, "second"},
 		{api.Message{Queue: "graves", DeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:first"}, "first"},

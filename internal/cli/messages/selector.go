@@ -167,7 +167,7 @@ func (p *selector) text() string {
 type selection struct {
 	selector *selector
 	missing  map[string]bool
-	met      map[string]bool // IDs seen before
+	met      map[string]bool
 	taken    int
 	stale    bool // the last batch contained only messages seen before
 }
@@ -225,7 +225,6 @@ func (p *selector) portion() int {
 	return largePortion
 }
 
-// expect returns -1 if the number is unknown.
 func (p *selector) expect(count int) int {
 	switch {
 	case len(p.ids) > 0:

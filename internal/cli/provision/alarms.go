@@ -97,7 +97,6 @@ func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []s
 	return set, nil
 }
 
-// alarmRegion prefers the configured region to the one in the queue's URL.
 func alarmRegion(ctx context.Context, cfg *config.Config) (string, error) {
 	cloudWatch, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
 	if err == nil {

@@ -277,7 +277,6 @@ func absolute(path string) string {
 	return path
 }
 
-// The first match wins.
 var runtimes = []struct {
 	file string
 	generate.Runtime

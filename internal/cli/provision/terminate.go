@@ -172,7 +172,6 @@ func countText(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// delete continues after errors.
 func (t *termination) delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, terminateTimeout)
 	defer cancel()

@@ -256,8 +256,7 @@ paused, except the one that answers.`,
 	})
 }
 
-// Without a name, the change affects all queues. would precedes the queues' names. act returns a format for the
-// environment's name and the queues.
+// Without a name, the change affects all queues. act returns a format for the environment's name and the queues.
 func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would string, act func(context.Context,
 	*api.Client, string) (string, api.Paused, error)) *cobra.Command {
 	var all bool

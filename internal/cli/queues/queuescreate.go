@@ -240,7 +240,7 @@ func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) 
 	return attributes["QueueArn"], err
 }
 
-// create returns the queue's name, or on Amazon SQS its URL.
+// On Amazon SQS, create returns the queue's URL, otherwise its name.
 func (m *queueMaker) create(ctx context.Context, name string, attributes map[string]string) (string, error) {
 	if m.sqs == nil {
 		_, err := m.client.CreateQueue(ctx, name, attributes)

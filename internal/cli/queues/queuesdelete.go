@@ -88,7 +88,7 @@ func queueDeleted(c *base.CLI, name string, messages int, err error) error {
 	return err
 }
 
-// Without a tag that shows that tendril created the queue, deleteRemote requires an additional confirmation.
+// A tag shows that tendril created the queue. Without it, deleteRemote requires an additional confirmation.
 func deleteRemote(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagged bool) error {
 	attributes, err := p.Remote.Attributes(ctx)
 	if err != nil {

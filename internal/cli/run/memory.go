@@ -23,7 +23,7 @@ const ballastSize = 8 << 20
 const (
 	leastMemory    = 48 << 20 // the smallest control group limit with which tendril starts; see docs/deploy.md
 	roomForBallast = 256 << 20
-	// SQLite and the kernel
+	// outsideGo is the memory of SQLite and the kernel.
 	outsideGo = 8 << 20
 )
 
@@ -95,7 +95,6 @@ func (l *load) release() {
 	l.rest, l.collections = heldMemory()
 }
 
-// held is in bytes.
 func heldMemory() (held, collections uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
 		{Name: "/gc/cycles/total:gc-cycles"}}

@@ -76,7 +76,7 @@ func leastLimit(root fs.FS, groups string) int64 {
 		if len(fields) < 3 {
 			continue
 		}
-		folder, file := ".", "memory.max" // control groups version 2
+		folder, file := ".", "memory.max"
 		if fields[1] != "" {
 			folder, file = "memory", "memory.limit_in_bytes"
 		}

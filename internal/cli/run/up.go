@@ -54,7 +54,6 @@ func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
 	}
 }
 
-// If desired is nil, runVersion runs the app on the command line.
 func runVersion(c *base.CLI, cmd *cobra.Command, args []string, desired *environment.DesiredVersion) error {
 	c.Free = nil // set by another version's start; TakeFreePorts chooses again
 	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
@@ -139,7 +138,7 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 	defer forget()
 	env := environment.New(opts)
 	killed, unwatch := watchSignals(env, stopNow, cancelNow, log)
-	defer unwatch() // another environment may follow
+	defer unwatch()
 	err = env.Run(stop, now)
 	select {
 	case sig := <-killed:

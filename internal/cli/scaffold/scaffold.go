@@ -378,7 +378,6 @@ func (f files) dotNet() *App {
 
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 
-// isPlain reports whether a path is inside the folder and needs no quotes in a shell.
 func isPlain(name string) bool {
 	return plainPath.MatchString(name) && !slices.Contains(strings.Split(name, "/"), "..")
 }

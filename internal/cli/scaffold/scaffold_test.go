@@ -15,7 +15,6 @@ import (
 	"tendril/internal/config"
 )
 
-// files alternates names and contents.
 func folder(files ...string) fs.FS {
 	all := fstest.MapFS{}
 	for pair := range slices.Chunk(files, 2) {
@@ -68,7 +67,7 @@ func TestRecognize(t *testing.T) {
 	const flaskApp = "app = Flask(__name__)\n"
 	for name, c := range map[string]struct {
 		files                []string
-		platform, web, first string // the command to run once, if any
+		platform, web, first string
 	}{
 		"npm start": {[]string{"package.json", `{"scripts": {"start": "node x"}, "dependencies": {"a": "1"}}`},
 			"Node.js", "npm run start", "npm install"},

@@ -24,7 +24,7 @@ type batchSender struct {
 	to     target.Sender
 	format base.Format
 	many   bool
-	wait   bool // print IDs later, with the outcomes
+	wait   bool
 	// verbose makes awaitOutcomes also print the request and answer of each message.
 	verbose  bool
 	embedded []string // the destination and its dead-letter queue; nil on Amazon SQS
@@ -126,7 +126,6 @@ func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]que
 	return results, nil
 }
 
-// sendHint names the flag that a FIFO queue requires, or returns "".
 func sendHint(err error) string {
 	for text, hint := range map[string]string{
 		"must contain the parameter MessageGroupId":  "a FIFO queue needs a message group: add --group NAME",
@@ -175,8 +174,7 @@ func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, err
 		works, p.Name).Hint("omit --wait, or add the --data-dir of the environment that receives from it")
 }
 
-// awaitOutcomes prints the outcome of each message. It returns an error with the number of messages that did not
-// succeed.
+// awaitOutcomes returns an error with the number of messages that did not succeed.
 func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batchSender, timeout time.Duration) error {
 	var failed, running, unknown int
 	for _, id := range o.sent {

@@ -89,7 +89,6 @@ a longer delay counts as sent when the delay ends: its age and retention start t
 	})
 }
 
-// recordingMargin is how much longer exchanges are recorded than outcomes are awaited.
 const recordingMargin = 10 * time.Second
 
 func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *sendFlags) (*base.Plan, error) {

@@ -74,7 +74,7 @@ type checkReport struct {
 }
 
 type checkedItem struct {
-	Kind string `json:"kind"` // such as process, queue, task, setting or property
+	Kind string `json:"kind"`
 	Name string `json:"name"`
 	Text string `json:"text"` // to display; includes the name
 	Next string `json:"next,omitempty"`
@@ -126,7 +126,7 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 		return err
 	}
 
-	if err == nil { // like 'tendril up', replace default ports that are in use
+	if err == nil {
 		err = base.TakeFreePorts(c, cmd, &opts)
 		if opts.Announced != nil {
 			opts.Announced()

@@ -176,7 +176,6 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 	}}, nil
 }
 
-// explainOther returns an error if the bundle does not set the name.
 func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, error) {
 	if b == nil || len(b.Named(name)) == 0 {
 		return explanations{}, base.Fail(base.ExitNotFound, config.UnknownOption(name))

@@ -74,7 +74,6 @@ func newTasksRun(c *base.CLI) *cobra.Command {
 	})
 }
 
-// would is a format that describes the action.
 func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 	act func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
 	base.AddDataDir(cmd)

@@ -333,7 +333,6 @@ func (p *migration) compare(ctx context.Context, q *planned) error {
 	return nil
 }
 
-// arnOf returns the queue's current or future ARN on Amazon SQS.
 func (p *migration) arnOf(name string) string { return p.arns + name }
 
 func (p *migration) notServed() error {

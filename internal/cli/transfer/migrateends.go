@@ -19,7 +19,7 @@ type queueEnd interface {
 	migrate.Source
 	migrate.Destination
 	attributes(ctx context.Context) (map[string]string, error)
-	address() string // to display, and to identify the queue in the journal
+	address() string
 }
 
 // embeddedEnd is a queue of a stopped environment. Its messages are read from the store, not received.
