@@ -212,7 +212,7 @@ type Found struct {
 	Instance
 }
 
-// Running returns the environments running on dirs, sorted by name. It omits those of other users.
+// Running returns the environments running on dirs, sorted by name. It omits unreadable ones, such as other users'.
 func Running(dirs []string) (all []Found) {
 	for _, dir := range dirs {
 		if i, err := ReadInstance(dir); err == nil {
