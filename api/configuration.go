@@ -58,7 +58,8 @@ type ConfigOption struct {
 	Choices []string `json:"choices,omitempty"`
 	// Hidden means that at least part of the value is redacted.
 	Hidden bool `json:"hidden,omitempty"`
-	// Scope is required to change the option. Locked is why the settings file cannot change it, or "".
+	// Scope is required to change the option. Locked is the reason if the settings file cannot
+	// change it.
 	Scope  string `json:"scope"`
 	Effect string `json:"effect"`
 	Locked string `json:"locked,omitempty"`

@@ -77,7 +77,7 @@ type Resource struct {
 	ARN    string `json:"arn,omitempty"`
 	URL    string `json:"url,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Owned means that 'tendril terminate' deletes the resource. Note is why it is not owned or could not be read.
+	// Owned means that 'tendril terminate' deletes the resource. Note is the reason if not.
 	Owned bool   `json:"owned"`
 	Note  string `json:"note,omitempty"`
 }

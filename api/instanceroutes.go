@@ -39,7 +39,7 @@ type ScaleInputs struct {
 	OldestSeconds *float64 `json:"oldest_seconds,omitempty"`
 	BusyPercent   *float64 `json:"busy_percent,omitempty"` // delivery slots in use
 	CPUPercent    *float64 `json:"cpu_percent,omitempty"`  // of all processors
-	Hold          string   `json:"hold,omitempty"`         // why the size must not change
+	Hold          string   `json:"hold,omitempty"`         // the reason if the size must not change
 }
 
 // Instances holds the known instances of the environment, starting with the answering one.
@@ -118,7 +118,7 @@ func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 type KnownInstance struct {
 	// ID is new at each start; "" without a record in a registry. See [Client.On].
 	ID string `json:"id,omitempty"`
-	// NoDetails is why the answering instance cannot read from this one, or "".
+	// NoDetails is the reason if the answering instance cannot read from this one.
 	NoDetails string `json:"no_details,omitempty"`
 	// Name is the host and process ID, the ID in the Auto Scaling group, or both.
 	Name   string `json:"name"`

@@ -228,7 +228,7 @@ type ScaleDecision struct {
 	Rule       string       `json:"rule"`
 	Why        string       `json:"why"`
 	Applied    bool         `json:"applied"`
-	NotApplied string       `json:"not_applied,omitempty"` // why the size could not be set
+	NotApplied string       `json:"not_applied,omitempty"` // the reason if the size could not be set
 	Inputs     *ScaleInputs `json:"inputs,omitempty"`
 }
 
@@ -273,7 +273,7 @@ type Limit struct {
 	Rate        float64 `json:"rate,omitempty"`        // messages per second; 0 means no limit
 	InWork      int     `json:"in_work"`               // deliveries; a batch counts as one
 	Concurrency int     `json:"concurrency,omitempty"` // the current adaptive or slow-start limit; 0 means no limit
-	// Breaker is "closed", "open", "half-open", or "" without a breaker. TrialAt is when an open breaker tries again.
+	// Breaker is "closed", "open", "half-open", or "" without a breaker. TrialAt is the next trial of an open breaker.
 	Breaker string    `json:"breaker,omitempty"`
 	TrialAt time.Time `json:"trial_at,omitzero"`
 	Failing float64   `json:"failing,omitempty"` // recent share of failed deliveries, 0 to 1
@@ -340,7 +340,7 @@ func (e *DeployError) Unwrap() error { return e.Err }
 
 // ReloadResult is the effect of a reload. The zero value means that nothing changed.
 type ReloadResult struct {
-	// File is the task file. NotScheduled is why its tasks are not in force.
+	// File is the task file. NotScheduled is the reason if its tasks are not in force.
 	File         string        `json:"file,omitempty"`
 	Tasks        int           `json:"tasks"`
 	NotScheduled string        `json:"notScheduled,omitempty"`

@@ -33,7 +33,7 @@ import (
 const (
 	reading  = "reading"
 	changing = "changing"
-	neither  = "neither" // why says why
+	neither  = "neither" // supports neither, for the reason in why
 )
 
 type commandRow struct {

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// guarded rejects requests of other sites' pages. Although the port is local, so is the browser: a page may POST here
-// across sites, or through a DNS name that resolves to 127.0.0.1. Worker daemons send neither.
+// guarded rejects requests of other sites' pages. The port is local, but so is the browser: a page could POST here
+// across sites, or through a DNS name that resolves to 127.0.0.1.
 func guarded(next http.Handler) http.Handler {
 	return ownHost(http.NewCrossOriginProtection().Handler(next))
 }

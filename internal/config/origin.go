@@ -29,7 +29,7 @@ func (l Layer) String() string { return layers()[l] }
 // ParseLayer is the inverse of [Layer.String]. It returns [Default] for unknown text.
 func ParseLayer(text string) Layer { return Layer(max(slices.Index(layers(), text), 0)) }
 
-// Origin is where a value was set.
+// Origin is the place where a value was set.
 type Origin struct {
 	Layer Layer
 	// Where is a position such as "tendril.yaml:3", a registry revision, a variable, a flag with its dashes, the

@@ -144,7 +144,7 @@ type Settings struct {
 	BackoffJitter     int
 
 	Port            int
-	Healthcheck     string        // "TCP:port" or "HTTP:port/path"; "" means TCP on Target, if set, else Port
+	Healthcheck     string        // "TCP:port" or "HTTP:port/path"; "" means TCP on Target, if set, otherwise Port
 	AppReadyTimeout time.Duration // 0 is unlimited
 	AppGrace        time.Duration // 0 kills the app immediately
 	RestartLimit    int           // 0 disables restarts
@@ -208,7 +208,7 @@ type Settings struct {
 	Cron           string // file; "" means the bundle's cron.yaml, if any
 	RegistryTable  string
 	RegistryCreate bool
-	// RegistryLostAfter is how long receiving continues while the shared registry is unreachable; 0 means forever.
+	// RegistryLostAfter limits receiving while the shared registry is unreachable; 0 means no limit.
 	RegistryLostAfter time.Duration
 	Leader            string
 	PeriodicTrust     string
@@ -249,7 +249,7 @@ type QueueSettings struct {
 	URL  string // "" for an embedded queue or one known by its name only
 	// Managed means that no setting names the queue: tendril creates it on Amazon SQS under the environment's name.
 	Managed     bool
-	Region      string // in URL, else Settings.Region
+	Region      string // from URL if possible, otherwise Settings.Region
 	Weight      int
 	Concurrency int // maximum concurrent deliveries, 1 to 1000
 }

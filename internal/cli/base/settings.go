@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// FewSettings is how many options the help lists among a command's own flags; more are grouped by topic.
+	// FewSettings is the maximum number of options listed among a command's own flags; more are grouped by topic.
 	FewSettings = 3
 	// HelpAll is the flag that shows all options in the help.
 	HelpAll = "help-all"

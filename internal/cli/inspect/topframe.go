@@ -19,7 +19,7 @@ type topFrame struct {
 	now    time.Time
 	status api.Status
 	curves series.Curves
-	// lost is why the values are outdated, or "".
+	// lost is the reason if the values are outdated.
 	lost string
 	// footer is a question or a result; "" shows the keys.
 	footer string

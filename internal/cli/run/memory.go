@@ -17,7 +17,7 @@ import (
 //lint:ignore U1000 it is held, and nobody reads it
 var ballast []byte
 
-// ballastSize is how much more garbage may accumulate between collections.
+// ballastSize is the additional garbage, in bytes, that may accumulate between collections.
 const ballastSize = 8 << 20
 
 const (
