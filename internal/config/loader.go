@@ -201,7 +201,7 @@ func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// The text why completes "NAME VALUE has no effect".
+// idle warns about an option set without effect. why completes "NAME VALUE has no effect".
 func (l *loader) idle(name, why, hint string) {
 	if l.isSet(name) {
 		l.about(name, hint, "%s has no effect%s", l.named(name), why)

@@ -114,7 +114,7 @@ const (
 	minRate = 1.0 / 86400 // one message per day
 )
 
-// A rate of 0 means no limit.
+// rate stores messages per second; 0 means no limit.
 func rate(field *float64) value {
 	v := bounded(field, kindRate, 0, maxRate, func(text string) (float64, error) {
 		r, err := parseRate(text)
@@ -197,7 +197,7 @@ func checked(field *string, allowed string, rule func(string) (string, error)) v
 
 func asWritten(text string) string { return text }
 
-// The text [Off] means an empty list.
+// list stores comma-separated values; [Off] means an empty list.
 func list(field *[]string, allowed string, rule func(string) (string, error)) value {
 	return stored(field, kindList, allowed, func(text string) (all []string, err error) {
 		if text == Off {

@@ -172,7 +172,7 @@ func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format bas
 	return printEvents(c, events, format)
 }
 
-// The events must be sorted newest first.
+// printEvents prints events, which must be sorted newest first, in reverse order.
 func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error {
 	events = append([]eventlog.Event{}, eventlog.OnePerAction(events)...)
 	slices.Reverse(events)
@@ -285,7 +285,7 @@ func readLines(ctx context.Context, c *base.CLI, client *api.Client, of *base.In
 	return answers, base.Report(c, answers)
 }
 
-// A nil client means that no environment is running.
+// checkProcess accepts a nil client, which means that no environment is running.
 func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}
@@ -317,7 +317,7 @@ func checkProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *
 		Hint("choose one of " + strings.Join(slices.Compact(names), ", "))
 }
 
-// The returned function returns a line's process at its first occurrence, and "" afterwards.
+// processNames returns a function that returns a line's process the first time it occurs, and "" afterwards.
 func processNames() func(*eventlog.Line) string {
 	seen := map[string]bool{}
 	return func(l *eventlog.Line) string {

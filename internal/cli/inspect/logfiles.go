@@ -65,7 +65,7 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	return all, nil
 }
 
-// Each line is a copy of template with its text.
+// lastLines returns the matching lines in the last MiB of a file, as copies of template.
 func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []eventlog.Line, err error) {
 	file, cut, err := openTail(path, readOfLog)
 	if err != nil {

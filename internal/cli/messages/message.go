@@ -24,7 +24,8 @@ receiving it, 'show' says what the worker did with it.`,
 		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
 }
 
-// The format would has the message's ID and queue. check may be nil.
+// onMessage adds a change of one message to cmd. would is a format string for the message's ID and queue; check may be
+// nil.
 func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Message) error,
 	do func(context.Context, *api.Client, *api.Message) error) *cobra.Command {
 	w := target.AddQueue(cmd, target.AllQueues)

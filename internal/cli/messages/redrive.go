@@ -81,7 +81,7 @@ func addRate(cmd *cobra.Command, done string) *pace {
 // maxTaskRate is in messages per second.
 const maxTaskRate = 500
 
-// A rate of 0 means no limit. whole is false if move tasks do not support the rate.
+// taskRate returns the rate of a move task; 0 means no limit. whole is false if move tasks do not support the rate.
 func taskRate(limit rate.Limit) (n int, whole bool) {
 	if limit == rate.Inf {
 		return 0, true
@@ -134,7 +134,7 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 
 const countTime = 20 * time.Second
 
-// The text would describes the action without the number of messages.
+// changesDead adds a change of dead letters to cmd. would describes it without the number of messages.
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {

@@ -256,7 +256,8 @@ paused, except the one that answers.`,
 	})
 }
 
-// Without a name, the change affects all queues. act returns a format for the environment's name and the queues.
+// actsOnReceiving adds a change to cmd that affects the named queue, or all queues without a name. act returns a format
+// string for the environment's name and the queues.
 func actsOnReceiving(c *base.CLI, cmd *cobra.Command, where *api.Reason, would string, act func(context.Context,
 	*api.Client, string) (string, api.Paused, error)) *cobra.Command {
 	var all bool

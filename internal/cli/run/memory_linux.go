@@ -97,5 +97,5 @@ func leastLimit(root fs.FS, groups string) int64 {
 	return least
 }
 
-// Version 1 reports a number above unlimited for no limit, version 2 "max".
+// If there is no limit, version 1 reports a number above unlimited, and version 2 reports "max".
 const unlimited = 1 << 62

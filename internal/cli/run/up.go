@@ -204,7 +204,7 @@ func NewServe(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-// A repeated signal within this interval is ignored.
+// sameSignal is the interval in which a repeated signal is ignored.
 const sameSignal = 250 * time.Millisecond
 
 // The first SIGTERM or SIGINT starts a drain; the second one stops immediately and is sent to the returned channel.
