@@ -43,7 +43,6 @@ func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	return c, !c.Expires.IsZero()
 }
 
-// expiryWarning is how long before the expiry of a certificate doctor and the log warn.
 const expiryWarning = 14 * 24 * time.Hour
 
 func (f *findings) judgeCertificate(c *Certificate) {

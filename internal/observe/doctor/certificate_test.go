@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// newCertificate returns a certificate with the given expiry, and its private key.
 func newCertificate(t *testing.T, expires time.Time) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -54,7 +53,7 @@ func TestInspectCertificate(t *testing.T) {
 	keyFile := file("key", key)
 	for name, c := range map[string]struct {
 		file, key string
-		want      time.Time // zero if unknown
+		want      time.Time
 	}{
 		"a certificate":                     {file("cert", cert), keyFile, later},
 		"its chain does not count":          {file("chain", cert, early), keyFile, later},

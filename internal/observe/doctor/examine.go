@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Examine returns the findings that follow from facts, worst first.
+// Examine returns the findings about f, worst first.
 func Examine(f *Facts) []Finding {
 	var found findings
 	for _, p := range f.Problems {
@@ -146,7 +146,7 @@ func inWords(sid string) string {
 	return strings.ToLower(b.String())
 }
 
-// Amazon SQS rejects signatures whose time is off by more than 5 minutes. Other servers allow 15.
+// Amazon SQS rejects signatures whose time is off by more than 5 minutes.
 const (
 	clockWrong = 4 * time.Minute
 	clockOff   = 5 * time.Second
@@ -210,7 +210,7 @@ func (f *findings) judgePort(p *Port, running bool) {
 	}
 }
 
-// If less than diskFull or a sixteenth of a small disk is free, the embedded queue rejects new messages.
+// The embedded queue rejects new messages if less than diskFull, or a sixteenth of a small disk, is free.
 const (
 	diskFull = 64 << 20
 	diskLow  = 1 << 30
@@ -297,8 +297,8 @@ func (f *findings) judgeZones(z *Zones) {
 	}
 }
 
-// Versions compares the versions of this program and the running one. binary is the path of the running program if it
-// is a different file, or "".
+// Versions compares the versions of this program and the running one. binary is the path of the running program, or
+// "" if it is the same file.
 func Versions(this, running, binary string) Finding {
 	const remedy = "restart the environment: tendril drain, then tendril up"
 	switch {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// fitting returns a queue on Amazon SQS that has no problems.
+// fitting returns a queue on Amazon SQS without problems.
 func fitting() Queue {
 	return Queue{Name: "jobs", URL: "https://sqs.eu-west-1.amazonaws.com/1/jobs", OnSQS: true,
 		Attributes: map[string]string{"MessageRetentionPeriod": "345600", "QueueArn": "arn:aws:sqs:eu-west-1:1:jobs",
@@ -109,8 +109,8 @@ func TestQueues(t *testing.T) {
 	hold(t, q.Examine(), "warning visibility-short", "visibility-timeout=185s")
 }
 
-// hold compares the findings with the expected ones and checks that they contain a text. Problems must have a
-// consequence and a remedy.
+// hold compares the findings and their text with the expected ones. Each problem must have a consequence and a
+// remedy.
 func hold(t *testing.T, found []Finding, want, says string) {
 	t.Helper()
 	var got []string
@@ -130,7 +130,6 @@ func hold(t *testing.T, found []Finding, want, says string) {
 	}
 }
 
-// TestRules covers the rules that are not about queues.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	disk := Disk{Path: "/data", Free: 50 << 30, Total: 100 << 30, Sync: time.Millisecond, Embedded: true}

@@ -2,7 +2,7 @@ package doctor
 
 import "time"
 
-// Facts are the known facts about an environment and its machine. Unknown facts are zero.
+// Facts describe an environment and its machine. Unknown facts are zero.
 type Facts struct {
 	// Running is false for an examination before a start.
 	Running bool
@@ -11,11 +11,10 @@ type Facts struct {
 	HealthStatus string
 	Queues       []Queue
 	Apps         []App
-	// Problems are errors that occurred while the facts were collected.
-	Problems []Problem
-	// Secrets are problems of files that contain secrets.
+	Problems     []Problem
+	// Secrets are problems with files that contain secrets.
 	Secrets []Problem
-	// Unchecked says why Permissions are unknown, or is "".
+	// Unchecked is the reason that Permissions are unknown, or "".
 	Permissions  []Permission
 	Unchecked    string
 	Clocks       []Clock
@@ -25,22 +24,20 @@ type Facts struct {
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// OpenEndpoint is the endpoint at which all local users can use the queues, or "". OtherUsers are the users who can
-	// log in.
+	// OpenEndpoint is an endpoint at which all local users can use the queues, or "". OtherUsers can log in.
 	OpenEndpoint string
 	OtherUsers   []string
 }
 
 // Queue describes a queue and its settings.
 type Queue struct {
-	// Several means that the environment has more than one queue.
 	Name    string
 	URL     string
 	OnSQS   bool
 	Several bool
-	// Managed means that 'tendril up' creates the queue. Missing means that the queue does not exist now.
+	// Managed means that 'tendril up' creates the queue. Missing means that it does not exist.
 	Managed, Missing bool
-	// Attributes contains the queue's attributes by SQS name; nil if unknown.
+	// Attributes uses the names of the SQS API; nil if unknown.
 	Attributes map[string]string
 	// Dead is nil if absent or unknown.
 	Dead  *DeadLetterQueue
@@ -59,15 +56,15 @@ type DeadLetterQueue struct {
 type Times struct {
 	// Visibility is the timeout of each receive. A message is retried for Retention after its first receive.
 	Visibility, Retention time.Duration
-	// Attempt is the maximum duration of a delivery attempt that gets no response; 0 skips the check. AttemptText
-	// names the settings that determine it.
+	// Attempt is the maximum duration of a delivery attempt without a response; 0 skips the check. AttemptText names
+	// the settings that determine it.
 	Attempt     time.Duration
 	AttemptText string
-	// Pause returns the longest delay after an attempt, counted from 1. A nil Pause skips the check.
+	// Pause returns the longest delay after the given attempt, counted from 1. A nil Pause skips the check.
 	Pause func(attempt int) time.Duration
 	// MaxRetries is the maximum receive count of a queue without a redrive policy.
 	MaxRetries int
-	// TerminalCodes lists the HTTP status codes that dead-letter a message immediately, or is "".
+	// TerminalCodes are the HTTP status codes that dead-letter a message immediately.
 	TerminalCodes string
 }
 
@@ -76,11 +73,11 @@ type App struct {
 	// Target is a URL or command. Own means that tendril starts the app.
 	Target string
 	Own    bool
-	// Problem says why the app does not respond, or is "". Remedy says how to fix it, if known.
+	// Problem says why the app does not respond, or is "". Remedy may be "".
 	Problem, Remedy string
 }
 
-// Problem is reported unchanged. ID identifies it in JSON output.
+// Problem is reported as a finding unchanged. ID identifies it in JSON output.
 type Problem struct{ ID, What, Why, Remedy string }
 
 // Permission is an AWS action and whether the role allows it.
@@ -94,7 +91,7 @@ type Permission struct {
 // Clock describes a server's clock, as read from its Date header.
 type Clock struct {
 	Server string
-	// Ahead is how far the server's clock is ahead of this machine's, accurate to about a second.
+	// Ahead is how far the server's clock is ahead of this machine's, to within about a second.
 	Ahead  time.Duration
 	Signed bool
 }
@@ -109,9 +106,9 @@ type Proxy struct {
 
 // Port describes an address on which the environment listens.
 type Port struct {
-	// Option sets the address At. Use says what it is for.
+	// Option is the option that sets the address At, and Use its purpose.
 	Name, Option, Use, At string
-	// Holder is the process that listens there now, or "". Set means that the option was set explicitly.
+	// Holder is the process that listens there now, or "". Set means that the option is not the default.
 	Holder string
 	Set    bool
 	Free   string
@@ -122,7 +119,7 @@ type Port struct {
 // Disk describes the disk that holds the data directory.
 type Disk struct {
 	Path string
-	// Free and Total are in bytes. Sync is how long a small synchronous write takes.
+	// Free and Total are in bytes. Sync is the duration of a small synchronous write.
 	Free, Total int64
 	Sync        time.Duration
 	Kind        string
@@ -133,8 +130,7 @@ type Disk struct {
 
 // OpenFiles compares the limit on the process's open files with the number it needs.
 type OpenFiles struct {
-	// Limit is 0 if unknown.
-	Limit, Needed int
+	Limit, Needed int // Limit is 0 if unknown
 }
 
 // Zones describes the machine's time zone database.

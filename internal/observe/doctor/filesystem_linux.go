@@ -2,7 +2,6 @@ package doctor
 
 import "golang.org/x/sys/unix"
 
-// networkFileSystem returns the name of a network file system, or "" for any other file system.
 func networkFileSystem(s *unix.Statfs_t) string {
 	return map[int64]string{
 		unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB",

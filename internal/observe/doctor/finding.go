@@ -22,8 +22,7 @@ type Finding struct {
 	Level Level `json:"level"`
 	// ID identifies the check in JSON output.
 	ID string `json:"id"`
-	// What states the fact, Why its consequence, and Remedy a command that fixes it. Why and Remedy are "" if the check
-	// passed.
+	// What states the fact, Why its consequence, and Remedy how to fix it. Why and Remedy are "" if Level is OK.
 	What   string `json:"what"`
 	Why    string `json:"why,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
@@ -54,7 +53,7 @@ func (f *findings) add(level Level, id, what, why, remedy string) {
 	*f = append(*f, Finding{level, id, what, why, remedy})
 }
 
-// shown formats a duration as in options: "90s", "1h30m".
+// shown formats a duration like an option's value: "90s", "1h30m".
 func shown(d time.Duration) string {
 	switch {
 	case d < time.Minute && d%time.Second != 0:

@@ -24,7 +24,7 @@ const syncs = 5
 // file there.
 func InspectDisk(path string) Disk {
 	d := Disk{Path: path}
-	for { // find the nearest existing folder
+	for {
 		info, err := os.Stat(path)
 		if err == nil && !info.IsDir() {
 			err = &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
@@ -79,18 +79,18 @@ func syncTime(dir string) (time.Duration, error) {
 	return times[len(times)/2], nil
 }
 
-// Answer contains facts about a server from its response.
+// Answer describes a server as seen in its response.
 type Answer struct {
-	// Ahead is how far the server's clock is ahead of this machine's, accurate to about a second. It is known if Dated
+	// Ahead is how far the server's clock is ahead of this machine's, to within about a second. It is valid if Dated
 	// is set.
 	Ahead time.Duration
 	Dated bool
-	// Server names the program, such as "nginx/1.22.1", or is "".
+	// Server is the Server header, such as "nginx/1.22.1", or "".
 	Server string
 }
 
-// InspectServer sends a HEAD request and accepts any status. The target is an HTTP URL, or "unix:" and the path of a
-// socket. InspectServer modifies the transport.
+// InspectServer sends a HEAD request and accepts any status. The target is an HTTP URL, or "unix:" and a socket's
+// path. InspectServer modifies the transport.
 func InspectServer(ctx context.Context, target string, transport *http.Transport) (Answer, error) {
 	transport.DisableKeepAlives = true
 	if path, found := strings.CutPrefix(target, "unix:"); found {
@@ -122,7 +122,7 @@ func InspectServer(ctx context.Context, target string, transport *http.Transport
 	a := Answer{Server: resp.Header.Get("Server")}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {
 		middle := began.Add(time.Since(began) / 2)
-		// Date is truncated to whole seconds, so it is half a second behind on average.
+		// Date is truncated to seconds, so it is half a second behind on average.
 		a.Ahead, a.Dated = at.Add(500*time.Millisecond).Sub(middle), true
 	}
 	return a, nil
@@ -130,8 +130,8 @@ func InspectServer(ctx context.Context, target string, transport *http.Transport
 
 const nginxTimeout = 60 * time.Second
 
-// FindProxy returns the proxy in front of target if the response's Server header names one. The proxy's timeout is
-// the shortest one set in files that match the patterns.
+// FindProxy returns the proxy in front of target if the Server header names one. Its timeout is the shortest one set
+// in files that match the patterns.
 func FindProxy(target, server string, patterns ...string) (p Proxy, found bool) {
 	if !strings.HasPrefix(server, "nginx") {
 		return p, false
@@ -188,7 +188,7 @@ func FindZones() Zones {
 	return z
 }
 
-// ProbeAddress connects to a host and port, or to "unix:" and a path. It closes the connection at once.
+// ProbeAddress connects to a host and port, or to "unix:" and a path, and closes the connection.
 func ProbeAddress(ctx context.Context, address string) error {
 	network := "tcp"
 	if path, found := strings.CutPrefix(address, "unix:"); found {
@@ -205,7 +205,7 @@ func ProbeAddress(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// Most systems assign these user IDs to human users.
+// Most systems assign user IDs in this range to people.
 const firstUser, endOfUsers = 1000, 60000
 
 // FindUsers returns the users in a passwd file who can log in, except self.

@@ -14,8 +14,8 @@ const QueueFits = "queue"
 
 const maxRetention = 14 * 24 * time.Hour
 
-// Examine returns the findings about a queue in no particular order. Checks skip missing attributes, except for the
-// redrive policy, which SQS omits if there isn't one.
+// Examine returns the findings about a queue, unsorted. Checks skip missing attributes, except the redrive policy,
+// which SQS omits if there isn't one.
 func (q *Queue) Examine() []Finding { return q.examine(true) }
 
 func (q *Queue) examine(running bool) []Finding {

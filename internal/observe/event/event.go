@@ -21,8 +21,8 @@ const (
 	Health     Kind = "health"
 	DeadLetter Kind = "dead-letter"
 	Task       Kind = "task"
-	Act        Kind = "act"  // action by a user or program through the console
-	Read       Kind = "read" // message bodies read through the console
+	Act        Kind = "act"  // by a user or program through the console
+	Read       Kind = "read" // message bodies, through the console
 )
 
 // Kinds returns all kinds of events.
@@ -34,13 +34,12 @@ func Kinds() []string {
 	return names
 }
 
-// DefaultKinds returns the kinds that are shown by default: all but Read, because each visit of a page adds such
-// events.
+// DefaultKinds returns the kinds shown by default: all except Read, because each page view adds such events.
 func DefaultKinds() []string {
 	return slices.DeleteFunc(Kinds(), func(name string) bool { return Kind(name) == Read })
 }
 
-// Event is one event. Its text is constant; variable parts are in Fields.
+// Event is one event. Text is constant; the variable parts are in Fields.
 type Event struct {
 	Kind   Kind
 	Text   string
@@ -52,12 +51,12 @@ type Listener interface{ Happened(Event) }
 
 type kindKey struct{}
 
-// Log logs an event. The log passes it to its event listener if the level is [slog.LevelInfo] or higher.
+// Log logs an event. It reaches the log's event listener if level is [slog.LevelInfo] or higher.
 func (k Kind) Log(log *slog.Logger, level slog.Level, text string, attrs ...any) {
 	log.Log(context.WithValue(context.Background(), kindKey{}, k), level, text, attrs...) //nolint:sloglint // callers pass constants
 }
 
-// KindOf returns the kind of event stored in a log record's context, or "".
+// KindOf returns the event kind in a log record's context, or "".
 func KindOf(ctx context.Context) Kind {
 	k, _ := ctx.Value(kindKey{}).(Kind)
 	return k

@@ -12,8 +12,8 @@ const (
 	maxID   = 1 << 53  // every JSON parser represents it exactly
 )
 
-// decode calls take for each event, until take returns false; more is then false. It skips malformed lines, which a
-// crash or power failure can leave behind.
+// decode calls take for each event until take returns false; more is then false. It skips malformed lines, which a
+// crash can leave behind.
 func decode(r io.Reader, take func(Event) bool) (more bool, err error) {
 	return eachLine(r, func(line []byte) bool {
 		var e Event
@@ -21,8 +21,8 @@ func decode(r io.Reader, take func(Event) bool) (more bool, err error) {
 	})
 }
 
-// eachLine calls take for each line, including its line break, until take returns false. It skips empty lines and lines
-// longer than maxLine.
+// eachLine calls take for each line, including its line break, until take returns false. It skips empty lines and
+// lines longer than maxLine.
 func eachLine(r io.Reader, take func(line []byte) bool) (more bool, err error) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for whole := true; ; {
@@ -31,7 +31,7 @@ func eachLine(r io.Reader, take func(line []byte) bool) (more bool, err error) {
 		if whole && !tooLong && len(line) > 1 && !take(line) {
 			return false, nil
 		}
-		whole = !tooLong // otherwise the next slice is the rest of this line
+		whole = !tooLong // the next slice continues a line that is too long
 		switch {
 		case err == nil, tooLong:
 		case errors.Is(err, io.EOF):

@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// Names of the files with the endings of messages, newer first.
+// Files with the endings of messages, newer first.
 const (
 	EndingsFile      = "endings.log"
 	OlderEndingsFile = "endings.1.log"
 )
 
 const (
-	maxEndings  = 32 << 20 // maximum bytes per file, about 450,000 messages
-	maxUnstored = 4 << 20  // maximum bytes of lines that wait for the disk
+	maxEndings  = 32 << 20 // bytes per file, about 450,000 messages
+	maxUnstored = 4 << 20  // bytes waiting for the disk
 	storeEvery  = time.Second
-	storeSize   = 64 << 10 // bytes of lines that are stored without waiting, so that a busy queue needs little memory
+	storeSize   = 64 << 10 // bytes that are stored at once, so that a busy queue needs little memory
 )
 
 // Ending records how a message left a queue.
 type Ending struct {
 	At time.Time
-	// MessageID is "" if all messages of the queue were deleted at once.
+	// MessageID is "" if the whole queue was purged.
 	MessageID, Queue string
 	Outcome          string // such as "done" or "dead-lettered"
 	Receives         int    // 0 if unknown
@@ -36,13 +36,13 @@ type Ending struct {
 	By               string // who deleted or moved it, or ""
 }
 
-// Filtered is the outcome of a message that the filter deletes. The queue then reports the message as done.
+// Filtered is the outcome of a message that the filter deletes. The queue also reports it as done.
 const Filtered = "filtered"
 
-// lost is the outcome of a line that stands for endings that were not stored.
+// lost is the outcome of a line that replaces endings lost before it.
 const lost = "lost"
 
-// appendTo appends the ending as a line. Its last field is quoted, so that a truncated line is invalid.
+// appendTo quotes the last field, so that a truncated line is invalid.
 func (e *Ending) appendTo(b []byte) []byte {
 	b = append(append(b, e.MessageID...), '\t')
 	b = append(strconv.AppendInt(b, e.At.UnixMilli(), 10), '\t')
@@ -65,12 +65,12 @@ func parseEnding(line []byte) (e Ending, ok bool) {
 		To: fields[5], By: by}, errors.Join(err1, err2, err3) == nil
 }
 
-// Endings stores how messages ended in two files in the data directory. It is safe for concurrent use.
+// Endings records how messages ended, in two files in the data directory. It is safe for concurrent use.
 type Endings struct {
 	failed func(error)
 	stop   chan struct{}
 	ended  chan struct{}
-	full   chan struct{} // holds a token after unstored has reached storeSize
+	full   chan struct{} // signaled when unstored reaches storeSize
 
 	mu       sync.Mutex // guards unstored and spare
 	unstored []byte     // lines
@@ -94,10 +94,10 @@ func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
 }
 
 // Add records an ending with the current time. It does not wait for the disk, because it is called for every message.
-// If the disk is too slow or full, unstored endings are lost, which [Endings.Find] takes into account.
+// If the disk is too slow or full, endings are lost, which [Endings.Find] takes into account.
 func (l *Endings) Add(e Ending) { l.AddAll(1, func(int) Ending { return e }) }
 
-// AddAll records n endings as [Endings.Add] does. Calls of ending must not use l.
+// AddAll records n endings at once. ending must not use l.
 func (l *Endings) AddAll(n int, ending func(i int) Ending) {
 	now := time.Now()
 	l.mu.Lock()
@@ -119,9 +119,8 @@ func (l *Endings) AddAll(n int, ending func(i int) Ending) {
 	}
 }
 
-// Find returns the latest ending of a message that was sent to the given queue, or the zero value. A deletion of all
-// messages counts if the message was in that queue. since is the time from which all endings are stored; zero if no
-// endings are stored.
+// Find returns the latest ending of a message sent to the given queue, or the zero value. A purge of that queue
+// counts. All endings after since are stored; it is zero if there are none.
 func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err error) {
 	mine := append([]byte(id), '\t')
 	err = l.each(func(line []byte) {
@@ -146,7 +145,7 @@ func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err err
 	return found, since, err
 }
 
-// IDs returns up to most message IDs that begin with start, in the order in which the messages ended.
+// IDs returns up to most message IDs with the prefix start, in the order in which the messages ended.
 func (l *Endings) IDs(start string, most int) (ids []string, err error) {
 	err = l.each(func(line []byte) {
 		if !bytes.HasPrefix(line, []byte(start)) || len(ids) == most {
@@ -159,11 +158,10 @@ func (l *Endings) IDs(start string, most int) (ids []string, err error) {
 	return ids, err
 }
 
-// each calls take for all lines, oldest first.
 func (l *Endings) each(take func(line []byte)) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	_ = l.store() // the lines that cannot be stored are read from memory
+	_ = l.store() // lines that cannot be stored are read from memory
 	lines := func(r io.Reader) (bool, error) {
 		return eachLine(r, func(line []byte) bool { take(line); return true })
 	}
@@ -202,7 +200,7 @@ func (l *Endings) run() {
 	}
 }
 
-// store appends the lines in memory to the file. If that fails, they stay in memory. The caller must hold writing.
+// store moves the lines from memory to the file; on error, they stay in memory. The caller must hold writing.
 func (l *Endings) store() error {
 	l.mu.Lock()
 	lines := l.unstored

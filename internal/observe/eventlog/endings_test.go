@@ -24,7 +24,7 @@ func closeEndings(t *testing.T, l *Endings) {
 	}
 }
 
-// wantEnding checks the ending of a message; outcome "" means that none is stored.
+// wantEnding checks a message's ending; outcome "" means that none is stored.
 func wantEnding(t *testing.T, l *Endings, id, queue, outcome, by string) (since time.Time) {
 	t.Helper()
 	e, since, err := l.Find(id, queue)
@@ -48,7 +48,7 @@ func TestEndingsSurviveARestartAndATornLine(t *testing.T) {
 	if err != nil || strings.Count(string(whole), "\n") != 2 {
 		t.Fatalf("%q, %v", whole, err)
 	}
-	// A power failure may leave any part of the last line.
+	// A power failure may cut off any part of the last line.
 	for cut := range len(whole) - strings.IndexByte(string(whole), '\n') - 1 {
 		torn := whole[:len(whole)-1-cut]
 		if err := os.WriteFile(path, torn, 0o600); err != nil {

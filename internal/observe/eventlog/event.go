@@ -8,16 +8,16 @@ import (
 
 const maxField = 1 << 10
 
-// Event is an event as stored in the log.
+// Event is a stored event.
 type Event struct {
-	// ID increases with each event, even across runs of the environment.
+	// ID increases with each event, even across restarts.
 	ID   int64     `json:"id"`
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // one of [event.Kinds]
 	// Text is constant. Fields holds the variable parts and may be nil.
 	Text   string            `json:"text"`
 	Fields map[string]string `json:"fields,omitempty"`
-	// Instance names the instance in a list of several instances' events; "" in the log.
+	// Instance is the instance's name in a list of several instances' events, and "" in the log.
 	Instance string `json:"instance,omitempty"`
 }
 
@@ -27,7 +27,7 @@ type Query struct {
 	Kinds []string  // nil for all
 	Since time.Time // zero for no limit
 	Until time.Time // exclusive; zero for no limit
-	// Match is a substring of the event's text or a field's value, ignoring case.
+	// Match is a substring of the text or of a field's value, ignoring case.
 	Match string
 }
 

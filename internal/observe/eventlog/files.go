@@ -11,9 +11,9 @@ import (
 
 type files struct{ current, older string }
 
-// each calls read with the older and then the current file, until read returns false. A missing file is empty.
+// each calls read with the older and then the current file, until read returns false. A missing file counts as empty.
 func (at files) each(read func(io.Reader) (more bool, err error)) error {
-	current, err := openToRead(at.current) // open the current file first, because it may be renamed to the older one
+	current, err := openToRead(at.current) // first, because it may be renamed to the older one
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (at files) each(read func(io.Reader) (more bool, err error)) error {
 	return nil
 }
 
-// appender appends lines to the current file. A full file replaces the older one.
+// appender appends lines to the current file. When that is full, it replaces the older one.
 type appender struct {
 	files
 	maxSegment int64
@@ -40,7 +40,6 @@ type appender struct {
 	torn       bool // the last line may be incomplete
 }
 
-// append writes whole lines, each with its line break.
 func (a *appender) append(lines []byte) error {
 	if a.file != nil && a.size > 0 && a.size+int64(len(lines)) > a.maxSegment {
 		if err := os.Rename(a.current, a.older); err != nil {
@@ -61,7 +60,7 @@ func (a *appender) append(lines []byte) error {
 
 	n, err := a.file.WriteAt(lines, a.size)
 	if err != nil {
-		// Remove the part that was written, so that the next line starts in its place.
+		// Remove a partially written line.
 		return errors.Join(err, a.file.Truncate(a.size))
 	}
 	a.size, a.torn = a.size+int64(n), false

@@ -15,18 +15,16 @@ const (
 // Own is the Process value of lines that tendril itself logged.
 const Own = "tendril"
 
-// Line is one line of output from tendril or a process of the app.
+// Line is a line of output from tendril or a process of the app.
 type Line struct {
 	ID int64     `json:"id"`
 	At time.Time `json:"at"`
-	// Process is [Own] or the name of an app process, such as "web-2". Stream is "stdout" or "stderr" for an app
-	// process.
-	Process string     `json:"process"`
-	Stream  string     `json:"stream,omitempty"`
-	Level   slog.Level `json:"level"` // Info for an app process
-	Text    string     `json:"text"`  // without control characters
-	// Instance is as in [Event].
-	Instance string `json:"instance,omitempty"`
+	// Process is [Own] or an app process, such as "web-2", whose Stream is "stdout" or "stderr".
+	Process  string     `json:"process"`
+	Stream   string     `json:"stream,omitempty"`
+	Level    slog.Level `json:"level"`              // Info for an app process
+	Text     string     `json:"text"`               // without control characters
+	Instance string     `json:"instance,omitempty"` // as in [Event]
 }
 
 func (l Line) id() int64 { return l.ID }
@@ -41,13 +39,13 @@ type LineQuery struct {
 	Until   time.Time  // exclusive; zero for no limit
 }
 
-// Matches reports whether a line matches the query, apart from its Range.
+// Matches reports whether a line matches the query, ignoring its Range.
 func (q *LineQuery) Matches(l *Line) bool {
 	return (q.Process == "" || IsOf(l.Process, q.Process)) && l.Level >= q.Level && (q.Until.IsZero() || l.At.Before(q.Until)) &&
 		(q.Match == "" || strings.Contains(strings.ToLower(l.Text), strings.ToLower(q.Match)))
 }
 
-// IsOf reports whether a process has the given name or is a replica of the process with that name.
+// IsOf reports whether a process has the given name or is a replica with that name.
 func IsOf(process, name string) bool {
 	rest, found := strings.CutPrefix(process, name)
 	return found && (rest == "" || len(rest) > 1 && (rest[0] == '-' || rest[0] == '.') &&
@@ -57,8 +55,7 @@ func IsOf(process, name string) bool {
 // Lines holds the latest log lines in memory. It is safe for concurrent use.
 type Lines struct{ tail tail[Line] }
 
-// NewLines returns empty Lines. IDs start at the current Unix time in milliseconds, so that they increase across
-// restarts.
+// NewLines returns empty Lines. IDs start at the Unix time in milliseconds, so that they increase across restarts.
 func NewLines() *Lines {
 	return &Lines{tail[Line]{most: maxLines, maxBytes: maxLineBytes, last: time.Now().UnixMilli()}}
 }

@@ -13,7 +13,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Names of the files of the event log and of the failure log. The newer file of each comes first.
+// Files of the event log and the failure log, newer first.
 const (
 	CurrentFile       = "events.ndjson"
 	OlderFile         = "events.1.ndjson"
@@ -26,11 +26,9 @@ func eventFiles(dir string) files {
 }
 
 const (
-	maxSegment = 4 << 20 // bytes per file
-	// heldEvents is the number of events in memory, for readers that follow the log and while the disk is not writable.
-	heldEvents = 512
-	// tailBytes is how much of the end of each file is read at startup.
-	tailBytes  = 256 << 10
+	maxSegment = 4 << 20         // bytes per file
+	heldEvents = 512             // in memory, for readers that follow the log and while the disk is not writable
+	tailBytes  = 256 << 10       // read from the end of each file at startup
 	retryAfter = 5 * time.Second // after a failed write
 )
 
@@ -49,11 +47,11 @@ type Log struct {
 	failing bool
 }
 
-// Open opens the log in an existing data directory. failed is called once with an error when writing starts to fail,
-// and with nil when writing works again; it may be nil. In between, the newest events stay in memory.
+// Open opens the log in an existing data directory. failed may be nil. It is called with an error when writing starts
+// to fail, and with nil when it works again; in between, the newest events stay in memory.
 func Open(dir string, failed func(error)) *Log { return open(eventFiles(dir), maxSegment, failed) }
 
-// OpenFailures opens the log of failed deliveries, which is in the same directory as the event log.
+// OpenFailures opens the log of failed deliveries, in the same directory.
 func OpenFailures(dir string, failed func(error)) *Log {
 	return open(files{filepath.Join(dir, FailuresFile), filepath.Join(dir, OlderFailuresFile)}, maxSegment, failed)
 }
@@ -98,7 +96,7 @@ func (l *Log) Newest() (e Event, found bool) {
 // Happened implements [event.Listener].
 func (l *Log) Happened(e event.Event) { l.Add(string(e.Kind), e.Text, e.Fields) }
 
-// Add records an event with the current time. It does not block on disk writes.
+// Add records an event with the current time, without waiting for the disk.
 func (l *Log) Add(kind, text string, fields map[string]string) {
 	fields = bounded(fields)
 	at := time.Now().UTC().Round(0)
@@ -183,7 +181,6 @@ func (l *Log) write() {
 	}
 }
 
-// flush writes pending events. Events that cannot be written stay pending.
 func (l *Log) flush() error {
 	l.mu.Lock()
 	events := l.pending
@@ -209,15 +206,14 @@ func (l *Log) append(e *Event) error {
 	return l.file.append(append(line, '\n'))
 }
 
-// Read returns the events in a data directory that q selects. An environment may be appending to the log at the same
-// time.
+// Read returns the events in a data directory that q selects. A running environment may append to the log meanwhile.
 func Read(dir string, q Query) ([]Event, error) {
 	s := selector[Event]{Range: q.Range, matches: q.matches}
 	err := scan(eventFiles(dir), s.take)
 	return s.result(), err
 }
 
-// scan calls take for the events of both files, in order, until take returns false.
+// scan calls take for the events of both files, oldest first, until take returns false.
 func scan(at files, take func(Event) bool) error {
 	last := int64(0)
 	return at.each(func(f io.Reader) (more bool, err error) {
@@ -241,7 +237,7 @@ func readEnd(path string) (events []Event, whole bool, err error) {
 	if err == nil {
 		_, err = f.Seek(max(size-tailBytes, 0), io.SeekStart)
 	}
-	if err == nil { // the first line may be cut off and is then skipped
+	if err == nil { // decode skips the first line if it is cut off
 		_, err = decode(f, func(e Event) bool { events = append(events, e); return true })
 	}
 	return events, size <= tailBytes, err

@@ -101,7 +101,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// The log has two files. Events that are no longer in memory are read from the files.
+// Events that are no longer in memory are read from the two files.
 func TestLogIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testLogIsBounded)
@@ -169,7 +169,6 @@ func TestMalformedLinesAreSkipped(t *testing.T) {
 	}
 }
 
-// Add does not block while the disk is not writable. Pending events are written later.
 func TestDiskThatTakesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,7 +177,7 @@ func TestDiskThatTakesNothing(t *testing.T) {
 		l := open(eventFiles(dir), 200, func(err error) { reported = append(reported, err) })
 		l.Add("start", strings.Repeat("x", 150), nil)
 		synctest.Wait()
-		obstacle := filepath.Join(dir, OlderFile, "obstacle") // a file cannot replace this folder
+		obstacle := filepath.Join(dir, OlderFile, "obstacle") // a file cannot replace a folder
 		if err := os.MkdirAll(obstacle, 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Sentence describes an event in one sentence, such as "owner paused queue payments". rest contains the fields that are
-// not part of the sentence, except the method, path and status of a console action.
+// Sentence describes an event in one sentence, such as "owner paused queue payments". rest contains the fields that
+// are not part of it, except a console action's method, path and status.
 func (e *Event) Sentence() (text string, rest map[string]string) {
 	rest = maps.Clone(e.Fields)
 	take := func(name string) string {
@@ -49,10 +49,10 @@ func (e *Event) Sentence() (text string, rest map[string]string) {
 
 const rejectedText = "console action rejected"
 
-// prepositions connect an action and its queue; the default is "in".
+// prepositions connect an action with its queue; the default is "in".
 var prepositions = map[string]string{"sent": "to", "moved": "from", "received": "from"}
 
-// actionSentence makes the caller of an action, such as "queue paused", the subject.
+// actionSentence makes the caller the subject of an action such as "queue paused".
 func actionSentence(who, action, subject, messages string, rejected bool) string {
 	words := strings.Fields(action)
 	at := slices.IndexFunc(words, func(word string) bool {
@@ -100,11 +100,11 @@ func counted(messages string) string {
 	return messages + " messages"
 }
 
-// causedWithin is the maximum time between an action and the events that it causes.
+// causedWithin is the maximum time between an action and an event that it causes.
 const causedWithin = 2 * time.Second
 
 // OnePerAction omits events that repeat an action, such as "queue paused", and adds their reasons to the action. The
-// events are newest first.
+// events must be newest first.
 func OnePerAction(events []Event) []Event {
 	var kept []Event
 	for i := range events {

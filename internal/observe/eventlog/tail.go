@@ -7,9 +7,9 @@ import (
 
 // Range limits entries by ID and number.
 type Range struct {
-	// After and Before are exclusive bounds on the ID; 0 means no bound.
+	// After and Before are exclusive bounds of the ID; 0 means no bound.
 	After, Before int64
-	// Newest selects the newest entries, newest first, rather than the oldest.
+	// Newest selects the newest entries, newest first, instead of the oldest.
 	Newest bool
 	Limit  int // 0 means no limit
 }
@@ -22,9 +22,9 @@ type entry interface {
 func (e Event) id() int64 { return e.ID }
 func (e Event) size() int { return 0 }
 
-// tail keeps the latest entries of a sequence and wakes waiters when one is added.
+// tail keeps the latest entries and wakes waiters when one is added.
 type tail[T entry] struct {
-	most, maxBytes int // limits of the number of entries and of their bytes
+	most, maxBytes int // limits of the entries
 
 	mu      sync.Mutex
 	entries []T // in ID order
@@ -46,7 +46,7 @@ func (t *tail[T]) add(with func(id int64) T) T {
 	return e
 }
 
-// push appends an entry. The caller must hold the lock, unless no other goroutine uses the tail yet.
+// push appends an entry. The caller must hold the lock, unless the tail is not shared yet.
 func (t *tail[T]) push(e T) {
 	t.last = max(t.last, e.id())
 	t.entries = append(t.entries, e)
@@ -85,7 +85,7 @@ type selector[T entry] struct {
 	selected []T
 }
 
-// take returns false once no further entry can be selected.
+// take returns false if no further entry can be selected.
 func (s *selector[T]) take(e T) bool {
 	full := s.Limit > 0 && len(s.selected) >= s.Limit
 	switch {

@@ -10,9 +10,9 @@
 //	                              └──> Live, Ready, Started     └───────────┘
 //	                                   for the probes of a supervisor
 //
-// A [Monitor] evaluates health every ten seconds. Each rule returns a status and a cause, and the worst status wins.
-// To avoid flapping, the status becomes worse only after three bad checks within a minute, and better only after a
-// minute without one. User actions and certain facts (a process that was given up, denied access) count immediately.
+// A [Monitor] evaluates health every ten seconds; the worst cause wins. To avoid flapping, the status becomes worse
+// only after three bad checks within a minute, and better only after a minute without one. User actions and facts
+// such as denied access count immediately.
 //
 //	status     color   meaning                                exit code
 //	Ok         Green   nothing to do                           0
@@ -28,8 +28,8 @@
 //   - Unknown values raise no cause.
 //   - A report other than Ok has at least one cause.
 //   - A probe fails only for problems that a restart or another instance can fix. An unreachable queue affects every
-//     instance, so it does not take any instance out of service.
-//   - If the rounds stop, the status is No Data.
+//     instance, so it takes none out of service.
+//   - If the evaluations stop, the status is No Data.
 //
-// Deliveries are counted, not messages: a message that fails ten times is ten failures.
+// Failures count deliveries: a message that fails ten times is ten failures.
 package health

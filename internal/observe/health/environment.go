@@ -16,21 +16,20 @@ type Environment struct {
 	Since  time.Time `json:"since,omitzero"`
 	// Unreachable instances have the status No Data.
 	Instances map[Status]int `json:"instances,omitempty"`
-	// Causes are sorted, worst first.
-	Causes []SharedCause `json:"causes,omitempty"`
+	Causes    []SharedCause  `json:"causes,omitempty"` // worst first
 }
 
-// SharedCause is a cause that one or more instances report.
+// SharedCause is a cause reported by one or more instances.
 type SharedCause struct {
 	Cause
-	// Instances contains the names of up to five of the Count affected instances.
+	// Instances names up to five of the Count affected instances.
 	Count     int      `json:"count,omitempty"`
 	Instances []string `json:"instances,omitempty"`
-	// FiguresOf is the instance whose figures the text contains, if other instances have different figures.
+	// FiguresOf is the instance whose figures are in the text, if other instances have different ones.
 	FiguresOf string `json:"figures_of,omitempty"`
 }
 
-// InstanceHealth is the health of one instance as known to the leader.
+// InstanceHealth is the health of one instance as the leader knows it.
 type InstanceHealth struct {
 	Name   string
 	Status Status // No Data if unreachable
@@ -44,14 +43,14 @@ const (
 	maxSharedText = 300
 )
 
-// shares are the percentages of instances with a status, or a worse one, from which an environment has that status.
-// Elastic Beanstalk documents no thresholds, but examples that match these: one Severe instance of five is a Warning
-// ("Impaired services on 1 out of 5 instances"), "most instances" passing is Ok, and "None of the instances are sending
-// data" is Severe (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
+// shares are the percentages of instances that must have a status, or a worse one, for the environment to have it.
+// Elastic Beanstalk documents no thresholds, but these match its examples: one Severe instance of five is a Warning,
+// "most instances" passing is Ok, and "None of the instances are sending data" is Severe
+// (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
 var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
-// EnvironmentOf derives the health of an environment. Starting instances do not make it worse, as in Elastic Beanstalk
-// before the command timeout. Unreachable instances count as Severe.
+// EnvironmentOf derives the health of an environment. Starting instances do not make it worse, as in Elastic
+// Beanstalk. Unreachable instances count as Severe.
 func EnvironmentOf(all []InstanceHealth) Environment {
 	e := Environment{Status: Ok, Instances: map[Status]int{}}
 	for _, one := range all {
@@ -84,13 +83,13 @@ func EnvironmentOf(all []InstanceHealth) Environment {
 	return e
 }
 
-// Unreachable returns the health of an instance that was last seen age ago.
+// Unreachable returns the health of an instance last seen age ago.
 func Unreachable(name string, age time.Duration) InstanceHealth {
 	return InstanceHealth{name, NoData, []Cause{{Kind: "unreachable", Status: NoData, Remedy: "tendril instances",
 		Text: "No data. Last seen " + ago(age) + " ago."}}}
 }
 
-// Inform adds a cause with the status Info. If the environment's status is Ok, it becomes Info.
+// Inform adds a cause with the status Info, and changes the status Ok to Info.
 func (e *Environment) Inform(text string, instances ...string) {
 	if e.Status == Ok {
 		e.Status = Info
@@ -99,8 +98,8 @@ func (e *Environment) Inform(text string, instances ...string) {
 		Count: len(instances), Instances: instances[:min(len(instances), maxNames)]})
 }
 
-// UnknownEnvironment returns the health of an environment whose instances are unknown. text says why; reason is added
-// to it unless it is "".
+// UnknownEnvironment returns the health of an environment whose instances are unknown. The text says why; reason may
+// be "".
 func UnknownEnvironment(text, reason string) *Environment {
 	if reason != "" {
 		text += " Reason: " + strings.TrimRight(reason, ".") + "."
@@ -109,7 +108,7 @@ func UnknownEnvironment(text, reason string) *Environment {
 		Status: NoData, Text: text, Remedy: "tendril instances"}}}}
 }
 
-// weight is like rank, but gives No Data the rank of Severe.
+// weight is like rank, but treats No Data as Severe.
 func (s Status) weight() int {
 	if s == NoData {
 		return Severe.rank()
@@ -154,7 +153,6 @@ func clip(text string, most int) string { return strings.ToValidUTF8(text[:min(l
 
 var measurement = regexp.MustCompile(`\d[\d.,]*( [a-z]+)?`)
 
-// withoutMeasurements makes texts of the same cause equal, because their measurements differ between instances.
 func withoutMeasurements(text string) string { return measurement.ReplaceAllString(text, "#") }
 
 // Total returns the number of instances.
@@ -165,10 +163,10 @@ func (e *Environment) Total() (n int) {
 	return n
 }
 
-// IsShared reports whether the environment has more to show than the health of one instance.
+// IsShared reports whether the environment's health shows more than a single instance's.
 func (e *Environment) IsShared() bool { return e != nil && (e.Total() > 1 || e.Status == NoData) }
 
-// Counts describes the number of instances with each status, worst first, such as "1 of 3 instances Severe, 2 Ok".
+// Counts describes how many instances have each status, such as "1 of 3 instances Severe, 2 Ok".
 func (e *Environment) Counts() string {
 	statuses := []Status{Severe, NoData, Degraded, Warning, Pending, Info, Ok}
 	var words []string
@@ -202,7 +200,7 @@ func (c *SharedCause) Affected() string {
 	return names
 }
 
-// Same reports whether two reports differ at most in their times and measurements.
+// Same reports whether two reports differ at most in times and measurements.
 func (e *Environment) Same(other *Environment) bool {
 	if e == nil || other == nil {
 		return e == other

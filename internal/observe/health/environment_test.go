@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// instancesWith returns instances with one cause each, except those that are Ok.
+// instancesWith returns instances with one cause each, unless they are Ok.
 func instancesWith(statuses ...Status) (all []InstanceHealth) {
 	for i, s := range statuses {
 		one := InstanceHealth{Name: fmt.Sprintf("host-%d", i), Status: s}

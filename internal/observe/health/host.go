@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Figure is a measured value. The zero value means unknown.
+// Figure is a measured value, unknown if zero.
 type Figure struct {
 	Value float64
 	Known bool
@@ -19,21 +19,20 @@ func known(v float64) Figure { return Figure{v, true} }
 
 // Reading is one measurement of the machine.
 type Reading struct {
-	// CPU is the usage of all processors since the previous reading, in percent.
-	CPU  Figure
+	CPU  Figure // percent of all processors since the previous reading
 	Load Figure // over one minute
-	CPUs int    // processors
+	CPUs int
 	// MemoryFree and Memory are in bytes.
 	MemoryFree Figure
 	Memory     float64
-	// DiskFree is available to unprivileged users. DiskFree and Disk are in bytes.
+	// DiskFree is the space available to unprivileged users. DiskFree and Disk are in bytes.
 	DiskFree Figure
 	Disk     float64
-	// Path is the data directory, Mount the mount point of its disk.
+	// Path is the data directory, Mount its disk's mount point.
 	Path, Mount string
 }
 
-// Host measures the whole machine, even from a container that may use only part of it. A nil Host measures nothing.
+// Host measures the whole machine, even from inside a container. A nil Host measures nothing.
 type Host struct {
 	path string
 
@@ -41,7 +40,7 @@ type Host struct {
 	last cpuTimes
 }
 
-// cpuTimes are in seconds since boot, summed over all processors.
+// cpuTimes are seconds since boot, summed over all processors.
 type cpuTimes struct{ busy, idle float64 }
 
 // NewHost returns a Host that measures the disk containing path, or no disk if path is "".
@@ -84,7 +83,6 @@ func (h *Host) Read() Reading {
 	return r
 }
 
-// mountOf returns the topmost folder above path that is on the same disk.
 func mountOf(path string) string {
 	path, err := filepath.Abs(path)
 	var of, above unix.Stat_t
@@ -101,10 +99,10 @@ func cpuTimesOf(c procfs.CPUStat) cpuTimes {
 	return cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
 }
 
-// busyShare returns a percentage. It is unknown if too little time has passed.
+// busyShare returns a percentage, or an unknown value if too little time has passed.
 func busyShare(before, after cpuTimes) Figure {
 	busy, idle := after.busy-before.busy, after.idle-before.idle
-	// The kernel counts in hundredths of a second, and some counters may decrease.
+	// The kernel counts in hundredths of a second, and counters may decrease.
 	if before == (cpuTimes{}) || busy+idle < 0.05 || busy < 0 || idle < -0.05 {
 		return Figure{}
 	}

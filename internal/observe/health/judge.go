@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// finding is a cause before smoothing. A measured cause is shown only if several checks agree; a fact is shown at once.
+// finding is a cause before smoothing. A measured cause is shown only if several checks agree, any other at once.
 type finding struct {
 	Cause
 	measured bool
@@ -14,13 +14,13 @@ type finding struct {
 func judge(in inputs) (found []finding) {
 	givenUp := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.GivenUp })
 	starting := in.Now.Sub(in.Started)
-	stored := in.Store == "" && in.DataDir.Lost == "" // failures of the storage are urgent even before the app is ready
+	stored := in.Store == "" && in.DataDir.Lost == "" // a storage failure is urgent even before the app is ready
 	if !in.App.WasReady && !in.App.Ready && !givenUp && stored && starting < cmp.Or(in.StartLimit, startLimit) {
 		return fact(Cause{Kind: "start", Status: Pending, Text: "Performing initialization." + in.because(in.App.Reason),
 			Remedy: "tendril logs", Since: in.Started})
 	}
 
-	// Of equally bad causes, those closest to the app come first.
+	// Causes closest to the app come first.
 	for _, rule := range []func(*inputs) []finding{
 		storeRule, diskRule, dataDirRule, appRule, processRule, operationRule, deploymentRule,
 	} {
@@ -42,7 +42,7 @@ func judge(in inputs) (found []finding) {
 	return found
 }
 
-// reportOf returns a report with the worst cause first.
+// reportOf sorts the causes, worst first.
 func reportOf(causes []Cause) (r Report) {
 	slices.SortStableFunc(causes, func(a, b Cause) int { return b.Status.rank() - a.Status.rank() })
 	r.Status, r.Details = Ok, causes

@@ -13,44 +13,40 @@ import (
 
 const interval = 10 * time.Second
 
-// Options configure a [Monitor]. The functions are called only after startup. They must not block and must be safe
+// Options configure a [Monitor], which calls the functions only after startup. They must not block and must be safe
 // for concurrent use.
 type Options struct {
-	// StartLimit is how long after Began the app may take to become ready; 0 means 10 min.
+	// The app may take StartLimit after Began to become ready; 0 means 10 min.
 	Began      time.Time
 	StartLimit time.Duration
 	// Started is closed when startup completes, AppReady when the app first becomes ready, and Draining when shutdown
 	// begins.
 	Started, AppReady, Draining <-chan struct{}
 	Host                        *Host
-	// IgnoreClientErrors excludes 4xx responses.
-	IgnoreClientErrors bool
+	IgnoreClientErrors          bool // excludes 4xx responses
 
 	Queues func(now time.Time) []QueueState
 	// App returns false if tendril does not run the app.
 	App    func() (AppState, bool)
 	Leader func() LeaderState
-	// Tasks returns the paused and failing tasks. Scaling returns why the group keeps its size although this instance
-	// wants another, or "".
+	// Tasks returns the paused and failing tasks. Scaling returns the reason that the group keeps its size although
+	// this instance wants to change it, or "".
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState
-	// RegistryLost returns why receiving is stopped until the shared registry answers, or "". It may be nil.
+	// RegistryLost returns the reason that receiving is stopped while the shared registry is unreachable, or "". It
+	// may be nil.
 	RegistryLost func() string
-	// Problems returns problems with stored messages. It may be nil.
-	Problems func() []StoredProblem
-	// Log receives each change of the status.
-	Log *slog.Logger
+	Problems     func() []StoredProblem // problems with stored messages; may be nil
+	Log          *slog.Logger           // for changes of the status
 }
 
-// Monitor evaluates health every ten seconds and after important changes. All methods except Run are safe for
-// concurrent use.
+// Monitor evaluates health. All methods except Run are safe for concurrent use.
 type Monitor struct {
 	opts Options
 
-	perQueue sync.Map // *queueCounts by queue
-	// wasReady means that all targets have been ready at the same time.
-	wasReady atomic.Bool
+	perQueue sync.Map    // by queue name
+	wasReady atomic.Bool // all targets have been ready at the same time
 	again    chan struct{}
 
 	pollsMu sync.Mutex
@@ -58,15 +54,15 @@ type Monitor struct {
 
 	mu        sync.Mutex
 	steady    steady
-	host      Reading // in the last round
+	host      Reading // of the last round
 	shown     Status  // in the last log line
 	increases increases
 	noLeader  time.Time
 
-	lastRound atomic.Pointer[time.Time] // zero before the first round
+	lastRound atomic.Pointer[time.Time]
 }
 
-// NewMonitor returns a monitor; start it with [Monitor.Run].
+// NewMonitor returns a monitor. [Monitor.Run] starts it.
 func NewMonitor(opts Options) *Monitor {
 	m := &Monitor{opts: opts, again: make(chan struct{}, 1), polls: map[string]pollFailure{}, increases: increases{}}
 	m.lastRound.Store(&time.Time{})
@@ -86,8 +82,7 @@ func (m *Monitor) of(queue string) *queueCounts {
 	return c.(*queueCounts)
 }
 
-// Delivered counts a delivery from a queue, its class c and its duration d. Unless the delivery succeeded, failed
-// describes it.
+// Delivered counts a delivery from a queue with its class and duration. failed is ignored if it succeeded.
 func (m *Monitor) Delivered(queue string, c Class, d time.Duration, failed Failure) {
 	m.of(queue).deliveries.count(c, d, failed, time.Now())
 }
@@ -101,7 +96,7 @@ func (m *Monitor) Latencies() (sum Latencies) {
 	return sum
 }
 
-// Expired counts n messages of a queue deleted at the end of their retention period.
+// Expired counts n messages of a queue that exceeded their retention period.
 func (m *Monitor) Expired(queue string, n int64) { m.of(queue).expired.Add(n) }
 
 // PollFailed records that receiving from a queue failed. final means that retrying is pointless.
@@ -122,7 +117,7 @@ func (m *Monitor) PollAnswered(queue string) {
 	delete(m.polls, queue)
 }
 
-// JudgeSoon requests an evaluation without waiting for it.
+// JudgeSoon requests an evaluation and returns at once.
 func (m *Monitor) JudgeSoon() {
 	select {
 	case m.again <- struct{}{}:
@@ -130,8 +125,8 @@ func (m *Monitor) JudgeSoon() {
 	}
 }
 
-// Run evaluates health until ctx is done: every ten seconds, when startup completes, when the app becomes ready, when
-// shutdown begins, after JudgeSoon, and once the app has been unready for too long.
+// Run evaluates health every ten seconds and after important changes, until ctx is done. Evaluations every ten
+// seconds are rounds.
 func (m *Monitor) Run(ctx context.Context) {
 	tick := time.Tick(interval)
 	severe := time.NewTimer(interval)
@@ -163,7 +158,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// judge evaluates health. Only a round measures the machine and counts as a check in smoothing.
+// judge evaluates health. Only rounds measure the machine and count as checks in smoothing.
 func (m *Monitor) judge(now time.Time, round bool) (Report, appInputs) {
 	var host Reading
 	if round {
@@ -200,7 +195,6 @@ func (m *Monitor) logChange(r Report) {
 		append([]any{"status", string(r.Status), "was", string(before)}, r.LogAttrs()...)...)
 }
 
-// changeLevel returns the log level for a change. Changes between Ok and Info are unimportant.
 func changeLevel(before, now Status) slog.Level {
 	switch {
 	case now == Severe:
@@ -213,7 +207,7 @@ func changeLevel(before, now Status) slog.Level {
 	return slog.LevelInfo
 }
 
-// Report returns the current health. It returns No Data if the last round was too long ago.
+// Report returns the current health, or No Data if the last round was too long ago.
 func (m *Monitor) Report() Report {
 	now, last := time.Now(), *m.lastRound.Load()
 	if last.IsZero() {
@@ -228,7 +222,7 @@ func (m *Monitor) Report() Report {
 	return r
 }
 
-// Live returns the liveness check, which fails if the rounds have stopped.
+// Live returns the liveness check, which fails if rounds have stopped.
 func (m *Monitor) Live() []Check { return live(*m.lastRound.Load(), time.Now()) }
 
 // Started returns the startup checks.
@@ -249,7 +243,7 @@ func (m *Monitor) Ready() []Check {
 	if queues := m.opts.Queues(now); len(queues) > 0 {
 		return ready(m.condition(now, queues))
 	}
-	in := m.starting(now) // without workers only embedded queues need a check
+	in := m.starting(now) // without workers, only embedded queues need a check
 	return append([]Check{running(in)}, store(in)...)
 }
 
@@ -291,7 +285,7 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 			app.Queues = append(app.Queues, q.Name)
 		}
 
-		// Embedded queues are stored by this instance; other queues are shared.
+		// This instance stores its embedded queues; other queues are shared.
 		switch f, fails := m.polls[q.Name]; {
 		case q.DeletesRefused != (Problem{}):
 			one.Poll = pollFailure{q.DeletesRefused, true}

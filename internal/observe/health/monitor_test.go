@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// world contains the values that a monitor's sources return.
 type world struct {
 	queues                   []QueueState
 	app                      AppState
@@ -140,7 +139,7 @@ func TestEnvironmentThatReceivesFromNoQueue(t *testing.T) {
 	}
 }
 
-// The first status is not logged. A change without causes is logged without a reason.
+// A change without causes is logged without a reason.
 func TestChangesAreLoggedWithTheirCauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,12 +186,11 @@ func TestPollFailureLastsUntilAnAnswer(t *testing.T) {
 	})
 }
 
-// Other evaluations (at the end of startup, when the app becomes ready, on request) do not count.
 func TestOnlyRoundsCountAsChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.queues[0].Oldest = 6 * time.Minute // 6 minutes of a retention period of 60 are a Warning
+		w.queues[0].Oldest = 6 * time.Minute // a tenth of the retention period: a Warning
 		m := w.monitor()
 		run, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -216,7 +214,6 @@ func TestOnlyRoundsCountAsChecks(t *testing.T) {
 	})
 }
 
-// An instance that has queues but no worker becomes Severe, too, and not ready.
 func TestLostDataDirectoryIsReported(t *testing.T) {
 	t.Parallel()
 	const cause = "/data was removed or moved"
@@ -261,7 +258,6 @@ func TestLostDataDirectoryIsReported(t *testing.T) {
 	}
 }
 
-// An unresponsive queue makes the instance unready only if the instance stores the queue itself.
 func TestSharedQueueThatFailsLeavesTheInstanceReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Check is the result of one check in a probe. A probe passes if all its checks are OK.
+// Check is one check of a probe. The probe passes if all its checks are OK.
 type Check struct {
 	// Name is a single word, such as "app" or "queue".
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	// Detail explains a failure, or adds information.
+	// Detail explains a failure or adds information.
 	Detail string `json:"detail,omitempty"`
 }
 
 // maxSilence is the time without a round after which the process counts as stuck.
 const maxSilence = time.Minute
 
-// live returns a check that passes before the first round and ignores problems that a restart cannot fix.
+// live passes before the first round and ignores problems that a restart cannot fix.
 func live(last, now time.Time) []Check {
 	c := Check{Name: "process", OK: last.IsZero() || now.Sub(last) < maxSilence}
 	if !c.OK {
@@ -26,8 +26,7 @@ func live(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// ready returns the readiness checks. An unresponsive shared queue does not fail them, because that would take all
-// instances out of service at once.
+// ready passes even if a shared queue does not respond, because failing would take all instances out of service.
 func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)
@@ -46,7 +45,7 @@ func ready(in inputs) []Check {
 	return append(checks, queue)
 }
 
-// startup does not check queues, because startup itself fails if a queue is unreachable.
+// startup does not check queues, because startup itself fails if one is unreachable.
 func startup(in inputs) []Check {
 	return []Check{
 		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not become ready yet")),

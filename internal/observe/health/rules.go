@@ -9,13 +9,13 @@ import (
 	"unicode"
 )
 
-// level is a status and the lowest value with that status.
+// level is a status and the lowest value that has it.
 type level struct {
 	at     float64
 	status Status
 }
 
-// reach returns the status of v, or "" below the first level. The levels are in ascending order.
+// reach returns the status of v, or "" below the first level. Levels must be ascending.
 func reach(v float64, levels ...level) (s Status) {
 	for _, l := range levels {
 		if v >= l.at {
@@ -25,7 +25,7 @@ func reach(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// measured returns a cause that is smoothed, or nil if it has no status.
+// measured returns a finding that is smoothed, or nil if c has no status.
 func measured(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -33,7 +33,7 @@ func measured(c Cause) []finding {
 	return []finding{{c, true}}
 }
 
-// fact returns a cause that is not smoothed, or nil if it has no status.
+// fact returns a finding that is not smoothed, or nil if c has no status.
 func fact(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -43,7 +43,7 @@ func fact(c Cause) []finding {
 
 const startLimit = 10 * time.Minute
 
-// because turns a reason into a sentence. A process name at its start keeps its case.
+// because makes reason a sentence. A process name at its start keeps its case.
 func (in *inputs) because(reason string) string {
 	s := strings.TrimRight(strings.TrimSpace(reason), ".")
 	if s == "" {
@@ -78,7 +78,7 @@ func count(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// An app that is unready for less than notReadyGrace may just be restarting.
+// An app may be restarting if it has been unready for less than notReadyGrace.
 const notReadyGrace = 20 * time.Second
 
 func appRule(in *inputs) []finding {
@@ -107,7 +107,7 @@ func appRule(in *inputs) []finding {
 		}
 		c.Name, c.Remedy = p.Name, logsOf(p.Name)
 		if p.GivenUp {
-			reason = "" // reported by processRule
+			reason = "" // processRule reports it
 		}
 	}
 	c.Text = what + " " + state + "." + reason
@@ -157,12 +157,12 @@ func deploymentRule(in *inputs) []finding {
 	if d.Failed == "" {
 		return nil // a completed deployment is an event
 	}
-	// This finding remains until a deployment succeeds.
+	// The finding remains until a deployment succeeds.
 	c := Cause{Kind: "deployment", Status: Warning, Since: d.Ended, Remedy: "tendril logs --level warn",
 		Text: fmt.Sprintf("The deployment of %s failed; the previous version is still running.%s", d.Version, in.because(d.Failed))}
 	first, _, _ := strings.Cut(d.Failed, " ")
 	if slices.ContainsFunc(in.App.Processes, func(p Process) bool { return strings.HasPrefix(first, p.Name+"-") }) {
-		c.Remedy = logsOf(first) // of the new version's process
+		c.Remedy = logsOf(first) // the new version's process
 	}
 	return fact(c)
 }
@@ -186,7 +186,7 @@ func stopRule(in *inputs) []finding {
 	return fact(Cause{Kind: "drain", Status: Info, Text: text, Remedy: "tendril status"})
 }
 
-// pauseRule reports a paused queue. If all of several queues are paused, only the first reports it.
+// pauseRule reports a paused queue. If all queues are paused, only the first reports it.
 func pauseRule(in *inputs, q *queueInputs) []finding {
 	if !q.Paused || in.Draining {
 		return nil
@@ -211,11 +211,11 @@ func by(name string) string {
 	return " by " + name
 }
 
-// Failures among fewer than fewRequests deliveries in five minutes are not significant, unless there are at least
-// fewFailures and they are the majority.
+// Failures among fewer than fewRequests deliveries in five minutes are Info, or Warning if their percentage is Severe
+// and at least fewFailures failed.
 const fewRequests, fewFailures = 10, 3
 
-// share reports a percentage of failed deliveries. The remedy shows the attempts of the last failed message.
+// share reports the percentage of failed deliveries.
 func (q *queueInputs) share(in *inputs, kind string, failed int64, words string, levels ...level) []finding {
 	total := q.Deliveries.total()
 	if failed == 0 || total == 0 {
@@ -248,7 +248,7 @@ func (q *queueInputs) share(in *inputs, kind string, failed int64, words string,
 func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	d := q.Deliveries
 	failed := d[Server] + d[FailedInside] + d[NoAnswer]
-	var ways []string // only the kinds that occurred: a function never returns 5xx
+	var ways []string // only those that occurred: a function never returns 5xx
 	add := func(n int64, words string) {
 		switch n {
 		case 0:
@@ -269,7 +269,7 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	return found
 }
 
-// clientErrorRule has higher thresholds, because an app may have good reasons to reject a message.
+// clientErrorRule has high thresholds, because an app may reject a message for a good reason.
 func clientErrorRule(in *inputs, q *queueInputs) []finding {
 	n, words := q.Deliveries[Client]+q.Deliveries[Other], "are erroring with HTTP 4xx, or a redirect"
 	if in.IgnoreClientErrors {
@@ -322,7 +322,7 @@ func ageRule(in *inputs, q *queueInputs) []finding {
 	return measured(c)
 }
 
-// asOf returns the age of counts on Amazon SQS, in parentheses, or "" for current counts.
+// asOf returns the age of Amazon SQS's counts in parentheses, or "" for current counts.
 func (q *queueInputs) asOf(in *inputs) string {
 	if q.Taken.IsZero() {
 		return ""
@@ -340,7 +340,7 @@ func deadLetterRule(in *inputs, q *queueInputs) []finding {
 	c := Cause{Kind: KindDeadLetters, Name: q.DeadLetterQueue, Status: Info, Remedy: "tendril dead reasons -q " + q.Name,
 		Text: count(q.DeadLetters, "message") + " in " + to}
 	if !q.Taken.IsZero() {
-		c.Text = "About " + c.Text // counted approximately
+		c.Text = "About " + c.Text
 	}
 	if q.NewDeadLetters > 0 {
 		c.Status = Warning
@@ -350,7 +350,6 @@ func deadLetterRule(in *inputs, q *queueInputs) []finding {
 	return fact(c)
 }
 
-// expiredRule works even if the queue's other values are unknown.
 func expiredRule(_ *inputs, q *queueInputs) []finding {
 	if q.Expired == 0 {
 		return nil
@@ -375,7 +374,7 @@ func storeRule(in *inputs) []finding {
 		Text: "The embedded queues do not accept messages." + in.because(in.Store)})
 }
 
-// dataDirRule leaves a data directory with embedded queues to storeRule.
+// dataDirRule leaves embedded queues to storeRule.
 func dataDirRule(in *inputs) []finding {
 	if in.DataDir.Lost == "" || in.DataDir.Embedded {
 		return nil
@@ -409,7 +408,7 @@ func leaderRule(in *inputs) []finding {
 		Text:   "No leader, needed by " + count(int64(l.Tasks), "periodic task") + "." + in.because(l.Error)})
 }
 
-// failedRuns is the number of consecutive failures that are a Warning. A single failed run is retried.
+// A single failed run is retried, so a Warning needs failedRuns consecutive failures.
 const failedRuns = 2
 
 func taskRule(in *inputs) (found []finding) {
@@ -459,7 +458,7 @@ func cpuRule(in *inputs) []finding {
 	}
 	c := Cause{Kind: "cpu", Status: reach(h.CPU.Value, level{95, Info}), Remedy: "top",
 		Text: fmt.Sprintf("%.0f %% of CPU is in use.", h.CPU.Value)}
-	// A busy worker uses a lot of CPU time. That is a Warning only if other tasks on the machine have to wait.
+	// A worker may use all CPU time. That is a Warning only if other programs have to wait.
 	if c.Status != "" && h.Load.Known && h.Load.Value >= 3*float64(h.CPUs) {
 		c.Status = Warning
 		c.Text = fmt.Sprintf("%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
@@ -478,7 +477,7 @@ func memoryRule(in *inputs) []finding {
 		Text: fmt.Sprintf("%.0f %% of memory is in use.", used)})
 }
 
-// Free space in bytes, for disks of any size.
+// Thresholds of free space in bytes, for disks of any size.
 const (
 	fewFree = 1 << 30
 	noFree  = 64 << 20

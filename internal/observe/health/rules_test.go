@@ -365,13 +365,12 @@ func TestProbes(t *testing.T) {
 		name           string
 		change         func(*inputs)
 		ready, startup bool
-		// says is part of the detail of a readiness check.
-		says string
+		says           string // in the detail of a readiness check
 	}{
 		{"all is well", func(*inputs) {}, true, true, ""},
 		{"the app starts", func(in *inputs) { in.App = appInputs{} }, false, false, "the app is not ready"},
 		{"the app is down", func(in *inputs) { in.App.Ready, in.App.Reason = false, "it exited" }, false, true, "it exited"},
-		// The check still passes, because otherwise all instances would become unready at once.
+		// If this check failed, all instances would become unready at once.
 		{"the queue is away", func(in *inputs) {
 			in.Queues[0].Poll.problem.Since = long
 		}, true, true, "jobs has not answered for 60 minutes"},
@@ -443,7 +442,6 @@ func TestReasonOfAProcessThatWasGivenUpAppearsOnce(t *testing.T) {
 	}
 }
 
-// The numbers are the values of the EnvironmentHealth metric.
 func TestStatusesHaveTheNumbersOfElasticBeanstalk(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[Status]int{

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Status is the health of an environment. The zero value is not a valid status.
+// Status is the health of an environment or instance. The zero value is invalid.
 type Status string
 
 // Statuses, named as in Elastic Beanstalk.
@@ -20,8 +20,8 @@ const (
 	NoData   Status = "No Data"
 )
 
-// Code returns the status's value in Elastic Beanstalk's EnvironmentHealth metric. It returns 5 (Unknown) for Pending
-// and for unknown statuses.
+// Code returns the status's value in Elastic Beanstalk's EnvironmentHealth metric, and 5 (Unknown) for Pending and
+// invalid statuses.
 func (s Status) Code() int {
 	switch s {
 	case Ok:
@@ -43,7 +43,7 @@ func (s Status) Code() int {
 // Color is the color in which a status is shown.
 type Color string
 
-// The colors of statuses.
+// Colors of statuses.
 const (
 	Green  Color = "Green"
 	Yellow Color = "Yellow"
@@ -58,7 +58,6 @@ var traits = [...]struct {
 	exit   int
 }{{"", Grey, 3}, {Ok, Green, 0}, {Info, Green, 0}, {Warning, Yellow, 1}, {Degraded, Red, 2}, {Severe, Red, 2}}
 
-// rank orders statuses by severity. Grey statuses have rank 0.
 func (s Status) rank() int {
 	for i, t := range traits {
 		if t.status == s {
@@ -68,7 +67,7 @@ func (s Status) rank() int {
 	return 0
 }
 
-// Color returns the status's color. It returns Grey for an unknown status.
+// Color returns the status's color, or Grey for an invalid status.
 func (s Status) Color() Color { return traits[s.rank()].color }
 
 // ExitCode returns 0 for Ok and Info, 1 for Warning, 2 for Degraded and Severe, and 3 for other statuses.
@@ -78,7 +77,7 @@ func (s Status) ExitCode() int { return traits[s.rank()].exit }
 type Report struct {
 	Status Status `json:"status"`
 	Color  Color  `json:"color"`
-	// Causes are sentences, worst first, and never nil. Details has the same causes with their statuses.
+	// Causes are sentences, worst first, and never nil. Details describes the same causes.
 	Causes  []string  `json:"causes"`
 	Details []Cause   `json:"details,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
@@ -88,7 +87,7 @@ type Report struct {
 
 // Cause is one reason for a status.
 type Cause struct {
-	// Name is the affected queue, process or task, or "". Kind and Name together identify the cause.
+	// Name is the affected queue, process or task, or "". Kind and Name identify the cause.
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
 	// Status is the status that this cause alone would lead to.
@@ -96,8 +95,8 @@ type Cause struct {
 	Text   string `json:"text"`
 	// Remedy is a command that shows more or solves the problem.
 	Remedy string `json:"remedy,omitempty"`
-	// Since is when the cause began, or became as bad as Status. Until is when it ended, if that was less than a minute
-	// ago; it still affects the report's status.
+	// Since is when the cause started, or became as bad as Status. Until is when it ended, or zero; an ended cause
+	// affects the report's status for up to a minute.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }
@@ -108,8 +107,8 @@ const (
 	KindPaused      = "paused"       // Name is the queue, or "" for all
 )
 
-// Head returns the status and how long the cause has been at least that bad, such as "Severe for 3 minutes" or "Severe
-// for 3 minutes, until 20 seconds ago".
+// Head returns the status and its duration, such as "Severe for 3 minutes" or "Severe for 3 minutes, until 20 seconds
+// ago".
 func (c *Cause) Head(now time.Time) string {
 	head := string(c.Status)
 	if c.Since.IsZero() {
@@ -123,7 +122,7 @@ func (c *Cause) Head(now time.Time) string {
 
 type causeID struct{ kind, name string }
 
-// id identifies a cause. Earlier versions sent only texts.
+// Causes from older versions have only a text.
 func (c *Cause) id() causeID {
 	if c.Kind == "" {
 		return causeID{"", withoutMeasurements(c.Text)}
@@ -131,7 +130,7 @@ func (c *Cause) id() causeID {
 	return causeID{c.Kind, c.Name}
 }
 
-// Each returns the causes with their statuses. Without Details, each cause gets the report's status.
+// Each returns Details, or Causes with the report's status if there are no Details.
 func (r *Report) Each() []Cause {
 	if len(r.Details) > 0 {
 		return r.Details
@@ -153,7 +152,7 @@ func (r *Report) Explaining() (causes []Cause) {
 	return causes
 }
 
-// LogAttrs returns the texts of the causes and their remedies, without repetition, as attributes of a log line.
+// LogAttrs returns log attributes with the causes and their distinct remedies.
 func (r *Report) LogAttrs() (attrs []any) {
 	var remedies []string
 	for _, c := range r.Details {

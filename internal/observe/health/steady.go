@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Causes are smoothed over span. A cause gets worse only if votes checks agree.
+// A cause becomes worse only if at least votes checks within span agree.
 const (
 	span  = time.Minute
 	votes = 3
@@ -18,7 +18,7 @@ type pastCheck struct {
 	found map[causeID]finding
 }
 
-// steady smooths the causes so that the status does not flap. It is immutable. The zero value is the state at
+// steady smooths the causes, so that the status does not flap. It is immutable. The zero value is the state at
 // startup.
 type steady struct {
 	checks []pastCheck
@@ -26,8 +26,7 @@ type steady struct {
 	shown  Report
 }
 
-// starts contains, for each rank, when a cause became at least that bad. The time is zero for ranks above the displayed
-// one.
+// starts holds, for each rank, when a cause became at least that bad; zero for ranks above the displayed one.
 type starts [len(traits)]time.Time
 
 func (s starts) rank() int {
@@ -41,11 +40,11 @@ func (s starts) rank() int {
 
 // settle takes the findings of one check and returns the report to display.
 //
-// A measured cause becomes worse once three checks within a minute are at least that bad (or all, if there are fewer).
-// Facts are displayed immediately. A cause becomes better once all checks of a minute are better. Until then, a cause
-// that has ended is shown with its end, unless its status is Info. A grey status, such as Pending, replaces everything.
+// A measured cause becomes worse once three checks within a minute (or all, if fewer) are at least that bad, a fact
+// at once. A cause becomes better once all checks within a minute are better. Until then, an ended cause is shown
+// with its end, unless its status is Info. A grey status, such as Pending, replaces everything.
 //
-// Between rounds, findings do not count as a separate check, but are added to the last one.
+// Between rounds, findings are added to the last check.
 func (s steady) settle(found []finding, now time.Time, round bool) (steady, Report) {
 	var out Report
 	if len(found) > 0 && found[0].Status.rank() == 0 {
@@ -114,7 +113,7 @@ func (s steady) causes(found []finding, now time.Time) (causes []Cause, since ma
 	return causes, since
 }
 
-// cause returns the cause to display and its starts. It is not displayed if the rank of its starts is Ok.
+// cause returns the cause to display and its starts. It is not displayed if their rank is Ok.
 func (s steady) cause(f *finding, now time.Time) (Cause, starts) {
 	id := f.id()
 	first := now
@@ -132,7 +131,7 @@ func (s steady) cause(f *finding, now time.Time) (Cause, starts) {
 	was := start.rank()
 	rank := min(max(was, s.agreed(ranks)), ranks[len(ranks)-1])
 	if s.shown.Status.rank() == 0 && f.Status.Color() != Green {
-		rank = Ok.rank() // at startup and after a grey status, one measurement is not enough
+		rank = Ok.rank() // one measurement is not enough at startup or after a grey status
 	}
 	if !f.measured && f.Until.IsZero() {
 		rank = max(rank, f.Status.rank())
@@ -157,7 +156,7 @@ func (s steady) cause(f *finding, now time.Time) (Cause, starts) {
 	return cause, start
 }
 
-// end returns the time of the first check without a cause that was found earlier.
+// end returns when the cause was first missing from a check.
 func (s steady) end(id causeID, now time.Time) time.Time {
 	for _, c := range slices.Backward(s.checks) {
 		if _, found := c.found[id]; found {
@@ -169,7 +168,7 @@ func (s steady) end(id causeID, now time.Time) time.Time {
 }
 
 // agreed returns the highest rank that at least votes checks reach. With fewer checks, it returns the lowest rank if
-// they span at least a third of span or there is only one, and 0 otherwise. ranks is in ascending order.
+// they span at least a third of span or there is only one, and 0 otherwise. ranks must be ascending.
 func (s steady) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {
@@ -178,7 +177,7 @@ func (s steady) agreed(ranks []int) int {
 	case last.Sub(first) >= span/3:
 		return ranks[0]
 	case n == 1:
-		return ranks[0] // first check at all, or first in more than a minute
+		return ranks[0] // the first check in more than a minute
 	}
 	return 0
 }

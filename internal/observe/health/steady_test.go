@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// letter abbreviates a status, so that a sequence fits on one line.
+// letter abbreviates a status.
 func letter(s Status) string {
 	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n"}[s]
 }
 
-// findingsOf returns a measured finding for a lower-case letter, and a fact for a capital one. All have the same kind.
+// findingsOf returns a measured finding for a lower-case letter and a fact for a capital one. All have the same kind.
 func findingsOf(c rune) []finding {
 	for _, s := range []Status{Info, Warning, Degraded, Severe, Pending, NoData} {
 		if letter(s) == strings.ToLower(string(c)) {
@@ -77,7 +77,6 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// A cause keeps its start while it lasts, and its severity for a minute. Then it gets its end.
 func TestCausesHaveTheirOwnTimes(t *testing.T) {
 	t.Parallel()
 	at := func(check int) time.Time { return noon.Add(time.Duration(check) * 10 * time.Second) }
@@ -105,7 +104,8 @@ func TestCausesHaveTheirOwnTimes(t *testing.T) {
 	}
 }
 
-// "Severe for 20 seconds" is about Severe, not about the Warning before. The Warning continues while it is Severe.
+// "Severe for 20 seconds" does not include the Warning before, but "Warning for 2 minutes" includes the time as
+// Severe.
 func TestCauseCountsFromWhenItBecameAtLeastAsBad(t *testing.T) {
 	t.Parallel()
 	var s steady
@@ -124,7 +124,6 @@ func TestCauseCountsFromWhenItBecameAtLeastAsBad(t *testing.T) {
 	}
 }
 
-// An Ok measurement of one queue does not end another's cause.
 func TestCausesOfQueuesAreIndependent(t *testing.T) {
 	t.Parallel()
 	in := well()
@@ -136,7 +135,7 @@ func TestCausesOfQueuesAreIndependent(t *testing.T) {
 	}
 }
 
-// The status stays between the worst and the best of the last minute.
+// The status stays between the best and the worst of the last minute.
 func TestSteadyNeverFlaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -150,7 +149,6 @@ func TestSteadyNeverFlaps(t *testing.T) {
 			for _, c := range window {
 				worst = max(worst, strings.IndexRune(order, c))
 			}
-			// A status may improve only to the worst status of the window.
 			if shown > worst && i > 0 && shown > strings.IndexByte(order, out[i-1]) {
 				t.Fatalf("%s became %s: worse than the window at %d", in, out, i)
 			}
@@ -172,7 +170,7 @@ func TestSteadyNeverFlaps(t *testing.T) {
 	})
 }
 
-// A fact is reported by the first check. A measured fault is not mentioned while the status is green.
+// The first check reports facts, but no measured faults while the status is green.
 func TestGreenStatusMentionsNoFault(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

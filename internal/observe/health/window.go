@@ -9,10 +9,10 @@ import (
 	timewindow "tendril/internal/observe/window"
 )
 
-// Class is the kind of result of a delivery.
+// Class classifies the result of a delivery.
 type Class int
 
-// Classes of results. The zero value is NoAnswer.
+// Classes of results.
 const (
 	NoAnswer  Class = iota // the app's response was late or invalid
 	Success                // regardless of the HTTP status
@@ -20,15 +20,14 @@ const (
 	Server                 // HTTP 5xx
 	Other                  // such as a redirect
 	Unreached              // the app was not reached
-	// FailedInside means that a function ran but returned an error or reported the message as failed.
+	// FailedInside means that a function returned an error or reported the message as failed.
 	FailedInside
 	// Unsent means that the app received no part of the message, because of the message itself or the network.
 	Unsent
 	classes
 )
 
-// ClassOf returns the class of an HTTP status. Status 0 is NoAnswer. Callers must check for configured success codes
-// first.
+// ClassOf returns the class of an HTTP status code, where 0 is NoAnswer. It does not know configured success codes.
 func ClassOf(status int) Class {
 	switch {
 	case status == 0:
@@ -57,7 +56,7 @@ const (
 	buckets    = 30
 )
 
-// The histogram has four buckets per doubling, from 1 ms to about 12 days.
+// Histograms have four buckets per doubling, from 1 ms to about 12 days.
 const (
 	perDoubling = 4
 	steps       = 30 * perDoubling
@@ -66,8 +65,7 @@ const (
 // Latencies is a histogram of delivery durations. Counts wrap around at 2^32, which [Latencies.Since] tolerates.
 type Latencies [steps]uint32
 
-// window counts the deliveries of the last five minutes. It takes 20 KiB. The zero value is empty. It is safe for
-// concurrent use.
+// window counts the deliveries of the last five minutes, in 20 KiB. It is safe for concurrent use.
 type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
@@ -111,7 +109,6 @@ func (w *window) latencies() Latencies {
 	return w.total
 }
 
-// sum returns the counts of the last five minutes, and the last failure.
 func (w *window) sum(now time.Time) (sum bucket, last Failure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +128,7 @@ func (l *Latencies) Add(more *Latencies) {
 	}
 }
 
-// Since returns the counts added since an earlier state of l.
+// Since returns the counts added since earlier.
 func (l *Latencies) Since(earlier *Latencies) (since Latencies) {
 	for step, n := range l {
 		since[step] = n - earlier[step]
@@ -139,8 +136,7 @@ func (l *Latencies) Since(earlier *Latencies) (since Latencies) {
 	return since
 }
 
-// Percentile returns the latency that the given share of deliveries, 0 to 1, did not exceed. It is accurate to 10
-// percent.
+// Percentile returns the latency that the given share of deliveries, 0 to 1, did not exceed, to within 10 percent.
 func (l *Latencies) Percentile(share float64) time.Duration {
 	var total, seen uint64
 	for _, n := range l {
@@ -157,7 +153,7 @@ func (l *Latencies) Percentile(share float64) time.Duration {
 
 const recent = 5 * time.Minute
 
-// increases contains the increases of counters in the last five minutes, by name.
+// increases holds the increases of counters in the last five minutes, by name.
 type increases map[string]*increase
 
 type increase struct {
@@ -170,8 +166,8 @@ type mark struct {
 	total int64
 }
 
-// within returns the increase of a counter. Before the first call, the counter is assumed to be at before. A decrease
-// means that the counter was reset, and is ignored.
+// within returns the increase of a counter. Before the first call, its value is assumed to be before. A decrease is a
+// reset and is ignored.
 func (r increases) within(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {
@@ -181,11 +177,11 @@ func (r increases) within(name string, before, value int64, now time.Time) int64
 	c.total += max(value-c.last, 0)
 	c.last = value
 	if last := &c.marks[len(c.marks)-1]; len(c.marks) > 1 && now.Sub(last.at) < time.Second {
-		last.total = c.total // at most one mark per second is kept
+		last.total = c.total // keep at most one mark per second
 	} else {
 		c.marks = append(c.marks, mark{now, c.total})
 	}
-	// Start at the newest mark that is old enough. The last mark is always current.
+	// Start at the newest mark that is old enough.
 	from := 0
 	for now.Sub(c.marks[from+1].at) >= recent {
 		from++

@@ -63,7 +63,7 @@ func TestLatenciesSinceAnEarlierState(t *testing.T) {
 func TestWindowMovesOn(t *testing.T) {
 	t.Parallel()
 	var w window
-	for i := range 60 { // one delivery every ten seconds, for ten minutes
+	for i := range 60 { // for ten minutes
 		w.count(Success, time.Millisecond, Failure{}, noon.Add(time.Duration(i)*bucketTime))
 	}
 	end := noon.Add(59 * bucketTime)
@@ -76,7 +76,7 @@ func TestWindowMovesOn(t *testing.T) {
 			t.Errorf("%v later it holds %d, want %d", c.after, sum.classes.total(), c.want)
 		}
 	}
-	w.count(Success, 0, Failure{}, end.Add(-time.Hour)) // the clock was set back
+	w.count(Success, 0, Failure{}, end.Add(-time.Hour))
 	if sum, _ := w.sum(end); sum.classes.total() != 30 {
 		t.Errorf("after a leap back it holds %d", sum.classes.total())
 	}
@@ -109,7 +109,7 @@ func TestWindowIsSafeForConcurrentUse(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 1000 {
-				w.count(Server, -time.Second, Failure{}, noon) // negative durations count as the shortest duration
+				w.count(Server, -time.Second, Failure{}, noon) // counts as the shortest duration
 				w.sum(noon)
 			}
 		})

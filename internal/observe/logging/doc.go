@@ -8,13 +8,11 @@
 //	12:00:02 ! changing the visibility failed  queue=jobs message_id=4f0c2b1e-... err="..."
 //	web.1 | listening on port 8080
 //
-// Package terminal makes untrusted text safe to print. The aws-sqsd format differs from the terminal's only for
-// deliveries.
+// The aws-sqsd format differs from the terminal's only for deliveries.
 //
-// Messages are constant. Variable parts are in attributes with the same keys everywhere: component, queue,
-// message_id, task, attempt, outcome, duration_ms, reason, err, hint. A terminal omits the component, and displays
-// milliseconds as a duration.
+// Messages are constant. Attributes use the same keys everywhere: component, queue, message_id, task, attempt,
+// outcome, duration_ms, reason, err, hint.
 //
-// Lines about deliveries are sampled: for each outcome a limited number is printed per second, and
-// [Logger.ReportOmitted] logs how many were omitted.
+// Lines about deliveries are sampled: only a limited number per second and outcome is printed. [Logger.ReportOmitted]
+// logs how many were omitted.
 package logging

@@ -15,12 +15,12 @@ import (
 	"tendril/queue"
 )
 
-// Worker returns listeners that log the events of a queue's worker, except for settled messages.
+// Worker returns listeners that log the events of a queue's worker, except settled messages.
 func (l *Logger) Worker(name, target string) *worker.Events {
 	log := l.With("component", "worker", "queue", name)
 	about := func(id, task string) *slog.Logger { return aboutMessage(log, id, task) }
 	throttled := Interval{Every: 10 * time.Second} // a single rejection makes the pause only a little longer
-	unsent := Interval{Every: 10 * time.Second}    // a metric also counts unsent messages
+	unsent := Interval{Every: 10 * time.Second}    // a metric counts them, too
 	return &worker.Events{
 		GateChanged: gateListener(log),
 		PollFailed: func(p worker.PollFailed) {
@@ -107,8 +107,7 @@ func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
 	}
 }
 
-// OutcomeIgnored returns a listener for problems with an app's Tendril-Outcome headers. It logs each kind of problem
-// once.
+// OutcomeIgnored returns a listener for invalid Tendril-Outcome headers. It logs each kind of problem once.
 func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	var logged sync.Map
 	return func(problem string) {
@@ -119,7 +118,7 @@ func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	}
 }
 
-// gateListener logs changes of the gate, except the wait for the app before anything was received.
+// gateListener logs changes of the gate, except the initial wait for the app.
 func gateListener(log *slog.Logger) func(worker.GateChanged) {
 	var mu sync.Mutex
 	logged, received := "", false

@@ -15,7 +15,6 @@ import (
 	"tendril/queue"
 )
 
-// The function throttles most of many invocations.
 func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,8 +33,7 @@ func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 	})
 }
 
-// A reason is logged again only after receiving has resumed. Neither a drain nor the wait for an app that was never
-// ready is a reason.
+// A reason is logged again only after receiving has resumed. A drain and the initial wait for the app are not logged.
 func TestGateReasonIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
@@ -62,7 +60,7 @@ func TestGateReasonIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// Messages are constant, and programs depend on the keys.
+// Programs depend on the messages and keys.
 func TestEventsBecomeLines(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -87,7 +85,7 @@ func TestEventsBecomeLines(t *testing.T) {
 			`"hint":"allow sqs:SendMessage on the dead-letter queue"`: func(l *Logger) {
 			e := l.Worker("jobs", "app")
 			e.DeadLettered(worker.DeadLettered{ID: "m1", Reason: "HTTP 500", Err: queue.ErrDenied})
-			e.DeadLettered(worker.DeadLettered{ID: "m2", Reason: "HTTP 500", Err: broken}) // omitted: too soon
+			e.DeadLettered(worker.DeadLettered{ID: "m2", Reason: "HTTP 500", Err: broken}) // too soon
 		},
 		`"ERROR","msg":"message dead-lettered but not deleted, it may be dead-lettered twice","component":"worker",` +
 			`"queue":"jobs","message_id":"m1","err":"broken"`: func(l *Logger) {

@@ -18,9 +18,9 @@ type Format int
 
 const (
 	jsonLines Format = iota // one JSON object per line
-	// Text is readable text, as for a terminal.
+	// Text is for terminals.
 	Text
-	// SQSD is Text, except that deliveries are logged like aws-sqsd does.
+	// SQSD is Text, but logs deliveries like aws-sqsd.
 	SQSD
 )
 
@@ -29,10 +29,10 @@ type Options struct {
 	Out    io.Writer
 	Format Format
 	Color  bool
-	// Level is the minimum level. If it is slog.LevelWarn or higher, successful deliveries, the banner and excerpts
-	// of responses are omitted too.
+	// Level is the minimum level. slog.LevelWarn and higher also omit successful deliveries, the banner and excerpts
+	// of responses.
 	Level slog.Level
-	// PerSecond limits the number of lines per second for deliveries with the same outcome; 0 means no limit.
+	// PerSecond limits the lines per second for deliveries with the same outcome; 0 means no limit.
 	PerSecond int
 }
 
@@ -42,7 +42,7 @@ type Logger struct {
 	printer  *printer
 	opts     Options
 	sampler  sampler
-	observer atomic.Pointer[observer] // nil without an observer
+	observer atomic.Pointer[observer] // nil if absent
 	printing *slog.Logger
 }
 
@@ -59,7 +59,7 @@ func New(opts Options) *Logger {
 	return l
 }
 
-// inMillis writes durations in milliseconds and adds the unit to the key.
+// inMillis writes durations in milliseconds, with the unit in the key.
 func inMillis(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindDuration {
 		return a
@@ -91,8 +91,8 @@ func (l *Logger) SDK(level slog.Level, text string) {
 	l.LogAttrs(context.Background(), level, "AWS SDK message", slog.String("component", "aws"), slog.String("text", text))
 }
 
-// Banner prints a title, a name and rows, unless the level is above Info. It returns false for JSON, which does not
-// support banners.
+// Banner prints a title, a name and rows, unless the level is above Info. It returns false for JSON, which has no
+// banner.
 func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	if l.opts.Format != jsonLines && !l.quiet() {
 		l.printer.print(func(b *bytes.Buffer) {
@@ -106,8 +106,8 @@ func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	return l.opts.Format != jsonLines
 }
 
-// Postponed returns a listener that logs deliveries of a queue that are postponed because the message's payload or the
-// task registry is unavailable.
+// Postponed returns a listener that logs deliveries postponed because the message's payload or the task registry is
+// unavailable.
 func (l *Logger) Postponed(name string) func(m *queue.Message, retryIn time.Duration, err error) {
 	return func(m *queue.Message, retryIn time.Duration, err error) {
 		if l.admit(queue.Postponed, time.Now()) {
@@ -125,7 +125,7 @@ func (l *Logger) admit(outcome queue.Outcome, now time.Time) bool {
 	return ok
 }
 
-// ReportOmitted logs once per second how many lines sampling omitted. It returns when ctx is done.
+// ReportOmitted logs every second how many lines sampling omitted. It returns when ctx is done.
 func (l *Logger) ReportOmitted(ctx context.Context) {
 	tick := time.Tick(time.Second)
 	for {
@@ -133,7 +133,7 @@ func (l *Logger) ReportOmitted(ctx context.Context) {
 		case now := <-tick:
 			l.sampler.due(now, l.logOmitted)
 		case <-ctx.Done():
-			l.sampler.due(time.Now().Add(time.Second), l.logOmitted) // report all that remains
+			l.sampler.due(time.Now().Add(time.Second), l.logOmitted) // report the rest
 			return
 		}
 	}

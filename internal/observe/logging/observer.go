@@ -11,11 +11,11 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Record is one log line as passed to an observer.
+// Record is a log line as passed to an observer.
 type Record struct {
 	At    time.Time
 	Level slog.Level
-	// Process is the app process that wrote the line, or "". Stream is the stream it wrote to.
+	// Process is the app process that wrote the line to Stream, or "".
 	Process, Stream string
 	// Text is the line as printed on a terminal, without time and colors.
 	Text string

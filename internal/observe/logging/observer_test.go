@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// Every format gives the same lines. The observer also receives events below the configured level.
+// Observers receive the same lines in every format, and events below the configured level.
 func TestObserverGetsWhatIsPrinted(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []Options{{}, {Format: Text, Color: true}, {Format: SQSD}, {Level: slog.LevelWarn}} {

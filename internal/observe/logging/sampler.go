@@ -7,8 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// sampler admits the first lines of each outcome in every second and counts the others, so that successes never hide
-// failures. A second starts with its first line. A sampler is safe for concurrent use.
+// sampler admits the first lines of each outcome per second and counts the others, so that successes never hide
+// failures. A second starts with its first line. It is safe for concurrent use.
 type sampler struct {
 	perSecond int // 0 means no limit
 
@@ -19,7 +19,7 @@ type sampler struct {
 	}
 }
 
-// admit reports whether a line may be printed. With the first line of a new second, it also returns how many lines were
+// admit reports whether a line may be printed. With the first line of a second, it also returns how many lines were
 // omitted before.
 func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted int) {
 	if s.perSecond == 0 {
@@ -56,7 +56,7 @@ func (s *sampler) due(now time.Time, report func(outcome queue.Outcome, lines in
 	}
 }
 
-// Interval limits a recurring log line to one per interval. The zero value does not limit.
+// Interval limits a recurring log line to one per interval. The zero value does not limit it.
 type Interval struct {
 	Every time.Duration
 

@@ -13,7 +13,6 @@ import (
 
 var sampleStart = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// admits passes n lines with the same outcome to the sampler, spread over a period.
 func admits(s *sampler, o queue.Outcome, n int, begin time.Time, over time.Duration) (printed, reported int) {
 	for i := range n {
 		ok, omitted := s.admit(o, begin.Add(over*time.Duration(i)/time.Duration(n)))
@@ -110,7 +109,7 @@ func TestSamplerReportsOmittedLines(t *testing.T) {
 	}
 }
 
-// Times may be out of order. Omissions of an outcome are not reported during a second in which it has lines.
+// Times may be out of order. An outcome's omissions are not reported during a second in which it has lines.
 func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

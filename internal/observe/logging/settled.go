@@ -21,7 +21,7 @@ type Redelivery struct {
 	MaxReceives     int
 }
 
-// Sent prints the start of a delivery. Only the aws-sqsd format has such a line.
+// Sent prints the start of a delivery in the aws-sqsd format; other formats have no such line.
 func (l *Logger) Sent(target func() string) {
 	if l.opts.Format != SQSD || l.quiet() {
 		return
@@ -33,7 +33,7 @@ func (l *Logger) Sent(target func() string) {
 
 // Settled prints the result of a delivery.
 func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery) {
-	// A reason on a successful delivery deserves a line, unless the message was dropped.
+	// A successful delivery with a reason deserves a line, unless the app dropped the message.
 	noted := s.Outcome == queue.Done && s.Reason != "" && s.Instruction != queue.Drop
 	silent := s.Outcome == queue.Done && (l.quiet() || l.opts.Format == SQSD)
 	if silent && !noted {
@@ -103,7 +103,7 @@ func (l *Logger) appendAnswer(b *bytes.Buffer, s *worker.Settled) {
 	}
 }
 
-// settledText appends the rest of a line after the time, such as
+// settledText appends the rest of a line such as
 //
 //	12:00:01 ✓ 200   12ms  4f0c2b1e-...  jobs task tidy
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  jobs  attempt 2: status 500 "no such order"; next in 5m0s

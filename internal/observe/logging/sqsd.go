@@ -18,23 +18,21 @@ import (
 	"tendril/queue"
 )
 
-// The log format of aws-sqsd, for existing tools that parse it:
+// This file implements the log format of aws-sqsd, for tools that parse it:
 //
 //	2018-09-27T08:26:55Z message: sent to http://localhost:80/worker/queue
 //	2018-09-27T08:26:57Z http-err: ae772911-9a93-4d3f-9092-fc1970fe3807 (3) 500 - 1.466
 //	2017-04-30T02:01:25Z socket-err: 96055c97-fc82-41d0-a3ec-4aa000fb970e (2) Errno::ETIMEDOUT - 1798.986
 //
-// The first line marks the start of a delivery. Only a failure has a second one, with the message ID, receive count,
+// The first line is the start of a delivery. Only failures have a second line, with the message ID, receive count,
 // cause and duration in seconds.
 
-// appendSqsdSent appends the line for the start of a delivery, without a newline.
 func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 	b = append(at.UTC().AppendFormat(b, time.RFC3339), " message: sent to "...)
 	return append(b, target...)
 }
 
-// appendSqsdSettled appends the line for a failure; a success has no line. A missing or truncated response is logged as
-// socket-err.
+// appendSqsdSettled appends nothing for a success. A missing or truncated response is a socket-err.
 func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	if s.Outcome == queue.Done {
 		return b
@@ -51,7 +49,7 @@ var errnos = []syscall.Errno{syscall.ETIMEDOUT, syscall.ECONNREFUSED, syscall.EC
 	syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENOENT,
 	syscall.EACCES}
 
-// socketError returns the name of an error in Ruby, in which aws-sqsd is written. Users search logs for these names.
+// socketError returns the error's name in Ruby, the language of aws-sqsd. Users search logs for these names.
 func socketError(err error) string {
 	var name *net.DNSError
 	var timeout net.Error
@@ -75,8 +73,7 @@ func socketError(err error) string {
 	return "IOError"
 }
 
-// TargetAddress returns an app's address for the log. It always includes the port, and omits parts that may contain
-// secrets.
+// TargetAddress returns an app's address for the log. It includes the port, and omits parts that may contain secrets.
 func TargetAddress(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

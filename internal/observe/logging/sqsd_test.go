@@ -20,7 +20,7 @@ import (
 
 var sqsdTime = time.Date(2018, 9, 27, 8, 26, 57, 999e6, time.UTC)
 
-// The expected lines come from real aws-sqsd logs.
+// from real aws-sqsd logs
 func TestSqsdLinesMatchRealLogs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -42,7 +42,7 @@ func TestSqsdLinesMatchRealLogs(t *testing.T) {
 		{"2018-09-27T08:26:57Z socket-err: m (1) Errno::ECONNREFUSED - 0.000", sqsdTime,
 			worker.Settled{ID: "m", ReceiveCount: 1, Outcome: queue.Unreached,
 				Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}},
-		{"2018-09-27T08:26:57Z socket-err: m (1) EOFError - 3.000", sqsdTime, // a success whose body was truncated
+		{"2018-09-27T08:26:57Z socket-err: m (1) EOFError - 3.000", sqsdTime, // truncated body
 			worker.Settled{ID: "m", ReceiveCount: 1, Status: 200, Err: io.ErrUnexpectedEOF, Duration: 3 * time.Second}},
 		{"2018-09-27T08:26:57Z http-err: m (1) 429 - 0.010", sqsdTime,
 			worker.Settled{ID: "m", ReceiveCount: 1, Outcome: queue.Throttled, Status: 429, Duration: 10 * time.Millisecond}},
@@ -105,7 +105,7 @@ func TestTargetAddress(t *testing.T) {
 	}
 }
 
-// Users search the log with these patterns.
+// Users search logs with these patterns.
 func TestSqsdLinesCanBeGrepped(t *testing.T) {
 	t.Parallel()
 	pattern := regexp.MustCompile(

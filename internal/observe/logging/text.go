@@ -50,8 +50,8 @@ func (p *printer) paint(b *bytes.Buffer, code, text string) {
 type textHandler struct {
 	printer *printer
 	level   slog.Level
-	attrs   []slog.Attr // keys include the group's name
-	group   string      // prefix of keys added later
+	attrs   []slog.Attr // keys include the group
+	group   string      // prefix of later keys
 }
 
 func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
@@ -98,10 +98,9 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// requestKeys are attributes of requests that the text format omits.
 var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
 
-// actText replaces the message with the attribute "act", unless the action was rejected, and drops request details.
+// actText replaces the message with the attribute "act", unless the action was rejected, and omits request details.
 func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
 	if i < 0 {
@@ -125,7 +124,7 @@ func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 	return attrs
 }
 
-// appendEvent indents further lines of the message, so that untrusted text cannot imitate a line of tendril.
+// appendEvent indents further lines of the message, so that untrusted text cannot imitate tendril's lines.
 func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
 	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
 	separator := "  "
@@ -143,7 +142,7 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 		}
 	}
 	for _, a := range attrs {
-		if a.Key == "hint" { // hints come last
+		if a.Key == "hint" {
 			write(a)
 		}
 	}
@@ -171,7 +170,6 @@ func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
 	return attrs
 }
 
-// quoted formats a value. A single word needs no quotation marks.
 func quoted(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindDuration:

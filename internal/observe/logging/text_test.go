@@ -22,8 +22,7 @@ func text(opts Options) (*Logger, *bytes.Buffer) {
 	return New(opts), &out
 }
 
-// An endpoint's error or a leader's name can contain any text. The text must not reach a terminal unescaped or look
-// like a line of tendril.
+// Text from an endpoint or another instance must not reach a terminal unescaped or look like a line of tendril.
 func TestUntrustedTextStaysInItsLine(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
@@ -109,7 +108,6 @@ func TestBanner(t *testing.T) {
 	}
 }
 
-// The line states what happens to the message next, if that is known.
 func TestLastAttemptIsNamed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -242,8 +240,7 @@ func TestJSONDurationsAreMilliseconds(t *testing.T) {
 	}
 }
 
-// If a response reports failures where Lambda ignores them, the messages are deleted. The warning about that appears
-// in every format, even with --quiet.
+// The warning that a response reports failures where Lambda ignores them appears in every format, even with --quiet.
 func TestDoneMessageWithReasonIsAWarning(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]Options{"JSON": {}, "text": {Format: Text}, "aws-sqsd": {Format: SQSD},

@@ -10,40 +10,38 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// MaxQueues is the maximum number of queues with curves of their own. The first queues read get them.
+// MaxQueues is the maximum number of queues with their own curves. The first queues read get them.
 const MaxQueues = 64
 
-// maxMarks is how many of the newest marks are kept.
 const maxMarks = 100
 
-// Counts are cumulative numbers of messages. They decrease if a counter is reset.
+// Counts are cumulative. They decrease if a counter is reset.
 type Counts struct{ In, Out int64 }
 
 // Reading is a snapshot of all counters.
 type Reading struct {
-	// Total counts the messages of all queues, Queues those of each queue by name.
 	Total  Counts
 	Queues map[string]Counts
 	// InFlight is the number of messages being delivered, and Limit its maximum.
 	InFlight, Limit int
-	// Oldest is the age of the oldest message. It is valid only if HasOldest is true.
+	// Oldest is the age of the oldest message, valid only if HasOldest is true.
 	Oldest    time.Duration
 	HasOldest bool
 	Latencies health.Latencies
 }
 
-// Recorder records time series. All methods are safe for concurrent use.
+// Recorder records time series. It is safe for concurrent use.
 type Recorder struct {
 	read func(now time.Time) Reading
 
 	mu     sync.Mutex
 	levels [len(ranges)]level
 	last   Reading
-	at     time.Time // time of the last reading; zero before the first
+	at     time.Time // of the last reading; zero before the first
 	marks  []Mark
 }
 
-// New returns a recorder that calls read for its readings.
+// New returns a recorder that calls read.
 func New(read func(now time.Time) Reading) *Recorder {
 	r := &Recorder{read: read}
 	for i := range r.levels {
@@ -89,7 +87,7 @@ func (r *Recorder) record(now *Reading, at time.Time) {
 
 const total = ""
 
-// since returns the increases since an earlier reading. It omits queues that the earlier reading lacks.
+// since omits queues that the earlier reading lacks.
 func (r *Reading) since(earlier *Reading) map[string]Counts {
 	rose := map[string]Counts{total: r.Total.since(earlier.Total)}
 	for name, counts := range r.Queues {
@@ -100,12 +98,13 @@ func (r *Reading) since(earlier *Reading) map[string]Counts {
 	return rose
 }
 
-// since returns the increase, which is 0 for a counter that was reset.
+// The increase is 0 if a counter was reset.
 func (c Counts) since(earlier Counts) Counts {
 	return Counts{max(c.In-earlier.In, 0), max(c.Out-earlier.Out, 0)}
 }
 
-// Curves returns the curves of the named range; "" means the shortest. It returns false for an unknown name.
+// Curves returns the curves of the named range, or of the shortest if name is "". It returns false for an unknown
+// name.
 func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 	i := 0
 	if name != "" {
@@ -125,11 +124,10 @@ func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 	return c, true
 }
 
-// Rate is the number of messages per second that arrive at a queue and leave it.
+// Rate is the messages per second that enter and leave a queue.
 type Rate struct{ In, Out float64 }
 
-// Rates returns the average rate of each queue in the last minute, or the time since the first reading if that is
-// shorter.
+// Rates returns the average rate of each queue in the last minute, or since the first reading.
 func (r *Recorder) Rates(now time.Time) map[string]Rate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +139,7 @@ func (r *Recorder) Rates(now time.Time) map[string]Rate {
 	return rates
 }
 
-// average returns the average of the known points among the last n.
+// average ignores unknown points.
 func (l *level) average(c *curve, n int64, now time.Time) float64 {
 	sum, known := 0.0, 0
 	for slot := max(now.UnixNano()/int64(l.step)-n+1, l.slot-points+1, 0); slot <= l.slot; slot++ {
@@ -175,7 +173,7 @@ type queueCurves struct{ in, out *curve }
 
 type level struct {
 	step    time.Duration
-	slot    int64 // number of the newest point's period since 1970; 0 before the first
+	slot    int64 // steps from 1970 to the newest point; 0 before the first
 	traffic map[string]queueCurves
 	gauges  [gauges]curve
 	open    period
@@ -184,7 +182,7 @@ type level struct {
 type period struct {
 	took      time.Duration
 	traffic   map[string]Counts
-	inFlight  float64 // sum of in-flight messages times duration
+	inFlight  float64 // messages times seconds
 	limit     int
 	oldest    time.Duration
 	hasOldest bool
@@ -245,7 +243,7 @@ func (l *level) all() (curves []*curve) {
 	return curves
 }
 
-// forget removes queues without points, to make room for others.
+// forget removes queues without points to make room for others.
 func (l *level) forget() {
 	maps.DeleteFunc(l.traffic, func(name string, q queueCurves) bool {
 		return name != total && !slices.ContainsFunc(q.in[:], func(v float32) bool { return !isNone(v) })
@@ -270,7 +268,7 @@ func (l *level) write() {
 	at, took := l.slot%points, l.open.took.Seconds()
 	for name, counts := range l.open.traffic {
 		if _, known := l.traffic[name]; !known {
-			if len(l.traffic) > MaxQueues { // the total is one extra entry
+			if len(l.traffic) > MaxQueues { // one entry is the total
 				continue
 			}
 			l.addQueue(name)
@@ -293,7 +291,7 @@ func (l *level) write() {
 }
 
 func (l *level) curves(now time.Time) Curves {
-	// A period without a reading has no point.
+	// The current period has no point before its first reading.
 	newest := max(now.UnixNano()/int64(l.step)-1, l.slot)
 
 	copied := func(c *curve) Values {
@@ -316,7 +314,7 @@ func (l *level) curves(now time.Time) Curves {
 	for i := range c.At {
 		c.At[i] = (newest - points + 2 + int64(i)) * int64(l.step/time.Second)
 	}
-	c.At[points-1] = min(c.At[points-1], now.Unix()) // the newest period may still be in progress
+	c.At[points-1] = min(c.At[points-1], now.Unix()) // the newest period may be in progress
 
 	for name, q := range l.traffic {
 		if name == total {

@@ -16,7 +16,6 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// source provides readings that increase from one to the next.
 type source struct {
 	Reading
 	next func(*Reading)
@@ -29,7 +28,7 @@ func (s *source) read(time.Time) Reading {
 	return s.Reading
 }
 
-// latencies returns n deliveries that took about d, and m that took about a hundred times as long.
+// latencies returns n deliveries of duration d, and m a hundred times as long.
 func latencies(t *testing.T, n, m int, d time.Duration) health.Latencies {
 	t.Helper()
 	monitor := health.NewMonitor(health.Options{})
@@ -102,11 +101,11 @@ func TestRatesAreOfTheTimeBetweenReadings(t *testing.T) {
 }
 
 func TestLongRangesAreComputedFromAllReadings(t *testing.T) {
-	// Of every ten readings, nine are fast and one is slow, so an average of percentiles would be far off.
+	// Nine of ten readings are fast and one is slow, so an average of percentiles would be far off.
 	fast, slow := latencies(t, 99, 0, time.Millisecond*10), latencies(t, 0, 1, time.Millisecond*10)
 	s := &source{Reading: Reading{HasOldest: true}}
 	r := New(nil)
-	for i := range int64(24 * 720) { // readings of one day
+	for i := range int64(24 * 720) {
 		s.Total.In += i % 2 * 100
 		s.Total.Out += 50
 		s.InFlight = int(i%2) * 10
@@ -120,7 +119,7 @@ func TestLongRangesAreComputedFromAllReadings(t *testing.T) {
 	end := noon.Add(24*time.Hour - 5*time.Second)
 	for _, name := range []string{"3h", "24h"} {
 		c := curves(t, r, name, end)
-		for i := 1; i < points; i++ { // skip the first period, which began before the recorder
+		for i := 1; i < points; i++ { // the first period began before the recorder
 			if !isNear(c.Series.In[i], 10) || !isNear(c.Series.Out[i], 10) || !isNear(c.Series.InFlight[i], 5) ||
 				c.Series.OldestSeconds[i] != 11 || !isNear(c.Series.P50MS[i], 10) || !isNear(c.Series.P99MS[i], 10) {
 				t.Fatalf("%s, point %d: in %v, out %v, in flight %v, oldest %v, p50 %v, p99 %v", name, i, c.Series.In[i],
@@ -135,7 +134,7 @@ func TestGapsHaveNoValues(t *testing.T) {
 	for i := range 181 {
 		r.record(&Reading{Total: Counts{In: int64(i)}}, noon.Add(time.Duration(i)*5*time.Second))
 	}
-	asleep := noon.Add(181*5*time.Second + time.Minute) // as if the machine had been suspended for a minute
+	asleep := noon.Add(181*5*time.Second + time.Minute) // the machine was suspended for a minute
 	r.record(&Reading{Total: Counts{In: 1000}}, asleep)
 	c := curves(t, r, "15m", asleep)
 	if got := len(known(c.Series.In)); got != points-12 {
@@ -144,7 +143,7 @@ func TestGapsHaveNoValues(t *testing.T) {
 	if isNone(c.Series.In[points-1]) || !isNone(c.Series.In[points-2]) || isNone(c.Series.In[points-14]) {
 		t.Errorf("the gap is not where it was: %v", c.Series.In[points-16:])
 	}
-	// Without further readings, the curves shift to the left.
+	// Without readings, the curves shift to the left.
 	if got := known(curves(t, r, "15m", asleep.Add(14*time.Minute)).Series.In); len(got) > 13 || len(got) == 0 {
 		t.Errorf("14 minutes later %d points are left", len(got))
 	}

@@ -9,10 +9,10 @@ import (
 
 var none = float32(math.NaN())
 
-// Values are the points of a curve, oldest first. An unknown value is NaN, and null in JSON.
+// Values are the points of a curve, oldest first. An unknown value is NaN, or null in JSON.
 type Values []float32
 
-// MarshalJSON writes values with four significant digits, which is enough for a chart.
+// MarshalJSON writes four significant digits, enough for a chart.
 func (v Values) MarshalJSON() ([]byte, error) {
 	text := append(make([]byte, 0, 8*len(v)+2), '[')
 	for i, value := range v {
@@ -29,7 +29,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return append(text, ']'), nil
 }
 
-// UnmarshalJSON reads JSON as MarshalJSON writes it.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (v *Values) UnmarshalJSON(text []byte) error {
 	var read []*float32
 	if err := json.Unmarshal(text, &read); err != nil {
@@ -45,7 +45,7 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Newest returns the point of the newest completed period, and false if its value is unknown.
+// Newest returns the newest completed point, and false if it is unknown.
 func (v Values) Newest() (value float32, known bool) {
 	if len(v) < 2 {
 		return 0, false
@@ -56,9 +56,9 @@ func (v Values) Newest() (value float32, known bool) {
 
 func isNone(value float32) bool { return value != value }
 
-// Curves holds all curves of one range. Each has 180 points.
+// Curves holds the curves of one range, each with 180 points.
 type Curves struct {
-	// At holds the end of each period in seconds since 1970, oldest first. The newest period may be in progress.
+	// At holds the end of each period in Unix seconds, oldest first. The newest period may be in progress.
 	At     []int64            `json:"at"`
 	Series Environment        `json:"series"`
 	Queues map[string]Traffic `json:"queues"`
@@ -71,13 +71,13 @@ type Traffic struct {
 	Out Values `json:"out"`
 }
 
-// Environment holds the curves that combine all queues.
+// Environment holds the curves for all queues together.
 type Environment struct {
 	Traffic
 	// InFlight is the average number of messages being delivered, and Limit its maximum.
 	InFlight Values `json:"in_flight"`
 	Limit    Values `json:"limit"`
-	// P50MS, P95MS and P99MS are percentiles of the duration of answered deliveries, in milliseconds.
+	// The percentiles are durations of answered deliveries.
 	P50MS         Values `json:"p50_ms"`
 	P95MS         Values `json:"p95_ms"`
 	P99MS         Values `json:"p99_ms"`
@@ -86,13 +86,13 @@ type Environment struct {
 
 // Mark is a mark on the time axis.
 type Mark struct {
-	At   int64  `json:"at"`   // seconds since 1970
+	At   int64  `json:"at"`   // Unix seconds
 	Kind string `json:"kind"` // "deploy" or "leadership"
 	Text string `json:"text"`
 }
 
 type timeRange struct {
-	name string // name in queries, such as "15m"
+	name string // such as "15m"
 	step time.Duration
 }
 

@@ -9,8 +9,7 @@ import (
 type cachedSource[T any] struct {
 	read  func() T // may be nil
 	calls singleflight.Group
-	// Only the running call accesses value, which was read at the time at.
-	value T
+	value T // only used by the running call, like at
 	at    time.Time
 }
 
@@ -19,8 +18,7 @@ const (
 	sourceTimeout = 2 * time.Second
 )
 
-// get calls the source unless the cached value is fresh. ok is false if the source does not return in time; get never
-// returns a stale value.
+// get calls the source unless the cached value is fresh. ok is false if the source does not return in time.
 func (s *cachedSource[T]) get() (value T, ok bool) {
 	if s.read == nil {
 		return value, false

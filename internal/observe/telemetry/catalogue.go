@@ -15,8 +15,8 @@ type metricInfo struct {
 
 type catalogue struct {
 	registry *prometheus.Registry
-	vectors  map[string]prometheus.Collector // in countedMetrics, by name
-	read     map[string]*prometheus.Desc     // in readMetrics, by name
+	vectors  map[string]prometheus.Collector // for countedMetrics, by name
+	read     map[string]*prometheus.Desc     // for readMetrics, by name
 }
 
 func newCatalogue() catalogue {
@@ -46,7 +46,7 @@ func newCatalogue() catalogue {
 	return c
 }
 
-// counter returns the named counter, which must be in [countedMetrics]. The same applies to gauge and histogram.
+// The named counter, gauge or histogram must be in countedMetrics.
 func (c *catalogue) counter(name string, labels ...string) prometheus.Counter {
 	return c.vectors[name].(*prometheus.CounterVec).WithLabelValues(labels...)
 }
@@ -65,12 +65,12 @@ type sourceCollector[T any] struct {
 	send      func(out samples, value T)
 }
 
-// collect registers a source. Its metrics are read on each collection, and are absent if read is nil.
+// collect registers a source, which is read on each collection. It has no metrics if read is nil.
 func collect[T any](c *catalogue, read func() T, send func(out samples, value T)) {
 	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
 }
 
-// Describe sends no descriptors, because metrics are checked when they are collected.
+// Describe sends nothing, so that metrics are checked when they are collected.
 func (*sourceCollector[T]) Describe(chan<- *prometheus.Desc) {}
 
 func (r *sourceCollector[T]) Collect(out chan<- prometheus.Metric) {

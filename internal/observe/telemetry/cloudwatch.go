@@ -14,15 +14,14 @@ import (
 	"tendril/queue"
 )
 
-// putter accepts at most 1000 statistic sets per call. isRejected distinguishes errors for invalid data from errors
-// worth retrying.
+// putter accepts up to 1000 statistic sets per call.
 type putter interface {
 	PutMetricData(ctx context.Context, namespace string, data []aws.Datum) error
 }
 
 // CloudWatchOptions configure [NewCloudWatch].
 type CloudWatchOptions struct {
-	// Name is the part of the namespace after "Workerless-". If it is "", no queue metrics are sent.
+	// Name is the namespace's suffix after "Workerless-". If it is "", no queue metrics are sent.
 	Name string
 	// Interval is the time between calls, at least 1 s; 0 means 60 s.
 	Interval time.Duration
@@ -30,25 +29,25 @@ type CloudWatchOptions struct {
 	Environment string
 	// Health must not block; nil means no health metrics.
 	Health func() Health
-	// Logger records when sending starts to fail and when it works again. It may be nil.
+	// Logger logs when sending starts to fail and when it works again. It may be nil.
 	Logger *slog.Logger
 }
 
 // Health is the health of an environment as sent to CloudWatch.
 type Health struct {
 	Green bool
-	// Code is the value of the EnvironmentHealth metric: 0 for Ok to 25 for Severe, as in Elastic Beanstalk's enhanced
-	// health. It is sent only if HasCode is set, because only the leader sends it.
+	// Code is the EnvironmentHealth metric, from 0 for Ok to 25 for Severe, as in Elastic Beanstalk's enhanced
+	// health. It is sent only if HasCode is set, by the leader.
 	Code    int
 	HasCode bool
-	// The Leader metric is sent only if there are Periodic tasks. Leads reports whether this instance is the leader.
+	// The Leader metric, 1 if Leads is set, is sent only if there are Periodic tasks.
 	Periodic, Leads bool
-	// CPU is this instance's utilization in percent. It is sent only if HasCPU is set.
+	// CPU is this instance's utilization in percent, sent only if HasCPU is set.
 	CPU    float64
 	HasCPU bool
 }
 
-// CloudWatch counts deliveries and sends one statistic set per metric, queue and interval, all in one call:
+// CloudWatch counts deliveries and sends one statistic set per metric, queue and interval, with the dimension Queue:
 //
 //	MessagesProcessed  Count         1 for each delivery that the app answered
 //	                                 or failed; Sum is their number
@@ -56,13 +55,10 @@ type Health struct {
 //	                                 failures, Average the failure ratio
 //	Duration           Milliseconds  the duration of each of them
 //
-// with the dimension Queue. A queue without deliveries sends nothing.
-//
-// If the environment has a name, its state goes to the namespace [HealthNamespace] with the dimension EnvironmentName,
-// as for an Elastic Beanstalk worker environment. Health is 1 for green and 0 for any other color, and
-// EnvironmentHealth is the environment's status as a number. Leader is 1 from the leader of the periodic tasks and 0
-// from other instances, so a Sum of 0 means that there is no leader. CPUUtilization comes from each instance, so the
-// Average is the environment's.
+// If the environment has a name, its state goes to the namespace [HealthNamespace] with the dimension
+// EnvironmentName. Health is 1 for green and 0 for other colors. Leader is 1 from the leader of the periodic tasks
+// and 0 from other instances, so a Sum of 0 means that there is no leader. Every instance sends CPUUtilization, so
+// its Average is the environment's.
 type CloudWatch struct {
 	put      putter
 	opts     CloudWatchOptions
@@ -70,24 +66,23 @@ type CloudWatch struct {
 	health   sink
 	mu       sync.Mutex
 	tallies  []*tally
-	pending  []aws.Datum // in order of time; only Run uses it
-	failures int         // consecutive; only Run uses it
+	pending  []aws.Datum // oldest first; used only by Run
+	failures int         // consecutive; used only by Run
 }
 
 const (
 	// NamespacePrefix and the environment's name form the namespace of queue metrics.
 	NamespacePrefix = "Workerless-"
-	// HealthNamespace is the namespace of the metrics Health, EnvironmentHealth, Leader and CPUUtilization. Elastic
-	// Beanstalk itself uses AWS/ElasticBeanstalk, but names that begin with AWS/ are reserved for AWS.
+	// HealthNamespace is the namespace of health metrics. Elastic Beanstalk uses AWS/ElasticBeanstalk, but names
+	// starting with AWS/ are reserved.
 	HealthNamespace = "ElasticBeanstalk/SQSD"
 
-	maxPut = 1000
-	// flushTimeout applies after Run's context is done.
+	maxPut       = 1000
 	putTimeout   = 10 * time.Second
-	flushTimeout = 5 * time.Second
+	flushTimeout = 5 * time.Second // after Run's context is done
 )
 
-// NewCloudWatch returns a CloudWatch. It sends nothing until [CloudWatch.Run] is called.
+// NewCloudWatch returns a CloudWatch, which sends nothing until [CloudWatch.Run] is called.
 func NewCloudWatch(put putter, opts *CloudWatchOptions) *CloudWatch {
 	c := &CloudWatch{put: put}
 	if opts != nil {
@@ -100,8 +95,7 @@ func NewCloudWatch(put putter, opts *CloudWatchOptions) *CloudWatch {
 	return c
 }
 
-// Worker returns a listener that counts a queue's deliveries. Only its Settled field is set. Listeners for the same
-// queue share one count.
+// Worker returns a Settled listener that counts a queue's deliveries. Listeners for the same queue share one count.
 func (c *CloudWatch) Worker(queue string) *worker.Events {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,10 +113,9 @@ func (c *CloudWatch) stats() sinkStats {
 	return s
 }
 
-// Run sends data until ctx is done, and then spends at most 5 s on sending the rest. After a failed call, it retries
-// with data of later intervals; the delay starts at 5 s and grows to 5 minutes. It keeps at most 15 intervals and
-// merges the oldest beyond that. If a response is lost, the call is repeated, so data may be counted twice but is not
-// lost.
+// Run sends data until ctx is done, and then spends at most 5 s on the rest. After a failed call, it retries with the
+// data of later intervals, with delays from 5 s to 5 minutes. It keeps at most 15 intervals by merging the oldest. If
+// a response is lost, data may be counted twice, but is not lost.
 func (c *CloudWatch) Run(ctx context.Context) {
 	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -208,7 +201,7 @@ func (c *CloudWatch) send(ctx context.Context, namespace string, data []aws.Datu
 	return c.put.PutMetricData(ctx, namespace, data)
 }
 
-// sendHealth does not repeat a failed call, because the next interval sends newer values.
+// sendHealth does not retry, because the next interval sends newer values.
 func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
@@ -238,7 +231,7 @@ func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }
 
-// isRejected reports whether the data is invalid. Retrying such data would only delay later intervals.
+// isRejected reports whether the data is invalid, so that retrying it would only delay later intervals.
 func isRejected(err error) bool {
 	var rejected *queue.Error
 	if !errors.As(err, &rejected) {

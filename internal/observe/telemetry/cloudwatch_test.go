@@ -90,7 +90,7 @@ func TestCloudWatchMakesOneCallPerInterval(t *testing.T) {
 		for i := range 4 {
 			jobs.Settled(ended(queue.Done, time.Duration(i+1)*10*time.Millisecond))
 		}
-		c.Worker("jobs").Settled(ended(queue.Failed, 2*time.Second)) // counts for the same queue
+		c.Worker("jobs").Settled(ended(queue.Failed, 2*time.Second)) // shares the queue's count
 		jobs.Settled(ended(queue.Unreached, time.Hour))
 		jobs.Settled(ended(queue.Throttled, time.Hour))
 		mail.Settled(ended(queue.Failed, time.Second))
@@ -137,12 +137,12 @@ func TestHealthIsSentLikeElasticBeanstalkDoes(t *testing.T) {
 		state.Store(&Health{Green: true, Code: 1, HasCode: true})
 		c := NewCloudWatch(p, &CloudWatchOptions{Environment: "shop", Health: func() Health { return *state.Load() },
 			Interval: 10 * time.Second})
-		c.Worker("jobs").Settled(ended(queue.Done, time.Second)) // without a name there are no queue metrics
+		c.Worker("jobs").Settled(ended(queue.Done, time.Second)) // without Name there are no queue metrics
 		stop := running(c)
 		time.Sleep(11 * time.Second)
 		state.Store(&Health{Code: 25, HasCode: true, Periodic: true, Leads: true})
 		time.Sleep(10 * time.Second)
-		state.Store(&Health{Code: 25, Periodic: true, CPU: 62.5, HasCPU: true}) // another instance leads
+		state.Store(&Health{Code: 25, Periodic: true, CPU: 62.5, HasCPU: true})
 		time.Sleep(10 * time.Second)
 		stop()
 		var values []string
@@ -177,7 +177,7 @@ func TestNoValueIsLostWhileCloudWatchFails(t *testing.T) {
 			Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 		jobs := c.Worker("jobs")
 		stop := running(c)
-		for range 40 { // many more intervals than are kept
+		for range 40 { // more intervals than are kept
 			jobs.Settled(ended(queue.Done, time.Second))
 			time.Sleep(30 * time.Second)
 		}
@@ -310,7 +310,6 @@ func TestNextIntervalSkipsMissedIntervals(t *testing.T) {
 	}
 }
 
-// Sums, counts, minimums and maximums are preserved, and no more intervals are left than allowed.
 func TestMergeOldestKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

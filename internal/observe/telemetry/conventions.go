@@ -5,7 +5,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// The messaging conventions of OpenTelemetry are not stable yet; only this file depends on them.
+// OpenTelemetry's messaging conventions are not stable yet; only this file depends on them.
 const (
 	schemaURL = semconv.SchemaURL
 
@@ -35,7 +35,7 @@ const (
 	operationChange  = "change_visibility"
 )
 
-// system returns SQS, even for an embedded queue.
+// system returns SQS even for an embedded queue.
 func system() attribute.KeyValue { return semconv.MessagingSystemAWSSQS }
 
 func operationType(operation string) attribute.KeyValue {

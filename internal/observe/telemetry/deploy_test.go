@@ -12,7 +12,6 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// dashboard has the parts of a Grafana dashboard that are checked.
 type dashboard struct {
 	UID, Title    string
 	SchemaVersion int
@@ -42,7 +41,7 @@ func TestDashboardUsesExistingMetrics(t *testing.T) {
 	}
 	known, ids, filled := names(), map[int]bool{}, map[[2]int]string{}
 	for _, v := range d.Templating.List {
-		if v.Definition != "" { // a data source variable has no definition
+		if v.Definition != "" {
 			checkExpression(t, known, "the variable "+v.Name, v.Definition)
 		}
 	}
@@ -107,7 +106,6 @@ func TestAlertsUseExistingMetrics(t *testing.T) {
 	}
 }
 
-// checkTemplates checks that texts use only labels that the expression keeps.
 func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 	kept := regexp.MustCompile(`by \(([^)]*)\)`).FindStringSubmatch(expr)
 	for _, text := range texts {
@@ -119,7 +117,6 @@ func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 	}
 }
 
-// names returns the labels of all available series by name.
 func names() map[string][]string {
 	known := map[string][]string{"process_cpu_seconds_total": nil, "process_resident_memory_bytes": nil}
 	for _, m := range allMetrics() {
@@ -140,7 +137,6 @@ var (
 	grouping   = regexp.MustCompile(`\bby \(([^)]*)\)\s*\(`)
 )
 
-// checkExpression checks that names and labels are known, and parentheses balanced.
 func checkExpression(t *testing.T, known map[string][]string, where, expr string) {
 	t.Helper()
 	used := metricName.FindAllString(expr, -1)

@@ -56,7 +56,7 @@ func exitReason(e *supervisor.Exit) string {
 	return "exit"
 }
 
-// Periodic returns listeners that count events of the periodic tasks' scheduler.
+// Periodic returns listeners that count events of the scheduler.
 func (t *Telemetry) Periodic() *periodic.Events {
 	reasons := map[periodic.Reason]string{
 		periodic.ReasonMissed: "missed", periodic.ReasonOverlap: "overlap", periodic.ReasonPaused: "paused",
@@ -92,11 +92,10 @@ func (t *Telemetry) Leader() *leader.Events {
 	}
 }
 
-// Reasons for dead-lettering: too many receives, the app's request, or a status listed in terminal-codes.
 const (
-	reasonReceives = "receives"
-	reasonApp      = "app"
-	reasonStatus   = "status"
+	reasonReceives = "receives" // too many receives
+	reasonApp      = "app"      // the app's request
+	reasonStatus   = "status"   // listed in terminal-codes
 )
 
 func deadLetterReason(i queue.Instruction) string {
@@ -109,8 +108,8 @@ func deadLetterReason(i queue.Instruction) string {
 	return reasonReceives
 }
 
-// Broker returns listeners that count events of the embedded queues. Counters of the named queues start at 0, so that
-// even their first dead-lettered message shows as an increase.
+// Broker returns listeners that count events of the embedded queues. The named queues' counters start at 0, so that
+// even their first event shows as an increase.
 func (t *Telemetry) Broker(queues ...string) *broker.Events {
 	events := &broker.Events{
 		DeadLettered: func(from, _ string, ids []string) {

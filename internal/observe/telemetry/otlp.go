@@ -26,16 +26,16 @@ const instrumentationName = "tendril"
 // OTLPOptions configure [OpenOTLP]. A nil *OTLPOptions is valid.
 type OTLPOptions struct {
 	Version string
-	// Service is the service name unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES sets one; "" means tendril.
+	// Service is the default service name, without OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES; "" means tendril.
 	Service string
-	// Logger records when sending starts to fail and when it works again. It may be nil.
+	// Logger logs when sending starts to fail and when it works again. It may be nil.
 	Logger *slog.Logger
 }
 
-// OTLP sends traces and metrics to an OpenTelemetry collector over HTTP. All methods of a nil *OTLP do nothing.
+// OTLP sends traces and metrics to an OpenTelemetry collector over HTTP. A nil *OTLP does nothing.
 //
-// Deliveries never wait for sending. Spans wait in a bounded queue (OTEL_BSP_MAX_QUEUE_SIZE, default 2048); further
-// spans are dropped and counted.
+// Deliveries never wait for sending. Spans beyond a limit (OTEL_BSP_MAX_QUEUE_SIZE, default 2048) are dropped and
+// counted.
 type OTLP struct {
 	traces, metrics sink
 	exports         context.Context // canceled by Close
@@ -48,8 +48,8 @@ type OTLP struct {
 	meterProvider  *sdkmetric.MeterProvider
 }
 
-// OpenOTLP reads this process's OTEL_ environment variables. It returns nil without an error if they set no endpoint
-// or disable OpenTelemetry. It sends no request.
+// OpenOTLP reads the OTEL_ environment variables. It returns nil without an error if they set no endpoint or disable
+// OpenTelemetry. It sends no request.
 func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	if opts == nil {
 		opts = &OTLPOptions{}
@@ -84,7 +84,7 @@ func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	return o, nil
 }
 
-// newResource describes this process. Environment variables take precedence over opts.
+// Environment variables take precedence over opts.
 func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{keyService.String(cmp.Or(opts.Service, instrumentationName)),
 		keyInstance.String(uuid.NewString())}
@@ -94,8 +94,7 @@ func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, er
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// Retries last long enough to survive a restart of the collector, but end soon enough to report a missing collector
-// promptly.
+// Retries survive a restart of the collector, but report a missing collector soon.
 const (
 	retryInitial = 500 * time.Millisecond
 	retryMax     = 2 * time.Second
@@ -129,7 +128,7 @@ func (o *OTLP) openMetrics(ctx context.Context, res *resource.Resource, version 
 	return err
 }
 
-// Close sends pending data and stops sending. Data not sent before ctx is done is lost.
+// Close sends pending data until ctx is done, and stops.
 func (o *OTLP) Close(ctx context.Context) error {
 	if o == nil {
 		return nil
@@ -139,7 +138,7 @@ func (o *OTLP) Close(ctx context.Context) error {
 	defer context.AfterFunc(ctx, o.cancelExports)()
 	var err error
 	if o.tracerProvider != nil {
-		// The provider does not shut down its processor if ctx is already done, so do it here.
+		// The provider does not shut down its processor if ctx is already done.
 		err = errors.Join(o.processor.Shutdown(ctx), o.tracerProvider.Shutdown(ctx))
 	}
 
@@ -167,7 +166,7 @@ func (o *OTLP) stats() []sinkStats {
 	return all
 }
 
-// boundedProcessor counts dropped spans, because the wrapped processor would drop them silently.
+// boundedProcessor counts dropped spans, which the wrapped processor would drop silently.
 type boundedProcessor struct {
 	sdktrace.SpanProcessor
 	pending atomic.Int64
@@ -175,7 +174,7 @@ type boundedProcessor struct {
 	sink    *sink
 }
 
-// OnEnd counts the span as dropped if the queue is full.
+// OnEnd drops the span if the queue is full.
 func (g *boundedProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	if g.pending.Add(1) > g.limit {
 		g.pending.Add(-1)
@@ -210,8 +209,8 @@ type metricExporter struct {
 	o *OTLP
 }
 
-// Export returns nil, because the sink records errors. Metrics are cumulative, so a failed call loses only intermediate
-// values.
+// Export returns nil, because the sink records errors. Metrics are cumulative, so a failed call loses only
+// intermediate values.
 func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -75,7 +75,7 @@ func (o *OTLP) Worker(queueName string) *worker.Events {
 	}
 }
 
-// codeClasses are the classes of HTTP statuses. The first one means that there was no response.
+// codeClasses are the classes of HTTP statuses; the first one means no response.
 var codeClasses = [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 func codeClass(status int) int {
@@ -85,6 +85,6 @@ func codeClass(status int) int {
 	return status / 100
 }
 
-// seconds are bucket bounds, dense around typical response times of web apps and common timeouts.
+// seconds are bucket bounds, dense around typical response times and common timeouts.
 var seconds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900,
 	3600}

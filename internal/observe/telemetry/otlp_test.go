@@ -35,9 +35,9 @@ type collector struct {
 	spans   []*tracepb.Span
 	metrics []*metricspb.Metric
 	about   map[string]string
-	status  int           // status in place of 200
-	hold    chan struct{} // responses wait until hold is closed; nil means no wait
-	arrived chan struct{} // receives one value per request, unless it is full
+	status  int           // instead of 200
+	hold    chan struct{} // responses wait until hold is closed; may be nil
+	arrived chan struct{} // receives one value per request, unless full
 }
 
 func newCollector(t *testing.T) *collector {
@@ -140,7 +140,7 @@ func open(t *testing.T, opts *OTLPOptions) *OTLP {
 	if err != nil || o == nil {
 		t.Fatalf("OpenOTLP: %v, %v", o, err)
 	}
-	t.Cleanup(func() { _ = o.Close(context.Background()) }) // calling Close twice is allowed
+	t.Cleanup(func() { _ = o.Close(context.Background()) }) // Close may be called twice
 	return o
 }
 
@@ -172,7 +172,7 @@ func TestDeliveryHasTwoSpans(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
 	o := open(t, &OTLPOptions{Version: "1.2.3"})
 	tracer := o.Tracer(TracerOptions{Queue: "jobs", QueueURL: "http://q/0/jobs", Target: "http://localhost:8080/"})
-	around, outer := o.tracer.Start(context.Background(), "around") // this span must not become the parent
+	around, outer := o.tracer.Start(context.Background(), "around") // must not become the parent
 	defer outer.End()
 	ctx, end := tracer.Begin(around, []*queue.Message{{ID: "m-1", ReceiveCount: 2,
 		Attributes: []queue.Attribute{{Name: "traceparent", Type: "String", Value: parentOfTest}}}})
@@ -217,7 +217,7 @@ func TestBatchIsLinkedToEachMessage(t *testing.T) {
 		{ID: "b"},
 		{ID: "c", TraceHeader: "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"},
 	})
-	end([]queue.Result{{Outcome: queue.Done}, {Outcome: queue.Done}}) // the third result is missing
+	end([]queue.Result{{Outcome: queue.Done}, {Outcome: queue.Done}})
 	if err := o.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestMetricsAreExported(t *testing.T) {
 
 func TestFailingCollectorIsLoggedOnce(t *testing.T) {
 	c := newCollector(t)
-	c.set(http.StatusBadRequest, nil) // the exporter does not retry this status
+	c.set(http.StatusBadRequest, nil) // not retried by the exporter
 	var lines syncBuffer
 	o := open(t, &OTLPOptions{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
@@ -331,7 +331,7 @@ func TestHangingCollectorDoesNotBlockDeliveries(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	o := open(t, nil)
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
-	for range 100 { // produces 200 spans; a blocking processor would hang here
+	for range 100 { // 200 spans; a blocking processor would hang here
 		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
 		end([]queue.Result{{Outcome: queue.Done}})
 	}
@@ -352,7 +352,7 @@ func TestExportedSpansMakeRoomForNewOnes(t *testing.T) {
 	o := open(t, nil)
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	for i := range 10 {
-		c.set(map[bool]int{true: http.StatusBadRequest}[i%2 == 0], nil) // a failed call must free the queue too
+		c.set(map[bool]int{true: http.StatusBadRequest}[i%2 == 0], nil) // even a failed call must free the queue
 		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
 		end([]queue.Result{{Outcome: queue.Done}})
 		if err := o.tracerProvider.ForceFlush(context.Background()); err != nil {

@@ -12,19 +12,19 @@ import (
 	"tendril/queue"
 )
 
-// Message attributes that carry the sender's trace context. Each is sent as the header of the same name.
+// Message attributes with the sender's trace context, sent as headers of the same name.
 const (
 	parentAttribute  = "traceparent"
 	stateAttribute   = "tracestate"
 	baggageAttribute = "baggage"
 )
 
-// maxState is the size in bytes up to which all implementations propagate a tracestate.
+// All implementations propagate a tracestate of up to maxState bytes.
 const maxState = 512
 
-// Propagate returns the trace headers for delivering a message. The trace context comes from the span in ctx or,
-// without one, from the message; baggage and the X-Ray header come from the message. Invalid values are omitted,
-// because receivers would drop the trace or reject the request.
+// Propagate returns the trace headers for delivering a message. The trace context comes from the span in ctx or else
+// from the message, baggage and the X-Ray header from the message. Invalid values are omitted, because receivers
+// would drop the trace or reject the request.
 func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	var state string
 	for i := range m.Attributes {
@@ -50,7 +50,7 @@ func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 		}
 	}
 
-	if span := trace.SpanContextFromContext(ctx); span.IsValid() { // ctx holds the root span of a new trace
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() { // the root span of a new trace
 		t.Traceparent = traceparent(ctx)
 	} else if t.Traceparent != "" && len(state) <= maxState {
 		if members, err := trace.ParseTraceState(state); err == nil && members.Len() > 0 {
@@ -93,7 +93,7 @@ func (carrier) Set(string, string) {}
 
 func (carrier) Keys() []string { return nil }
 
-// textAttribute returns the value of an attribute, or "" if it is not printable text.
+// textAttribute returns the value of an attribute, or "" if it is absent or not printable text.
 func textAttribute(m *queue.Message, name string) string {
 	for i := range m.Attributes {
 		if a := &m.Attributes[i]; a.Name == name && a.IsText() {

@@ -95,7 +95,7 @@ func TestOnlyValidTraceHeadersArePropagated(t *testing.T) {
 	}
 	for _, test := range []struct {
 		kind  string
-		read  func(string) string // returns the propagated form of a value
+		read  func(string) string
 		valid []string
 		not   []string
 	}{

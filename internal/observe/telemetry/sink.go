@@ -7,15 +7,13 @@ import (
 )
 
 type sinkStats struct {
-	// sink is "cloudwatch", "otlp_traces" or "otlp_metrics".
-	sink string
-	// errors counts failed calls. A later call may have sent their data.
-	errors int64
-	// dropped counts spans or CloudWatch statistic sets.
-	dropped int64
+	sink string // "cloudwatch", "otlp_traces" or "otlp_metrics"
+	// errors counts failed calls; a later call may have sent their data.
+	errors  int64
+	dropped int64 // spans or statistic sets
 }
 
-// sink logs only when sending starts to fail and when it works again.
+// sink logs when sending starts to fail and when it works again.
 type sink struct {
 	name string
 	data string // "metrics", "traces" or "health"

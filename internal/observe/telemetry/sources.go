@@ -10,17 +10,16 @@ import (
 	"tendril/internal/worker"
 )
 
-// Sources are functions that return the current state. They are called when the metrics are read: concurrently, and
-// each at most once per second. The metrics of a source are absent if it is nil or takes longer than two seconds.
+// Sources are functions that return the current state. They are called concurrently when metrics are read, each at
+// most once per second. If one is nil or takes longer than two seconds, its metrics are absent.
 type Sources struct {
-	Workers   func() []WorkerStatus
-	Queues    func() []Queue
-	Processes func() []supervisor.Status
-	Tasks     func() []periodic.TaskStatus
-	Leader    func() bool
-	Limits    func() []Limit
-	// Desired is the number of processes, instances or pods that the load requires.
-	Desired      func() int
+	Workers      func() []WorkerStatus
+	Queues       func() []Queue
+	Processes    func() []supervisor.Status
+	Tasks        func() []periodic.TaskStatus
+	Leader       func() bool
+	Limits       func() []Limit
+	Desired      func() int // processes, instances or pods that the load requires
 	Certificates func() []Certificate
 }
 
@@ -29,7 +28,7 @@ type WorkerStatus struct {
 	// Queue and Target are as passed to [Telemetry.Worker].
 	Queue, Target string
 	Status        worker.Status
-	// AdaptiveLimit is the concurrency limit that adapts to the target's speed, or 0.
+	// AdaptiveLimit adapts to the target's speed; 0 if off.
 	AdaptiveLimit int
 }
 
@@ -37,17 +36,17 @@ type WorkerStatus struct {
 type Queue struct {
 	Name                       string
 	Visible, InFlight, Delayed int64
-	// OldestAge is 0 if the queue is empty. HasAge is false if the age is unknown.
+	// OldestAge is 0 for an empty queue. HasAge is false if the age is unknown.
 	OldestAge time.Duration
 	HasAge    bool
 }
 
-// Limit is the state of a target's limiter. The zero value has no limits.
+// Limit is the state of a target's limiter.
 type Limit struct {
 	Target string
-	// Breaker is "closed", "open" or "half-open", or "" without a breaker.
+	// Breaker is "closed", "open", "half-open", or "" without a breaker.
 	Breaker string
-	// How often deliveries have had to wait since startup, by reason.
+	// Deliveries that had to wait since startup, by reason.
 	RateRefused, ConcurrencyRefused, BreakerRefused int64
 }
 
@@ -65,7 +64,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	collect(c, s.Processes, func(out samples, processes []supervisor.Status) {
 		for _, p := range processes {
 			if p.State == supervisor.Finished {
-				continue // a finished process is not expected to run
+				continue // not expected to run
 			}
 			out.send("tendril_app_up", boolValue(p.State == supervisor.Running && p.Ready), p.Name)
 		}
@@ -97,7 +96,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	})
 }
 
-// sendWorkers sends a limit only once if several workers share it.
+// sendWorkers sends a limit once, even if several workers share it.
 func sendWorkers(out samples, workers []WorkerStatus) {
 	limits := map[string]int{} // by target
 	for i := range workers {
@@ -123,7 +122,7 @@ func sendWorkers(out samples, workers []WorkerStatus) {
 	}
 }
 
-// sendQueues omits queues beyond the limit, because a partial sum would be misleading.
+// sendQueues omits queues beyond the limit, because a partial sum would mislead.
 func sendQueues(out samples, queues []Queue, names *boundedNames) {
 	for _, q := range queues {
 		if names.label(q.Name) != q.Name {
@@ -157,8 +156,8 @@ func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 const maxQueueNames = 200
 
-// boundedNames limits the number of label values: names after the first maxQueueNames become "other", because clients
-// choose the names of queues they create. The zero value is empty.
+// boundedNames limits the number of label values, because clients can create queues: names after the first
+// maxQueueNames become "other".
 type boundedNames struct {
 	mu   sync.Mutex
 	seen map[string]bool

@@ -24,11 +24,11 @@ type tally struct {
 	queue string
 
 	mu       sync.Mutex
-	duration aws.Datum // only the values, in milliseconds
+	duration aws.Datum // milliseconds; only the values are set
 	failed   float64
 }
 
-// settled does not count deliveries that did not reach the app or were throttled.
+// settled ignores deliveries that were throttled or did not reach the app.
 func (t *tally) settled(s worker.Settled) {
 	if s.Outcome != queue.Done && s.Outcome != queue.Failed {
 		return
@@ -42,9 +42,8 @@ func (t *tally) settled(s worker.Settled) {
 	}
 }
 
-// endInterval appends the interval's statistic sets to data and starts the next interval. For a whole interval without
-// deliveries, it only reports that no messages were processed, because zeros would affect the failure ratio and the
-// average duration.
+// endInterval appends the interval's statistic sets to data and starts the next interval. A whole interval without
+// deliveries only adds MessagesProcessed, because zeros would distort the failure ratio and the average duration.
 func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed
@@ -69,17 +68,17 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 	processed.Sum = n
 	processed.Minimum, processed.Maximum = 1, 1
 
-	// The value is 1 for each failure and 0 for each success, so the average is the failure ratio.
+	// The average is the failure ratio.
 	failures.Name, failures.Unit = "MessagesFailed", "Count"
 	failures.Sum = failed
 	failures.Minimum, failures.Maximum = boolValue(failed == n), boolValue(failed > 0)
 	return append(data, processed, failures, duration)
 }
 
-// maxIntervals limits the intervals that are kept while CloudWatch does not accept data.
+// Intervals beyond maxIntervals are merged while CloudWatch does not accept data.
 const maxIntervals = 15
 
-// mergeOldest merges the oldest intervals until at most limit are left. No values are lost.
+// mergeOldest merges the oldest intervals until at most limit are left, without losing values.
 func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 	for {
 		second, intervals := 0, min(len(data), 1)

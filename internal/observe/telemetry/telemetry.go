@@ -12,7 +12,6 @@ import (
 
 // Options configure [New]. A nil *Options is valid.
 type Options struct {
-	// Version is tendril's version for the metric tendril_build_info, or "".
 	Version string
 	Sources Sources
 	// CloudWatch and OTLP also receive the workers' events. Either may be nil. The caller starts and stops them.
@@ -55,8 +54,7 @@ func (t *Telemetry) sinks() []sinkStats {
 	return all
 }
 
-// Handler serves the metrics to Prometheus, in OpenMetrics format if the client requests it. Concurrent requests
-// share one collection.
+// Handler serves metrics to Prometheus, in OpenMetrics format on request. Concurrent requests share one collection.
 func (t *Telemetry) Handler() http.Handler {
 	opts := promhttp.HandlerOpts{EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, CoalesceGather: true}
 	if t.opts.Logger != nil {
@@ -65,7 +63,7 @@ func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.catalogue.registry, opts)
 }
 
-// Reloaded records the result of reloading settings or tasks. A nil error means success.
+// Reloaded records the result of reloading settings or tasks; nil means success.
 func (t *Telemetry) Reloaded(err error) {
 	t.catalogue.gauge("tendril_config_last_reload_successful").Set(boolValue(err == nil))
 	if err == nil {

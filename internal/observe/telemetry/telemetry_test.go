@@ -30,7 +30,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// newFullTelemetry returns a Telemetry in which every metric has a value.
+// newFullTelemetry returns a Telemetry whose metrics all have values.
 func newFullTelemetry() *Telemetry {
 	cw := NewCloudWatch(&fakePutter{}, &CloudWatchOptions{Name: "app"})
 	t := New(&Options{Version: "1.2.3", CloudWatch: cw, Sources: Sources{
@@ -80,7 +80,6 @@ func instructed(s worker.Settled, i queue.Instruction) worker.Settled {
 	return s
 }
 
-// emitAll calls each listener at least once.
 func emitAll(t *Telemetry) {
 	w := t.Worker("jobs", "http://app/")
 	w.Received(worker.Received{Messages: 8})
@@ -95,7 +94,7 @@ func emitAll(t *Telemetry) {
 	w.Settled(worker.Settled{Outcome: queue.Failed, Attempt: 2, Duration: 3 * time.Minute})
 	w.Settled(instructed(worker.Settled{Outcome: queue.Done, Status: 410}, queue.Drop))
 	w.Settled(instructed(worker.Settled{Outcome: queue.Failed, Status: 422, DeadLettering: true}, queue.TerminalStatus))
-	// The queue has no dead-letter queue.
+	// without a dead-letter queue
 	w.Settled(instructed(worker.Settled{Outcome: queue.Failed, Status: 422}, queue.TerminalStatus))
 	w.DeadLettered(worker.DeadLettered{Instruction: queue.TerminalStatus})
 	w.DeadLettered(worker.DeadLettered{Instruction: queue.DeadLetterNow})
@@ -147,7 +146,6 @@ func emitAll(t *Telemetry) {
 	b.Expired("jobs", 6)
 }
 
-// read returns the metrics that Prometheus would receive.
 func read(t testing.TB, tel *Telemetry, accept string) string {
 	t.Helper()
 	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)

@@ -15,19 +15,19 @@ import (
 type TracerOptions struct {
 	// QueueURL is "" if unknown.
 	Queue, QueueURL string
-	// Target is the app's URL, and Function the name of a Lambda function. Only one of them is set.
+	// Target is the app's URL and Function a Lambda function's name. Only one is set.
 	Target, Function string
 }
 
-// Tracer creates spans for deliveries from one queue to one target. A nil *Tracer creates none and costs nothing. Its
-// methods are safe for concurrent use.
+// Tracer creates spans for deliveries from one queue to one target. A nil *Tracer creates none. It is safe for
+// concurrent use.
 //
-// The span "process QUEUE" covers the delivery and links to the context in which the message was created. Its child
-// span "POST" or "invoke" covers the request. Every delivery is a trace of its own, because a message may be delivered
-// days after it was sent, and more than once.
+// The span "process QUEUE" covers the delivery and links to the message's trace context. Its child "POST" or "invoke"
+// covers the request. Every delivery is a separate trace, because a message may be delivered several times, even days
+// after it was sent.
 type Tracer struct {
 	tracer                  trace.Tracer
-	process, call           string // names of the spans
+	process, call           string
 	processAttrs, callAttrs []attribute.KeyValue
 }
 
@@ -50,8 +50,8 @@ func (o *OTLP) Tracer(opts TracerOptions) *Tracer {
 	return t
 }
 
-// Begin starts the spans for delivering one message or a batch. [Propagate] reads the headers for the app from the
-// returned context. The caller must call end once, with one result per message; a missing result counts as a failure.
+// Begin starts the spans for delivering one message or a batch. The returned context is for [Propagate]. The caller
+// must call end once, with one result per message; a missing result is a failure.
 func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Context, end func([]queue.Result)) {
 	if t == nil {
 		return ctx, func([]queue.Result) {}
@@ -90,8 +90,8 @@ func finish(span trace.Span, r *queue.Result) {
 	span.End()
 }
 
-// errorType returns the HTTP status, or the outcome if there was no response. OpenTelemetry requires the attribute to
-// have few distinct values.
+// errorType returns the HTTP status, or the outcome if there was no response, because OpenTelemetry requires few
+// distinct values.
 func errorType(r *queue.Result) string {
 	if r.Status != 0 {
 		return strconv.Itoa(r.Status)

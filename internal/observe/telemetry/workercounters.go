@@ -9,8 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// Outcomes of deliveries, used as label values. Up to outcomeDeadLetter, the app received the message. For the last
-// three, no delivery was attempted.
+// Outcomes of deliveries, as label values. The app received the message up to outcomeDeadLetter. The last three were
+// never attempted.
 const (
 	outcomeOK = iota
 	outcomeDropped
@@ -26,8 +26,7 @@ const (
 var outcomes = [...]string{"ok", "dropped", "retry", "dead_letter", "unreached", "throttled", "expired", "handed_back",
 	"filtered"}
 
-// Worker returns listeners that count events of the worker that delivers from a queue to a target. Settled does not
-// allocate and takes well under a microsecond.
+// Worker returns listeners that count events of the worker for a queue and target. Settled does not allocate.
 func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	c := t.deliveryCounters(queue, target)
 	counter := func(name string, labels ...string) prometheus.Counter {
@@ -55,7 +54,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 		Duplicate:  func(worker.Duplicate) { duplicates.Inc() },
 		Settled:    c.settled,
 		Postponed: func(p worker.Postponed) {
-			if p.Throttled { // otherwise no request was made, so there was no delivery to count
+			if p.Throttled { // without a request there is no delivery
 				c.delivery(outcomeThrottled, p.Status).Inc()
 			}
 		},
@@ -96,7 +95,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	return worker.JoinEvents(all...)
 }
 
-// deliveryCounters contains the metrics updated for every message, so that they are looked up only once.
+// deliveryCounters holds the metrics updated for every message, so that they are looked up only once.
 type deliveryCounters struct {
 	catalogue                *catalogue
 	queue, target            string
@@ -112,7 +111,7 @@ func (t *Telemetry) deliveryCounters(queue, target string) *deliveryCounters {
 		duration: t.catalogue.histogram("tendril_delivery_duration_seconds", queue, target),
 		wait:     t.catalogue.histogram("tendril_message_wait_seconds", queue),
 		attempts: t.catalogue.histogram("tendril_message_attempts", queue)}
-	// These start at 0, so that even the first failure shows as an increase.
+	// Start at 0, so that even the first failure shows as an increase.
 	c.delivery(outcomeOK, 200)
 	c.delivery(outcomeRetry, 500)
 	c.delivery(outcomeRetry, 0)

@@ -11,12 +11,12 @@ const maxXRay = 1 << 10
 
 var errXRay = errors.New("invalid X-Ray trace header")
 
-// parseXRay parses a trace context in X-Ray format:
+// parseXRay parses a trace context like this:
 //
 //	Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1
 //
-// Fields may come in any order, and unknown ones are ignored. Root must occur exactly once; without a valid Parent
-// there is no span.
+// Fields may be in any order; unknown ones are ignored. Root must occur exactly once. Without a valid Parent there is
+// no span.
 func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 	if len(header) > maxXRay {
 		return sc, errXRay
@@ -25,11 +25,11 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 	for field := range strings.SplitSeq(header, ";") {
 		name, value, found := strings.Cut(strings.TrimSpace(field), "=")
 		switch {
-		case name == "" && !found: // the header ends with a semicolon
+		case name == "" && !found: // after a final semicolon
 		case name == "" || !found, name == "Root" && sc.TraceID.IsValid():
 			return sc, errXRay
 		case name == "Root":
-			// The value consists of a version, 8 digits of time and 24 random digits.
+			// version, 8 digits of time, 24 random digits
 			if len(value) != 35 || value[:2] != "1-" || value[10] != '-' {
 				return sc, errXRay
 			}
@@ -37,7 +37,7 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 				return sc, errXRay
 			}
 		case name == "Parent":
-			sc.SpanID, _ = trace.SpanIDFromHex(value) // stays zero if invalid
+			sc.SpanID, _ = trace.SpanIDFromHex(value) // zero if invalid
 		case name == "Sampled":
 			sc.TraceFlags = sc.TraceFlags.WithSampled(value == "1")
 		}

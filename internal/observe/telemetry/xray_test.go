@@ -75,7 +75,6 @@ func spanOfXRay(header string) (sc trace.SpanContext, ok bool) {
 	return sc, sc.IsValid()
 }
 
-// formatXRay returns "" for an invalid span context.
 func formatXRay(sc trace.SpanContext) string {
 	if !sc.IsValid() {
 		return ""

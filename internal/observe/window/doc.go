@@ -4,6 +4,5 @@
 //	w.At(now).done++
 //	for c := range w.Recent(now) { ... }
 //
-// Buckets have any type; expired buckets are reused. They follow the wall clock. A [Window] has no lock: the caller
-// must synchronize access.
+// Buckets follow the wall clock and are reused. A [Window] has no lock: the caller must synchronize access.
 package window

@@ -27,7 +27,7 @@ func TestWindowForgetsInSteps(t *testing.T) {
 			t.Errorf("after %d s: %d things, want %d", tt.at, got, tt.want)
 		}
 	}
-	*w.At(at(125))++ // an earlier minute used the same bucket
+	*w.At(at(125))++ // reuses the bucket of an earlier minute
 	if got := sum(125); got != 1 {
 		t.Errorf("a new minute starts with %d things, want 1", got)
 	}
