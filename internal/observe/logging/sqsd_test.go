@@ -20,7 +20,7 @@ import (
 
 var sqsdTime = time.Date(2018, 9, 27, 8, 26, 57, 999e6, time.UTC)
 
-// from real aws-sqsd logs
+// The expected lines are from real aws-sqsd logs.
 func TestSqsdLinesMatchRealLogs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -19,13 +19,9 @@
 //   - Deliveries never wait for a network, a disk or a long-held lock. Counting a delivery does not allocate.
 //   - Pending data is bounded: 15 intervals of statistic sets, 2048 spans, one running call per source.
 //   - Label values are bounded: configured names, fixed words, classes of HTTP statuses, and the names of the first
-//
-// 200
-//
-//	  embedded queues.
-//	- Message bodies, attributes and responses are never exported. Message IDs appear only in spans.
-//	- A source that does not answer within two seconds has no metrics. Stale values are never reported.
-//	- Statistic sets that CloudWatch did not accept are retried with growing delays and merged. Spans that an OTLP
-//	  collector did not accept are eventually dropped.
-//	- Failures are logged when they start and when they end.
+//     200 embedded queues.
+//   - Message bodies, attributes and responses are never exported. Message IDs appear only in spans.
+//   - A source that does not answer within two seconds has no metrics. Stale values are never reported.
+//   - Statistic sets that CloudWatch does not accept are retried with growing delays and merged. Spans that an OTLP
+//     collector does not accept are eventually dropped.
 package telemetry
