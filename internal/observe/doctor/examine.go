@@ -111,7 +111,7 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 			"allow iam:SimulatePrincipalPolicy, or compare the role with the output of 'tendril check --iam'")
 	}
 
-	denied := map[[2]string][]string{} // actions by feature and resource
+	denied := map[[2]string][]string{}
 	var order [][2]string
 	for _, p := range all {
 		key := [2]string{p.Feature, p.Resource}
@@ -134,7 +134,6 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 	}
 }
 
-// inWords turns a name such as CountDeadLetters into "count dead letters".
 func inWords(sid string) string {
 	var b strings.Builder
 	for i, r := range sid {
@@ -210,7 +209,7 @@ func (f *findings) judgePort(p *Port, running bool) {
 	}
 }
 
-// The embedded queue rejects new messages if less than diskFull, or a sixteenth of a small disk, is free.
+// If less is free, the embedded queue rejects new messages.
 const (
 	diskFull = 64 << 20
 	diskLow  = 1 << 30
@@ -266,7 +265,6 @@ func bytes(n int64) string {
 	}
 }
 
-// fewFiles is the number of open files that should remain for clients.
 const fewFiles = 128
 
 func (f *findings) judgeOpenFiles(o *OpenFiles) {

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// fitting returns a queue on Amazon SQS without problems.
 func fitting() Queue {
 	return Queue{Name: "jobs", URL: "https://sqs.eu-west-1.amazonaws.com/1/jobs", OnSQS: true,
 		Attributes: map[string]string{"MessageRetentionPeriod": "345600", "QueueArn": "arn:aws:sqs:eu-west-1:1:jobs",
@@ -27,7 +26,7 @@ func TestQueues(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Queue)
 		want   string // levels and IDs of the findings
-		says   string // text expected in the remedy, or in What if there is no remedy
+		says   string // expected in the remedy, or in What
 	}{
 		"all fits": {func(*Queue) {}, "ok queue", "are consistent"},
 		"short visibility": {func(q *Queue) { q.Times.Attempt = 900 * time.Second },
@@ -109,8 +108,7 @@ func TestQueues(t *testing.T) {
 	hold(t, q.Examine(), "warning visibility-short", "visibility-timeout=185s")
 }
 
-// hold compares the findings and their text with the expected ones. Each problem must have a consequence and a
-// remedy.
+// Each problem must have a consequence and a remedy.
 func hold(t *testing.T, found []Finding, want, says string) {
 	t.Helper()
 	var got []string

@@ -4,16 +4,13 @@ import "time"
 
 // Facts describe an environment and its machine. Unknown facts are zero.
 type Facts struct {
-	// Running is false for an examination before a start.
-	Running bool
-	// Health lists the causes of HealthStatus, which is "" if unknown.
+	Running      bool
 	Health       []Finding
 	HealthStatus string
 	Queues       []Queue
 	Apps         []App
 	Problems     []Problem
-	// Secrets are problems with files that contain secrets.
-	Secrets []Problem
+	Secrets      []Problem
 	// Unchecked is the reason that Permissions are unknown, or "".
 	Permissions  []Permission
 	Unchecked    string
@@ -24,7 +21,7 @@ type Facts struct {
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// OpenEndpoint is an endpoint at which all local users can use the queues, or "". OtherUsers can log in.
+	// All local users, such as OtherUsers, can use the queues at OpenEndpoint, which may be "".
 	OpenEndpoint string
 	OtherUsers   []string
 }
@@ -35,9 +32,9 @@ type Queue struct {
 	URL     string
 	OnSQS   bool
 	Several bool
-	// Managed means that 'tendril up' creates the queue. Missing means that it does not exist.
+	// Missing means that the queue does not exist, and Managed that 'tendril up' creates it.
 	Managed, Missing bool
-	// Attributes uses the names of the SQS API; nil if unknown.
+	// Attributes is nil if unknown.
 	Attributes map[string]string
 	// Dead is nil if absent or unknown.
 	Dead  *DeadLetterQueue
@@ -47,12 +44,12 @@ type Queue struct {
 // DeadLetterQueue describes a queue's dead-letter queue.
 type DeadLetterQueue struct {
 	Name, URL string
-	// Missing means that the redrive policy names a queue that does not exist.
+	// Missing means that only the redrive policy names the queue.
 	Missing    bool
 	Attributes map[string]string
 }
 
-// Times are the time settings of one queue.
+// Times are a queue's time settings.
 type Times struct {
 	// Visibility is the timeout of each receive. A message is retried for Retention after its first receive.
 	Visibility, Retention time.Duration
@@ -60,11 +57,10 @@ type Times struct {
 	// the settings that determine it.
 	Attempt     time.Duration
 	AttemptText string
-	// Pause returns the longest delay after the given attempt, counted from 1. A nil Pause skips the check.
+	// Pause returns the longest delay after the given attempt, from 1; nil skips the check.
 	Pause func(attempt int) time.Duration
-	// MaxRetries is the maximum receive count of a queue without a redrive policy.
-	MaxRetries int
-	// TerminalCodes are the HTTP status codes that dead-letter a message immediately.
+	// MaxRetries applies to a queue without a redrive policy.
+	MaxRetries    int
 	TerminalCodes string
 }
 
@@ -77,7 +73,7 @@ type App struct {
 	Problem, Remedy string
 }
 
-// Problem is reported as a finding unchanged. ID identifies it in JSON output.
+// Problem is reported unchanged as a finding.
 type Problem struct{ ID, What, Why, Remedy string }
 
 // Permission is an AWS action and whether the role allows it.
@@ -88,27 +84,27 @@ type Permission struct {
 	Allowed bool
 }
 
-// Clock describes a server's clock, as read from its Date header.
+// Clock describes a server's clock.
 type Clock struct {
 	Server string
-	// Ahead is how far the server's clock is ahead of this machine's, to within about a second.
+	// Ahead compares the clock with this machine's, to within about a second.
 	Ahead  time.Duration
 	Signed bool
 }
 
-// Proxy describes a proxy server between tendril and the app.
+// Proxy describes a proxy between tendril and the app.
 type Proxy struct {
 	// Where is the file and line that set the timeout; "" for the default.
 	Target, Name, Where string
-	// Timeout is how long the proxy waits for the app, Attempt how long tendril does.
+	// The proxy waits Timeout for the app, and tendril waits Attempt.
 	Timeout, Attempt time.Duration
 }
 
 // Port describes an address on which the environment listens.
 type Port struct {
-	// Option is the option that sets the address At, and Use its purpose.
+	// Option sets the address At. Use is its purpose.
 	Name, Option, Use, At string
-	// Holder is the process that listens there now, or "". Set means that the option is not the default.
+	// Holder is the process that listens there, or "". Set means that the option is not the default.
 	Holder string
 	Set    bool
 	Free   string
@@ -123,19 +119,18 @@ type Disk struct {
 	Free, Total int64
 	Sync        time.Duration
 	Kind        string
-	// Problem says why the directory is not writable, or is "".
-	Problem  string
-	Embedded bool
+	Problem     string
+	Embedded    bool
 }
 
-// OpenFiles compares the limit on the process's open files with the number it needs.
+// OpenFiles compares the limit on open files with the required number.
 type OpenFiles struct {
 	Limit, Needed int // Limit is 0 if unknown
 }
 
 // Zones describes the machine's time zone database.
 type Zones struct {
-	// System is the folder of the machine's database; "" if absent or not Checked.
+	// System is a folder; "" if absent or not Checked.
 	Checked bool
 	System  string
 	App     bool

@@ -19,23 +19,22 @@ const (
 
 // Finding is the result of one check.
 type Finding struct {
-	Level Level `json:"level"`
-	// ID identifies the check in JSON output.
-	ID string `json:"id"`
-	// What states the fact, Why its consequence, and Remedy how to fix it. Why and Remedy are "" if Level is OK.
+	Level Level  `json:"level"`
+	ID    string `json:"id"`
+	// Why is the consequence of What, and Remedy a fix. Both are "" if Level is OK.
 	What   string `json:"what"`
 	Why    string `json:"why,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Examination is the list of findings about one environment.
+// Examination lists the findings about an environment.
 type Examination struct {
 	Environment string    `json:"environment"`
 	Running     bool      `json:"running"`
 	Findings    []Finding `json:"findings"`
 }
 
-// Add inserts findings, keeping them sorted by level.
+// Add adds findings, sorted by level.
 func (e *Examination) Add(more ...Finding) {
 	e.Findings = append(e.Findings, more...)
 	slices.SortStableFunc(e.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })

@@ -20,8 +20,7 @@ import (
 
 const syncs = 5
 
-// InspectDisk examines the disk that holds the data directory, which need not exist yet. It writes a small unnamed
-// file there.
+// InspectDisk examines the disk of the data directory, which need not exist. It writes a small unnamed file there.
 func InspectDisk(path string) Disk {
 	d := Disk{Path: path}
 	for {
@@ -79,13 +78,11 @@ func syncTime(dir string) (time.Duration, error) {
 	return times[len(times)/2], nil
 }
 
-// Answer describes a server as seen in its response.
+// Answer describes a server by its response.
 type Answer struct {
-	// Ahead is how far the server's clock is ahead of this machine's, to within about a second. It is valid if Dated
-	// is set.
-	Ahead time.Duration
-	Dated bool
-	// Server is the Server header, such as "nginx/1.22.1", or "".
+	// Ahead is as in [Clock]. It is valid if Dated is set.
+	Ahead  time.Duration
+	Dated  bool
 	Server string
 }
 
@@ -112,7 +109,7 @@ func InspectServer(ctx context.Context, target string, transport *http.Transport
 	resp, err := client.Do(req)
 	if err != nil {
 		var asked *url.Error
-		if errors.As(err, &asked) { // the outer error repeats the URL
+		if errors.As(err, &asked) {
 			err = asked.Err
 		}
 		return Answer{}, err
@@ -138,7 +135,7 @@ func FindProxy(target, server string, patterns ...string) (p Proxy, found bool) 
 	}
 	p = Proxy{Target: target, Name: "nginx", Timeout: nginxTimeout}
 	for _, pattern := range patterns {
-		files, _ := filepath.Glob(pattern) // the only possible error is an invalid pattern
+		files, _ := filepath.Glob(pattern)
 		for _, path := range files {
 			timeout, line := readTimeout(path)
 			if line > 0 && (p.Where == "" || timeout < p.Timeout) {
@@ -175,7 +172,7 @@ func readTimeout(path string) (shortest time.Duration, line int) {
 	return shortest, line
 }
 
-// FindZones returns the location of the machine's time zone database.
+// FindZones finds the machine's time zone database.
 func FindZones() Zones {
 	z := Zones{Checked: true}
 	for _, dir := range []string{os.Getenv("ZONEINFO"), "/usr/share/zoneinfo", "/usr/lib/zoneinfo",
@@ -197,7 +194,7 @@ func ProbeAddress(ctx context.Context, address string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
 		var failed *net.OpError
-		if errors.As(err, &failed) { // the outer error repeats the address
+		if errors.As(err, &failed) {
 			err = failed.Err
 		}
 		return err
@@ -205,7 +202,7 @@ func ProbeAddress(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// Most systems assign user IDs in this range to people.
+// Most systems assign these user IDs to people.
 const firstUser, endOfUsers = 1000, 60000
 
 // FindUsers returns the users in a passwd file who can log in, except self.

@@ -14,7 +14,7 @@ const QueueFits = "queue"
 
 const maxRetention = 14 * 24 * time.Hour
 
-// Examine returns the findings about a queue, unsorted. Checks skip missing attributes, except the redrive policy,
+// Examine returns the findings about a queue, unsorted. Missing attributes are not checked, except the redrive policy,
 // which SQS omits if there isn't one.
 func (q *Queue) Examine() []Finding { return q.examine(true) }
 

@@ -13,7 +13,7 @@ type Kind string
 const (
 	Start      Kind = "start"
 	Stop       Kind = "stop"
-	Deploy     Kind = "deploy" // deployment of an app version, settings or periodic tasks
+	Deploy     Kind = "deploy" // of an app version, settings or periodic tasks
 	Leadership Kind = "leadership"
 	Pause      Kind = "pause" // also resume
 	Breaker    Kind = "breaker"

@@ -12,8 +12,7 @@ const (
 	maxID   = 1 << 53  // every JSON parser represents it exactly
 )
 
-// decode calls take for each event until take returns false; more is then false. It skips malformed lines, which a
-// crash can leave behind.
+// decode calls take for each event until take returns false. It skips malformed lines, which a crash can leave behind.
 func decode(r io.Reader, take func(Event) bool) (more bool, err error) {
 	return eachLine(r, func(line []byte) bool {
 		var e Event

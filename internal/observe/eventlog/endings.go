@@ -22,7 +22,7 @@ const (
 	maxEndings  = 32 << 20 // bytes per file, about 450,000 messages
 	maxUnstored = 4 << 20  // bytes waiting for the disk
 	storeEvery  = time.Second
-	storeSize   = 64 << 10 // bytes that are stored at once, so that a busy queue needs little memory
+	storeSize   = 64 << 10 // written at once, so that a busy queue needs little memory
 )
 
 // Ending records how a message left a queue.
@@ -36,10 +36,10 @@ type Ending struct {
 	By               string // who deleted or moved it, or ""
 }
 
-// Filtered is the outcome of a message that the filter deletes. The queue also reports it as done.
+// Filtered is the outcome of a message deleted by the filter. The queue reports it as done, too.
 const Filtered = "filtered"
 
-// lost is the outcome of a line that replaces endings lost before it.
+// A line with the outcome lost replaces endings lost before it.
 const lost = "lost"
 
 // appendTo quotes the last field, so that a truncated line is invalid.
@@ -65,12 +65,12 @@ func parseEnding(line []byte) (e Ending, ok bool) {
 		To: fields[5], By: by}, errors.Join(err1, err2, err3) == nil
 }
 
-// Endings records how messages ended, in two files in the data directory. It is safe for concurrent use.
+// Endings records how messages ended. It is safe for concurrent use.
 type Endings struct {
 	failed func(error)
 	stop   chan struct{}
 	ended  chan struct{}
-	full   chan struct{} // signaled when unstored reaches storeSize
+	full   chan struct{} // signaled at storeSize
 
 	mu       sync.Mutex // guards unstored and spare
 	unstored []byte     // lines
@@ -93,8 +93,8 @@ func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
 	return l
 }
 
-// Add records an ending with the current time. It does not wait for the disk, because it is called for every message.
-// If the disk is too slow or full, endings are lost, which [Endings.Find] takes into account.
+// Add records an ending with the current time. Every message calls it, so it does not wait for the disk. If the disk is
+// full or too slow, endings are lost, which [Endings.Find] takes into account.
 func (l *Endings) Add(e Ending) { l.AddAll(1, func(int) Ending { return e }) }
 
 // AddAll records n endings at once. ending must not use l.

@@ -24,7 +24,6 @@ func closeEndings(t *testing.T, l *Endings) {
 	}
 }
 
-// wantEnding checks a message's ending; outcome "" means that none is stored.
 func wantEnding(t *testing.T, l *Endings, id, queue, outcome, by string) (since time.Time) {
 	t.Helper()
 	e, since, err := l.Find(id, queue)
@@ -48,7 +47,7 @@ func TestEndingsSurviveARestartAndATornLine(t *testing.T) {
 	if err != nil || strings.Count(string(whole), "\n") != 2 {
 		t.Fatalf("%q, %v", whole, err)
 	}
-	// A power failure may cut off any part of the last line.
+	// A power failure may cut off the last line anywhere.
 	for cut := range len(whole) - strings.IndexByte(string(whole), '\n') - 1 {
 		torn := whole[:len(whole)-1-cut]
 		if err := os.WriteFile(path, torn, 0o600); err != nil {
@@ -189,7 +188,7 @@ func TestEndingsThatDoNotFitAreLostAndTheHistoryStartsLater(t *testing.T) {
 		filler := Ending{MessageID: "x", Queue: "jobs", Outcome: "deleted", By: strings.Repeat("x", maxField)}
 		l.Add(Ending{MessageID: "first", Queue: "jobs", Outcome: "done"})
 		time.Sleep(2 * storeEvery)
-		wantEnding(t, l, "first", "", "done", "") // from memory
+		wantEnding(t, l, "first", "", "done", "")
 		for range maxUnstored/maxField + 1 {
 			l.Add(filler)
 		}

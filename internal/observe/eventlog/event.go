@@ -10,14 +10,13 @@ const maxField = 1 << 10
 
 // Event is a stored event.
 type Event struct {
-	// ID increases with each event, even across restarts.
 	ID   int64     `json:"id"`
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // one of [event.Kinds]
-	// Text is constant. Fields holds the variable parts and may be nil.
+	// Fields may be nil.
 	Text   string            `json:"text"`
 	Fields map[string]string `json:"fields,omitempty"`
-	// Instance is the instance's name in a list of several instances' events, and "" in the log.
+	// Instance is "" in the log. It is set in a list of several instances' events.
 	Instance string `json:"instance,omitempty"`
 }
 

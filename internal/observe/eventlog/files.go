@@ -11,9 +11,9 @@ import (
 
 type files struct{ current, older string }
 
-// each calls read with the older and then the current file, until read returns false. A missing file counts as empty.
+// each calls read with the older and then the current file, until read returns false. A missing file is empty.
 func (at files) each(read func(io.Reader) (more bool, err error)) error {
-	current, err := openToRead(at.current) // first, because it may be renamed to the older one
+	current, err := openToRead(at.current) // may be renamed to the older one meanwhile
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (at files) each(read func(io.Reader) (more bool, err error)) error {
 	return nil
 }
 
-// appender appends lines to the current file. When that is full, it replaces the older one.
+// appender replaces the older file with the current one when that is full.
 type appender struct {
 	files
 	maxSegment int64

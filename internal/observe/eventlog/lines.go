@@ -19,7 +19,7 @@ const Own = "tendril"
 type Line struct {
 	ID int64     `json:"id"`
 	At time.Time `json:"at"`
-	// Process is [Own] or an app process, such as "web-2", whose Stream is "stdout" or "stderr".
+	// Process is [Own], or an app process such as "web-2" with the Stream "stdout" or "stderr".
 	Process  string     `json:"process"`
 	Stream   string     `json:"stream,omitempty"`
 	Level    slog.Level `json:"level"`              // Info for an app process
@@ -33,7 +33,7 @@ func (l Line) size() int { return len(l.Text) }
 // LineQuery selects lines. The zero value selects all lines of level Info and above, oldest first.
 type LineQuery struct {
 	Range
-	Process string     // "" selects all; "web" also selects its replicas "web-2" and "web-3"
+	Process string     // "web" includes its replicas "web-2" and "web-3"
 	Level   slog.Level // minimum
 	Match   string     // substring, ignoring case
 	Until   time.Time  // exclusive; zero for no limit
@@ -80,7 +80,7 @@ func (l *Lines) Read(q LineQuery) []Line {
 	return s.result()
 }
 
-// LastID returns the ID of the newest line. If there are no lines, it is less than the ID of the first.
+// LastID returns the ID of the newest line, or the one before the first.
 func (l *Lines) LastID() int64 { return l.tail.lastID() }
 
 // Changed returns a channel that is closed when the next line is added.

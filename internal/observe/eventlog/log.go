@@ -32,14 +32,14 @@ const (
 	retryAfter = 5 * time.Second // after a failed write
 )
 
-// Log appends events to files in the data directory. It is safe for concurrent use.
+// Log appends events to files. It is safe for concurrent use.
 type Log struct {
 	file   appender
 	failed func(error)
 	tail   tail[Event]
 
 	mu      sync.Mutex
-	pending []Event // not written yet
+	pending []Event
 	poke    chan struct{}
 	stop    chan struct{}
 	stopped chan struct{}
@@ -47,8 +47,8 @@ type Log struct {
 	failing bool
 }
 
-// Open opens the log in an existing data directory. failed may be nil. It is called with an error when writing starts
-// to fail, and with nil when it works again; in between, the newest events stay in memory.
+// Open opens the log in an existing data directory. failed may be nil. It receives an error when writing starts to
+// fail, and nil when it works again; in between, the newest events stay in memory.
 func Open(dir string, failed func(error)) *Log { return open(eventFiles(dir), maxSegment, failed) }
 
 // OpenFailures opens the log of failed deliveries, in the same directory.
@@ -84,7 +84,7 @@ func open(at files, maxSegment int64, failed func(error)) *Log {
 	return l
 }
 
-// Newest returns the newest event. found is false if there are no events.
+// Newest returns the newest event, if any.
 func (l *Log) Newest() (e Event, found bool) {
 	entries, _ := l.tail.held()
 	if len(entries) == 0 {
@@ -201,19 +201,19 @@ func (l *Log) flush() error {
 func (l *Log) append(e *Event) error {
 	line, err := json.Marshal(e)
 	if err != nil {
-		return nil // encoding strings cannot fail
+		return nil
 	}
 	return l.file.append(append(line, '\n'))
 }
 
-// Read returns the events in a data directory that q selects. A running environment may append to the log meanwhile.
+// Read returns the events in a data directory that q selects, even while an environment appends to the log.
 func Read(dir string, q Query) ([]Event, error) {
 	s := selector[Event]{Range: q.Range, matches: q.matches}
 	err := scan(eventFiles(dir), s.take)
 	return s.result(), err
 }
 
-// scan calls take for the events of both files, oldest first, until take returns false.
+// scan calls take for each event, oldest first, until take returns false.
 func scan(at files, take func(Event) bool) error {
 	last := int64(0)
 	return at.each(func(f io.Reader) (more bool, err error) {
@@ -237,7 +237,7 @@ func readEnd(path string) (events []Event, whole bool, err error) {
 	if err == nil {
 		_, err = f.Seek(max(size-tailBytes, 0), io.SeekStart)
 	}
-	if err == nil { // decode skips the first line if it is cut off
+	if err == nil { // decode skips a partial first line
 		_, err = decode(f, func(e Event) bool { events = append(events, e); return true })
 	}
 	return events, size <= tailBytes, err

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Sentence describes an event in one sentence, such as "owner paused queue payments". rest contains the fields that
-// are not part of it, except a console action's method, path and status.
+// Sentence describes an event in a sentence such as "owner paused queue payments". rest contains the remaining fields,
+// except a console action's method, path and status.
 func (e *Event) Sentence() (text string, rest map[string]string) {
 	rest = maps.Clone(e.Fields)
 	take := func(name string) string {
@@ -49,7 +49,6 @@ func (e *Event) Sentence() (text string, rest map[string]string) {
 
 const rejectedText = "console action rejected"
 
-// prepositions connect an action with its queue; the default is "in".
 var prepositions = map[string]string{"sent": "to", "moved": "from", "received": "from"}
 
 // actionSentence makes the caller the subject of an action such as "queue paused".
@@ -100,11 +99,11 @@ func counted(messages string) string {
 	return messages + " messages"
 }
 
-// causedWithin is the maximum time between an action and an event that it causes.
+// An action causes events within causedWithin.
 const causedWithin = 2 * time.Second
 
-// OnePerAction omits events that repeat an action, such as "queue paused", and adds their reasons to the action. The
-// events must be newest first.
+// OnePerAction omits events that repeat an action, and adds their reasons to the action. The events must be newest
+// first.
 func OnePerAction(events []Event) []Event {
 	var kept []Event
 	for i := range events {

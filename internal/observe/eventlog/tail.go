@@ -7,7 +7,7 @@ import (
 
 // Range limits entries by ID and number.
 type Range struct {
-	// After and Before are exclusive bounds of the ID; 0 means no bound.
+	// After and Before are exclusive bounds; 0 means no bound.
 	After, Before int64
 	// Newest selects the newest entries, newest first, instead of the oldest.
 	Newest bool
@@ -22,15 +22,14 @@ type entry interface {
 func (e Event) id() int64 { return e.ID }
 func (e Event) size() int { return 0 }
 
-// tail keeps the latest entries and wakes waiters when one is added.
 type tail[T entry] struct {
-	most, maxBytes int // limits of the entries
+	most, maxBytes int
 
 	mu      sync.Mutex
 	entries []T // in ID order
 	bytes   int
-	last    int64         // last assigned ID
-	dropped bool          // older entries were discarded
+	last    int64
+	dropped bool          // entries were discarded
 	changed chan struct{} // closed when the next entry is added
 }
 
@@ -46,7 +45,7 @@ func (t *tail[T]) add(with func(id int64) T) T {
 	return e
 }
 
-// push appends an entry. The caller must hold the lock, unless the tail is not shared yet.
+// push requires the lock, unless the tail is not shared yet.
 func (t *tail[T]) push(e T) {
 	t.last = max(t.last, e.id())
 	t.entries = append(t.entries, e)

@@ -22,14 +22,14 @@ type Environment struct {
 // SharedCause is a cause reported by one or more instances.
 type SharedCause struct {
 	Cause
-	// Instances names up to five of the Count affected instances.
+	// Instances names up to five of Count instances.
 	Count     int      `json:"count,omitempty"`
 	Instances []string `json:"instances,omitempty"`
-	// FiguresOf is the instance whose figures are in the text, if other instances have different ones.
+	// FiguresOf is the instance that the figures in the text are from, if others have different ones.
 	FiguresOf string `json:"figures_of,omitempty"`
 }
 
-// InstanceHealth is the health of one instance as the leader knows it.
+// InstanceHealth is an instance's health as the leader knows it.
 type InstanceHealth struct {
 	Name   string
 	Status Status // No Data if unreachable
@@ -43,14 +43,14 @@ const (
 	maxSharedText = 300
 )
 
-// shares are the percentages of instances that must have a status, or a worse one, for the environment to have it.
-// Elastic Beanstalk documents no thresholds, but these match its examples: one Severe instance of five is a Warning,
-// "most instances" passing is Ok, and "None of the instances are sending data" is Severe
+// shares are the percentages of instances with at least a status from which the environment has it. Elastic Beanstalk
+// documents no thresholds, but these match its examples: one Severe instance of five is a Warning, "most instances"
+// passing is Ok, and "None of the instances are sending data" is Severe
 // (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
 var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
-// EnvironmentOf derives the health of an environment. Starting instances do not make it worse, as in Elastic
-// Beanstalk. Unreachable instances count as Severe.
+// EnvironmentOf derives an environment's health. As in Elastic Beanstalk, starting instances do not make it worse.
+// Unreachable instances count as Severe.
 func EnvironmentOf(all []InstanceHealth) Environment {
 	e := Environment{Status: Ok, Instances: map[Status]int{}}
 	for _, one := range all {
@@ -89,7 +89,7 @@ func Unreachable(name string, age time.Duration) InstanceHealth {
 		Text: "No data. Last seen " + ago(age) + " ago."}}}
 }
 
-// Inform adds a cause with the status Info, and changes the status Ok to Info.
+// Inform adds a cause with the status Info, and changes Ok to Info.
 func (e *Environment) Inform(text string, instances ...string) {
 	if e.Status == Ok {
 		e.Status = Info
@@ -98,8 +98,7 @@ func (e *Environment) Inform(text string, instances ...string) {
 		Count: len(instances), Instances: instances[:min(len(instances), maxNames)]})
 }
 
-// UnknownEnvironment returns the health of an environment whose instances are unknown. The text says why; reason may
-// be "".
+// UnknownEnvironment returns the health of an environment with unknown instances. reason may be "".
 func UnknownEnvironment(text, reason string) *Environment {
 	if reason != "" {
 		text += " Reason: " + strings.TrimRight(reason, ".") + "."
@@ -108,7 +107,7 @@ func UnknownEnvironment(text, reason string) *Environment {
 		Status: NoData, Text: text, Remedy: "tendril instances"}}}}
 }
 
-// weight is like rank, but treats No Data as Severe.
+// weight ranks No Data like Severe.
 func (s Status) weight() int {
 	if s == NoData {
 		return Severe.rank()
@@ -118,7 +117,7 @@ func (s Status) weight() int {
 
 func shared(all []InstanceHealth) (causes []SharedCause) {
 	listed := map[causeID]int{}
-	var owners []string // of the texts
+	var owners []string
 	for _, one := range all {
 		for _, cause := range one.Causes {
 			key := cause.id()
@@ -163,10 +162,10 @@ func (e *Environment) Total() (n int) {
 	return n
 }
 
-// IsShared reports whether the environment's health shows more than a single instance's.
+// IsShared reports whether an environment shows more than a single instance's health.
 func (e *Environment) IsShared() bool { return e != nil && (e.Total() > 1 || e.Status == NoData) }
 
-// Counts describes how many instances have each status, such as "1 of 3 instances Severe, 2 Ok".
+// Counts returns text such as "1 of 3 instances Severe, 2 Ok".
 func (e *Environment) Counts() string {
 	statuses := []Status{Severe, NoData, Degraded, Warning, Pending, Info, Ok}
 	var words []string
@@ -185,7 +184,7 @@ func (e *Environment) Counts() string {
 	return strings.Join(words, ", ")
 }
 
-// Affected returns the names of the affected instances, or "" if the cause does not belong to an instance.
+// Affected names the affected instances, or returns "" if the cause does not belong to an instance.
 func (c *SharedCause) Affected() string {
 	if c.Count == 0 {
 		return ""
@@ -200,7 +199,7 @@ func (c *SharedCause) Affected() string {
 	return names
 }
 
-// Same reports whether two reports differ at most in times and measurements.
+// Same reports whether two reports differ only in times and measurements.
 func (e *Environment) Same(other *Environment) bool {
 	if e == nil || other == nil {
 		return e == other

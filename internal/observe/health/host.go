@@ -28,11 +28,11 @@ type Reading struct {
 	// DiskFree is the space available to unprivileged users. DiskFree and Disk are in bytes.
 	DiskFree Figure
 	Disk     float64
-	// Path is the data directory, Mount its disk's mount point.
+	// Mount is the mount point of Path's disk.
 	Path, Mount string
 }
 
-// Host measures the whole machine, even from inside a container. A nil Host measures nothing.
+// Host measures the whole machine, even inside a container. A nil Host measures nothing.
 type Host struct {
 	path string
 
@@ -61,7 +61,7 @@ func (h *Host) Read() Reading {
 
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
-		return r // not Linux
+		return r
 	}
 	if load, err := fs.LoadAvg(); err == nil {
 		r.Load = known(load.Load1)
@@ -99,7 +99,7 @@ func cpuTimesOf(c procfs.CPUStat) cpuTimes {
 	return cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
 }
 
-// busyShare returns a percentage, or an unknown value if too little time has passed.
+// The result is unknown if too little time has passed.
 func busyShare(before, after cpuTimes) Figure {
 	busy, idle := after.busy-before.busy, after.idle-before.idle
 	// The kernel counts in hundredths of a second, and counters may decrease.

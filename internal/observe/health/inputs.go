@@ -2,7 +2,7 @@ package health
 
 import "time"
 
-// inputs are the inputs of the rules. A zero field produces no cause.
+// A zero field produces no cause.
 type inputs struct {
 	Now, Started time.Time
 	StartLimit   time.Duration // until the app is ready; 0 means 10 min
@@ -11,69 +11,65 @@ type inputs struct {
 	Operation  Operation
 	Deployment Deployment
 	Queues     []queueInputs
-	// Store is the reason that the embedded queues accept no messages, or "".
+	// Store is the reason that the embedded queues accept no messages.
 	Store    string
 	Leader   LeaderState
 	Problems []StoredProblem
 	Tasks    []TaskState
 	Host     Reading
-	// Scaling is the reason that the group keeps its size although this instance wants to change it, or "".
+	// Scaling is the reason that the group cannot have the size this instance wants.
 	Scaling string
 	DataDir DataDirState
-	// RegistryLost is the reason that receiving is stopped while the shared registry is unreachable, or "".
+	// RegistryLost is the reason that receiving is stopped.
 	RegistryLost string
 
-	// NoLeader is the start of the period without a leader; zero if there is a leader.
+	// NoLeader is when the leader was lost; zero if there is one.
 	NoLeader           time.Time
 	IgnoreClientErrors bool // excludes 4xx responses
-	Draining           bool // the environment is shutting down
+	Draining           bool
 }
 
 type appInputs struct {
-	// Reason and Since explain why the app is not Ready.
 	Ready     bool
 	Reason    string
 	Since     time.Time
-	WasReady  bool      // since startup
-	Queues    []string  // receive nothing because the app is not ready
-	Processes []Process // run by tendril
+	WasReady  bool     // since startup
+	Queues    []string // receive nothing because the app is not ready
+	Processes []Process
 }
 
 // Process is a process of the app.
 type Process struct {
 	Name string
-	// GivenUp means that the process is down because it failed too often. RetryAfter is the interval between restart
-	// attempts, or 0.
+	// GivenUp means that the process failed too often. It is restarted every RetryAfter, or never if that is 0.
 	GivenUp    bool
 	RetryAfter time.Duration
-	// Restarts counts restarts after failures: since startup in an [AppState], and in the last five minutes in
-	// inputs.
+	// Restarts counts restarts after failures: since startup in an [AppState], in the last five minutes in inputs.
 	Restarts int
 	LastExit string // such as "exit status 1"; "" if unknown
 }
 
-// Operation is a change of the environment in progress.
+// Operation is a change in progress.
 type Operation struct {
-	Name  string // such as "application deployment"; "" if nothing is in progress
+	Name  string // such as "application deployment"; "" for none
 	Since time.Time
 	Limit time.Duration // 0 means 10 min
 }
 
 // Deployment is the last completed deployment.
 type Deployment struct {
-	Version string // "" if there has not been one
+	Version string // "" for none
 	Ended   time.Time
-	Failed  string // reason for the rollback; "" if it succeeded
+	Failed  string // reason; "" if it succeeded
 }
 
 type queueInputs struct {
 	QueueState
-	// Deliveries covers the last five minutes. P95 is the 95th percentile of the duration of answered deliveries.
+	// Deliveries and P95, the latency's 95th percentile, cover five minutes.
 	Deliveries counts
 	P95        time.Duration
 	LastFailed Failure
-	// NewDeadLetters and Expired cover the last five minutes. Expired counts messages that exceeded their retention
-	// period.
+	// NewDeadLetters and Expired cover five minutes.
 	NewDeadLetters, Expired int64
 	Poll                    pollFailure
 }
@@ -81,10 +77,10 @@ type queueInputs struct {
 // Failure is a failed delivery.
 type Failure struct{ MessageID, Reason string }
 
-// StoredProblem describes damaged or unprocessed messages in a queue's storage.
+// StoredProblem is a problem with a queue's stored messages.
 type StoredProblem struct{ Queue, Text, Remedy string }
 
-// pollFailure is the reason that receiving fails. Final means that retrying is pointless.
+// Final means that retrying is pointless.
 type pollFailure struct {
 	problem Problem
 	Final   bool
@@ -92,29 +88,26 @@ type pollFailure struct {
 
 // QueueState is the state of one queue and its worker.
 type QueueState struct {
-	Name string
-	// Embedded means that this instance stores the queue.
+	Name      string
 	Embedded  bool
 	Receiving bool
-	// Paused means that a user paused receiving. PausedBy and PauseReason may be "".
+	// A user paused receiving. PausedBy and PauseReason may be "".
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
 	// Why is the reason that messages wait, or "".
-	Why string
-	// InWork and DeliveryLimit are 0 if unknown.
+	Why           string
 	InWork        int
 	DeliveryLimit time.Duration
 	// NotReady lists why the target receives no messages.
 	NotReady       []Problem
 	DeletesRefused Problem
-	// Known means that the fields below are valid. Taken is when they were read; zero means now.
+	// The fields below are valid if Known is set. Taken is their time; zero means now.
 	Known             bool
 	Taken             time.Time
 	Backlog           int64
 	Oldest, Retention time.Duration
-	// DeadLettered counts the messages dead-lettered so far. DeadLetters and DeadLettered are valid if HasDeadLetters
-	// is true.
+	// DeadLettered is cumulative. DeadLetters and DeadLettered are valid if HasDeadLetters is set.
 	DeadLetters, DeadLettered int64
 	HasDeadLetters            bool
 	DeadLetterQueue           string
@@ -128,7 +121,6 @@ type Problem struct {
 
 // AppState is the state of an app that tendril runs.
 type AppState struct {
-	// NotReady is the failed readiness check; "" if unknown.
 	NotReady   string
 	LastReady  time.Time
 	Processes  []Process
@@ -136,14 +128,14 @@ type AppState struct {
 	Deployment Deployment
 }
 
-// TaskState describes a periodic task that is paused or failing.
+// TaskState describes a paused or failing periodic task.
 type TaskState struct {
 	Name string
-	// Paused means that scheduled runs are skipped. PausedBy and PauseReason may be "".
+	// Scheduled runs are skipped. PausedBy and PauseReason may be "".
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
-	// Problem is the reason that the task cannot be enqueued, or "".
+	// Problem is the reason that the task cannot be enqueued.
 	Problem     string
 	FailedRuns  int // consecutive failures
 	LastFailure string
@@ -151,15 +143,15 @@ type TaskState struct {
 
 // DataDirState is the state of the data directory.
 type DataDirState struct {
-	// Lost says how the directory differs from the opened one, or is "".
+	// Lost is the difference from the opened directory, or "".
 	Lost     string
 	Embedded bool
 }
 
-// LeaderState is what this instance knows about the leader of the periodic tasks.
+// LeaderState is what this instance knows about the leader.
 type LeaderState struct {
-	Tasks int // number of periodic tasks
-	// Known means that there is a leader or none is needed. Off means that there can be no leader before a restart.
+	Tasks int
+	// Known means that there is a leader or none is needed, and Off that there can be no leader before a restart.
 	Known, Off bool
 	Error      string
 }

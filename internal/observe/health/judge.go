@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// finding is a cause before smoothing. A measured cause is shown only if several checks agree, any other at once.
+// A measured finding is shown only if several checks agree, any other at once.
 type finding struct {
 	Cause
 	measured bool
@@ -14,7 +14,7 @@ type finding struct {
 func judge(in inputs) (found []finding) {
 	givenUp := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.GivenUp })
 	starting := in.Now.Sub(in.Started)
-	stored := in.Store == "" && in.DataDir.Lost == "" // a storage failure is urgent even before the app is ready
+	stored := in.Store == "" && in.DataDir.Lost == "" // storage failures are urgent even before the app is ready
 	if !in.App.WasReady && !in.App.Ready && !givenUp && stored && starting < cmp.Or(in.StartLimit, startLimit) {
 		return fact(Cause{Kind: "start", Status: Pending, Text: "Performing initialization." + in.because(in.App.Reason),
 			Remedy: "tendril logs", Since: in.Started})

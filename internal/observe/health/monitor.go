@@ -13,10 +13,10 @@ import (
 
 const interval = 10 * time.Second
 
-// Options configure a [Monitor], which calls the functions only after startup. They must not block and must be safe
-// for concurrent use.
+// Options configure a [Monitor]. Functions are called only after startup. They must not block and must be safe for
+// concurrent use.
 type Options struct {
-	// The app may take StartLimit after Began to become ready; 0 means 10 min.
+	// StartLimit is counted from Began; 0 means 10 min.
 	Began      time.Time
 	StartLimit time.Duration
 	// Started is closed when startup completes, AppReady when the app first becomes ready, and Draining when shutdown
@@ -29,24 +29,23 @@ type Options struct {
 	// App returns false if tendril does not run the app.
 	App    func() (AppState, bool)
 	Leader func() LeaderState
-	// Tasks returns the paused and failing tasks. Scaling returns the reason that the group keeps its size although
-	// this instance wants to change it, or "".
+	// Tasks returns the paused and failing tasks. Scaling returns the reason that the group cannot have the size this
+	// instance wants, or "".
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState
-	// RegistryLost returns the reason that receiving is stopped while the shared registry is unreachable, or "". It
-	// may be nil.
+	// RegistryLost returns the reason that receiving is stopped, or "". It may be nil.
 	RegistryLost func() string
-	Problems     func() []StoredProblem // problems with stored messages; may be nil
-	Log          *slog.Logger           // for changes of the status
+	Problems     func() []StoredProblem // may be nil
+	Log          *slog.Logger
 }
 
 // Monitor evaluates health. All methods except Run are safe for concurrent use.
 type Monitor struct {
 	opts Options
 
-	perQueue sync.Map    // by queue name
-	wasReady atomic.Bool // all targets have been ready at the same time
+	perQueue sync.Map
+	wasReady atomic.Bool // all targets were ready at the same time
 	again    chan struct{}
 
 	pollsMu sync.Mutex
@@ -54,15 +53,15 @@ type Monitor struct {
 
 	mu        sync.Mutex
 	steady    steady
-	host      Reading // of the last round
-	shown     Status  // in the last log line
+	host      Reading
+	shown     Status // last logged
 	increases increases
 	noLeader  time.Time
 
 	lastRound atomic.Pointer[time.Time]
 }
 
-// NewMonitor returns a monitor. [Monitor.Run] starts it.
+// NewMonitor returns a monitor, started by [Monitor.Run].
 func NewMonitor(opts Options) *Monitor {
 	m := &Monitor{opts: opts, again: make(chan struct{}, 1), polls: map[string]pollFailure{}, increases: increases{}}
 	m.lastRound.Store(&time.Time{})
@@ -82,7 +81,7 @@ func (m *Monitor) of(queue string) *queueCounts {
 	return c.(*queueCounts)
 }
 
-// Delivered counts a delivery from a queue with its class and duration. failed is ignored if it succeeded.
+// Delivered counts a delivery of class c and duration d. failed is ignored for a success.
 func (m *Monitor) Delivered(queue string, c Class, d time.Duration, failed Failure) {
 	m.of(queue).deliveries.count(c, d, failed, time.Now())
 }
@@ -99,7 +98,7 @@ func (m *Monitor) Latencies() (sum Latencies) {
 // Expired counts n messages of a queue that exceeded their retention period.
 func (m *Monitor) Expired(queue string, n int64) { m.of(queue).expired.Add(n) }
 
-// PollFailed records that receiving from a queue failed. final means that retrying is pointless.
+// PollFailed records a failed receive. final means that retrying is pointless.
 func (m *Monitor) PollFailed(queue string, err error, final bool) {
 	m.pollsMu.Lock()
 	defer m.pollsMu.Unlock()
@@ -110,14 +109,14 @@ func (m *Monitor) PollFailed(queue string, err error, final bool) {
 	m.polls[queue] = pollFailure{Problem{f.problem.Since, err.Error()}, final}
 }
 
-// PollAnswered records a successful receive from a queue.
+// PollAnswered records a successful receive.
 func (m *Monitor) PollAnswered(queue string) {
 	m.pollsMu.Lock()
 	defer m.pollsMu.Unlock()
 	delete(m.polls, queue)
 }
 
-// JudgeSoon requests an evaluation and returns at once.
+// JudgeSoon requests an evaluation without waiting for it.
 func (m *Monitor) JudgeSoon() {
 	select {
 	case m.again <- struct{}{}:
@@ -125,8 +124,7 @@ func (m *Monitor) JudgeSoon() {
 	}
 }
 
-// Run evaluates health every ten seconds and after important changes, until ctx is done. Evaluations every ten
-// seconds are rounds.
+// Run evaluates health every ten seconds (a round) and after important changes, until ctx is done.
 func (m *Monitor) Run(ctx context.Context) {
 	tick := time.Tick(interval)
 	severe := time.NewTimer(interval)
@@ -285,7 +283,7 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 			app.Queues = append(app.Queues, q.Name)
 		}
 
-		// This instance stores its embedded queues; other queues are shared.
+		// A failing embedded queue is this instance's problem; other queues are shared.
 		switch f, fails := m.polls[q.Name]; {
 		case q.DeletesRefused != (Problem{}):
 			one.Poll = pollFailure{q.DeletesRefused, true}

@@ -76,7 +76,7 @@ func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
 		defer stop()
 		go m.Run(run)
 		time.Sleep(time.Minute)
-		synctest.Wait() // the round at this moment also reads the queues
+		synctest.Wait() // this round also reads the queues
 		if r := m.Report(); r.Status != Ok {
 			t.Errorf("at first: %v", r)
 		}
@@ -199,7 +199,7 @@ func TestOnlyRoundsCountAsChecks(t *testing.T) {
 		close(w.started)
 		synctest.Wait()
 		close(w.ready)
-		for second := 4; second < 20; second++ { // rounds run at 0 and 10 s
+		for second := 4; second < 20; second++ { // rounds are at 0 and 10 s
 			m.JudgeSoon()
 			synctest.Wait()
 			if r := m.Report(); r.Status != Ok {

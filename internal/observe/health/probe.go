@@ -5,16 +5,14 @@ import (
 	"time"
 )
 
-// Check is one check of a probe. The probe passes if all its checks are OK.
+// Check is one check of a probe, which passes if all its checks are OK.
 type Check struct {
-	// Name is a single word, such as "app" or "queue".
-	Name string `json:"name"`
-	OK   bool   `json:"ok"`
-	// Detail explains a failure or adds information.
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// maxSilence is the time without a round after which the process counts as stuck.
+// The process counts as stuck after maxSilence without a round.
 const maxSilence = time.Minute
 
 // live passes before the first round and ignores problems that a restart cannot fix.
@@ -26,7 +24,7 @@ func live(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// ready passes even if a shared queue does not respond, because failing would take all instances out of service.
+// A shared queue that does not respond must not take all instances out of service.
 func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)

@@ -9,13 +9,12 @@ import (
 	"unicode"
 )
 
-// level is a status and the lowest value that has it.
 type level struct {
 	at     float64
 	status Status
 }
 
-// reach returns the status of v, or "" below the first level. Levels must be ascending.
+// The levels must be ascending.
 func reach(v float64, levels ...level) (s Status) {
 	for _, l := range levels {
 		if v >= l.at {
@@ -25,7 +24,7 @@ func reach(v float64, levels ...level) (s Status) {
 	return s
 }
 
-// measured returns a finding that is smoothed, or nil if c has no status.
+// A measured finding is smoothed. measured returns nil if c has no status.
 func measured(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -33,7 +32,7 @@ func measured(c Cause) []finding {
 	return []finding{{c, true}}
 }
 
-// fact returns a finding that is not smoothed, or nil if c has no status.
+// A fact is not smoothed. fact returns nil if c has no status.
 func fact(c Cause) []finding {
 	if c.Status == "" {
 		return nil
@@ -43,7 +42,7 @@ func fact(c Cause) []finding {
 
 const startLimit = 10 * time.Minute
 
-// because makes reason a sentence. A process name at its start keeps its case.
+// A process name at the start of the sentence keeps its case.
 func (in *inputs) because(reason string) string {
 	s := strings.TrimRight(strings.TrimSpace(reason), ".")
 	if s == "" {
@@ -78,7 +77,7 @@ func count(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// An app may be restarting if it has been unready for less than notReadyGrace.
+// An app that is unready for less than notReadyGrace may just be restarting.
 const notReadyGrace = 20 * time.Second
 
 func appRule(in *inputs) []finding {
@@ -155,14 +154,14 @@ func operationRule(in *inputs) []finding {
 func deploymentRule(in *inputs) []finding {
 	d := in.Deployment
 	if d.Failed == "" {
-		return nil // a completed deployment is an event
+		return nil
 	}
 	// The finding remains until a deployment succeeds.
 	c := Cause{Kind: "deployment", Status: Warning, Since: d.Ended, Remedy: "tendril logs --level warn",
 		Text: fmt.Sprintf("The deployment of %s failed; the previous version is still running.%s", d.Version, in.because(d.Failed))}
 	first, _, _ := strings.Cut(d.Failed, " ")
 	if slices.ContainsFunc(in.App.Processes, func(p Process) bool { return strings.HasPrefix(first, p.Name+"-") }) {
-		c.Remedy = logsOf(first) // the new version's process
+		c.Remedy = logsOf(first)
 	}
 	return fact(c)
 }
@@ -186,7 +185,7 @@ func stopRule(in *inputs) []finding {
 	return fact(Cause{Kind: "drain", Status: Info, Text: text, Remedy: "tendril status"})
 }
 
-// pauseRule reports a paused queue. If all queues are paused, only the first reports it.
+// If all queues are paused, only the first reports it.
 func pauseRule(in *inputs, q *queueInputs) []finding {
 	if !q.Paused || in.Draining {
 		return nil
@@ -215,7 +214,6 @@ func by(name string) string {
 // and at least fewFailures failed.
 const fewRequests, fewFailures = 10, 3
 
-// share reports the percentage of failed deliveries.
 func (q *queueInputs) share(in *inputs, kind string, failed int64, words string, levels ...level) []finding {
 	total := q.Deliveries.total()
 	if failed == 0 || total == 0 {
@@ -322,7 +320,7 @@ func ageRule(in *inputs, q *queueInputs) []finding {
 	return measured(c)
 }
 
-// asOf returns the age of Amazon SQS's counts in parentheses, or "" for current counts.
+// asOf returns the age of Amazon SQS's counts, or "".
 func (q *queueInputs) asOf(in *inputs) string {
 	if q.Taken.IsZero() {
 		return ""
@@ -408,7 +406,7 @@ func leaderRule(in *inputs) []finding {
 		Text:   "No leader, needed by " + count(int64(l.Tasks), "periodic task") + "." + in.because(l.Error)})
 }
 
-// A single failed run is retried, so a Warning needs failedRuns consecutive failures.
+// A single failed run is retried, so it is not a Warning yet.
 const failedRuns = 2
 
 func taskRule(in *inputs) (found []finding) {
@@ -458,7 +456,7 @@ func cpuRule(in *inputs) []finding {
 	}
 	c := Cause{Kind: "cpu", Status: reach(h.CPU.Value, level{95, Info}), Remedy: "top",
 		Text: fmt.Sprintf("%.0f %% of CPU is in use.", h.CPU.Value)}
-	// A worker may use all CPU time. That is a Warning only if other programs have to wait.
+	// A worker may use all CPU time, but other programs should not have to wait.
 	if c.Status != "" && h.Load.Known && h.Load.Value >= 3*float64(h.CPUs) {
 		c.Status = Warning
 		c.Text = fmt.Sprintf("%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
@@ -477,7 +475,7 @@ func memoryRule(in *inputs) []finding {
 		Text: fmt.Sprintf("%.0f %% of memory is in use.", used)})
 }
 
-// Thresholds of free space in bytes, for disks of any size.
+// Free space in bytes, for disks of any size.
 const (
 	fewFree = 1 << 30
 	noFree  = 64 << 20

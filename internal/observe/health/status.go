@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Status is the health of an environment or instance. The zero value is invalid.
+// Status is the health of an environment or instance.
 type Status string
 
 // Statuses, named as in Elastic Beanstalk.
@@ -20,8 +20,8 @@ const (
 	NoData   Status = "No Data"
 )
 
-// Code returns the status's value in Elastic Beanstalk's EnvironmentHealth metric, and 5 (Unknown) for Pending and
-// invalid statuses.
+// Code returns the value for Elastic Beanstalk's EnvironmentHealth metric, which is 5 (Unknown) for Pending and invalid
+// statuses.
 func (s Status) Code() int {
 	switch s {
 	case Ok:
@@ -40,7 +40,7 @@ func (s Status) Code() int {
 	return 5
 }
 
-// Color is the color in which a status is shown.
+// Color is the color of a status.
 type Color string
 
 // Colors of statuses.
@@ -51,7 +51,7 @@ const (
 	Grey   Color = "Grey"
 )
 
-// traits lists the statuses, worst last. The first entry applies to all grey statuses.
+// Statuses are ordered by severity. The first entry applies to all grey statuses.
 var traits = [...]struct {
 	status Status
 	color  Color
@@ -77,7 +77,7 @@ func (s Status) ExitCode() int { return traits[s.rank()].exit }
 type Report struct {
 	Status Status `json:"status"`
 	Color  Color  `json:"color"`
-	// Causes are sentences, worst first, and never nil. Details describes the same causes.
+	// Causes are the texts of Details, worst first, and never nil.
 	Causes  []string  `json:"causes"`
 	Details []Cause   `json:"details,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
@@ -87,7 +87,7 @@ type Report struct {
 
 // Cause is one reason for a status.
 type Cause struct {
-	// Name is the affected queue, process or task, or "". Kind and Name identify the cause.
+	// Kind and Name, which may be "", identify the cause. Name is the affected queue, process or task.
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
 	// Status is the status that this cause alone would lead to.
@@ -95,8 +95,8 @@ type Cause struct {
 	Text   string `json:"text"`
 	// Remedy is a command that shows more or solves the problem.
 	Remedy string `json:"remedy,omitempty"`
-	// Since is when the cause started, or became as bad as Status. Until is when it ended, or zero; an ended cause
-	// affects the report's status for up to a minute.
+	// Since is when the cause became as bad as Status. Until is when it ended, or zero; an ended cause counts for a
+	// minute more.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }
@@ -107,8 +107,7 @@ const (
 	KindPaused      = "paused"       // Name is the queue, or "" for all
 )
 
-// Head returns the status and its duration, such as "Severe for 3 minutes" or "Severe for 3 minutes, until 20 seconds
-// ago".
+// Head returns text such as "Severe for 3 minutes" or "Severe for 3 minutes, until 20 seconds ago".
 func (c *Cause) Head(now time.Time) string {
 	head := string(c.Status)
 	if c.Since.IsZero() {
@@ -142,7 +141,7 @@ func (r *Report) Each() []Cause {
 	return causes
 }
 
-// Explaining returns the causes that are at least as bad as the report's status.
+// Explaining returns the causes that are as bad as the report's status.
 func (r *Report) Explaining() (causes []Cause) {
 	for _, c := range r.Each() {
 		if c.Status.weight() >= r.Status.weight() {
@@ -152,7 +151,7 @@ func (r *Report) Explaining() (causes []Cause) {
 	return causes
 }
 
-// LogAttrs returns log attributes with the causes and their distinct remedies.
+// LogAttrs returns log attributes with the causes and remedies.
 func (r *Report) LogAttrs() (attrs []any) {
 	var remedies []string
 	for _, c := range r.Details {

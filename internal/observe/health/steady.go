@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A cause becomes worse only if at least votes checks within span agree.
+// A cause becomes worse only if votes checks within span agree.
 const (
 	span  = time.Minute
 	votes = 3
@@ -18,15 +18,14 @@ type pastCheck struct {
 	found map[causeID]finding
 }
 
-// steady smooths the causes, so that the status does not flap. It is immutable. The zero value is the state at
-// startup.
+// steady smooths the causes, so that the status does not flap. It is immutable.
 type steady struct {
 	checks []pastCheck
 	starts map[causeID]starts // of the displayed causes
 	shown  Report
 }
 
-// starts holds, for each rank, when a cause became at least that bad; zero for ranks above the displayed one.
+// starts holds, for each rank, when a cause became at least that bad; zero above the displayed rank.
 type starts [len(traits)]time.Time
 
 func (s starts) rank() int {
@@ -38,13 +37,12 @@ func (s starts) rank() int {
 	return Ok.rank()
 }
 
-// settle takes the findings of one check and returns the report to display.
+// settle takes the findings of one check and returns the report to display. A grey status, such as Pending, replaces
+// everything. Between rounds, findings are added to the last check.
 //
-// A measured cause becomes worse once three checks within a minute (or all, if fewer) are at least that bad, a fact
-// at once. A cause becomes better once all checks within a minute are better. Until then, an ended cause is shown
-// with its end, unless its status is Info. A grey status, such as Pending, replaces everything.
-//
-// Between rounds, findings are added to the last check.
+// A fact counts at once. A measured cause becomes worse once three checks within a minute (or all, if fewer) are at
+// least that bad. A cause becomes better once all checks within a minute are better. Until then, an ended cause is
+// shown with its end, unless its status is Info.
 func (s steady) settle(found []finding, now time.Time, round bool) (steady, Report) {
 	var out Report
 	if len(found) > 0 && found[0].Status.rank() == 0 {
@@ -81,7 +79,7 @@ func (s steady) with(found []finding, now time.Time, round bool) []pastCheck {
 	return append(checks, check)
 }
 
-// causes returns the current causes, followed by those that have ended.
+// causes returns the current causes, followed by ended ones.
 func (s steady) causes(found []finding, now time.Time) (causes []Cause, since map[causeID]starts) {
 	listed := map[causeID]bool{}
 	since = map[causeID]starts{}
@@ -113,7 +111,7 @@ func (s steady) causes(found []finding, now time.Time) (causes []Cause, since ma
 	return causes, since
 }
 
-// cause returns the cause to display and its starts. It is not displayed if their rank is Ok.
+// A cause is not displayed if the rank of its starts is Ok.
 func (s steady) cause(f *finding, now time.Time) (Cause, starts) {
 	id := f.id()
 	first := now
@@ -137,7 +135,7 @@ func (s steady) cause(f *finding, now time.Time) (Cause, starts) {
 		rank = max(rank, f.Status.rank())
 	}
 	if was > Ok.rank() {
-		first = now // it becomes worse now
+		first = now
 	}
 	for r := range start {
 		switch {
@@ -156,7 +154,6 @@ func (s steady) cause(f *finding, now time.Time) (Cause, starts) {
 	return cause, start
 }
 
-// end returns when the cause was first missing from a check.
 func (s steady) end(id causeID, now time.Time) time.Time {
 	for _, c := range slices.Backward(s.checks) {
 		if _, found := c.found[id]; found {

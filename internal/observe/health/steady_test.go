@@ -9,12 +9,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// letter abbreviates a status.
 func letter(s Status) string {
 	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n"}[s]
 }
 
-// findingsOf returns a measured finding for a lower-case letter and a fact for a capital one. All have the same kind.
+// Lower-case letters are measured, capitals are facts. All have the same kind.
 func findingsOf(c rune) []finding {
 	for _, s := range []Status{Info, Warning, Degraded, Severe, Pending, NoData} {
 		if letter(s) == strings.ToLower(string(c)) {
@@ -104,8 +103,7 @@ func TestCausesHaveTheirOwnTimes(t *testing.T) {
 	}
 }
 
-// "Severe for 20 seconds" does not include the Warning before, but "Warning for 2 minutes" includes the time as
-// Severe.
+// "Severe for 20 seconds" excludes the time as Warning, but "Warning for 2 minutes" includes the time as Severe.
 func TestCauseCountsFromWhenItBecameAtLeastAsBad(t *testing.T) {
 	t.Parallel()
 	var s steady
@@ -170,7 +168,7 @@ func TestSteadyNeverFlaps(t *testing.T) {
 	})
 }
 
-// The first check reports facts, but no measured faults while the status is green.
+// Facts count at once, measured faults only after several checks.
 func TestGreenStatusMentionsNoFault(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -9,25 +9,25 @@ import (
 	timewindow "tendril/internal/observe/window"
 )
 
-// Class classifies the result of a delivery.
+// Class is the kind of result of a delivery.
 type Class int
 
 // Classes of results.
 const (
-	NoAnswer  Class = iota // the app's response was late or invalid
-	Success                // regardless of the HTTP status
-	Client                 // HTTP 4xx
-	Server                 // HTTP 5xx
-	Other                  // such as a redirect
-	Unreached              // the app was not reached
+	NoAnswer Class = iota // the app's response was late or invalid
+	Success               // regardless of the HTTP status
+	Client                // HTTP 4xx
+	Server                // HTTP 5xx
+	Other                 // such as a redirect
+	Unreached
 	// FailedInside means that a function returned an error or reported the message as failed.
 	FailedInside
-	// Unsent means that the app received no part of the message, because of the message itself or the network.
+	// Unsent means that the app received nothing, because of the message itself or the network.
 	Unsent
 	classes
 )
 
-// ClassOf returns the class of an HTTP status code, where 0 is NoAnswer. It does not know configured success codes.
+// ClassOf returns the class of an HTTP status code, NoAnswer for 0. It does not know configured success codes.
 func ClassOf(status int) Class {
 	switch {
 	case status == 0:
@@ -56,16 +56,16 @@ const (
 	buckets    = 30
 )
 
-// Histograms have four buckets per doubling, from 1 ms to about 12 days.
+// A histogram covers 1 ms to about 12 days.
 const (
 	perDoubling = 4
 	steps       = 30 * perDoubling
 )
 
-// Latencies is a histogram of delivery durations. Counts wrap around at 2^32, which [Latencies.Since] tolerates.
+// Latencies is a histogram of delivery durations. Counts may wrap around; see [Latencies.Since].
 type Latencies [steps]uint32
 
-// window counts the deliveries of the last five minutes, in 20 KiB. It is safe for concurrent use.
+// window counts deliveries of the last five minutes, in 20 KiB. It is safe for concurrent use.
 type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
@@ -121,7 +121,7 @@ func (w *window) sum(now time.Time) (sum bucket, last Failure) {
 	return sum, w.last
 }
 
-// Add adds the counts of another histogram.
+// Add adds another histogram.
 func (l *Latencies) Add(more *Latencies) {
 	for step, n := range more {
 		l[step] += n
@@ -153,7 +153,6 @@ func (l *Latencies) Percentile(share float64) time.Duration {
 
 const recent = 5 * time.Minute
 
-// increases holds the increases of counters in the last five minutes, by name.
 type increases map[string]*increase
 
 type increase struct {
@@ -166,8 +165,8 @@ type mark struct {
 	total int64
 }
 
-// within returns the increase of a counter. Before the first call, its value is assumed to be before. A decrease is a
-// reset and is ignored.
+// within returns the increase of a counter in the last five minutes. Its first value is compared with before. A
+// decrease is a reset and is ignored.
 func (r increases) within(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {
@@ -177,11 +176,10 @@ func (r increases) within(name string, before, value int64, now time.Time) int64
 	c.total += max(value-c.last, 0)
 	c.last = value
 	if last := &c.marks[len(c.marks)-1]; len(c.marks) > 1 && now.Sub(last.at) < time.Second {
-		last.total = c.total // keep at most one mark per second
+		last.total = c.total // at most one mark per second
 	} else {
 		c.marks = append(c.marks, mark{now, c.total})
 	}
-	// Start at the newest mark that is old enough.
 	from := 0
 	for now.Sub(c.marks[from+1].at) >= recent {
 		from++

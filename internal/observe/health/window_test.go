@@ -54,7 +54,7 @@ func TestLatenciesSinceAnEarlierState(t *testing.T) {
 	w.count(Success, time.Millisecond, Failure{}, noon)
 	w.count(Success, time.Hour, Failure{}, noon)
 	now, want := w.latencies(), w.latencies()
-	want[0] = 1 // one of the two deliveries
+	want[0] = 1
 	if got := now.Since(&earlier); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -109,7 +109,7 @@ func TestWindowIsSafeForConcurrentUse(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 1000 {
-				w.count(Server, -time.Second, Failure{}, noon) // counts as the shortest duration
+				w.count(Server, -time.Second, Failure{}, noon) // the shortest duration
 				w.sum(noon)
 			}
 		})

@@ -15,11 +15,11 @@ import (
 	"tendril/queue"
 )
 
-// Worker returns listeners that log the events of a queue's worker, except settled messages.
+// Worker returns listeners that log a worker's events, except settled messages.
 func (l *Logger) Worker(name, target string) *worker.Events {
 	log := l.With("component", "worker", "queue", name)
 	about := func(id, task string) *slog.Logger { return aboutMessage(log, id, task) }
-	throttled := Interval{Every: 10 * time.Second} // a single rejection makes the pause only a little longer
+	throttled := Interval{Every: 10 * time.Second} // a single rejection hardly matters
 	unsent := Interval{Every: 10 * time.Second}    // a metric counts them, too
 	return &worker.Events{
 		GateChanged: gateListener(log),
@@ -118,7 +118,7 @@ func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	}
 }
 
-// gateListener logs changes of the gate, except the initial wait for the app.
+// gateListener omits the initial wait for the app.
 func gateListener(log *slog.Logger) func(worker.GateChanged) {
 	var mu sync.Mutex
 	logged, received := "", false
@@ -143,7 +143,7 @@ func gateListener(log *slog.Logger) func(worker.GateChanged) {
 	}
 }
 
-// Broker returns listeners that log the events of the embedded queues.
+// Broker returns listeners that log the embedded queues' events.
 func (l *Logger) Broker() *broker.Events {
 	log := l.With("component", "broker")
 	return &broker.Events{
@@ -159,7 +159,7 @@ func (l *Logger) Broker() *broker.Events {
 	}
 }
 
-// AWS returns listeners that log the events of package aws.
+// AWS returns listeners that log package aws's events.
 func (l *Logger) AWS() *aws.Events {
 	log := l.With("component", "aws")
 	return &aws.Events{
@@ -173,7 +173,7 @@ func (l *Logger) AWS() *aws.Events {
 	}
 }
 
-// Limiter returns listeners that log the events of a target's limiter.
+// Limiter returns listeners that log a target's limiter's events.
 func (l *Logger) Limiter(target string) *limit.Events {
 	log := l.With("component", "limit", "target", target)
 	return &limit.Events{

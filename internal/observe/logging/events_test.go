@@ -33,7 +33,7 @@ func TestThrottlingIsLoggedAtIntervals(t *testing.T) {
 	})
 }
 
-// A reason is logged again only after receiving has resumed. A drain and the initial wait for the app are not logged.
+// A drain and the initial wait for the app are not logged. Other reasons are logged again only after receiving resumes.
 func TestGateReasonIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})

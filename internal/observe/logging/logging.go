@@ -17,7 +17,7 @@ import (
 type Format int
 
 const (
-	jsonLines Format = iota // one JSON object per line
+	jsonLines Format = iota // one object per line
 	// Text is for terminals.
 	Text
 	// SQSD is Text, but logs deliveries like aws-sqsd.
@@ -29,10 +29,9 @@ type Options struct {
 	Out    io.Writer
 	Format Format
 	Color  bool
-	// Level is the minimum level. slog.LevelWarn and higher also omit successful deliveries, the banner and excerpts
-	// of responses.
+	// slog.LevelWarn and higher also omit successful deliveries, the banner and excerpts of responses.
 	Level slog.Level
-	// PerSecond limits the lines per second for deliveries with the same outcome; 0 means no limit.
+	// PerSecond limits deliveries logged per second and outcome; 0 means no limit.
 	PerSecond int
 }
 
@@ -59,7 +58,7 @@ func New(opts Options) *Logger {
 	return l
 }
 
-// inMillis writes durations in milliseconds, with the unit in the key.
+// inMillis replaces durations with milliseconds.
 func inMillis(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindDuration {
 		return a
@@ -69,7 +68,7 @@ func inMillis(_ []string, a slog.Attr) slog.Attr {
 
 func (l *Logger) quiet() bool { return l.opts.Level >= slog.LevelWarn }
 
-// AppOutput prints one line of an app process's output.
+// AppOutput prints a line of a process's output.
 func (l *Logger) AppOutput(process, stream string, line []byte) {
 	if o := l.observer.Load(); o != nil {
 		o.lines(&Record{At: time.Now(), Process: process, Stream: stream, Text: string(line)})
@@ -91,8 +90,7 @@ func (l *Logger) SDK(level slog.Level, text string) {
 	l.LogAttrs(context.Background(), level, "AWS SDK message", slog.String("component", "aws"), slog.String("text", text))
 }
 
-// Banner prints a title, a name and rows, unless the level is above Info. It returns false for JSON, which has no
-// banner.
+// Banner prints a title, a name and rows at level Info or lower. It returns false for JSON, which has no banner.
 func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	if l.opts.Format != jsonLines && !l.quiet() {
 		l.printer.print(func(b *bytes.Buffer) {
@@ -106,8 +104,7 @@ func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	return l.opts.Format != jsonLines
 }
 
-// Postponed returns a listener that logs deliveries postponed because the message's payload or the task registry is
-// unavailable.
+// Postponed returns a listener that logs deliveries postponed because the payload or the task registry is unavailable.
 func (l *Logger) Postponed(name string) func(m *queue.Message, retryIn time.Duration, err error) {
 	return func(m *queue.Message, retryIn time.Duration, err error) {
 		if l.admit(queue.Postponed, time.Now()) {
@@ -125,7 +122,7 @@ func (l *Logger) admit(outcome queue.Outcome, now time.Time) bool {
 	return ok
 }
 
-// ReportOmitted logs every second how many lines sampling omitted. It returns when ctx is done.
+// ReportOmitted logs every second how many lines sampling omitted, until ctx is done.
 func (l *Logger) ReportOmitted(ctx context.Context) {
 	tick := time.Tick(time.Second)
 	for {
@@ -133,7 +130,7 @@ func (l *Logger) ReportOmitted(ctx context.Context) {
 		case now := <-tick:
 			l.sampler.due(now, l.logOmitted)
 		case <-ctx.Done():
-			l.sampler.due(time.Now().Add(time.Second), l.logOmitted) // report the rest
+			l.sampler.due(time.Now().Add(time.Second), l.logOmitted)
 			return
 		}
 	}

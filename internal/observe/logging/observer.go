@@ -15,9 +15,9 @@ import (
 type Record struct {
 	At    time.Time
 	Level slog.Level
-	// Process is the app process that wrote the line to Stream, or "".
+	// Process is the app process that wrote to Stream, or "".
 	Process, Stream string
-	// Text is the line as printed on a terminal, without time and colors.
+	// Text is the line as on a terminal, without time and colors.
 	Text string
 }
 
@@ -26,8 +26,8 @@ type observer struct {
 	events event.Listener
 }
 
-// Observe passes all later lines of level slog.LevelInfo and above to lines, and events to the listener. lines must
-// return quickly and be safe for concurrent use.
+// Observe passes later lines of level slog.LevelInfo and above to lines, and events to the listener. lines must return
+// quickly and be safe for concurrent use.
 func (l *Logger) Observe(lines func(*Record), events event.Listener) {
 	l.observer.Store(&observer{lines, events})
 }

@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// Observers receive the same lines in every format, and events below the configured level.
 func TestObserverGetsWhatIsPrinted(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []Options{{}, {Format: Text, Color: true}, {Format: SQSD}, {Level: slog.LevelWarn}} {

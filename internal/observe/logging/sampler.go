@@ -7,8 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// sampler admits the first lines of each outcome per second and counts the others, so that successes never hide
-// failures. A second starts with its first line. It is safe for concurrent use.
+// sampler admits the first lines of each outcome per second, so that successes never hide failures. It is safe for
+// concurrent use.
 type sampler struct {
 	perSecond int // 0 means no limit
 
@@ -19,8 +19,7 @@ type sampler struct {
 	}
 }
 
-// admit reports whether a line may be printed. With the first line of a second, it also returns how many lines were
-// omitted before.
+// admit also returns how many lines were omitted in an earlier second, once.
 func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted int) {
 	if s.perSecond == 0 {
 		return true, 0

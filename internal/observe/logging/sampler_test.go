@@ -109,7 +109,7 @@ func TestSamplerReportsOmittedLines(t *testing.T) {
 	}
 }
 
-// Times may be out of order. An outcome's omissions are not reported during a second in which it has lines.
+// Times may be out of order.
 func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,16 +12,16 @@ import (
 	"tendril/queue"
 )
 
-// Redelivery describes what the queue does next with an unfinished message.
+// Redelivery describes an unfinished message's next redelivery.
 type Redelivery struct {
-	// Known means that the queue's redrive policy, or its absence, is known.
+	// Known means that the redrive policy, or its absence, is known.
 	Known bool
-	// DeadLetterQueue is the queue to which the message moves next, or "".
+	// DeadLetterQueue is set if the message moves there next.
 	DeadLetterQueue string
 	MaxReceives     int
 }
 
-// Sent prints the start of a delivery in the aws-sqsd format; other formats have no such line.
+// Sent prints the start of a delivery in the aws-sqsd format.
 func (l *Logger) Sent(target func() string) {
 	if l.opts.Format != SQSD || l.quiet() {
 		return
@@ -33,7 +33,7 @@ func (l *Logger) Sent(target func() string) {
 
 // Settled prints the result of a delivery.
 func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery) {
-	// A successful delivery with a reason deserves a line, unless the app dropped the message.
+	// An ignored failure in the response deserves a line.
 	noted := s.Outcome == queue.Done && s.Reason != "" && s.Instruction != queue.Drop
 	silent := s.Outcome == queue.Done && (l.quiet() || l.opts.Format == SQSD)
 	if silent && !noted {

@@ -24,15 +24,15 @@ import (
 //	2018-09-27T08:26:57Z http-err: ae772911-9a93-4d3f-9092-fc1970fe3807 (3) 500 - 1.466
 //	2017-04-30T02:01:25Z socket-err: 96055c97-fc82-41d0-a3ec-4aa000fb970e (2) Errno::ETIMEDOUT - 1798.986
 //
-// The first line is the start of a delivery. Only failures have a second line, with the message ID, receive count,
-// cause and duration in seconds.
+// A delivery starts with the first line. A failure adds a second, with the message ID, receive count, cause and
+// duration in seconds.
 
 func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 	b = append(at.UTC().AppendFormat(b, time.RFC3339), " message: sent to "...)
 	return append(b, target...)
 }
 
-// appendSqsdSettled appends nothing for a success. A missing or truncated response is a socket-err.
+// A missing or truncated response is a socket-err.
 func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	if s.Outcome == queue.Done {
 		return b
@@ -49,7 +49,7 @@ var errnos = []syscall.Errno{syscall.ETIMEDOUT, syscall.ECONNREFUSED, syscall.EC
 	syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENOENT,
 	syscall.EACCES}
 
-// socketError returns the error's name in Ruby, the language of aws-sqsd. Users search logs for these names.
+// Users search logs for the error's name in Ruby, the language of aws-sqsd.
 func socketError(err error) string {
 	var name *net.DNSError
 	var timeout net.Error
@@ -73,7 +73,7 @@ func socketError(err error) string {
 	return "IOError"
 }
 
-// TargetAddress returns an app's address for the log. It includes the port, and omits parts that may contain secrets.
+// TargetAddress returns an app's address with its port, without parts that may contain secrets.
 func TargetAddress(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

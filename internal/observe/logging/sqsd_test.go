@@ -105,7 +105,6 @@ func TestTargetAddress(t *testing.T) {
 	}
 }
 
-// Users search logs with these patterns.
 func TestSqsdLinesCanBeGrepped(t *testing.T) {
 	t.Parallel()
 	pattern := regexp.MustCompile(

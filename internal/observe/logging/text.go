@@ -50,8 +50,8 @@ func (p *printer) paint(b *bytes.Buffer, code, text string) {
 type textHandler struct {
 	printer *printer
 	level   slog.Level
-	attrs   []slog.Attr // keys include the group
-	group   string      // prefix of later keys
+	attrs   []slog.Attr
+	group   string
 }
 
 func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
@@ -100,7 +100,7 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 
 var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
 
-// actText replaces the message with the attribute "act", unless the action was rejected, and omits request details.
+// actText replaces the message of a successful action and omits request details.
 func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
 	if i < 0 {
@@ -124,7 +124,7 @@ func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 	return attrs
 }
 
-// appendEvent indents further lines of the message, so that untrusted text cannot imitate tendril's lines.
+// Further lines are indented, so that untrusted text cannot imitate tendril's lines.
 func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
 	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
 	separator := "  "

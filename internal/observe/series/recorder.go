@@ -10,7 +10,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// MaxQueues is the maximum number of queues with their own curves. The first queues read get them.
+// MaxQueues is the maximum number of queues with their own curves: the first ones read.
 const MaxQueues = 64
 
 const maxMarks = 100
@@ -20,11 +20,10 @@ type Counts struct{ In, Out int64 }
 
 // Reading is a snapshot of all counters.
 type Reading struct {
-	Total  Counts
-	Queues map[string]Counts
-	// InFlight is the number of messages being delivered, and Limit its maximum.
+	Total           Counts
+	Queues          map[string]Counts
 	InFlight, Limit int
-	// Oldest is the age of the oldest message, valid only if HasOldest is true.
+	// Oldest, an age, is valid if HasOldest is set.
 	Oldest    time.Duration
 	HasOldest bool
 	Latencies health.Latencies
@@ -50,7 +49,7 @@ func New(read func(now time.Time) Reading) *Recorder {
 	return r
 }
 
-// Run takes a reading every five seconds until ctx is done.
+// Run calls read every five seconds until ctx is done.
 func (r *Recorder) Run(ctx context.Context) {
 	tick := time.Tick(ranges[0].step)
 	for {
@@ -65,7 +64,7 @@ func (r *Recorder) Run(ctx context.Context) {
 	}
 }
 
-// Mark adds a mark to the time axis of the charts.
+// Mark adds a mark to the time axis.
 func (r *Recorder) Mark(at time.Time, kind, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,13 +97,12 @@ func (r *Reading) since(earlier *Reading) map[string]Counts {
 	return rose
 }
 
-// The increase is 0 if a counter was reset.
+// A counter that was reset counts as 0.
 func (c Counts) since(earlier Counts) Counts {
 	return Counts{max(c.In-earlier.In, 0), max(c.Out-earlier.Out, 0)}
 }
 
-// Curves returns the curves of the named range, or of the shortest if name is "". It returns false for an unknown
-// name.
+// Curves returns the named range, or the shortest for "". It returns false for an unknown name.
 func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 	i := 0
 	if name != "" {
@@ -127,7 +125,7 @@ func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 // Rate is the messages per second that enter and leave a queue.
 type Rate struct{ In, Out float64 }
 
-// Rates returns the average rate of each queue in the last minute, or since the first reading.
+// Rates returns each queue's average rate in the last minute.
 func (r *Recorder) Rates(now time.Time) map[string]Rate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +137,6 @@ func (r *Recorder) Rates(now time.Time) map[string]Rate {
 	return rates
 }
 
-// average ignores unknown points.
 func (l *level) average(c *curve, n int64, now time.Time) float64 {
 	sum, known := 0.0, 0
 	for slot := max(now.UnixNano()/int64(l.step)-n+1, l.slot-points+1, 0); slot <= l.slot; slot++ {
@@ -173,7 +170,7 @@ type queueCurves struct{ in, out *curve }
 
 type level struct {
 	step    time.Duration
-	slot    int64 // steps from 1970 to the newest point; 0 before the first
+	slot    int64 // steps since 1970; 0 before the first point
 	traffic map[string]queueCurves
 	gauges  [gauges]curve
 	open    period
@@ -243,7 +240,6 @@ func (l *level) all() (curves []*curve) {
 	return curves
 }
 
-// forget removes queues without points to make room for others.
 func (l *level) forget() {
 	maps.DeleteFunc(l.traffic, func(name string, q queueCurves) bool {
 		return name != total && !slices.ContainsFunc(q.in[:], func(v float32) bool { return !isNone(v) })
@@ -268,7 +264,7 @@ func (l *level) write() {
 	at, took := l.slot%points, l.open.took.Seconds()
 	for name, counts := range l.open.traffic {
 		if _, known := l.traffic[name]; !known {
-			if len(l.traffic) > MaxQueues { // one entry is the total
+			if len(l.traffic) > MaxQueues { // plus the total
 				continue
 			}
 			l.addQueue(name)
@@ -314,7 +310,7 @@ func (l *level) curves(now time.Time) Curves {
 	for i := range c.At {
 		c.At[i] = (newest - points + 2 + int64(i)) * int64(l.step/time.Second)
 	}
-	c.At[points-1] = min(c.At[points-1], now.Unix()) // the newest period may be in progress
+	c.At[points-1] = min(c.At[points-1], now.Unix())
 
 	for name, q := range l.traffic {
 		if name == total {

@@ -28,7 +28,7 @@ func (s *source) read(time.Time) Reading {
 	return s.Reading
 }
 
-// latencies returns n deliveries of duration d, and m a hundred times as long.
+// latencies returns n deliveries of duration d, and m of 100 d.
 func latencies(t *testing.T, n, m int, d time.Duration) health.Latencies {
 	t.Helper()
 	monitor := health.NewMonitor(health.Options{})
@@ -101,7 +101,7 @@ func TestRatesAreOfTheTimeBetweenReadings(t *testing.T) {
 }
 
 func TestLongRangesAreComputedFromAllReadings(t *testing.T) {
-	// Nine of ten readings are fast and one is slow, so an average of percentiles would be far off.
+	// An average of percentiles would be far off.
 	fast, slow := latencies(t, 99, 0, time.Millisecond*10), latencies(t, 0, 1, time.Millisecond*10)
 	s := &source{Reading: Reading{HasOldest: true}}
 	r := New(nil)
@@ -134,7 +134,7 @@ func TestGapsHaveNoValues(t *testing.T) {
 	for i := range 181 {
 		r.record(&Reading{Total: Counts{In: int64(i)}}, noon.Add(time.Duration(i)*5*time.Second))
 	}
-	asleep := noon.Add(181*5*time.Second + time.Minute) // the machine was suspended for a minute
+	asleep := noon.Add(181*5*time.Second + time.Minute) // the machine was suspended
 	r.record(&Reading{Total: Counts{In: 1000}}, asleep)
 	c := curves(t, r, "15m", asleep)
 	if got := len(known(c.Series.In)); got != points-12 {
@@ -143,7 +143,6 @@ func TestGapsHaveNoValues(t *testing.T) {
 	if isNone(c.Series.In[points-1]) || !isNone(c.Series.In[points-2]) || isNone(c.Series.In[points-14]) {
 		t.Errorf("the gap is not where it was: %v", c.Series.In[points-16:])
 	}
-	// Without readings, the curves shift to the left.
 	if got := known(curves(t, r, "15m", asleep.Add(14*time.Minute)).Series.In); len(got) > 13 || len(got) == 0 {
 		t.Errorf("14 minutes later %d points are left", len(got))
 	}

@@ -58,14 +58,14 @@ func isNone(value float32) bool { return value != value }
 
 // Curves holds the curves of one range, each with 180 points.
 type Curves struct {
-	// At holds the end of each period in Unix seconds, oldest first. The newest period may be in progress.
+	// At holds the periods' ends in Unix seconds, oldest first. The newest period may be in progress.
 	At     []int64            `json:"at"`
 	Series Environment        `json:"series"`
 	Queues map[string]Traffic `json:"queues"`
 	Marks  []Mark             `json:"marks"`
 }
 
-// Traffic holds the rates of received (In) and finished (Out) messages per second.
+// Traffic holds the rates of received and finished messages per second.
 type Traffic struct {
 	In  Values `json:"in"`
 	Out Values `json:"out"`
@@ -74,10 +74,9 @@ type Traffic struct {
 // Environment holds the curves for all queues together.
 type Environment struct {
 	Traffic
-	// InFlight is the average number of messages being delivered, and Limit its maximum.
 	InFlight Values `json:"in_flight"`
 	Limit    Values `json:"limit"`
-	// The percentiles are durations of answered deliveries.
+	// Percentiles cover answered deliveries.
 	P50MS         Values `json:"p50_ms"`
 	P95MS         Values `json:"p95_ms"`
 	P99MS         Values `json:"p99_ms"`

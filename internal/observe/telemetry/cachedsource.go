@@ -9,7 +9,7 @@ import (
 type cachedSource[T any] struct {
 	read  func() T // may be nil
 	calls singleflight.Group
-	value T // only used by the running call, like at
+	value T // used only by the running call, like at
 	at    time.Time
 }
 
@@ -18,7 +18,7 @@ const (
 	sourceTimeout = 2 * time.Second
 )
 
-// get calls the source unless the cached value is fresh. ok is false if the source does not return in time.
+// get calls the source unless the cached value is fresh. ok is false after sourceTimeout.
 func (s *cachedSource[T]) get() (value T, ok bool) {
 	if s.read == nil {
 		return value, false

@@ -15,8 +15,8 @@ type metricInfo struct {
 
 type catalogue struct {
 	registry *prometheus.Registry
-	vectors  map[string]prometheus.Collector // for countedMetrics, by name
-	read     map[string]*prometheus.Desc     // for readMetrics, by name
+	vectors  map[string]prometheus.Collector
+	read     map[string]*prometheus.Desc
 }
 
 func newCatalogue() catalogue {
@@ -65,12 +65,12 @@ type sourceCollector[T any] struct {
 	send      func(out samples, value T)
 }
 
-// collect registers a source, which is read on each collection. It has no metrics if read is nil.
+// Without read, the source has no metrics.
 func collect[T any](c *catalogue, read func() T, send func(out samples, value T)) {
 	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
 }
 
-// Describe sends nothing, so that metrics are checked when they are collected.
+// Describe sends nothing: metrics are checked when they are collected.
 func (*sourceCollector[T]) Describe(chan<- *prometheus.Desc) {}
 
 func (r *sourceCollector[T]) Collect(out chan<- prometheus.Metric) {

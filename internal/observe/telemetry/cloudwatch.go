@@ -21,28 +21,27 @@ type putter interface {
 
 // CloudWatchOptions configure [NewCloudWatch].
 type CloudWatchOptions struct {
-	// Name is the namespace's suffix after "Workerless-". If it is "", no queue metrics are sent.
+	// Name is the namespace's suffix; "" disables queue metrics.
 	Name string
-	// Interval is the time between calls, at least 1 s; 0 means 60 s.
+	// Interval is at least 1 s; 0 means 60 s.
 	Interval time.Duration
-	// Environment is the value of the EnvironmentName dimension. If it is "", no health metrics are sent.
+	// Environment is the EnvironmentName dimension; "" disables health metrics.
 	Environment string
-	// Health must not block; nil means no health metrics.
+	// Health must not block; nil disables health metrics.
 	Health func() Health
-	// Logger logs when sending starts to fail and when it works again. It may be nil.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// Health is the health of an environment as sent to CloudWatch.
+// Health is an environment's health for CloudWatch.
 type Health struct {
 	Green bool
-	// Code is the EnvironmentHealth metric, from 0 for Ok to 25 for Severe, as in Elastic Beanstalk's enhanced
-	// health. It is sent only if HasCode is set, by the leader.
+	// Code is the EnvironmentHealth metric, from 0 for Ok to 25 for Severe. Only the leader sets HasCode.
 	Code    int
 	HasCode bool
-	// The Leader metric, 1 if Leads is set, is sent only if there are Periodic tasks.
+	// The Leader metric is Leads, sent if there are Periodic tasks.
 	Periodic, Leads bool
-	// CPU is this instance's utilization in percent, sent only if HasCPU is set.
+	// CPU is in percent, and valid if HasCPU is set.
 	CPU    float64
 	HasCPU bool
 }
@@ -55,14 +54,13 @@ type Health struct {
 //	                                 failures, Average the failure ratio
 //	Duration           Milliseconds  the duration of each of them
 //
-// If the environment has a name, its state goes to the namespace [HealthNamespace] with the dimension
-// EnvironmentName. Health is 1 for green and 0 for other colors. Leader is 1 from the leader of the periodic tasks
-// and 0 from other instances, so a Sum of 0 means that there is no leader. Every instance sends CPUUtilization, so
-// its Average is the environment's.
+// If the environment has a name, the metrics Health (1 for green, otherwise 0), EnvironmentHealth, Leader (1 from the
+// leader, 0 from other instances) and CPUUtilization go to the namespace [HealthNamespace] with the dimension
+// EnvironmentName.
 type CloudWatch struct {
 	put      putter
 	opts     CloudWatchOptions
-	sink     sink // for queue metrics
+	sink     sink // of queue metrics
 	health   sink
 	mu       sync.Mutex
 	tallies  []*tally
@@ -71,10 +69,9 @@ type CloudWatch struct {
 }
 
 const (
-	// NamespacePrefix and the environment's name form the namespace of queue metrics.
+	// NamespacePrefix precedes the environment's name in the namespace of queue metrics.
 	NamespacePrefix = "Workerless-"
-	// HealthNamespace is the namespace of health metrics. Elastic Beanstalk uses AWS/ElasticBeanstalk, but names
-	// starting with AWS/ are reserved.
+	// HealthNamespace replaces Elastic Beanstalk's AWS/ElasticBeanstalk, because names starting with AWS/ are reserved.
 	HealthNamespace = "ElasticBeanstalk/SQSD"
 
 	maxPut       = 1000
@@ -82,7 +79,7 @@ const (
 	flushTimeout = 5 * time.Second // after Run's context is done
 )
 
-// NewCloudWatch returns a CloudWatch, which sends nothing until [CloudWatch.Run] is called.
+// NewCloudWatch returns a CloudWatch. [CloudWatch.Run] starts it.
 func NewCloudWatch(put putter, opts *CloudWatchOptions) *CloudWatch {
 	c := &CloudWatch{put: put}
 	if opts != nil {
@@ -95,7 +92,7 @@ func NewCloudWatch(put putter, opts *CloudWatchOptions) *CloudWatch {
 	return c
 }
 
-// Worker returns a Settled listener that counts a queue's deliveries. Listeners for the same queue share one count.
+// Worker returns a Settled listener. Listeners for the same queue share one count.
 func (c *CloudWatch) Worker(queue string) *worker.Events {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,9 +110,9 @@ func (c *CloudWatch) stats() sinkStats {
 	return s
 }
 
-// Run sends data until ctx is done, and then spends at most 5 s on the rest. After a failed call, it retries with the
-// data of later intervals, with delays from 5 s to 5 minutes. It keeps at most 15 intervals by merging the oldest. If
-// a response is lost, data may be counted twice, but is not lost.
+// Run sends data until ctx is done, and the rest within 5 s. After a failed call, it retries with the data of later
+// intervals, after 5 s to 5 minutes. It keeps at most 15 intervals by merging the oldest. If a response is lost, data
+// may be counted twice.
 func (c *CloudWatch) Run(ctx context.Context) {
 	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -231,7 +228,7 @@ func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }
 
-// isRejected reports whether the data is invalid, so that retrying it would only delay later intervals.
+// Retrying rejected data would only delay later intervals.
 func isRejected(err error) bool {
 	var rejected *queue.Error
 	if !errors.As(err, &rejected) {

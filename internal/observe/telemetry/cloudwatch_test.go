@@ -90,7 +90,7 @@ func TestCloudWatchMakesOneCallPerInterval(t *testing.T) {
 		for i := range 4 {
 			jobs.Settled(ended(queue.Done, time.Duration(i+1)*10*time.Millisecond))
 		}
-		c.Worker("jobs").Settled(ended(queue.Failed, 2*time.Second)) // shares the queue's count
+		c.Worker("jobs").Settled(ended(queue.Failed, 2*time.Second))
 		jobs.Settled(ended(queue.Unreached, time.Hour))
 		jobs.Settled(ended(queue.Throttled, time.Hour))
 		mail.Settled(ended(queue.Failed, time.Second))

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// Deliver returns listeners that count events of deliveries from a queue to a target.
+// Deliver returns listeners that count deliveries to a target.
 func (t *Telemetry) Deliver(queue, target string) deliver.Events {
 	ok := t.catalogue.counter("tendril_app_connects_total", target, "ok")
 	failed := t.catalogue.counter("tendril_app_connects_total", target, "failed")
@@ -30,9 +30,9 @@ func (t *Telemetry) Deliver(queue, target string) deliver.Events {
 	}
 }
 
-// Supervisor returns listeners that count events of the app's supervisor.
+// Supervisor returns listeners that count the supervisor's events.
 func (t *Telemetry) Supervisor() *supervisor.Events {
-	var exits sync.Map // by process
+	var exits sync.Map
 	return &supervisor.Events{
 		Exited: func(e supervisor.Exited) { exits.Store(e.Process, exitReason(&e.Exit)) },
 		Restarting: func(r supervisor.Restarting) {
@@ -56,7 +56,7 @@ func exitReason(e *supervisor.Exit) string {
 	return "exit"
 }
 
-// Periodic returns listeners that count events of the scheduler.
+// Periodic returns listeners that count the scheduler's events.
 func (t *Telemetry) Periodic() *periodic.Events {
 	reasons := map[periodic.Reason]string{
 		periodic.ReasonMissed: "missed", periodic.ReasonOverlap: "overlap", periodic.ReasonPaused: "paused",
@@ -83,7 +83,7 @@ func (t *Telemetry) Periodic() *periodic.Events {
 	}
 }
 
-// Leader returns listeners that count events of the leader election.
+// Leader returns listeners that count the leader election's events.
 func (t *Telemetry) Leader() *leader.Events {
 	terms, failed := t.catalogue.counter("tendril_leader_terms_total"), t.catalogue.counter("tendril_leader_store_errors_total")
 	return &leader.Events{
@@ -94,8 +94,8 @@ func (t *Telemetry) Leader() *leader.Events {
 
 const (
 	reasonReceives = "receives" // too many receives
-	reasonApp      = "app"      // the app's request
-	reasonStatus   = "status"   // listed in terminal-codes
+	reasonApp      = "app"
+	reasonStatus   = "status" // listed in terminal-codes
 )
 
 func deadLetterReason(i queue.Instruction) string {
@@ -108,8 +108,8 @@ func deadLetterReason(i queue.Instruction) string {
 	return reasonReceives
 }
 
-// Broker returns listeners that count events of the embedded queues. The named queues' counters start at 0, so that
-// even their first event shows as an increase.
+// Broker returns listeners that count the embedded queues' events. The named queues' counters start at 0, so that even
+// their first event shows as an increase.
 func (t *Telemetry) Broker(queues ...string) *broker.Events {
 	events := &broker.Events{
 		DeadLettered: func(from, _ string, ids []string) {

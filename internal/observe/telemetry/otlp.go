@@ -26,16 +26,14 @@ const instrumentationName = "tendril"
 // OTLPOptions configure [OpenOTLP]. A nil *OTLPOptions is valid.
 type OTLPOptions struct {
 	Version string
-	// Service is the default service name, without OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES; "" means tendril.
+	// Service is the default service name; "" means tendril.
 	Service string
-	// Logger logs when sending starts to fail and when it works again. It may be nil.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// OTLP sends traces and metrics to an OpenTelemetry collector over HTTP. A nil *OTLP does nothing.
-//
-// Deliveries never wait for sending. Spans beyond a limit (OTEL_BSP_MAX_QUEUE_SIZE, default 2048) are dropped and
-// counted.
+// OTLP sends traces and metrics to an OpenTelemetry collector over HTTP. A nil *OTLP does nothing. Spans beyond
+// OTEL_BSP_MAX_QUEUE_SIZE (default 2048) are dropped and counted.
 type OTLP struct {
 	traces, metrics sink
 	exports         context.Context // canceled by Close
@@ -48,8 +46,8 @@ type OTLP struct {
 	meterProvider  *sdkmetric.MeterProvider
 }
 
-// OpenOTLP reads the OTEL_ environment variables. It returns nil without an error if they set no endpoint or disable
-// OpenTelemetry. It sends no request.
+// OpenOTLP reads the OTEL_ environment variables. It returns nil if they set no endpoint or disable OpenTelemetry. It
+// sends no request.
 func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	if opts == nil {
 		opts = &OTLPOptions{}
@@ -94,7 +92,7 @@ func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, er
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// Retries survive a restart of the collector, but report a missing collector soon.
+// Retries last long enough for a restart of the collector.
 const (
 	retryInitial = 500 * time.Millisecond
 	retryMax     = 2 * time.Second
@@ -128,7 +126,7 @@ func (o *OTLP) openMetrics(ctx context.Context, res *resource.Resource, version 
 	return err
 }
 
-// Close sends pending data until ctx is done, and stops.
+// Close sends pending data until ctx is done.
 func (o *OTLP) Close(ctx context.Context) error {
 	if o == nil {
 		return nil
@@ -209,8 +207,7 @@ type metricExporter struct {
 	o *OTLP
 }
 
-// Export returns nil, because the sink records errors. Metrics are cumulative, so a failed call loses only
-// intermediate values.
+// Export returns nil, because the sink records errors. Metrics are cumulative, so the next call sends them.
 func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

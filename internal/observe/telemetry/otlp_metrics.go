@@ -28,7 +28,7 @@ func newMeter(provider metric.MeterProvider, version string) (*meter, error) {
 	return &meter{operation, process, consumed}, errors.Join(err1, err2, err3)
 }
 
-// Worker returns listeners that record a worker's OpenTelemetry metrics, or nil if metrics are off.
+// Worker returns listeners that record a worker's OpenTelemetry metrics, or nil if they are off.
 func (o *OTLP) Worker(queueName string) *worker.Events {
 	if o == nil || o.meter == nil {
 		return nil
@@ -46,7 +46,7 @@ func (o *OTLP) Worker(queueName string) *worker.Events {
 	remove := record(operationDelete)
 	change := record(operationChange)
 	consume := []metric.AddOption{set(operationReceive)}
-	process := map[string][]metric.RecordOption{"done": record(operationProcess)} // by result class
+	process := map[string][]metric.RecordOption{"done": record(operationProcess)}
 	for _, class := range append(codeClasses[:], "unreached", "throttled") {
 		process[class] = record(operationProcess, keyErrorType.String(class))
 	}
@@ -75,7 +75,7 @@ func (o *OTLP) Worker(queueName string) *worker.Events {
 	}
 }
 
-// codeClasses are the classes of HTTP statuses; the first one means no response.
+// The first class means no response.
 var codeClasses = [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 func codeClass(status int) int {
@@ -85,6 +85,6 @@ func codeClass(status int) int {
 	return status / 100
 }
 
-// seconds are bucket bounds, dense around typical response times and common timeouts.
+// seconds are bucket bounds around typical response times and common timeouts.
 var seconds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900,
 	3600}

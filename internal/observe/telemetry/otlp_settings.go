@@ -11,8 +11,7 @@ type otlpSettings struct {
 	traces, metrics bool
 }
 
-// readOTLPSettings returns which signals to send. Without an endpoint it returns none, because a worker must not
-// contact a collector unless configured. The exporters read other variables.
+// Without an endpoint, no signal is sent. The exporters read other variables.
 func readOTLPSettings(getenv func(string) string) (settings otlpSettings, err error) {
 	if strings.EqualFold(strings.TrimSpace(getenv("OTEL_SDK_DISABLED")), "true") {
 		return otlpSettings{}, nil
@@ -58,7 +57,7 @@ func readSignal(getenv func(string) string, signal string) (on bool, err error) 
 	return true, nil
 }
 
-// checkSampler rejects invalid values, which the library would report on standard error and ignore.
+// The library would report invalid values on standard error and ignore them.
 func checkSampler(getenv func(string) string) error {
 	known := []string{"always_on", "always_off", "traceidratio",
 		"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"}

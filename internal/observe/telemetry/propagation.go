@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// Message attributes with the sender's trace context, sent as headers of the same name.
+// Message attributes that are sent as headers of the same name.
 const (
 	parentAttribute  = "traceparent"
 	stateAttribute   = "tracestate"
@@ -23,8 +23,7 @@ const (
 const maxState = 512
 
 // Propagate returns the trace headers for delivering a message. The trace context comes from the span in ctx or else
-// from the message, baggage and the X-Ray header from the message. Invalid values are omitted, because receivers
-// would drop the trace or reject the request.
+// the message. Invalid values are omitted, because receivers would drop the trace or reject the request.
 func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	var state string
 	for i := range m.Attributes {
@@ -93,7 +92,7 @@ func (carrier) Set(string, string) {}
 
 func (carrier) Keys() []string { return nil }
 
-// textAttribute returns the value of an attribute, or "" if it is absent or not printable text.
+// textAttribute returns "" for an attribute that is not printable text.
 func textAttribute(m *queue.Message, name string) string {
 	for i := range m.Attributes {
 		if a := &m.Attributes[i]; a.Name == name && a.IsText() {

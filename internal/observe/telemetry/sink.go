@@ -8,12 +8,11 @@ import (
 
 type sinkStats struct {
 	sink string // "cloudwatch", "otlp_traces" or "otlp_metrics"
-	// errors counts failed calls; a later call may have sent their data.
+	// A later call may have sent the data of failed ones.
 	errors  int64
 	dropped int64 // spans or statistic sets
 }
 
-// sink logs when sending starts to fail and when it works again.
 type sink struct {
 	name string
 	data string // "metrics", "traces" or "health"

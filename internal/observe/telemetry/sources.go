@@ -10,8 +10,8 @@ import (
 	"tendril/internal/worker"
 )
 
-// Sources are functions that return the current state. They are called concurrently when metrics are read, each at
-// most once per second. If one is nil or takes longer than two seconds, its metrics are absent.
+// Sources return the current state. They are called concurrently, each at most once per second. The metrics of a source
+// are absent if it is nil or takes longer than two seconds.
 type Sources struct {
 	Workers      func() []WorkerStatus
 	Queues       func() []Queue
@@ -23,12 +23,11 @@ type Sources struct {
 	Certificates func() []Certificate
 }
 
-// WorkerStatus is the status of a worker and its names in metrics.
+// WorkerStatus is the status of a worker, with its labels.
 type WorkerStatus struct {
-	// Queue and Target are as passed to [Telemetry.Worker].
 	Queue, Target string
 	Status        worker.Status
-	// AdaptiveLimit adapts to the target's speed; 0 if off.
+	// AdaptiveLimit is 0 if off.
 	AdaptiveLimit int
 }
 
@@ -36,7 +35,7 @@ type WorkerStatus struct {
 type Queue struct {
 	Name                       string
 	Visible, InFlight, Delayed int64
-	// OldestAge is 0 for an empty queue. HasAge is false if the age is unknown.
+	// OldestAge is 0 for an empty queue. HasAge is false if it is unknown.
 	OldestAge time.Duration
 	HasAge    bool
 }
@@ -98,7 +97,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 
 // sendWorkers sends a limit once, even if several workers share it.
 func sendWorkers(out samples, workers []WorkerStatus) {
-	limits := map[string]int{} // by target
+	limits := map[string]int{}
 	for i := range workers {
 		w, s := &workers[i], &workers[i].Status
 		out.send("tendril_inflight", float64(s.InWork), w.Queue, w.Target)
@@ -156,8 +155,7 @@ func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 const maxQueueNames = 200
 
-// boundedNames limits the number of label values, because clients can create queues: names after the first
-// maxQueueNames become "other".
+// Clients can create queues, so names after the first maxQueueNames become "other".
 type boundedNames struct {
 	mu   sync.Mutex
 	seen map[string]bool

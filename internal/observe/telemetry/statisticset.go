@@ -28,7 +28,7 @@ type tally struct {
 	failed   float64
 }
 
-// settled ignores deliveries that were throttled or did not reach the app.
+// Deliveries that were throttled or did not reach the app do not count.
 func (t *tally) settled(s worker.Settled) {
 	if s.Outcome != queue.Done && s.Outcome != queue.Failed {
 		return
@@ -42,8 +42,8 @@ func (t *tally) settled(s worker.Settled) {
 	}
 }
 
-// endInterval appends the interval's statistic sets to data and starts the next interval. A whole interval without
-// deliveries only adds MessagesProcessed, because zeros would distort the failure ratio and the average duration.
+// endInterval appends the interval's statistic sets to data. A whole interval without deliveries only adds
+// MessagesProcessed, because zeros would distort the averages.
 func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed
@@ -75,10 +75,10 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 	return append(data, processed, failures, duration)
 }
 
-// Intervals beyond maxIntervals are merged while CloudWatch does not accept data.
+// Older intervals are merged while CloudWatch does not accept data.
 const maxIntervals = 15
 
-// mergeOldest merges the oldest intervals until at most limit are left, without losing values.
+// mergeOldest leaves at most limit intervals, without losing values.
 func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 	for {
 		second, intervals := 0, min(len(data), 1)

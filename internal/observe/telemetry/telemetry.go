@@ -14,7 +14,7 @@ import (
 type Options struct {
 	Version string
 	Sources Sources
-	// CloudWatch and OTLP also receive the workers' events. Either may be nil. The caller starts and stops them.
+	// The caller starts and stops CloudWatch and OTLP. Either may be nil.
 	CloudWatch *CloudWatch
 	OTLP       *OTLP
 	Logger     *slog.Logger
@@ -27,7 +27,7 @@ type Telemetry struct {
 	queues    boundedNames
 }
 
-// New registers the metrics. It starts no goroutines.
+// New registers the metrics.
 func New(opts *Options) *Telemetry {
 	t := &Telemetry{catalogue: newCatalogue()}
 	if opts != nil {
@@ -54,7 +54,7 @@ func (t *Telemetry) sinks() []sinkStats {
 	return all
 }
 
-// Handler serves metrics to Prometheus, in OpenMetrics format on request. Concurrent requests share one collection.
+// Handler serves metrics to Prometheus. Concurrent requests share one collection.
 func (t *Telemetry) Handler() http.Handler {
 	opts := promhttp.HandlerOpts{EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, CoalesceGather: true}
 	if t.opts.Logger != nil {
@@ -63,7 +63,7 @@ func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.catalogue.registry, opts)
 }
 
-// Reloaded records the result of reloading settings or tasks; nil means success.
+// Reloaded records the result of reloading settings or tasks.
 func (t *Telemetry) Reloaded(err error) {
 	t.catalogue.gauge("tendril_config_last_reload_successful").Set(boolValue(err == nil))
 	if err == nil {

@@ -30,7 +30,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// newFullTelemetry returns a Telemetry whose metrics all have values.
 func newFullTelemetry() *Telemetry {
 	cw := NewCloudWatch(&fakePutter{}, &CloudWatchOptions{Name: "app"})
 	t := New(&Options{Version: "1.2.3", CloudWatch: cw, Sources: Sources{
@@ -94,7 +93,7 @@ func emitAll(t *Telemetry) {
 	w.Settled(worker.Settled{Outcome: queue.Failed, Attempt: 2, Duration: 3 * time.Minute})
 	w.Settled(instructed(worker.Settled{Outcome: queue.Done, Status: 410}, queue.Drop))
 	w.Settled(instructed(worker.Settled{Outcome: queue.Failed, Status: 422, DeadLettering: true}, queue.TerminalStatus))
-	// without a dead-letter queue
+	// This queue has no dead-letter queue.
 	w.Settled(instructed(worker.Settled{Outcome: queue.Failed, Status: 422}, queue.TerminalStatus))
 	w.DeadLettered(worker.DeadLettered{Instruction: queue.TerminalStatus})
 	w.DeadLettered(worker.DeadLettered{Instruction: queue.DeadLetterNow})

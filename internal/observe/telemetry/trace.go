@@ -13,18 +13,16 @@ import (
 
 // TracerOptions describe a [Tracer]'s queue and target.
 type TracerOptions struct {
-	// QueueURL is "" if unknown.
 	Queue, QueueURL string
-	// Target is the app's URL and Function a Lambda function's name. Only one is set.
+	// Target is the app's URL. For a Lambda function, Function is set instead.
 	Target, Function string
 }
 
 // Tracer creates spans for deliveries from one queue to one target. A nil *Tracer creates none. It is safe for
 // concurrent use.
 //
-// The span "process QUEUE" covers the delivery and links to the message's trace context. Its child "POST" or "invoke"
-// covers the request. Every delivery is a separate trace, because a message may be delivered several times, even days
-// after it was sent.
+// Every delivery is a separate trace, because a message may be delivered several times, even days after it was sent.
+// The span "process QUEUE" links to the message's trace context. Its child "POST" or "invoke" covers the request.
 type Tracer struct {
 	tracer                  trace.Tracer
 	process, call           string
@@ -50,8 +48,8 @@ func (o *OTLP) Tracer(opts TracerOptions) *Tracer {
 	return t
 }
 
-// Begin starts the spans for delivering one message or a batch. The returned context is for [Propagate]. The caller
-// must call end once, with one result per message; a missing result is a failure.
+// Begin starts the spans for delivering messages. The returned context is for [Propagate]. The caller must call end
+// once, with one result per message; a missing result is a failure.
 func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Context, end func([]queue.Result)) {
 	if t == nil {
 		return ctx, func([]queue.Result) {}
@@ -90,8 +88,7 @@ func finish(span trace.Span, r *queue.Result) {
 	span.End()
 }
 
-// errorType returns the HTTP status, or the outcome if there was no response, because OpenTelemetry requires few
-// distinct values.
+// OpenTelemetry requires the error type to have few distinct values.
 func errorType(r *queue.Result) string {
 	if r.Status != 0 {
 		return strconv.Itoa(r.Status)

@@ -9,8 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// Outcomes of deliveries, as label values. The app received the message up to outcomeDeadLetter. The last three were
-// never attempted.
+// Up to outcomeDeadLetter, the app received the message. The last three were never attempted.
 const (
 	outcomeOK = iota
 	outcomeDropped
@@ -26,7 +25,7 @@ const (
 var outcomes = [...]string{"ok", "dropped", "retry", "dead_letter", "unreached", "throttled", "expired", "handed_back",
 	"filtered"}
 
-// Worker returns listeners that count events of the worker for a queue and target. Settled does not allocate.
+// Worker returns listeners that count a worker's events. Settled does not allocate.
 func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	c := t.deliveryCounters(queue, target)
 	counter := func(name string, labels ...string) prometheus.Counter {
@@ -54,7 +53,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 		Duplicate:  func(worker.Duplicate) { duplicates.Inc() },
 		Settled:    c.settled,
 		Postponed: func(p worker.Postponed) {
-			if p.Throttled { // without a request there is no delivery
+			if p.Throttled { // otherwise there was no delivery
 				c.delivery(outcomeThrottled, p.Status).Inc()
 			}
 		},
@@ -95,7 +94,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	return worker.JoinEvents(all...)
 }
 
-// deliveryCounters holds the metrics updated for every message, so that they are looked up only once.
+// deliveryCounters avoids looking up metrics for every message.
 type deliveryCounters struct {
 	catalogue                *catalogue
 	queue, target            string
@@ -111,7 +110,7 @@ func (t *Telemetry) deliveryCounters(queue, target string) *deliveryCounters {
 		duration: t.catalogue.histogram("tendril_delivery_duration_seconds", queue, target),
 		wait:     t.catalogue.histogram("tendril_message_wait_seconds", queue),
 		attempts: t.catalogue.histogram("tendril_message_attempts", queue)}
-	// Start at 0, so that even the first failure shows as an increase.
+	// Even the first failure shows as an increase from 0.
 	c.delivery(outcomeOK, 200)
 	c.delivery(outcomeRetry, 500)
 	c.delivery(outcomeRetry, 0)

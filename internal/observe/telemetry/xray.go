@@ -15,8 +15,7 @@ var errXRay = errors.New("invalid X-Ray trace header")
 //
 //	Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1
 //
-// Fields may be in any order; unknown ones are ignored. Root must occur exactly once. Without a valid Parent there is
-// no span.
+// Fields may be in any order; unknown ones are ignored. Root must occur exactly once. Parent is optional.
 func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 	if len(header) > maxXRay {
 		return sc, errXRay
@@ -25,7 +24,7 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 	for field := range strings.SplitSeq(header, ";") {
 		name, value, found := strings.Cut(strings.TrimSpace(field), "=")
 		switch {
-		case name == "" && !found: // after a final semicolon
+		case name == "" && !found:
 		case name == "" || !found, name == "Root" && sc.TraceID.IsValid():
 			return sc, errXRay
 		case name == "Root":
@@ -37,7 +36,7 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 				return sc, errXRay
 			}
 		case name == "Parent":
-			sc.SpanID, _ = trace.SpanIDFromHex(value) // zero if invalid
+			sc.SpanID, _ = trace.SpanIDFromHex(value)
 		case name == "Sampled":
 			sc.TraceFlags = sc.TraceFlags.WithSampled(value == "1")
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Window is a ring of recent buckets, created by [New]. A nil Window is empty and must not be written to.
+// Window is a ring of recent buckets. A nil Window is empty and must not be written to.
 type Window[B any] struct {
 	step time.Duration
 	ring []bucket[B]
@@ -21,7 +21,7 @@ func New[B any](step time.Duration, n int) *Window[B] {
 	return &Window[B]{step: step, ring: make([]bucket[B], n)}
 }
 
-// At returns the bucket for a time, zero at first. It returns nil if the clock was set back by more than the window.
+// At returns the bucket for a time, or nil if the clock was set back by more than the window.
 func (w *Window[B]) At(now time.Time) *B {
 	number := w.number(now)
 	b := &w.ring[number%int64(len(w.ring))]
