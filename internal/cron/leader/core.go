@@ -10,27 +10,24 @@ import (
 	"tendril/queue"
 )
 
-// core is the state machine of one lease. It does no I/O: its inputs are the store's responses and the monotonic
-// time.
+// core is the state machine of one lease. It does no I/O: its inputs are the store's responses and the time.
 type core struct {
 	rules
-	// session is the prefix of all Versions that this instance writes.
+	// session is the prefix of all Versions written by this instance.
 	session string
 	writes  int
-	// highest is the highest term seen so far.
-	highest int64
+	highest int64 // highest term seen
 
-	// seenAt is when the Version of seen was first observed, readAt when it was last read. known is false if the
-	// lease may have changed since.
+	// seenAt is when the Version of seen was first observed, readAt when it was last read. known is false if the lease
+	// may have changed since.
 	seen           queue.Lease
 	seenAt, readAt time.Time
 	known          bool
-	// nextRead is when to read another instance's lease again.
-	nextRead time.Time
+	nextRead       time.Time // of another instance's lease
 
 	// pending is a swap whose outcome is unknown, or nil.
 	pending *attempt
-	// failures counts consecutive failures. The store is not called before notBefore.
+	// failures are consecutive. The store is not called before notBefore.
 	failures  int
 	notBefore time.Time
 
@@ -44,7 +41,7 @@ type rules struct {
 	owner, data   string
 	lease, renew  time.Duration
 	margin        time.Duration
-	chance        func() float64       // from 0 to 1, to spread calls
+	chance        func() float64       // in [0,1), to spread calls
 	revision      func() int64         // may be nil
 	announce      func() string        // may be nil
 	watch         func() time.Duration // may be nil
@@ -57,8 +54,8 @@ func newCore(o Options) core {
 		margin: o.Margin, chance: o.Random, revision: o.Revision, announce: o.Announce, watch: o.Watch, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
 }
 
-// A lease's version also carries the announcement and the revision, because all instances read it anyway, and earlier
-// versions preserve it.
+// The version carries the announcement and the revision, because all instances read it and earlier versions preserve
+// it.
 const (
 	announceMark = "#"
 	revisionMark = "@"
@@ -74,9 +71,9 @@ func announcedBy(l queue.Lease) (announcement string, revision int64) {
 // attempt is a swap with one version token. It may be tried several times.
 type attempt struct {
 	old, next queue.Lease
-	// start is when the first try started. The lease counts from it, because any try may have been applied.
+	// The lease counts from the start of the first try, because any try may have been applied.
 	start time.Time
-	// wall is the time of day at start, which shows whether the machine was suspended.
+	// wall is the wall clock at start, which reveals a suspension.
 	wall time.Time
 }
 
@@ -94,7 +91,7 @@ type step struct {
 	attempt *attempt
 }
 
-// decide returns the next step. An attempt is repeated until its outcome is known.
+// decide repeats an attempt until its outcome is known.
 func (c *core) decide(now time.Time) step {
 	if c.term > 0 && !now.Before(c.trusted) {
 		c.lose()
@@ -121,7 +118,6 @@ func (c *core) decide(now time.Time) step {
 	return step{do: read}
 }
 
-// bounded limits a leader's wait to its trust window.
 func (c *core) bounded(until time.Time) time.Time {
 	if c.term > 0 {
 		return earlier(until, c.trusted)
@@ -154,8 +150,8 @@ func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 }
 
 // free reports whether this instance may take the lease: it was never written, was released, is this instance's own
-// from a lost term (no other instance has led since), or was unchanged in a read after its expiry. Without that read,
-// every instance would try to replace a dead leader.
+// from a lost term, or was unchanged in a read after its expiry. Without that read, every instance would try to replace
+// a dead leader.
 func (c *core) free() bool {
 	return c.seen.Version == "" || c.seen.Released || c.isOwn(c.seen) || !c.readAt.Before(c.expiry())
 }
@@ -182,7 +178,6 @@ func (c *core) observed(now time.Time, l queue.Lease) {
 	c.nextRead = c.readAfter()
 }
 
-// readAfter returns when to read another instance's lease again, usually no later than its expiry.
 func (c *core) readAfter() time.Time {
 	interval := c.renew
 	if c.watch != nil {
@@ -224,7 +219,7 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 	return true
 }
 
-// lose ends the term, which is never held again. The lease must be read before the next attempt.
+// lose ends the term. The lease must be read before the next attempt.
 func (c *core) lose() {
 	c.term = 0
 	c.pending = nil
@@ -243,7 +238,7 @@ func (c *core) failed(now time.Time) time.Duration {
 	return d
 }
 
-// releaseAttempt returns a swap that releases this instance's lease. The outcome of earlier attempts must be known.
+// releaseAttempt requires that the outcome of earlier attempts is known.
 func (c *core) releaseAttempt(now time.Time) (*attempt, bool) {
 	if !c.known || !c.isOwn(c.seen) || c.seen.Released {
 		return nil, false

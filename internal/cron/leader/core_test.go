@@ -26,7 +26,6 @@ func leading(t *testing.T) (*core, time.Time) {
 	return c, now
 }
 
-// The duration counts from when the lease's version is first seen. The margin covers only differences between clocks.
 func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -49,7 +48,7 @@ func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 		c, _ := leading(t)
 		c.lose()
 		c.observed(now, test.lease)
-		c.observed(now.Add(test.after), test.lease) // reading it again does not restart the duration
+		c.observed(now.Add(test.after), test.lease) // another read does not restart the duration
 		if got := c.free(); got != test.free {
 			t.Errorf("%s: free is %v", test.name, got)
 		}
@@ -80,7 +79,7 @@ func TestAnExpiredLeaseIsReadBeforeItIsTaken(t *testing.T) {
 	}
 }
 
-// A store that does not recognize a repeated swap still returns the stored version.
+// A store may not recognize a repeated swap.
 func TestOwnVersionIsOwnSuccess(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
@@ -97,7 +96,6 @@ func TestOwnVersionIsOwnSuccess(t *testing.T) {
 	}
 }
 
-// The next term starts immediately, because this instance still holds the lease.
 func TestALostTermStaysLost(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
@@ -113,7 +111,6 @@ func TestALostTermStaysLost(t *testing.T) {
 	}
 }
 
-// The pending write is discarded, and the lease is read again.
 func TestALostTermIsReadAnew(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
@@ -128,7 +125,6 @@ func TestALostTermIsReadAnew(t *testing.T) {
 	}
 }
 
-// The reads of many instances are spread over a quarter of the renewal interval.
 func TestPauseBetweenLooks(t *testing.T) {
 	t.Parallel()
 	c, now := leading(t)

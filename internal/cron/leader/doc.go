@@ -22,27 +22,25 @@
 //	0                                 5 s              12 s            15 s at the earliest
 //
 // The record contains no time of day. Every write stores a new version token, which other instances watch on their own
-// monotonic clocks. If it stays unchanged for the lease's duration, the holder no longer trusts the lease, because the
-// holder counts from before the write and stops a margin earlier. Only the clocks' rates must agree, within Margin /
-// Lease.
+// monotonic clocks. Once it is unchanged for the lease's duration, the holder no longer trusts the lease, because it
+// counts from before the write and stops a margin earlier. Clock rates must agree within Margin / Lease.
 //
 // # Invariants
 //
 //   - At any instant, Term is ok on at most one instance.
-//   - A term belongs to one instance and is uninterrupted: once it is not ok, it never is again. The same instance
-//     leads again only in a new, higher term.
-//   - While Term is ok, the stored lease has that term. An effect that is accepted only with the stored term of an
-//     unreleased lease (fencing) cannot come from two leaders, not even if one was suspended before the effect.
+//   - Once a term is not ok, it never is again. The same instance leads again only in a new, higher term.
+//   - While Term is ok, the stored lease has that term. An effect that is accepted only with the stored term (fencing)
+//     cannot come from two leaders, not even if one was suspended before the effect.
 //   - The gate closes before listeners are called, and does not wait for them.
 //
 // # Failures
 //
 //   - Lost response: the write is repeated with the same token and recognized if it was applied.
 //   - Store unavailable: the leader retries until its trust ends, the others until the store responds.
-//   - Process or machine suspended: detected by a late timer, or by a difference between the wall clock and the
-//     monotonic clock, which stops in a suspended machine. The term ends immediately.
+//   - Process or machine suspended: a late timer, or a difference between the wall clock and the monotonic clock, ends
+//     the term immediately.
 //   - Process killed: another instance leads within Lease + Renew. Process stopped: within Renew.
 //   - Record deleted: the term ends at the next renewal. The next term is higher than any its holder has seen.
 //
-// [Work] is for tasks that one instance performs once, such as preparing a version of the app. It uses the same core.
+// [Work] uses the same core for tasks that one instance performs once, such as preparing an app version.
 package leader

@@ -11,17 +11,16 @@ import (
 	"tendril/queue"
 )
 
-// Store stores leases by name and replaces them by compare-and-swap. Its methods must see the latest write, return
-// when their context ends, and be safe for concurrent use. Package registrytest contains a test suite.
+// Store stores leases by name. Its methods must see the latest write, return when their context ends, and be safe for
+// concurrent use. Package registrytest contains a test suite.
 //
-// After an error, the outcome is unknown: the swap may have been applied, may be applied later, or may never be
-// applied.
+// A swap that returned an error may have been applied, or may be applied later.
 type Store interface {
 	// Read returns the named lease, or the zero value if it does not exist.
 	Read(ctx context.Context, name string) (queue.Lease, error)
-	// Swap stores next if the stored Version is old.Version, or if nothing is stored and old.Version is "". It returns
-	// the stored lease, and whether that is next, even from before the call, so that callers can repeat a call that got
-	// no response. A next without a Version is an error.
+	// Swap stores next if the stored Version is old.Version, where "" means no lease. It returns the stored lease, and
+	// whether that is next, even from an earlier call, so that callers can repeat a call that got no response. A next
+	// without a Version is an error.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
@@ -30,24 +29,21 @@ type Elector struct {
 	opts   Options
 	gate   *gate
 	events *dispatcher
-	// wake has a capacity of 1.
-	wake chan struct{}
+	wake   chan struct{} // has a capacity of 1
 
-	// Only Run uses lease.
-	lease holder
-	// following is the last leader reported.
-	following Following
+	// used only by Run
+	lease     holder
+	following Following // last reported
 
 	started atomic.Bool
 
 	mu     sync.Mutex
 	status Status
-	// seenAt is when the lease's version was first seen. failingAt is when the first of several consecutive calls
-	// failed.
+	// failingAt is when the first of the consecutive failures occurred.
 	seenAt, expiry, failingAt time.Time
 }
 
-// New returns an elector; start it with [Elector.Run]. New fails if a lease cannot be kept with the given durations.
+// New returns an elector, started by [Elector.Run]. It fails if a lease cannot be kept with the given durations.
 func New(store Store, opts Options) (*Elector, error) {
 	if store == nil {
 		return nil, errors.New("an elector needs a lease store")
@@ -70,20 +66,20 @@ func New(store Store, opts Options) (*Elector, error) {
 	return e, nil
 }
 
-// Term returns the term in which this instance leads. ok is false as soon as the instance may no longer be the
-// leader: outside the trust window, or after a suspension. The trust window starts with the attempt that won the
-// lease and ends Margin before the lease expires. Once ok is false for a term, it is never true again.
+// Term returns the term in which this instance leads. ok is false if it may not be the leader: outside the trust
+// window, which ends Margin before the lease expires, or after a suspension. Once ok is false for a term, it is never
+// true again.
 //
 // Callers must call Term immediately before each effect and pass the term along, so that the receiver can reject an
-// outdated term. Nothing else protects against a suspension between Term and the effect.
+// outdated term. Nothing else protects against a suspension in between.
 func (e *Elector) Term() (term int64, ok bool) { return e.gate.holds() }
 
-// Changed returns a channel that is closed when ok changes to true or, at most a second late, to false. To avoid
-// missing a change, call it before Term.
+// Changed returns a channel that is closed when ok becomes true or, at most a second late, false. Call it before Term
+// to avoid missing a change.
 func (e *Elector) Changed() <-chan struct{} { return e.gate.changes() }
 
-// Run takes part in the election until ctx ends. It then closes the gate, releases the lease and returns nil. The
-// release, and the wait for a blocked listener, take up to CallTimeout each. A second call of Run is an error.
+// Run takes part in the election until ctx ends. It then closes the gate and releases the lease. The release, and the
+// wait for a blocked listener, take up to CallTimeout each. A second call of Run is an error.
 func (e *Elector) Run(ctx context.Context) error {
 	if e.started.Swap(true) {
 		return fmt.Errorf("the elector of lease %s has already run: create a new one", e.opts.Name)
@@ -103,7 +99,6 @@ func (e *Elector) Run(ctx context.Context) error {
 	return nil
 }
 
-// tick tells the gate that the process is alive.
 func (e *Elector) tick(ctx context.Context) {
 	ticker := time.Tick(e.opts.Standstill)
 	for {
@@ -123,7 +118,7 @@ func (e *Elector) round(ctx context.Context) {
 	case wait:
 		waitUntil(ctx, next.until, e.wake)
 	case read:
-		_ = e.lease.read(ctx) // reported; the next round tries again
+		_ = e.lease.read(ctx) // the next round tries again
 	case swap:
 		e.swap(ctx, next.attempt)
 	}
@@ -158,7 +153,6 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 	}
 }
 
-// whyLost returns why the lease was lost. current is the stored lease.
 func (e *Elector) whyLost(current queue.Lease) string {
 	switch {
 	case e.lease.core.isOwn(current):
@@ -172,7 +166,7 @@ func (e *Elector) whyLost(current queue.Lease) string {
 func (e *Elector) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.CallTimeout)
 	defer cancel()
-	_, _ = e.lease.release(ctx) // if this fails, the lease expires
+	_, _ = e.lease.release(ctx) // otherwise, the lease expires
 	e.lease.core.lose()
 	e.publish()
 }
@@ -209,19 +203,18 @@ type Status struct {
 	// Leader is "" if the lease was never written, was released or has expired.
 	Leader     string
 	LeaderTerm int64
-	// LeaderData, LeaderRevision and LeaderAnnounces are the holder's latest [Options].Data, Revision and Announce.
+	// LeaderData, LeaderRevision and LeaderAnnounces are the leader's latest [Options].Data, Revision and Announce.
 	LeaderData      string
 	LeaderRevision  int64
 	LeaderAnnounces string
 	// Age is the time since this instance saw the last renewal.
 	Age time.Duration
 	// Err is the last error, or nil after a success. While it is set, this instance cannot become the leader.
-	Err error
-	// Failing is the time since the first of the consecutive errors.
-	Failing time.Duration
+	Err     error
+	Failing time.Duration // since the first consecutive error
 }
 
-// Status returns the current state without a call to the store.
+// Status returns the current state without calling the store.
 func (e *Elector) Status() Status {
 	term, _ := e.gate.holds()
 	e.mu.Lock()
@@ -247,7 +240,7 @@ func (e *Elector) publish() {
 	c := &e.lease.core
 	expiry := c.expiry()
 	if expiry.Before(c.nextRead) && !c.isOwn(c.seen) {
-		expiry = c.nextRead.Add(e.opts.CallTimeout) // until then, this instance does not check for a renewal
+		expiry = c.nextRead.Add(e.opts.CallTimeout) // this instance reads no renewal before
 	}
 	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(expiry)
 	e.mu.Lock()

@@ -20,7 +20,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// harness has electors that share a store, in virtual time.
 type harness struct {
 	t     *testing.T
 	store *memoryStore
@@ -29,12 +28,12 @@ type harness struct {
 
 type node struct {
 	*Elector
-	stop func() // ends Run and waits for it
-	kill func() // stops it without releasing the lease, like kill -9
+	stop func()
+	kill func() // like kill -9, without releasing the lease
 
 	mu       sync.Mutex
 	reported []string
-	wall     time.Duration // offset of its time of day
+	wall     time.Duration // offset
 }
 
 func (n *node) report(format string, args ...any) {
@@ -49,7 +48,6 @@ func (n *node) events() string {
 	return strings.Join(n.reported, "\n")
 }
 
-// cuttable is a store with a connection that tests can cut.
 type cuttable struct {
 	*memoryStore
 	mu  sync.Mutex
@@ -143,7 +141,7 @@ func (r *harness) sleep(d time.Duration) {
 	r.atMostOne()
 }
 
-// atMostOne returns the leader, or nil. Two leaders fail the test.
+// atMostOne returns the leader, or nil, and fails the test if there are two.
 func (r *harness) atMostOne() *node {
 	r.t.Helper()
 	var leader *node
@@ -158,7 +156,7 @@ func (r *harness) atMostOne() *node {
 	return leader
 }
 
-// until waits until one of the nodes leads. It returns that node and the time it took.
+// until returns the node that leads, and how long that took.
 func (r *harness) until(limit time.Duration, of ...*node) (*node, time.Duration) {
 	r.t.Helper()
 	begin := time.Now()
@@ -269,7 +267,7 @@ func TestStopReleasesTheLease(t *testing.T) {
 	})
 }
 
-// The outcome of the last write is unknown.
+// The response to the last write was lost.
 func TestStopAfterALostResponse(t *testing.T) {
 	in(t, func(r *harness) {
 		r.store.SetFault(func(swap bool) storeFault {
@@ -296,10 +294,10 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 		a.wants(t, 1)
 		r.sleep(20 * time.Millisecond) // just after 5 s + 15 s - 3 s
 		a.wants(t, 0)
-		if n := strings.Count(a.events(), "failure"); n < 8 { // starting at 10 s, with at most 1 s between them
+		if n := strings.Count(a.events(), "failure"); n < 8 { // from 10 s on, with at most 1 s in between
 			t.Errorf("%d tries to renew:\n%s", n, a.events())
 		}
-		if s := a.Status(); !errors.Is(s.Err, errCut) || s.Failing.Round(time.Second) != 7*time.Second { // since 10 s
+		if s := a.Status(); !errors.Is(s.Err, errCut) || s.Failing.Round(time.Second) != 7*time.Second {
 			t.Errorf("status of the one cut off: %+v", s)
 		}
 		if !strings.Contains(a.events(), "term 1: the lease was not renewed in time") {
@@ -316,7 +314,6 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 	})
 }
 
-// Once the store is back, an instance leads within the longest retry delay.
 func TestStoreAwayForAll(t *testing.T) {
 	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
@@ -363,7 +360,7 @@ func TestSlowStore(t *testing.T) {
 	})
 }
 
-// Every second response is lost after the write was applied.
+// Every second write is applied, but its response is lost.
 func TestLostReplies(t *testing.T) {
 	in(t, func(r *harness) {
 		n := 0
@@ -383,7 +380,7 @@ func TestLostReplies(t *testing.T) {
 	})
 }
 
-// If the first try was applied, the lease counts from the first try, not from the one that detected it.
+// Any try may have been applied.
 func TestTrustCountsFromTheFirstTry(t *testing.T) {
 	in(t, func(r *harness) {
 		first := true
@@ -395,7 +392,7 @@ func TestTrustCountsFromTheFirstTry(t *testing.T) {
 			return storeFault{Takes: 900 * time.Millisecond}
 		})
 		a := r.start()
-		begin := time.Now() // reading takes no time, and faults start with the swap
+		begin := time.Now() // reading takes no time
 		r.until(5*time.Second, a)
 		r.store.SetFault(func(bool) storeFault { return storeFault{Drop: true, Err: errCut} })
 		for r.atMostOne() == a && time.Since(begin) < time.Minute {
@@ -412,13 +409,13 @@ func TestSuspendedMachine(t *testing.T) {
 		a, b := r.start(), r.start()
 		r.sleep(6 * time.Second)
 		a.mu.Lock()
-		a.wall = 30 * time.Second // as if the monotonic clock had stopped during a suspension
+		a.wall = 30 * time.Second // the monotonic clock stopped during a suspension
 		a.mu.Unlock()
 		if _, ok := a.Term(); ok {
 			t.Fatal("leading right after a suspend")
 		}
 		r.sleep(time.Millisecond)
-		if l := r.atMostOne(); l == a { // the lease is still its own, so it leads in a new term
+		if l := r.atMostOne(); l == a { // in a new term
 			a.wants(t, 2)
 		}
 		if !strings.Contains(a.events(), "the machine was suspended or its clock was set (30s apart)") {
@@ -428,7 +425,6 @@ func TestSuspendedMachine(t *testing.T) {
 	})
 }
 
-// A suspended instance still holds the lease of its lost term.
 func TestSuspendedMachineLeadsAgainWhenItIsAlone(t *testing.T) {
 	in(t, func(r *harness) {
 		a := r.start()
@@ -436,12 +432,12 @@ func TestSuspendedMachineLeadsAgainWhenItIsAlone(t *testing.T) {
 		a.mu.Lock()
 		a.wall = 30 * time.Second
 		a.mu.Unlock()
-		r.sleep(time.Second) // enough for a tick to notice
+		r.sleep(time.Second) // time for a tick
 		a.wants(t, 2)
 	})
 }
 
-// Time synchronization causes small clock steps, which must not end a term.
+// Time synchronization causes small clock steps.
 func TestSmallClockSteps(t *testing.T) {
 	in(t, func(r *harness) {
 		a := r.start()
@@ -455,7 +451,6 @@ func TestSmallClockSteps(t *testing.T) {
 	})
 }
 
-// The listener blocks for the duration of two leases.
 func TestBlockedListener(t *testing.T) {
 	in(t, func(r *harness) {
 		var a *node
@@ -466,7 +461,7 @@ func TestBlockedListener(t *testing.T) {
 				select {
 				case blocked <- ok:
 					time.Sleep(30 * time.Second)
-				default: // must not block at the end of the test
+				default:
 				}
 			}
 		})
@@ -475,7 +470,7 @@ func TestBlockedListener(t *testing.T) {
 		r.sleep(11500 * time.Millisecond)
 		a.wants(t, 0)
 		a.lease.store.(*cuttable).set(false)
-		r.sleep(5 * time.Second) // the longest retry delay, much less than the listener needs
+		r.sleep(5 * time.Second) // the longest retry delay
 		a.wants(t, 2)
 		r.sleep(40 * time.Second)
 		select {
@@ -496,7 +491,7 @@ func TestRemovedLeaseEndsTheTerm(t *testing.T) {
 		r.sleep(time.Second)
 		r.store.Remove("jobs")
 		r.sleep(5 * time.Second)
-		a.wants(t, 2) // higher than any earlier term, as fencing requires
+		a.wants(t, 2) // fencing requires a higher term
 		if !strings.Contains(a.events(), "the lease was removed from the store") {
 			t.Errorf("a was told\n%s", a.events())
 		}

@@ -2,9 +2,8 @@ package leader
 
 import "time"
 
-// Events contains an [Elector]'s listeners. Each may be nil. They are called one at a time and in order, in a
-// separate goroutine: when Lost is called, Term already returns false. Up to 1000 events are queued; further ones are
-// dropped.
+// Events contains an [Elector]'s listeners, which may be nil. They are called in order, one at a time, in a separate
+// goroutine: when Lost is called, Term already returns false. At most 1000 events are queued; further ones are dropped.
 type Events struct {
 	Elected   func(Elected)
 	Lost      func(Lost)
@@ -27,35 +26,30 @@ type Lost struct {
 
 // Following reports that another instance leads.
 type Following struct {
-	// Name is the name of the lease, Owner its holder.
-	Name, Owner string
+	Name, Owner string // of the lease and its holder
 	Term        int64
 }
 
-// Failure reports a failed call to the store. While calls fail, no new leader is elected.
+// Failure reports a failed call to the store. Meanwhile, no new leader is elected.
 type Failure struct {
-	Name string
-	Err  error
-	// Consecutive counts failures since the last success.
-	Consecutive int
-	// Retry is the time until the next try.
-	Retry time.Duration
+	Name        string
+	Err         error
+	Consecutive int           // failures since the last success
+	Retry       time.Duration // until the next try
 }
 
 const maxWaiting = 1000
 
-// dispatcher calls listeners in order, one at a time, without blocking its callers.
 type dispatcher struct {
 	calls chan func()
-	ended chan struct{} // closed by end
-	done  chan struct{} // closed when run has returned
+	ended chan struct{}
+	done  chan struct{}
 }
 
 func newDispatcher() *dispatcher {
 	return &dispatcher{calls: make(chan func(), maxWaiting), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
-// dispatch queues f, or drops it if the queue is full.
 func (d *dispatcher) dispatch(f func()) {
 	select {
 	case d.calls <- f:
@@ -63,7 +57,7 @@ func (d *dispatcher) dispatch(f func()) {
 	}
 }
 
-// run calls the queued functions, until end and the queue is empty.
+// run also calls the functions still queued at end.
 func (d *dispatcher) run() {
 	defer close(d.done)
 	for {
@@ -78,7 +72,7 @@ func (d *dispatcher) run() {
 	}
 }
 
-// end waits for run, but no longer than limit.
+// end waits up to limit for run.
 func (d *dispatcher) end(limit time.Duration) {
 	close(d.ended)
 	select {

@@ -9,16 +9,15 @@ import (
 	"tendril/queue"
 )
 
-// world has three cores that share a stored lease and a clock. Each copy is another possible future.
+// world has three cores that share a stored lease and a clock.
 type world struct {
-	now    int // in units of time
+	now    int // in units
 	stored queue.Lease
 	nodes  [3]core
-	// calls contains each node's swap in progress, or nil.
-	calls [3]*attempt
-	// late contains swaps that were reported as failed, but may still be applied.
+	calls  [3]*attempt // swaps in progress
+	// late contains swaps reported as failed that may still be applied.
 	late []*attempt
-	// owners contains, for each term, the node that led in it plus 1.
+	// owners contains the leader's node plus 1 for each term.
 	owners [16]int8
 }
 
@@ -26,8 +25,8 @@ const unit = time.Second
 
 func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
 
-// key is the same for worlds with the same futures. Times matter only relative to each other, up to the longest
-// duration in rules.
+// key is the same for worlds with the same futures. Only differences between times matter, up to the longest duration
+// in rules.
 func (w *world) key() string {
 	k := make([]byte, 0, 256)
 	number := func(n int64) { k = append(strconv.AppendInt(k, n, 10), ' ') }
@@ -63,7 +62,6 @@ func (w *world) key() string {
 	return string(k)
 }
 
-// apply is the store's compare-and-swap.
 func (w *world) apply(a *attempt) (won bool) {
 	if w.stored.Version == a.old.Version {
 		w.stored = a.next
@@ -93,7 +91,7 @@ func (w world) futures() []world {
 			continue
 		}
 		if i > 0 && w.nodes[i-1].seenAt.IsZero() {
-			break // nodes that have not started are equivalent, so they start in order
+			break // nodes that have not started are equivalent
 		}
 		probe := w.nodes[i]
 		switch probe.decide(w.clock()).do {
@@ -110,9 +108,9 @@ func (w world) futures() []world {
 	return all
 }
 
-// answers adds all ways in which a swap in progress can end.
+// answers adds all outcomes of a swap in progress.
 func (w *world) answers(i int, a *attempt, add func(func(*world))) {
-	add(func(n *world) { // applied, and reported as applied
+	add(func(n *world) {
 		n.calls[i] = nil
 		won := n.apply(a)
 		if n.nodes[i].swapped(n.clock(), a, won, n.stored) {
@@ -124,9 +122,9 @@ func (w *world) answers(i int, a *attempt, add func(func(*world))) {
 		n.nodes[i].failed(n.clock())
 	}
 	add(func(n *world) { failed(n); n.apply(a) })                 // applied, but reported as failed
-	add(func(n *world) { failed(n) })                             // not applied, and reported as failed
-	add(func(n *world) { failed(n); n.late = append(n.late, a) }) // reported as failed, but may be applied later
-	// The process gave up its term while it waited.
+	add(func(n *world) { failed(n) })                             // not applied
+	add(func(n *world) { failed(n); n.late = append(n.late, a) }) // applied later
+	// The process gave up its term meanwhile.
 	add(func(n *world) {
 		if n.nodes[i].term > 0 {
 			n.nodes[i].lose()
@@ -140,7 +138,6 @@ func (w *world) leads(i int) {
 	}
 }
 
-// wrong returns which invariant is violated, or "".
 func (w *world) wrong() string {
 	inCharge := 0
 	for i := range w.nodes {
@@ -152,7 +149,7 @@ func (w *world) wrong() string {
 			return fmt.Sprintf("term %d has two leaders, nodes %d and %d", c.term, owner-1, i)
 		}
 		if !w.clock().Before(c.trusted) {
-			continue // its gate is closed
+			continue
 		}
 		inCharge++
 		if w.stored.Term != c.term || w.stored.Released {
@@ -167,8 +164,8 @@ func (w *world) wrong() string {
 }
 
 type search struct {
-	visited map[string]int8 // number of steps that were left at the visit
-	led     map[int64]int   // number of worlds with a leader, by term
+	visited map[string]int8 // remaining steps
+	led     map[int64]int   // worlds with a leader, by term
 	wrong   string
 }
 
@@ -198,7 +195,6 @@ func (s *search) visit(w world, depth int) {
 	}
 }
 
-// beginning returns the first world. If held is set, node 0 holds a lease.
 func beginning(held bool, lease time.Duration) world {
 	var w world
 	for i := range w.nodes {
@@ -219,8 +215,8 @@ func beginning(held bool, lease time.Duration) world {
 	return w
 }
 
-// The store may apply a write and report an error, apply it later, or never apply it. Any step may be late, as after
-// a suspension.
+// The store may apply a write and report an error, apply it later, or never. Any step may be late, as after a
+// suspension.
 func TestEveryInterleaving(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -228,7 +224,7 @@ func TestEveryInterleaving(t *testing.T) {
 		held  bool
 		lease time.Duration
 		depth int
-		terms int64 // number of terms that the search must reach to be meaningful
+		terms int64 // the search must reach these to be meaningful
 	}{
 		{"from an empty store", false, 3 * unit, 9, 1},
 		{"from an empty store, with a short lease", false, 2 * unit, 10, 2},

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// gate is open for one term at a time, until the end of the trust window. It never opens again for a closed term.
+// gate is open for one term at a time, until the end of the trust window. It never reopens for a closed term.
 type gate struct {
-	// If a tick is late by more than standstill, or the two clocks differ by more, the process or the machine counts
-	// as suspended.
+	// A suspension is a tick that is late by more than standstill, or such a difference between the two clocks.
 	standstill time.Duration
 	wall       func() time.Time
-	// began and lost are called with the gate's lock held and must not block.
+	// began and lost are called with the lock held and must not block.
 	began func(term int64)
 	lost  func(term int64, reason string)
 
@@ -20,15 +19,15 @@ type gate struct {
 	term      int64 // 0 if closed
 	closed    int64 // last closed term
 	until     time.Time
-	since     time.Time // monotonic start of the attempt that opened the gate
-	sinceWall time.Time // on the wall clock
+	since     time.Time // monotonic; the attempt that opened the gate
+	sinceWall time.Time // wall clock
 	ticked    time.Time
 	stopped   bool
 	changed   chan struct{}
 }
 
 // open opens the gate for the attempt's term, or extends the trust window. It returns false if the term was closed
-// before, or if there is a reason to close the gate.
+// before, or there is a reason to close the gate.
 func (g *gate) open(a *attempt, until time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,7 +36,6 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 		return false
 	}
 
-	// for reasonToClose
 	g.until = until
 	g.since = a.start
 	g.sinceWall = a.wall
@@ -45,7 +43,7 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 		return g.stillOpen(time.Now())
 	}
 
-	g.shut("a newer term has started") // does nothing if the gate is closed
+	g.shut("a newer term has started")
 	if g.reasonToClose(time.Now()) != "" {
 		g.closed = term // the gate never opens for this term
 		return false
@@ -95,7 +93,7 @@ func (g *gate) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	g.stillOpen(now) // closes the gate if this tick is late
+	g.stillOpen(now) // this tick may be late
 	g.ticked = now
 }
 

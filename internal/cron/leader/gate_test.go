@@ -33,7 +33,7 @@ func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, reported := openGate(t)
-		time.Sleep(1900 * time.Millisecond) // makes a tick 0.9 s late
+		time.Sleep(1900 * time.Millisecond) // a tick is 0.9 s late
 		if _, ok := g.holds(); !ok {
 			t.Errorf("closed after a tick that was a little late: %v", *reported)
 		}

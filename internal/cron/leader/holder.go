@@ -10,12 +10,11 @@ import (
 
 // holder makes the store calls for one lease. It is not safe for concurrent use.
 type holder struct {
-	store Store
-	opts  Options
-	core  core
-	// onFailure may be nil.
-	onFailure func(err error, retry time.Duration)
-	err       error // the last one
+	store     Store
+	opts      Options
+	core      core
+	onFailure func(err error, retry time.Duration) // may be nil
+	err       error
 }
 
 func (h *holder) read(ctx context.Context) error {
@@ -30,7 +29,7 @@ func (h *holder) read(ctx context.Context) error {
 	return nil
 }
 
-// try calls Swap once. The caller records the outcome.
+// try leaves recording the outcome to the caller.
 func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
 	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
 	defer cancel()
@@ -41,7 +40,7 @@ func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.L
 	return won, current, err
 }
 
-// failed records an error of the store. An error after the end of ctx is not the store's.
+// failed ignores errors after the end of ctx, which are not the store's.
 func (h *holder) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -53,8 +52,8 @@ func (h *holder) failed(ctx context.Context, err error) {
 	}
 }
 
-// release releases the lease even if the outcome of the last attempt is unknown. released reports whether the stored
-// lease is this instance's and is released. The only error is ctx's.
+// release works even if the outcome of the last attempt is unknown. released reports whether the stored lease is this
+// instance's and is released. The only error is ctx's.
 func (h *holder) release(ctx context.Context) (released bool, err error) {
 	if h.core.pending != nil {
 		h.core.lose()
@@ -76,7 +75,7 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 		won, current, err := h.try(ctx, a)
 		if err != nil {
 			h.failed(ctx, err)
-			h.core.lose() // requires a read of the stored lease
+			h.core.lose() // the stored lease must be read
 			waitUntil(ctx, h.core.notBefore, nil)
 			continue
 		}

@@ -9,8 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// memoryStore is a Store that counts its calls and can fail them. Its delays use only package time, so they are virtual
-// in a synctest bubble.
+// memoryStore counts its calls and can fail them. Its delays are virtual in a synctest bubble.
 type memoryStore struct {
 	mu     sync.Mutex
 	leases map[string]queue.Lease
@@ -18,40 +17,35 @@ type memoryStore struct {
 	fault  func(swap bool) storeFault
 }
 
-// Refused counts the swaps that found another version.
+// Refused counts swaps that found another version.
 type callCounts struct{ Reads, Swaps, Refused int }
 
-// storeFault is the outcome of a call. The zero value means success.
 type storeFault struct {
-	Takes time.Duration // time until the call is applied
+	Takes time.Duration // until the call is applied
 	Drop  bool
 	Err   error
 }
 
 func newMemory() *memoryStore { return &memoryStore{leases: map[string]queue.Lease{}} }
 
-// SetFault sets the function that decides on faults; nil means no faults.
 func (m *memoryStore) SetFault(fault func(swap bool) storeFault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault = fault
 }
 
-// Stored does not count as a call.
 func (m *memoryStore) Stored(name string) queue.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.leases[name]
 }
 
-// Remove does not count as a call.
 func (m *memoryStore) Remove(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.leases, name)
 }
 
-// Counts does not include calls whose context ended during their delay.
 func (m *memoryStore) Counts() callCounts {
 	m.mu.Lock()
 	defer m.mu.Unlock()

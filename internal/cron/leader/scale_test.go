@@ -17,7 +17,7 @@ type perSecond struct {
 	reads, writes map[int]int
 }
 
-// measure counts the calls from now on. Each call takes 5 ms, like a DynamoDB call.
+// measure counts calls from now on. Each takes 5 ms, like a DynamoDB call.
 func measure(store *memoryStore, err error) *perSecond {
 	p := &perSecond{began: time.Now(), reads: map[int]int{}, writes: map[int]int{}}
 	store.SetFault(func(swap bool) storeFault {
@@ -34,7 +34,7 @@ func measure(store *memoryStore, err error) *perSecond {
 	return p
 }
 
-// many is smaller in short mode, which is used with the race detector.
+// short mode is used with the race detector
 func many() int {
 	if testing.Short() {
 		return 200
@@ -56,7 +56,7 @@ func sum(counts map[int]int) (n int) {
 	return n
 }
 
-// startMany starts n electors within ten seconds, like machines that boot at the same time.
+// startMany starts n electors within ten seconds.
 func (r *harness) startMany(n int) {
 	for range n {
 		r.start()
@@ -65,7 +65,6 @@ func (r *harness) startMany(n int) {
 	r.sleep(10 * time.Second)
 }
 
-// Each additional instance reads the lease, but does not write.
 func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	for _, n := range []int{1, 10, 100, many()} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -91,7 +90,7 @@ func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	}
 }
 
-// Each instance reads once in 67 to 90 s, but still knows the leader, and a dead leader is replaced.
+// Each instance reads once in 67 to 90 s, but still knows the leader.
 func TestInstancesThatCanWaitReadLessOften(t *testing.T) {
 	in(t, func(r *harness) {
 		const n, watch = 20, 90 * time.Second
@@ -122,7 +121,6 @@ func TestInstancesThatCanWaitReadLessOften(t *testing.T) {
 	})
 }
 
-// Each dead leader is replaced within Lease + Renew, with few writes.
 func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 	in(t, func(r *harness) {
 		n, kills := many(), testpeer.Size(5, 200)
@@ -141,7 +139,7 @@ func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 				r.sleep(100 * time.Millisecond)
 			}
 			times = append(times, time.Since(killed))
-			r.sleep(time.Duration(7+i%5) * time.Second) // any time between two renewals
+			r.sleep(time.Duration(7+i%5) * time.Second) // any time between renewals
 			r.start()
 		}
 		refused = r.store.Counts().Refused - refused
@@ -160,7 +158,6 @@ func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 	})
 }
 
-// The instances' calls are spread, and one of them leads.
 func TestManyInstancesAfterAnOutageOfTheStore(t *testing.T) {
 	in(t, func(r *harness) {
 		n := many()

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// errWorkLost means that another instance may do the work now.
 var errWorkLost = errors.New("the lease of this work was not renewed in time, and another instance may do it")
 
-// workDone is the data of the lease once the work is done.
+// The lease has this data once the work is done.
 const workDone = "done"
 
 // Work is a task that only one instance performs, once. Its lease is renewed until [Work.Finish].
@@ -19,16 +18,16 @@ type Work struct {
 
 	ctx  context.Context
 	lose context.CancelCauseFunc
-	stop context.CancelFunc // stops the renewals
+	stop context.CancelFunc // stops renewals
 	over chan struct{}      // closed after the last renewal
 }
 
 // AcquireWork acquires the work named opts.Name, or returns nil if another instance has finished it. While another
-// instance holds the work, AcquireWork calls Following and waits until the lease expires. If repeat is set, work that
-// was finished before the call is done again. Of opts, only Name, Owner, Lease, Renew, CallTimeout, Margin and
-// Events.Following are used. AcquireWork fails if ctx ends, or if the store fails for longer than patience.
+// instance holds the work, AcquireWork calls Following and waits until the lease expires. repeat repeats work that was
+// finished before the call. Only Name, Owner, Lease, Renew, CallTimeout, Margin and Events.Following of opts are used.
+// AcquireWork fails if ctx ends, or if the store fails for longer than patience.
 func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, patience time.Duration) (*Work, error) {
-	opts.Random = func() float64 { return 0 } // only a few instances wait, so retries need not be spread
+	opts.Random = func() float64 { return 0 } // too few instances to spread their retries
 	opts, err := opts.complete()
 	if err != nil {
 		return nil, err
@@ -36,7 +35,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 
 	w := &Work{lease: holder{store: store, opts: opts, core: newCore(opts)}, over: make(chan struct{})}
 	core := &w.lease.core
-	core.data = "" // the work is unfinished
+	core.data = ""
 	failing := time.Now()
 	var followed Following
 	for {
@@ -49,7 +48,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 			return nil, nil
 		}
 		if core.known && !core.free() {
-			repeat = false // another instance's work in progress counts as the repetition
+			repeat = false // another instance's work counts as the repetition
 			holder := Following{Name: opts.Name, Owner: core.seen.Owner, Term: core.seen.Term}
 			if holder != followed {
 				call(opts.Events.Following, holder)
@@ -71,7 +70,6 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 	}
 }
 
-// step waits no longer than until.
 func (w *Work) step(ctx context.Context, until time.Time) {
 	switch next := w.lease.core.decide(time.Now()); next.do {
 	case wait:
@@ -88,7 +86,7 @@ func (w *Work) step(ctx context.Context, until time.Time) {
 	}
 }
 
-// Context returns a context that is canceled when the work is lost, or when the context of AcquireWork is canceled.
+// Context returns a context that is canceled when the work is lost, or with the context of AcquireWork.
 func (w *Work) Context() context.Context { return w.ctx }
 
 // renew renews the lease until ctx ends or the work is lost. It completes a call in progress.
@@ -108,8 +106,8 @@ func (w *Work) renew(ctx context.Context) {
 	}
 }
 
-// Finish ends the work and must be called once. If done is false, another instance may start the work immediately. If
-// Finish fails, another instance may do the work again.
+// Finish ends the work and must be called once. If done is false, another instance may start the work immediately.
+// After an error, another instance may repeat the work.
 func (w *Work) Finish(ctx context.Context, done bool) error {
 	w.stop()
 	<-w.over

@@ -68,14 +68,14 @@ func TestWorkIsDoneByOneInstance(t *testing.T) {
 		store := newMemory()
 		first := begin(t.Context(), store, "a", false).mustHold(t)
 		second := begin(t.Context(), store, "b", false)
-		time.Sleep(time.Hour) // longer than the lease, which is renewed meanwhile
+		time.Sleep(time.Hour) // longer than the lease
 		if !second.waits() || first.Context().Err() != nil {
 			t.Fatalf("the second instance does not wait for the first, whose work goes on")
 		}
 		finish(t, first, true)
 		second.mustSkip(t)
 		begin(t.Context(), store, "c", false).mustSkip(t)
-		finish(t, begin(t.Context(), store, "a", true).mustHold(t), true) // with repeat
+		finish(t, begin(t.Context(), store, "a", true).mustHold(t), true)
 	})
 }
 
@@ -179,7 +179,7 @@ func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
 		held := begin(t.Context(), store, "a", false).mustHold(t)
 		time.Sleep(4 * time.Second)
 		store.SetFault(func(bool) storeFault { return storeFault{Err: errors.New("lost")} })
-		time.Sleep(1500 * time.Millisecond) // long enough for one renewal
+		time.Sleep(1500 * time.Millisecond) // enough for a renewal
 		store.SetFault(nil)
 		finish(t, held, true)
 		if data := store.Stored(work).Data; data != workDone {
@@ -188,7 +188,6 @@ func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
 	})
 }
 
-// take replaces the lease as another instance would.
 func take(t *testing.T, store *memoryStore, other queue.Lease) {
 	t.Helper()
 	if won, _, err := store.Swap(t.Context(), work, store.Stored(work), other); !won || err != nil {
@@ -210,7 +209,6 @@ func TestFinishOfWorkThatAnotherInstanceTook(t *testing.T) {
 	}
 }
 
-// The lease is read once per renewal interval.
 func TestWaitingForWorkIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +245,7 @@ func TestLostAnswersOfTheStoreDoNotLoseTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
 		lose := false
-		store.SetFault(func(swap bool) storeFault { // applies every second swap but loses the response
+		store.SetFault(func(swap bool) storeFault { // applies every second swap, but loses the response
 			if swap {
 				lose = !lose
 			}

@@ -11,8 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// call calls f in the background. f continues if ctx ends, because the outcome of an interrupted call would be unknown.
-// The caller must hold mu.
+// call calls f in the background. f continues after ctx ends, because the outcome of an interrupted call would be
+// unknown. The caller must hold mu.
 func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	s.work.Go(func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.CallTimeout)
@@ -21,7 +21,7 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	})
 }
 
-// maxSkipped is the maximum number of slots per registry call.
+// maxSkipped limits the slots per registry call.
 const maxSkipped = 1000
 
 // begin enqueues the only slot or, if reason is not "", skips all slots. The caller must hold mu.
@@ -53,15 +53,15 @@ type attempt struct {
 	term   int64
 	out    []registry.Run // to skip; nil to enqueue
 	reason Reason
-	alone  bool // skip the run if another instance is running the task
+	alone  bool // skip the run if the task runs elsewhere
 	start  time.Time
 	took   time.Duration
 	answer registry.EnqueueResult
-	found  map[string]registry.RunRecord // by ID
+	found  map[string]registry.RunRecord
 	err    error
 }
 
-// effect enqueues or skips the runs, after verifying that this instance is still the leader.
+// effect first verifies that this instance is still the leader.
 func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
@@ -103,7 +103,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	}
 	s.mu.Unlock()
 
-	s.report(a, retry) // before the task's next attempt, so that events stay in order
+	s.report(a, retry) // before the next attempt, so that events stay in order
 	s.mu.Lock()
 	e.busy = false
 	s.busy--
@@ -129,7 +129,7 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 	case a.out != nil:
 		s.leftOut(a)
 	case a.answer.Already:
-		if id := a.answer.Sent.ID; id != "" { // "" means skipped before
+		if id := a.answer.Sent.ID; id != "" { // otherwise skipped before
 			s.history.already(one.Task, one.To, id)
 		}
 		one.Reason = ReasonAlready
@@ -147,13 +147,13 @@ func (s *Scheduler) enqueued(a attempt) {
 		ScheduledAt: f.ScheduledAt, Lateness: late, Manual: f.Manual, Resent: a.answer.Resent})
 }
 
-// leftOut reports skipped runs, merging adjacent ones with the same reason. Runs with a record may have been enqueued.
+// leftOut merges adjacent runs with the same reason. Runs with a record may have been enqueued.
 func (s *Scheduler) leftOut(a attempt) {
 	var all []Skipped
 	for _, f := range a.out {
 		one := Skipped{Task: f.Task, From: f.ScheduledAt, To: f.ScheduledAt, Count: 1, Reason: a.reason}
 		record := a.found[f.ID]
-		if record.Tries > 0 && record.MessageID == "" { // this instance may have delivered its message
+		if record.Tries > 0 && record.MessageID == "" { // perhaps by this instance
 			record.MessageID = s.history.messageOf(one.Task, one.To)
 		}
 
@@ -177,7 +177,7 @@ func (s *Scheduler) leftOut(a attempt) {
 	}
 }
 
-// skipped reports skipped times. The latest one goes into the history, unless its run was enqueued.
+// Only the latest skipped time goes into the history.
 func (s *Scheduler) skipped(out Skipped) {
 	if out.Reason != ReasonAlready {
 		s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: runID(out.Task, out.To), Skipped: out.Reason})

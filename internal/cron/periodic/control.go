@@ -13,15 +13,15 @@ import (
 	"tendril/queue"
 )
 
-// Reload replaces the tasks with those in file; nil means no tasks. Tasks with an unchanged name and schedule
-// continue. New tasks and changed schedules start now: earlier runs are not caught up.
+// Reload replaces the tasks; nil means no tasks. Tasks with an unchanged name and schedule continue. For others,
+// earlier runs are not caught up.
 func (s *Scheduler) Reload(file *File) {
 	r := s.swap(file, s.opts.Wall().Round(0))
 	s.wake()
 	call(s.opts.Events.Reloaded, r)
 }
 
-// swap replaces the tasks. If changed is not zero, it is the start of new tasks, regardless of the registry.
+// swap replaces the tasks. changed is the start of new tasks, or zero to use the registry's.
 func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}
@@ -78,10 +78,10 @@ func sameTask(a, b Task) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-// Pause makes this instance skip a task's runs until [Scheduler.Resume]. Manual runs are not affected.
+// Pause makes this instance skip a task's scheduled runs until [Scheduler.Resume].
 func (s *Scheduler) Pause(name string) error { return s.hold(name, true) }
 
-// Resume ends a pause. Runs that this instance skipped are not caught up.
+// Resume ends a pause. Skipped runs are not caught up.
 func (s *Scheduler) Resume(name string) error { return s.hold(name, false) }
 
 func (s *Scheduler) hold(name string, paused bool) error {
@@ -144,7 +144,7 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queu
 	return a.run, a.answer.Sent, nil
 }
 
-// Outcome records the result of a run's delivery. Another instance may have enqueued the run.
+// Outcome records the result of a run's delivery, even if another instance enqueued the run.
 func (s *Scheduler) Outcome(o Outcome) { s.history.outcome(o) }
 
 // History returns the known runs of a task, newest first; "" means all tasks.
@@ -157,7 +157,7 @@ func (s *Scheduler) Recorded() int64 { return s.history.count() }
 type TaskStatus struct {
 	Task    Task
 	Paused  bool
-	Next    time.Time // scheduled time without jitter, in the task's time zone
+	Next    time.Time // without jitter, in the task's time zone
 	Failing int       // consecutive failures
 	Problem string    // last failure; "" after a success
 }

@@ -8,12 +8,12 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// MaxFile is the maximum size of a file, about half a KiB for each of 1000 tasks.
+// MaxFile is the maximum size of a file in bytes.
 const MaxFile = 512 << 10
 
 type reader struct {
 	file     string
-	at       string // the task, as in [Problem]; "" outside of tasks
+	at       string // the task, or ""
 	problems []Problem
 	warnings []Problem
 }
@@ -35,7 +35,7 @@ const skeleton = `start it with "version: 1" and "cron:", then one "- name: ...,
 // parse returns nil if the file is empty or invalid.
 func (r *reader) parse(data []byte) *yamlfile.Node {
 	form := &yamlfile.Options{
-		// A file with 1000 tasks that use every key has about 50,000 tokens.
+		// 1000 tasks with every key have about 50,000 tokens.
 		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, Form: "list of tasks",
 		HintTooMuch: "combine several tasks into one, and keep their data elsewhere",
 		HintForm:    skeleton,
@@ -65,7 +65,7 @@ var (
 	starLine = regexp.MustCompile(`^[\s-]*schedule:\s+(\*.*?)\s*(?:\s#.*)?$`)
 )
 
-// refuseLine reports a syntax error. The lines before it show which task it is in.
+// refuseLine reports a syntax error with the task that contains it.
 func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 	number, name := 0, ""
 	for _, line := range lines[:min(fault.Line, len(lines))] {
@@ -104,10 +104,10 @@ func scalar(n *yamlfile.Node) (string, bool) {
 // Problem is an error or warning about a cron.yaml.
 type Problem = yamlfile.Problem
 
-// Error is an error with at least one problem.
+// Error has at least one problem.
 type Error struct {
 	Problems []Problem
 }
 
-// Error returns one line per problem, each followed by its hint on an indented line.
+// Error returns each problem, followed by its hint on an indented line.
 func (e *Error) Error() string { return yamlfile.Join(e.Problems) }

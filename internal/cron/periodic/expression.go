@@ -12,7 +12,7 @@ import (
 type field struct {
 	name     string
 	low, top int
-	names    []string // from the lowest value upwards
+	names    []string // lowest value first
 	example  string
 }
 
@@ -28,7 +28,7 @@ func fields() [5]field {
 
 const maxExpression = 512
 
-// splitExpression returns the five fields. Each is * or a list of numbers.
+// In the five fields, lists contain only numbers.
 func splitExpression(expression string) ([]string, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("the expression is longer than %d bytes: write five fields, such as 0 23 * * *", maxExpression)
@@ -78,7 +78,7 @@ func macro(words []string) ([]string, error) {
 	return strings.Fields(five), nil
 }
 
-// check accepts a list of *, */n, a, a-b and a-b/n.
+// check accepts lists of *, */n, a, a-b and a-b/n.
 func (f field) check(text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		if problem := f.problem(item); problem != "" {
@@ -131,10 +131,10 @@ func (f field) problem(item string) string {
 	return ""
 }
 
-// forwards returns the likely meaning of a reversed range.
+// forwards suggests a correction for a reversed range.
 func (f field) forwards(item, from, to string) string {
 	_, step, stepped := strings.Cut(item, "/")
-	if high, _ := f.value(to); f.top == 7 && high == 0 { // a range up to Sunday, which is also 7
+	if high, _ := f.value(to); f.top == 7 && high == 0 { // Sunday is also 7
 		return strings.TrimSuffix(from+"-7/"+step, "/")
 	}
 	if !stepped {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A step may exceed the range. Each expression is equivalent to its list of numbers.
+// Each expression is equivalent to its list of numbers.
 func TestLegalStepsAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ expression, list string }{
@@ -42,7 +42,6 @@ func TestLegalStepsAreAccepted(t *testing.T) {
 	}
 }
 
-// A star in a list, or with a step, counts as a list of days.
 func TestOnlyABareStarLeavesTheDayToTheOtherField(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -66,7 +65,6 @@ func TestOnlyABareStarLeavesTheDayToTheOtherField(t *testing.T) {
 	}
 }
 
-// The hint is a valid expression with the intended meaning.
 func TestAdviceForRangesThatRunBackwards(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ expression, advice string }{
@@ -97,7 +95,6 @@ func TestAdviceForRangesThatRunBackwards(t *testing.T) {
 	}
 }
 
-// The names, time zones and attributes are long.
 func TestFileOfAThousandTasksIsRead(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

@@ -11,17 +11,17 @@ import (
 
 const maxTasks = 1000
 
-// File is the content of a cron.yaml. The zero value has no tasks.
+// File is the content of a cron.yaml.
 type File struct {
-	// Tasks have unique names and are in the order of the file.
+	// Tasks are in the order of the file, with unique names.
 	Tasks []Task
 	// Warnings are about ignored parts of the file, such as unknown keys.
 	Warnings []Problem
 }
 
-// ParseFile parses a cron.yaml. The file contains the version, 1, and a list of tasks under the key cron. A task has a
-// name, url and schedule, and optionally timezone, jitter, overlap, missed, grace, payload, attributes and queue.
-// Messages contain the file's name. The returned [*Error] contains all problems. Unknown keys are only warnings.
+// ParseFile parses a cron.yaml: the version, 1, and a list of tasks under the key cron. A task has a name, url and
+// schedule, and optionally timezone, jitter, overlap, missed, grace, payload, attributes and queue. Errors are [*Error]
+// with all problems, naming the file. Unknown keys are warnings.
 func ParseFile(name string, data []byte) (*File, error) {
 	r := &reader{file: name}
 	f := &File{}
@@ -30,7 +30,7 @@ func ParseFile(name string, data []byte) (*File, error) {
 	}
 	f.Warnings = r.warnings
 	if line := tasksWithoutKey(data); len(r.problems) > 0 && line > 0 {
-		// Elastic Beanstalk's documentation of 2015 omitted this key.
+		// Elastic Beanstalk's documentation omitted this key in 2015.
 		r.problems, r.at = nil, ""
 		r.refuse(line, "cron", "the list of tasks has no key", `write "cron:" on a line of its own above the first task`)
 	}
@@ -45,7 +45,7 @@ var (
 	taskLine = regexp.MustCompile(`(?m)^\s*-\s+["']?(name|url|schedule)["']?\s*:`)
 )
 
-// tasksWithoutKey returns the line of the first task if the file lacks the key "cron"; 0 if it has the key or no tasks.
+// tasksWithoutKey returns the line of the first task if the key "cron" is missing, or 0.
 func tasksWithoutKey(data []byte) int {
 	at := taskLine.FindIndex(data)
 	if at == nil || cronLine.Match(data) {
@@ -142,7 +142,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	return tasks
 }
 
-// taskLabel returns a task's name, or its number if it has no valid name.
+// taskLabel returns a task's name, or its number if the name is invalid.
 func taskLabel(node *yamlfile.Node, number int) string {
 	for _, pair := range node.Pairs {
 		if name, ok := scalar(pair.Value); ok && pair.Key == "name" && strings.TrimSpace(name) != "" &&
@@ -153,7 +153,7 @@ func taskLabel(node *yamlfile.Node, number int) string {
 	return fmt.Sprintf("number %d", number)
 }
 
-// task parses a task. ok is false if the item is not a task.
+// ok is false if the item is not a task.
 func (r *reader) task(node *yamlfile.Node) (t Task, ok bool) {
 	if node.Kind != yamlfile.Mapping {
 		r.refuse(node.Line, "cron", "this item is not a task",

@@ -17,7 +17,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.want")
 
-// Each file in testdata is named after the valid or invalid feature it contains.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -92,7 +91,6 @@ func TestEveryRefusalGivesAdvice(t *testing.T) {
 	}
 }
 
-// Messages can be delivered to exactly those paths that a file may use.
 func TestPathsAreDelivered(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{

@@ -11,18 +11,15 @@ import (
 type Run struct {
 	Task        string
 	ScheduledAt time.Time
-	// ID is "" if another instance enqueued the run, or if a try that got no response did.
-	ID     string
-	Manual bool
-	// Skipped says why the run was skipped, or is "".
-	Skipped Reason
-	// EnqueuedAt is zero if another instance enqueued the run. Lateness is the time since the run was due, including
-	// jitter.
+	// ID is "" if another instance, or a try without a response, enqueued the run.
+	ID      string
+	Manual  bool
+	Skipped Reason // reason, or ""
+	// EnqueuedAt is zero if another instance enqueued the run. Lateness includes jitter.
 	EnqueuedAt time.Time
 	Lateness   time.Duration
 	MessageID  string
-	// Resent means that there may be two messages.
-	Resent bool
+	Resent     bool // there may be two messages
 	// Attempts counts deliveries. Result and FinishedAt belong to the last one.
 	Attempts   int
 	Result     queue.Result
@@ -31,7 +28,6 @@ type Run struct {
 
 // Outcome is the result of a delivery of a run.
 type Outcome struct {
-	// Task and ScheduledAt come from [queue.ParseRun].
 	Task        string
 	ScheduledAt time.Time
 	MessageID   string
@@ -48,7 +44,7 @@ type history struct {
 	recorded int64
 }
 
-// add adds a run. If its delivery was reported first, it completes that entry.
+// The run's delivery may have been reported first.
 func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,7 +59,7 @@ func (h *history) add(r Run) {
 	h.push(r)
 }
 
-// already adds a run that was enqueued by another instance, or by an earlier try that got no response.
+// already adds a run enqueued by another instance, or by an earlier try without a response.
 func (h *history) already(task string, at time.Time, messageID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +67,7 @@ func (h *history) already(task string, at time.Time, messageID string) {
 	h.seen(task, at, messageID)
 }
 
-// seen returns the entry of a run, adding it if missing. The caller must hold mu.
+// seen adds missing runs. The caller must hold mu.
 func (h *history) seen(task string, at time.Time, messageID string) *Run {
 	if r := h.find(task, at, messageID); r != nil {
 		return r
@@ -99,7 +95,6 @@ func (h *history) find(task string, at time.Time, messageID string) *Run {
 	return nil
 }
 
-// messageOf returns the ID of a run's message, or "" if unknown.
 func (h *history) messageOf(task string, at time.Time) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,7 +122,6 @@ func (h *history) count() int64 {
 	return h.recorded
 }
 
-// runs returns the runs of a task, newest first; "" means all tasks.
 func (h *history) runs(task string) []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()

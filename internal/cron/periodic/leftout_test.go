@@ -10,10 +10,10 @@ import (
 	"tendril/internal/registry"
 )
 
-// endsAfterSend is a leader that dies between sending a run and recording it, or gets no responses for a while.
+// endsAfterSend is a leader that dies after sending a run, or gets no responses for a while.
 type endsAfterSend struct {
 	*node
-	dies   bool // if false, responses are lost
+	dies   bool // otherwise, responses are lost
 	healed time.Time
 }
 
@@ -28,7 +28,6 @@ func (l *endsAfterSend) after(err error) error {
 	return err
 }
 
-// Swap does not record runs that were sent.
 func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record,
 	error) {
 	for _, c := range changes {
@@ -41,7 +40,7 @@ func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes 
 	return l.node.Swap(ctx, fence, changes...)
 }
 
-// embeddedEndsAfterSend has an embedded queue, on which only the response can be lost.
+// On an embedded queue, only the response can be lost.
 type embeddedEndsAfterSend struct {
 	*registry.Runs
 	leader *endsAfterSend
@@ -52,8 +51,8 @@ func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, run regi
 	return answer, l.leader.after(err)
 }
 
-// The next leader skips runs that are too old and reports each of them once. It reports a run that is in the queue as
-// enqueued or possibly enqueued, and any other as missed.
+// The next leader reports runs that are too old: as enqueued or possibly enqueued if they are in the queue, and as
+// missed otherwise.
 func TestRunsInTheQueueAreNotReportedAsMissed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {
@@ -72,7 +71,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 	const period = 20 * time.Second
 	th := &scriptRun{world: newWorld(), script: script{kind: kind}, reported: map[int64]bool{}}
 	th.file = &File{Tasks: []Task{{Name: "t", URL: "/t", Schedule: Every(period), Missed: missed, Grace: time.Minute}}}
-	times := map[int64]int{} // how often each time was reported as missed
+	times := map[int64]int{} // reported as missed
 	start := time.Now()
 	var last *instance
 	for i := range changes + 1 {
@@ -95,7 +94,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 		last = &instance{node: l.node, cancel: cancel, done: make(chan error, 1)}
 		go func() { last.done <- s.Run(ctx) }()
 		th.elect(l.node)
-		time.Sleep(95 * time.Second) // each leader finds times that are too old and sends at least one run
+		time.Sleep(95 * time.Second) // finds times that are too old and sends at least one run
 		synctest.Wait()
 		if i < changes {
 			cancel()
@@ -124,7 +123,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 	}
 }
 
-// The leader died before recording the run.
+// The leader dies before recording the run.
 func TestDeliveredRunIsNotUncertain(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []bool{true, false} {

@@ -12,7 +12,7 @@ import (
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// The times are in minutes and seconds after noon.
+// Times are minutes and seconds after noon.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	minutely := schedule(t, "* * * * *", "UTC")
@@ -79,8 +79,8 @@ func offsets(slots []Slot) string {
 	return strings.Join(texts, " ")
 }
 
-// Each slot is either enqueued or passed, once, in order and never early. No slot is passed if it was punctual or,
-// with "all", within its grace.
+// Each slot is either enqueued or passed, once, in order and never early. Punctual slots and, with "all", those within
+// the grace are not passed.
 func TestPlanWithRandomGaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -129,8 +129,7 @@ func dueNaively(task *Task, at time.Time) time.Time {
 	return due
 }
 
-// A leader that checks its plan at least once a second finds every time of the naive schedule once, in order and on
-// time, even if the jitter exceeds the interval.
+// Jitter may exceed the interval. A leader checks its plan at least once a second.
 func TestJitterLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -147,7 +146,7 @@ func TestJitterLosesNothing(t *testing.T) {
 		t.Run(c.expression+" "+c.jitter.String(), func(t *testing.T) {
 			t.Parallel()
 			task := Task{Name: "report", Schedule: schedule(t, c.expression, "Europe/Berlin"), Jitter: c.jitter}
-			from := time.Date(2020, 3, 28, 22, 0, 0, 0, time.UTC) // the night of a clock change
+			from := time.Date(2020, 3, 28, 22, 0, 0, 0, time.UTC) // the clocks change in this night
 			to := from.AddDate(0, 0, c.days)
 			times := reference(t, []string{c.expression}, task.Schedule.Zone(), from, to)[0]
 			found := followPlans(t, &task, from.Add(-time.Second), to)
@@ -158,7 +157,7 @@ func TestJitterLosesNothing(t *testing.T) {
 	}
 }
 
-// followPlans checks the runs of consecutive plans against the naive schedule, and returns their number.
+// followPlans compares consecutive plans with the naive schedule, and returns the number of runs.
 func followPlans(t *testing.T, task *Task, since, to time.Time) (found int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))

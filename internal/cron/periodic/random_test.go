@@ -24,7 +24,7 @@ type script struct {
 	events []event
 }
 
-// event is an election of node (-1 means that no node leads), a restart of node, or a change of the clock.
+// event is an election of node (-1 for no leader), its restart, or a change of the clock.
 type event struct {
 	after time.Duration
 	what  string
@@ -41,7 +41,7 @@ func draw(t *rapid.T) script {
 		delay:  rapid.SampledFrom([]time.Duration{0, 10 * time.Millisecond, time.Second}).Draw(t, "delay"),
 		seed:   rapid.Uint64().Draw(t, "seed"),
 	}
-	if s.delay >= time.Second { // a task's runs are enqueued one at a time
+	if s.delay >= time.Second { // runs of a task are enqueued one at a time
 		s.period = max(s.period, 15*time.Second)
 	}
 	for range rapid.IntRange(0, 12).Draw(t, "events") {
@@ -94,7 +94,6 @@ func (th *scriptRun) start(i int) {
 	th.instances[i] = in
 }
 
-// skipped checks that the report is correct.
 func (th *scriptRun) skipped(e Skipped) {
 	th.mu2.Lock()
 	defer th.mu2.Unlock()
@@ -151,7 +150,7 @@ func (s script) problems() (problems []string) {
 		th.start(i)
 	}
 	th.elect(th.instances[0].node)
-	// The registry counts a task's times from the first leader's first call.
+	// A task's times count from the first leader's first call.
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
 	th.faults(s.chance)
@@ -195,8 +194,7 @@ func (th *scriptRun) judge(start, end time.Time) (problems []string) {
 	return problems
 }
 
-// mayRepeat reports whether the second message is allowed. On a standard queue, a new leader may repeat a run that is
-// still unsettled, and a leader may repeat it once per term if a response was lost.
+// mayRepeat allows a second message on a standard queue: from a new leader, or once per term if a response was lost.
 func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 	if th.kind != "standard" || last.id != again.id {
 		return false
@@ -210,10 +208,9 @@ func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 	return last.term != again.term && inTerm <= 2 || last.lost && inTerm == 2
 }
 
-// TestRandomFailures changes leaders, kills instances, fails calls before or after they take effect, and steps clocks.
-// Each run is enqueued exactly once, except on a standard queue, where a lost response or a new leader may cause a
-// duplicate with the same ID; see mayRepeat. No message is early, and no enqueued run is reported as missed. With the
-// policy "all", no run is missed unless a clock was stepped.
+// TestRandomFailures changes leaders, kills instances, fails calls and steps clocks. Each run is enqueued exactly once,
+// or as mayRepeat allows. No message is early, and no enqueued run is reported as missed. With the policy "all", no run
+// is missed unless a clock was stepped.
 func TestRandomFailures(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -12,20 +12,19 @@ import (
 // LeaseName returns the name of the lease that elects the leader of a queue's instances.
 func LeaseName(queueName string) string { return "periodic:" + queueName }
 
-// RunningLease returns the name of the lease that is held while a task that must not overlap is running.
+// RunningLease returns the name of the lease held while a task that must not overlap is running.
 func RunningLease(queueName, task string) string { return "running:" + queueName + "/" + task }
 
-// VersionLease returns the name of the lease for the leader_only commands of an app version.
+// VersionLease returns the name of the lease for an app version's leader_only commands.
 func VersionLease(queueName, version string) string { return "version:" + queueName + "/" + version }
 
-// OwnsLease reports whether a lease belongs to the instances that share a queue. Package instances stores records and
-// the desired state below the name of the leader's lease.
+// OwnsLease reports whether a lease, or a record of package instances, belongs to the instances that share a queue.
 func OwnsLease(queueName, lease string) bool {
 	return lease == LeaseName(queueName) || strings.HasPrefix(lease, LeaseName(queueName)+"/") ||
 		strings.HasPrefix(lease, RunningLease(queueName, "")) || strings.HasPrefix(lease, VersionLease(queueName, ""))
 }
 
-// Leadership reports whether this instance is the leader, which enqueues the runs.
+// Leadership reports whether this instance is the leader.
 type Leadership interface {
 	// Term returns the current term. ok is false unless this instance is certainly the leader.
 	Term() (term int64, ok bool)
@@ -33,15 +32,15 @@ type Leadership interface {
 	Changed() <-chan struct{}
 }
 
-// Registry stores and enqueues scheduled runs; see registry.Runs. It may be called concurrently for different tasks.
+// Registry stores and enqueues runs; see registry.Runs. It may be called concurrently for different tasks.
 type Registry interface {
 	// Since returns the times of each task, and records new tasks.
 	Since(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
-	// Enqueue sends the run unless it was sent before, and accounts for it.
+	// Enqueue sends the run unless it was already sent, and accounts for it.
 	Enqueue(ctx context.Context, term int64, run registry.Run) (registry.EnqueueResult, error)
-	// Skip accounts for runs without sending them. It returns the records of runs that are already sent or announced.
+	// Skip accounts for runs without sending them. It returns the records of runs already sent or announced.
 	Skip(ctx context.Context, term int64, runs []registry.Run) (map[string]registry.RunRecord, error)
 }
 
-// ErrUndecided means that it is not yet known whether there is a registry.
+// ErrUndecided means that it is not known yet whether there is a registry.
 var ErrUndecided = errors.New("the registry of periodic tasks is not known yet")

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// During a rolling deployment, two instances have different files, and leadership moves back and forth. No run is
-// enqueued twice or early, and no run of a task in both files is missed.
+// During a rolling deployment, leadership moves between instances with different files.
 func TestTwoVersionsOfTheFile(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {

@@ -10,16 +10,16 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// February 29 recurs within eight years even across a century without a leap day.
+// February 29 recurs within eight years, even across a century without a leap day.
 const searchYears = 12
 
 // Schedule determines when a task is due. It is immutable. The zero value is never due.
 //
-// Expressions are in the local time of one time zone. When its clocks change:
-//   - A schedule for certain hours is due once per scheduled time. A skipped time is due immediately after the gap. If
-//     several times fall into one gap, the task is due once. A repeated time is due at its first occurrence.
-//   - A schedule for every hour is due whenever the clocks show a scheduled time. "*/15 * * * *" continues through a
-//     repeated hour, and nothing is due in a skipped one.
+// Expressions are in local time. When clocks change:
+//   - A schedule for certain hours is due once per scheduled time: at the first occurrence of a repeated time, and at
+//     the
+//     end of a gap for all times in it together.
+//   - A schedule for every hour is due whenever the clocks show a scheduled time.
 type Schedule struct {
 	expression string
 	zone       *time.Location
@@ -28,10 +28,10 @@ type Schedule struct {
 	every time.Duration
 }
 
-// parseSchedule parses an expression of five fields (minute, hour, day of month, month, day of week), or one of
-// @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly. A field is * or a list of a, a-b, */n and
-// a-b/n. Months (jan to dec) and days of the week (sun to sat) can be names; 7 is Sunday. If neither day field is *,
-// a day that matches either is due. Dates that never occur are an error. A nil zone means UTC.
+// parseSchedule parses five fields (minute, hour, day of month, month, day of week), or one of @yearly, @annually,
+// @monthly, @weekly, @daily, @midnight and @hourly. A field is * or a list of a, a-b, */n and a-b/n. Months and days of
+// the week can be names; 7 is Sunday. If neither day field is *, a day that matches either is due. Dates that never
+// occur are an error. A nil zone means UTC.
 func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	zone = cmp.Or(zone, time.UTC)
 	fields, err := splitExpression(expression)
@@ -62,13 +62,13 @@ func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	return s, nil
 }
 
-// Every returns a schedule that is due at each multiple of interval since 1970 UTC. The interval is at least one
-// second. Files cannot contain such a schedule.
+// Every returns a schedule that is due at each multiple of interval since 1970 UTC, at least one second. Files cannot
+// contain it.
 func Every(interval time.Duration) Schedule {
 	return Schedule{zone: time.UTC, every: max(interval.Truncate(time.Second), time.Second)}
 }
 
-// String returns the expression with its fields separated by single spaces.
+// String returns the expression, with single spaces.
 func (s Schedule) String() string {
 	if s.every > 0 {
 		return "every " + s.every.String()
@@ -110,7 +110,7 @@ func (s Schedule) Prev(before time.Time) time.Time {
 	}
 
 	before = before.In(s.zone)
-	// The first occurrence of a repeated hour is before the second one.
+	// The first occurrence of a repeated hour is before the second.
 	latest := reading(before).Add(time.Nanosecond)
 	if start, _ := before.ZoneBounds(); !start.IsZero() {
 		if end := start.Add(-time.Nanosecond); reading(end).After(latest) {
@@ -141,8 +141,7 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 
 func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
-// nextShown returns the next time at which the clocks show a scheduled time. Between two clock changes, local time is
-// uniform.
+// Local time is uniform between clock changes.
 func (s Schedule) nextShown(after time.Time) time.Time {
 	after = after.In(s.zone)
 	for limit := after.AddDate(searchYears, 0, 0); after.Before(limit); {
@@ -194,7 +193,7 @@ func (s Schedule) shown(t time.Time) bool {
 	return s.bits.Next(r.Add(-time.Second)).Equal(r)
 }
 
-// instant returns the time of a slot. If a gap skips the slot, it returns the end of the gap.
+// instant returns a slot's time, or the end of the gap that skips it.
 func (s Schedule) instant(slot time.Time) time.Time {
 	near := time.Date(slot.Year(), slot.Month(), slot.Day(), slot.Hour(), slot.Minute(), 0, 0, s.zone)
 	start, end := near.ZoneBounds()
@@ -203,7 +202,7 @@ func (s Schedule) instant(slot time.Time) time.Time {
 		switch {
 		case change.IsZero():
 		case !slot.After(reading(last)):
-			// The time is before the change, on the old clocks.
+			// The old clocks show the slot.
 			if t := s.shownAs(slot, last); reading(t).Equal(slot) {
 				return t
 			}
@@ -214,19 +213,19 @@ func (s Schedule) instant(slot time.Time) time.Time {
 	return near
 }
 
-// shownAs returns the time of a slot with the UTC offset at near.
+// shownAs uses the UTC offset at near.
 func (s Schedule) shownAs(slot, near time.Time) time.Time {
 	_, offset := near.Zone()
 	return slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
 }
 
-// reading returns the local time as a time in UTC, for calculations without clock changes.
+// reading returns the local time as UTC, for calculations without clock changes.
 func reading(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// multiple returns the last multiple of the interval up to second. Both count from 1970.
+// multiple returns the last multiple of the interval up to second.
 func (s Schedule) multiple(second int64) time.Time {
 	every := int64(s.every / time.Second)
 	return time.Unix(second-(second%every+every)%every, 0).UTC()

@@ -12,10 +12,10 @@ import (
 	_ "time/tzdata"
 )
 
-// naive is an expression whose five fields are parsed in the simplest way.
+// naive is an expression parsed in the simplest way.
 type naive [5]set
 
-// set contains the values of a field. written means that the field was not a bare star.
+// written means that the field was not a bare star.
 type set struct {
 	has     [60]bool
 	written bool
@@ -82,8 +82,8 @@ func (n *naive) matchHour(r time.Time) bool {
 	return dom && dow
 }
 
-// everyZone returns zones without clock changes; with changes of an hour in both hemispheres, of half an hour, at
-// midnight and during Ramadan; and with offsets of half and quarter hours.
+// The zones have no clock changes, changes of an hour or half an hour, at midnight or during Ramadan, or offsets of
+// half and quarter hours.
 func everyZone() []string {
 	return []string{
 		"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Kathmandu",
@@ -102,13 +102,12 @@ func everyExpression() []string {
 	}
 }
 
-// The reference simulates ten years minute by minute. A time is due when the latest time that the clocks have ever
-// shown passes it.
+// The reference simulates ten years minute by minute.
 func TestTenYears(t *testing.T) {
 	t.Parallel()
 	from, to := time.Date(2019, 12, 30, 0, 0, 0, 0, time.UTC), time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
 	for _, zone := range everyZone() {
-		if zone == "Pacific/Apia" { // it skipped a day
+		if zone == "Pacific/Apia" { // skipped a day
 			tenYears(t, zone, from.AddDate(-9, 0, 0), from.AddDate(-7, 0, 0))
 			continue
 		}
@@ -134,8 +133,8 @@ func tenYears(t *testing.T, zoneName string, from, to time.Time) {
 	})
 }
 
-// compare checks Next and Prev. If the expression is due more than 400 times a month, it checks only the first weeks
-// and the days around each clock change, unless TENDRIL_LONG is set.
+// Of dense schedules, compare checks only the first weeks and the days around clock changes, unless TENDRIL_LONG is
+// set.
 func compare(t *testing.T, s Schedule, expected []int64, from, to time.Time) {
 	t.Helper()
 	dense := len(expected) > 400*12*int(to.Sub(from)/(365*24*time.Hour)) && os.Getenv("TENDRIL_LONG") == ""
@@ -178,7 +177,7 @@ func reference(t *testing.T, expressions []string, zone *time.Location, from, to
 		l := at.In(zone)
 		return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), 0, 0, time.UTC)
 	}
-	// Clocks change only at full quarters of an hour, so each quarter is uniform.
+	// Clocks change only at full quarters of an hour.
 	const quarter = 15 * time.Minute
 	latest := show(from.Add(-time.Minute))
 	for block := from; block.Before(to); block = block.Add(quarter) {

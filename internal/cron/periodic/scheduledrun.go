@@ -11,7 +11,6 @@ import (
 	"tendril/queue"
 )
 
-// defaultBody is the body for a task without a payload.
 const defaultBody = "elasticbeanstalk scheduled job"
 
 func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) registry.Run {
@@ -57,7 +56,7 @@ func IDOf(run *queue.Run) string {
 // FIFO reports whether a queue's name, URL or ARN belongs to a FIFO queue.
 func FIFO(queueName string) bool { return strings.HasSuffix(queueName, ".fifo") }
 
-// groupID returns a message group ID, which SQS limits to 128 ASCII characters.
+// SQS limits message group IDs to 128 ASCII characters.
 func groupID(task string) string {
 	if strings.ContainsFunc(task, func(c rune) bool { return c <= ' ' || c > '~' }) || len(task) > 100 {
 		task = digest(task)
@@ -65,7 +64,6 @@ func groupID(task string) string {
 	return "periodic-" + task
 }
 
-// digest returns a hash of 64 characters, which every queue accepts.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

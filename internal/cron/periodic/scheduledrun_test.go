@@ -73,7 +73,6 @@ func TestMessageOnFIFO(t *testing.T) {
 	}
 }
 
-// The message contains the run's ID, which must match its task and time.
 func TestIDOfAManualRun(t *testing.T) {
 	t.Parallel()
 	for extra, want := range map[string]string{

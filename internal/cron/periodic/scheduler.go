@@ -14,25 +14,25 @@ import (
 
 const (
 	checkInterval = time.Second
-	// The first and the longest delay after failures.
+	// firstRetry and longestRetry are delays after failures.
 	firstRetry   = time.Second
 	longestRetry = 30 * time.Second
 )
 
 // Options configure a scheduler. The zero value is valid.
 type Options struct {
-	// Queue is the name, URL or ARN of the default queue.
+	// Queue is the default queue's name, URL or ARN.
 	Queue       string
 	CallTimeout time.Duration // of a registry call; 0 means 10 s
 	Concurrency int           // registry calls; 0 means 16
 	History     int           // runs to remember; 0 means 1000
-	// Running reports whether the previous run of a task is unfinished; nil means never. It must neither block nor
-	// call the scheduler.
+	// Running reports whether a task's previous run is unfinished; nil means never. It must neither block nor call the
+	// scheduler.
 	Running func(Task) bool
-	// RunningElsewhere reports whether another instance is running a task with "overlap: skip"; nil means never.
-	// After an error, the run is tried again later.
+	// RunningElsewhere reports whether another instance is running a task with "overlap: skip"; nil means never. After
+	// an error, the run is tried again.
 	RunningElsewhere func(ctx context.Context, task string) (bool, error)
-	// Paused names the tasks that are paused at the start.
+	// Paused names the tasks that are paused at startup.
 	Paused []string
 	// Past is the history of an earlier scheduler, oldest first.
 	Past   []Run
@@ -59,42 +59,41 @@ type Scheduler struct {
 	registry Registry
 	opts     Options
 	history  history
-	// wakeup has a capacity of 1.
-	wakeup chan struct{}
-	work   sync.WaitGroup
-	// refusedTerm is the last term that the registry refused while this instance held it.
+	wakeup   chan struct{} // has a capacity of 1
+	work     sync.WaitGroup
+	// refusedTerm is this instance's last term that the registry refused.
 	refusedTerm atomic.Int64
 
 	mu      sync.Mutex
 	entries []*entry // in the order of the file
 	held    map[string]bool
-	// term is the term for which the entries are loaded; 0 while this instance does not lead.
+	// term is the term of the loaded entries; 0 while this instance does not lead.
 	term    int64
 	asking  bool
-	askNext time.Time // on the monotonic clock
+	askNext time.Time // monotonic
 	asked   int       // consecutive failures
 	busy    int
-	// wall and mono are the clocks at the last check; zero before the first one.
+	// wall and mono are the clocks at the last check, or zero.
 	wall, mono time.Time
 }
 
 type entry struct {
 	task Task
-	// from is when this instance first saw the task with its schedule. changed is when a reload added or changed the
-	// task, or zero. Earlier times are not due. Both are adjusted when the clock is set back.
+	// Times before from, when this instance first saw the task with its schedule, and before changed, when a reload
+	// changed the task, are not due. Both are adjusted when the clock is set back.
 	from, changed time.Time
-	// since is the time up to which the task is accounted for, if known.
+	// The task is accounted for up to since, if known.
 	since time.Time
 	known bool
 	next  Slot
 	busy  bool
-	// failures counts consecutive failures. Nothing is tried before retryAt, on the monotonic clock.
+	// failures are consecutive. Nothing is tried before retryAt, which is monotonic.
 	failures int
 	retryAt  time.Time
 	problem  string // last failure; "" after a success
 }
 
-// New returns a scheduler; start it with [Scheduler.Run]. file may be nil.
+// New returns a scheduler, started by [Scheduler.Run]. file may be nil.
 func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	opts = opts.complete()
 	s := &Scheduler{
@@ -111,8 +110,7 @@ func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	return s
 }
 
-// Run enqueues due runs while this instance leads, until ctx ends. It then waits for calls in progress and returns
-// nil.
+// Run enqueues due runs while this instance leads. When ctx ends, it waits for calls in progress.
 func (s *Scheduler) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -137,11 +135,10 @@ func (s *Scheduler) wake() {
 	}
 }
 
-// round advances all tasks and returns the time until the next round.
 func (s *Scheduler) round(ctx context.Context) time.Duration {
 	now, mono := s.opts.Wall().Round(0), time.Now()
 	if by := now.Sub(s.wall) - mono.Sub(s.mono); !s.wall.IsZero() && by.Abs() > time.Second {
-		s.replan(now.Add(s.mono.Sub(mono))) // the earliest time that the clock may have shown since the last check
+		s.replan(now.Add(s.mono.Sub(mono))) // the earliest time shown since the last check
 		call(s.opts.Events.ClockStepped, ClockStepped{By: by})
 	}
 	s.wall, s.mono = now, mono
@@ -190,8 +187,8 @@ func (e *entry) pause(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// replan discards plans made before the clock was set. Tasks then exist from the earliest time that the clock has
-// shown, so that runs missed after setting back a fast clock are caught up.
+// replan discards plans made before the clock was set. Tasks then exist from the earliest time shown, so that runs
+// missed after correcting a fast clock are caught up.
 func (s *Scheduler) replan(earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +203,7 @@ func (s *Scheduler) replan(earliest time.Time) {
 	}
 }
 
-// ask requests the times of tasks that are not known yet. The caller must hold mu.
+// ask requests unknown times of tasks. The caller must hold mu.
 func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
 	starts := map[string]registry.Start{}
 	for _, e := range s.entries {
@@ -239,7 +236,7 @@ func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known
 		s.asked = 0
 		for _, e := range s.entries {
 			if e.known || starts[e.task.Name] != e.start() {
-				continue // not requested, or its schedule has changed since
+				continue // not requested, or the schedule has changed since
 			}
 			times, ok := known[e.task.Name]
 			if !ok {
@@ -260,8 +257,8 @@ func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// learn takes over a task's times. A time in the future was recorded by a fast clock and may hide missed runs; the
-// longest period that can be caught up is then checked again. The registry recognizes runs that are already enqueued.
+// learn adopts a task's times. A future time was recorded by a fast clock and may hide missed runs, so the longest
+// period that can be caught up is checked again. The registry recognizes runs that are already enqueued.
 func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	e.known = true
 	e.since = times.UpTo
@@ -277,15 +274,15 @@ func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	}
 }
 
-// advance skips missed runs. If there are none, it enqueues the first due run, or skips due ones because of a pause or
+// advance skips missed runs. Without them, it enqueues the first due run, or skips due ones because of a pause or
 // overlap. The caller must hold mu.
 func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) {
 	if !e.known || e.busy {
 		return
 	}
 	if e.since.Sub(now) > time.Second {
-		// The clock was set back while this instance led. The registry recognizes repeated runs. The margin covers
-		// the time between two checks.
+		// The clock was set back while this instance led. The registry recognizes repeated runs. The margin covers the
+		// time between two checks.
 		e.since, e.next = now.Add(-punctual), Slot{}
 	}
 
@@ -301,8 +298,8 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 
 	e.next = Slot{}
 	switch {
-	case s.busy >= s.opts.Concurrency: // any call that ends wakes the loop
-	case len(p.Passed) > 0: // the registry knows which of these were enqueued
+	case s.busy >= s.opts.Concurrency: // the end of a call wakes the loop
+	case len(p.Passed) > 0: // the registry knows which were enqueued
 		s.begin(ctx, e, p.Passed, ReasonMissed)
 	case s.held[e.task.Name]:
 		s.begin(ctx, e, p.Enqueue, ReasonPaused)

@@ -65,7 +65,7 @@ type stage struct {
 	tr   *transcript
 }
 
-// play calls f with a scheduler that leads in term 1. The bubble's time starts at midnight UTC.
+// play calls f with a scheduler that leads in term 1, at midnight UTC.
 func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestNextLeaderMakesUp(t *testing.T) {
 	})
 }
 
-// The first leader dies before its first call, so the next one uses the time at which it started itself.
+// The first leader dies before its first call, so the next one uses its own start.
 func TestAStandbyKnowsWhenItBegan(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -217,7 +217,7 @@ func TestPauseAndResume(t *testing.T) {
 		}
 		s.until(t, 3*time.Minute,
 			"2m0s held {Task:a Paused:true}\n2m0s enqueued a 2m0s late 0s by hand\n3m0s skipped a 3m0s to 3m0s: 1 paused")
-		// The registry has recorded that the run was skipped.
+		// The registry has recorded the skipped run.
 		s.elect(s.node)
 		_ = s.Resume("a")
 		s.until(t, 185*time.Second, "3m0s held {Task:a Paused:false}\n3m0s led 2")
@@ -253,8 +253,7 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// An unfinished run on another instance counts like one on this instance. If the registry does not respond, the
-// scheduler waits.
+// The scheduler waits for the registry's response.
 func TestOverlapWithOtherInstances(t *testing.T) {
 	t.Parallel()
 	running, failed := map[string]bool{"a": true, "b": true}, errors.New("no answer")
@@ -299,12 +298,12 @@ func TestReload(t *testing.T) {
 		s.until(t, 30*time.Second, "0s led 1")
 		changed, url := every("a", 20), every("c", 45)
 		s.Reload(&File{Tasks: []Task{changed, url}})
-		// Times of the new schedule from before the reload are not caught up.
+		// Times before the reload are not caught up.
 		s.until(t, 45*time.Second,
 			"30s reloaded {Tasks:2 Added:1 Removed:1 Changed:1}\n40s enqueued a 40s late 0s\n45s enqueued c 45s late 0s")
 		url.URL = "/elsewhere"
 		s.Reload(&File{Tasks: []Task{changed, url}})
-		s.elect(s.node) // a new term: the registry does not override the change
+		s.elect(s.node) // the registry does not override the change
 		s.until(t, 50*time.Second, "45s reloaded {Tasks:2 Added:0 Removed:0 Changed:1}\n45s led 2")
 		s.Reload(nil)
 		s.until(t, 5*time.Minute, "50s reloaded {Tasks:0 Added:0 Removed:2 Changed:0}")
@@ -314,8 +313,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// The registry records the schedules at the first call and after a reload. A process that starts with another schedule
-// does not catch up on any runs.
+// A process that starts with another schedule does not catch up on any runs.
 func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 60)}, Options{}, func(s *stage) {
@@ -336,7 +334,7 @@ func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	})
 }
 
-// A leader reports once per term that the registry considers its term ended. A former leader does not report it.
+// A former leader does not report a refused term.
 func TestARefusedTermIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	var refused []int64
@@ -344,7 +342,7 @@ func TestARefusedTermIsReportedOnce(t *testing.T) {
 	s := New(nil, lead, nil, Options{Events: Events{Refused: func(r Refused) { refused = append(refused, r.Term) }}})
 	for _, step := range []struct {
 		term, leads int64
-		want        string // terms reported so far
+		want        string // reported so far
 	}{{4, 4, "[4]"}, {4, 4, "[4]"}, {4, 0, "[4]"}, {4, 5, "[4]"}, {5, 5, "[4 5]"}} {
 		lead.term = step.leads
 		s.report(attempt{term: step.term, err: queue.ErrStaleTerm}, 0)
@@ -354,7 +352,6 @@ func TestARefusedTermIsReportedOnce(t *testing.T) {
 	}
 }
 
-// fixedTerm is the leadership in one term; 0 means that this instance does not lead.
 type fixedTerm struct{ term int64 }
 
 func (l *fixedTerm) Term() (int64, bool) { return l.term, l.term != 0 }
@@ -441,7 +438,7 @@ func TestSmallStepsOfTheClockAreNotReported(t *testing.T) {
 	})
 }
 
-// Runs that were due while a task was not in the file are not caught up, neither immediately nor by the next leader.
+// Neither this leader nor the next catches up on runs due while the task was not in the file.
 func TestRestoredTaskDoesNotCatchUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 100)}, Options{}, func(s *stage) {
@@ -501,13 +498,13 @@ func TestRunNowAndHistory(t *testing.T) {
 			Result: queue.Result{Outcome: queue.Done, Status: 200, Duration: time.Second}})
 		other := Outcome{Task: "b", ScheduledAt: f.ScheduledAt, MessageID: "m9", Attempt: 1,
 			Result: queue.Result{Outcome: queue.Done}}
-		s.Outcome(other) // another instance enqueued it
+		s.Outcome(other) // enqueued by another instance
 		got := s.History("")
 		if len(got) != 2 || got[0].Task != "b" || got[0].ID != "" || got[1].Attempts != 2 || got[1].Result.Status != 200 ||
 			got[1].Result.Outcome != queue.Done || !got[1].Manual {
 			t.Errorf("history %+v", got)
 		}
-		// The outcome of a delivery may arrive before the response to Enqueue.
+		// A delivery may end before Enqueue returns.
 		s.history.add(Run{Task: "b", ScheduledAt: f.ScheduledAt, MessageID: "m9", ID: "late", Lateness: time.Second})
 		if got := s.History("b"); len(got) != 1 || got[0].Attempts != 1 || got[0].ID != "late" ||
 			got[0].Lateness != time.Second {
@@ -522,7 +519,6 @@ func TestRunNowAndHistory(t *testing.T) {
 	})
 }
 
-// The run appears once, with its message ID.
 func TestHistoryOfWhatWasEnqueuedBefore(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -551,7 +547,6 @@ func TestClockIsSet(t *testing.T) {
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
 		s.until(t, 2*time.Minute+500*time.Millisecond, "0s led 1\n1m0s enqueued a 1m0s late 0s\n2m0s enqueued a 2m0s late 0s")
 		s.setClock(-90 * time.Second)
-		// The first two minutes occur again, without duplicates.
 		s.until(t, 4*time.Minute+20*time.Second,
 			"2m1s clock -1m30s\n2m30s skipped a 1m0s to 1m0s: 1 enqueued before\n"+
 				"3m30s skipped a 2m0s to 2m0s: 1 enqueued before")
@@ -563,7 +558,7 @@ func TestClockIsSet(t *testing.T) {
 			strings.Count(got, "enqueued") != 1 || !strings.Contains(got, "skipped a 4m0s to 1h2m0s: 59 missed") {
 			t.Error(got)
 		}
-		s.setClock(0) // the clock is corrected, and the skipped times are enqueued on time
+		s.setClock(0) // the skipped times are enqueued on time
 		time.Sleep(2 * time.Minute)
 		if got := s.tr.take(); !strings.Contains(got, "enqueued a 5m0s late 0s") ||
 			!strings.Contains(got, "enqueued a 6m0s late 0s") {
@@ -591,7 +586,7 @@ func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 			3m20s skipped a 2m0s to 2m0s: 1 enqueued before
 			3m20s enqueued a 3m0s late 20s`)
 		s.until(t, 245*time.Second, "4m0s enqueued a 4m0s late 0s")
-		s.elect(s.node) // there are no duplicates
+		s.elect(s.node)
 		s.until(t, 250*time.Second, `4m5s led 3
 			4m5s skipped a 1m0s to 1m0s: 1 missed
 			4m5s skipped a 2m0s to 3m0s: 2 enqueued before
@@ -599,7 +594,7 @@ func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 	})
 }
 
-// A new task has no missed runs, whatever time the clock shows.
+// A new task has no missed runs, whatever the clock shows.
 func TestNewTaskAfterTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -612,7 +607,7 @@ func TestNewTaskAfterTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// However long the grace, times from before the task existed are not caught up.
+// Times before the task existed are not caught up, however long the grace.
 func TestNextLeaderAfterTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	a := every("a", 60)
@@ -633,15 +628,14 @@ func TestNextLeaderAfterTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// A task exists from the time to which the clock was set back, also for later leaders and processes. Runs that were
-// due after that without a leader are caught up.
+// A task exists from the time to which the clock was set back, even for later leaders and processes.
 func TestClockIsSetBackBehindTheStart(t *testing.T) {
 	t.Parallel()
 	a := every("a", 60)
 	a.Missed = MissedAll
 	play(t, []Task{a}, Options{}, func(s *stage) {
 		s.until(t, 90*time.Second+500*time.Millisecond, "0s led 1\n1m0s enqueued a 1m0s late 0s")
-		s.setClock(-10 * time.Minute) // shows -8m30s
+		s.setClock(-10 * time.Minute) // to -8m30s
 		s.until(t, 100*time.Second, "1m31s clock -10m0s")
 		s.elect(nil)
 		s.until(t, 260*time.Second, "")
@@ -669,7 +663,6 @@ func TestClockIsSetBackBehindTheStart(t *testing.T) {
 	})
 }
 
-// Run waits for calls in progress before it returns.
 func TestStopFinishesWhatBegan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -738,7 +731,7 @@ func (f losesLeadOnce) Term() (int64, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if first := time.Unix(946684860, 0); !time.Now().Before(first) && f.sent == 0 {
-		f.sent-- // marks the first call; the next one returns false
+		f.sent-- // marks the first call
 		return term, ok
 	}
 	return term, ok && f.sent == 0

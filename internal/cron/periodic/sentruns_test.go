@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// sweep fails the nth call for a run, before or after it is applied. The process may die at that moment.
+// sweep fails the nth call for a run, before or after it is applied. The process may also die.
 type sweep struct {
 	*node
 	nth     int
@@ -49,7 +49,7 @@ func (s *sweep) Send(ctx context.Context, q string, m queue.Outgoing) (sent queu
 	return sent, err
 }
 
-// Each call for a run fails in each way. The same process or the next leader tries again.
+// The same process or the next leader tries again.
 func TestEverySingleFault(t *testing.T) {
 	t.Parallel()
 	for _, queueName := range []string{"jobs", "jobs.fifo"} {
@@ -84,7 +84,7 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 		t.Fatalf("%v, then %v", err, err2)
 	}
 	got := len(w.queues[queueName])
-	// Only a lost response to a send, or a death between sending and settling, causes a duplicate.
+	// Only a lost response, or a death between sending and settling, causes a duplicate.
 	most := 1
 	if !FIFO(queueName) && (n == 2 && applied || n == 3 && dies && !applied) {
 		most = 2
@@ -97,8 +97,7 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 	}
 }
 
-// Two leaders die between sending and settling. The third leader settles the run, after sending a third message with
-// the same ID.
+// Two leaders die between sending and settling. The third sends once more and settles the run.
 func TestEachLeaderHasATry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +176,7 @@ func TestFIFOIsNotSentAgainAfterItsWindow(t *testing.T) {
 		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs.fifo", false)
 		s := &sweep{node: n, nth: 1, applied: true}
 		c := registry.NewSentRuns(n, scope, s, n)
-		for range 20 { // no response
+		for range 20 {
 			s.nth = 1
 			if _, err := c.Enqueue(t.Context(), w.term, f); err == nil {
 				t.Fatal("no error")

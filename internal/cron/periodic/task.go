@@ -26,13 +26,13 @@ const (
 
 // Task is an entry of a cron.yaml.
 type Task struct {
-	// Name is unique in its file and has 1 to 128 bytes, without control characters.
+	// Name is unique and has 1 to 128 bytes, without control characters.
 	Name string
 	// URL is a request path, optionally with a query.
 	URL      string
 	Schedule Schedule
-	// Jitter is the maximum random delay of a run, up to an hour. The delay is derived from the task's name and the
-	// time, so that all instances agree.
+	// Jitter is the maximum delay of a run, up to 1 h. The delay is derived from the task's name and the time, so that
+	// all instances agree.
 	Jitter  time.Duration
 	Overlap Overlap
 	Missed  Missed
@@ -49,21 +49,21 @@ type Task struct {
 
 func (t *Task) grace() time.Duration { return cmp.Or(t.Grace, defaultGrace) }
 
-// Overlap is the policy for a task that is due while its previous run is unfinished. The zero value means [Allow].
+// Overlap is the policy for a run due before the previous one has finished; "" means [Allow].
 type Overlap string
 
-// The policies for overlapping runs.
+// Policies for overlapping runs.
 const (
 	Allow       Overlap = "allow" // enqueue anyway
 	SkipOverlap Overlap = "skip"  // skip the run
 )
 
-// Missed is the policy for runs more than 10 s late, but within the task's grace. The zero value means [MissedOne].
+// Missed is the policy for runs more than 10 s late, but within the grace; "" means [MissedOne].
 type Missed string
 
-// The policies for missed runs.
+// Policies for missed runs.
 const (
-	// MissedOne enqueues only the latest missed run, or none if a newer run is due anyway.
+	// MissedOne enqueues the latest missed run, unless a newer run is due.
 	MissedOne  Missed = "one"
 	MissedAll  Missed = "all"  // enqueue all
 	MissedSkip Missed = "skip" // skip all
@@ -95,7 +95,7 @@ func (r *taskReader) take(key string, pair *yamlfile.Pair) {
 	r.refuseFor(line, key, r.set(key, text))
 }
 
-// refuseFor reports err as a problem. The text after its first colon is the hint.
+// The error's text after its first colon is the hint.
 func (r *reader) refuseFor(line int, key string, err error) {
 	if err != nil {
 		what, hint, _ := strings.Cut(err.Error(), ": ")
@@ -111,7 +111,7 @@ var examples = map[string]string{
 	"grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
 }
 
-// set sets the value of a key. The text after the first colon of the error is the hint.
+// The error's text after its first colon is the hint.
 func (r *taskReader) set(key, text string) (err error) {
 	t := r.task
 	switch key {
@@ -146,7 +146,6 @@ func (r *taskReader) set(key, text string) (err error) {
 
 var queueForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)
 
-// checkQueue accepts a name that is valid in SQS, a URL or an ARN.
 func checkQueue(text string) error {
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
@@ -191,8 +190,7 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// isUnencrypted reports whether text is an http URL on another machine. A file that is part of the app must not be able
-// to redirect signed calls there.
+// A file in the app must not be able to redirect signed calls to another machine without encryption.
 func isUnencrypted(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !strings.EqualFold(u.Scheme, "http") {
@@ -213,7 +211,6 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkText rejects characters that SQS does not accept.
 func checkText(what, text string) error {
 	for _, c := range text {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == utf8.RuneError || c == 0xFFFE || c == 0xFFFF {
@@ -281,7 +278,7 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 	slices.SortFunc(r.task.Attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// attributeName reports whether a task may use the attribute name. Some names are reserved.
+// attributeName rejects reserved names.
 func attributeName(name string) bool {
 	lower := strings.ToLower(name)
 	taken := slices.ContainsFunc([]string{"aws.", "amazon.", queue.RunPrefix},

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Words describes the schedule in English, such as "every day at 23:00 UTC", or "" for the zero Schedule.
+// Words describes the schedule, such as "every day at 23:00 UTC". It returns "" for the zero Schedule.
 func (s Schedule) Words() string {
 	if s.every > 0 {
 		return "every " + s.every.String()
@@ -78,8 +78,7 @@ func (s Schedule) dayWords() string {
 	dow := members(s.bits.Dow, 0, 6)
 	months := members(s.bits.Month, 1, 12)
 	date, week := "", ""
-	// A * leaves the choice of days to the other field. Any other value restricts the days, even if it lists all of
-	// them.
+	// Any value but * restricts the days, even if it lists all of them.
 	anyDate, anyDay := s.bits.Dom&star != 0, s.bits.Dow&star != 0
 	if !anyDate && (len(dom) < 31 || !anyDay) {
 		date = "on " + plural("day", dom) + " of the month"
@@ -111,14 +110,14 @@ func (s Schedule) dayWords() string {
 	return days + " in " + list(names)
 }
 
-// star is the bit that marks a field written as *.
+// star marks a field written as *.
 const star = 1 << 63
 
 func weekdays(days []int) string {
 	if len(days) == 5 && days[0] == 1 && days[4] == 5 {
 		return "from Monday to Friday"
 	}
-	if days[0] == 0 { // lists Sunday last
+	if days[0] == 0 { // Sunday comes last
 		days = append(days[1:], 0)
 	}
 	var names []string
@@ -138,7 +137,7 @@ func members(bits uint64, low, top int) []int {
 	return all
 }
 
-// stride returns n if values are the multiples of n, starting at 0, and n divides cycle; otherwise it returns 0.
+// stride returns n if values are the multiples of n from 0 and n divides cycle, or else 0.
 func stride(values []int, cycle int) int {
 	if len(values) < 2 || cycle%len(values) != 0 {
 		return 0

@@ -12,14 +12,14 @@ import (
 	"tendril/queue"
 )
 
-// world is shared by all instances of a test: the leader, the records, the queues and the time of day.
+// world is shared by all instances of a test.
 type world struct {
 	mu      sync.Mutex
 	term    int64
 	leader  *node
 	changed chan struct{}
-	step    time.Duration // offset of the time of day
-	high    time.Time     // latest time that the clock has shown
+	step    time.Duration // of the time of day
+	high    time.Time     // latest time shown
 
 	store  *registry.Memory
 	queues map[string][]arrival
@@ -37,7 +37,7 @@ type arrival struct {
 	scheduled time.Time
 	wall, at  time.Time
 	message   string
-	term      int64 // the last term in which the sender led
+	term      int64 // of the sender
 	lost      bool  // the sender got no response
 }
 
@@ -54,7 +54,7 @@ func (w *world) wall() time.Time {
 	return time.Now().Add(w.step).Round(0)
 }
 
-// elect makes n the leader; nil means that there is no leader.
+// n may be nil.
 func (w *world) elect(n *node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,11 +66,11 @@ func (w *world) elect(n *node) {
 	w.changed = make(chan struct{})
 }
 
-// node is an instance. It has no effects after dead is set.
+// A dead node has no effects.
 type node struct {
 	*world
 	dead bool
-	led  int64 // the last term in which it led
+	led  int64 // last term in which it led
 }
 
 func (n *node) Term() (int64, bool) {
@@ -130,8 +130,8 @@ func (n *node) do(ctx context.Context, apply func() error) error {
 	return err
 }
 
-// pause waits without ever creating a timer with no delay. With the race detector, timers of a bubble that are due
-// when they are created can crash the runtime (see golang.org/issue/78156).
+// With the race detector, timers of a bubble that are due when they are created can crash the runtime (see
+// golang.org/issue/78156).
 func pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -188,7 +188,7 @@ func (n *node) push(task string, at time.Time, queueName, id string) queue.Sent 
 	return sent
 }
 
-// Send has no fencing. A FIFO queue deduplicates for five minutes.
+// Send has no fencing. FIFO queues deduplicate for five minutes.
 func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (sent queue.Sent, err error) {
 	run := queue.ParseRun(&queue.Message{Attributes: m.Attributes})
 	task, at := run.Task, run.ScheduledAt

@@ -1,22 +1,21 @@
 // Package tasks runs the periodic tasks of one environment.
 //
-// Package periodic determines when tasks are due, and package leader elects the instance that enqueues them. This
-// package connects them with a file, a registry and a queue:
+// Package periodic determines when tasks are due, and package leader elects the instance that enqueues them.
 //
 //	cron.yaml --> File --> Manager --> periodic.Scheduler --> registry --> queue
 //	                          |              ^                   ^
 //	                          |              | term              | leases, runs, pauses
 //	                          '---------> leader.Elector --------'
 //
-// Instances share the leader, the enqueued runs and the paused tasks in a registry:
+// The instances' shared registry is one of:
 //
 //   - Embedded queue: the broker's database. A run and its message are one transaction.
-//   - Queue of another tendril: the same, over that server's endpoint. If the server does not respond, tasks start when
-//     it does.
+//   - Queue of another tendril: the same, over that server's endpoint. Tasks start when the server responds.
 //   - DynamoDB table, if configured: a run is announced, sent and settled.
 //   - Memory, if this is declared the only instance.
-//   - Otherwise no leader can be elected, and tasks are not scheduled.
 //
-// An invalid file prevents startup, and later changes nothing. Tasks added at run time count from that moment: earlier
-// runs are not caught up.
+// Without a registry, no leader can be elected, and tasks are not scheduled.
+//
+// An invalid file prevents startup, but is ignored on reload. Runs of added tasks from before the reload are not caught
+// up.
 package tasks

@@ -10,16 +10,16 @@ import (
 	"tendril/internal/cron/leader"
 )
 
-// Election is this instance's part in leader elections. One elector serves everything that only the leader does.
+// Election is this instance's part in the leader election, shared by everything that only the leader does.
 type Election struct {
 	registry *finder
-	// localTerm is the term of an only instance. It differs after each restart, so that a run that the previous process
-	// announced but did not settle counts as another leader's.
+	// localTerm is the term of an only instance. It differs after each restart, so that an unsettled run of the
+	// previous process counts as another leader's.
 	localTerm int64
 	opts      leader.Options
 	elector   atomic.Pointer[leader.Elector] // nil without a registry
 	made      chan struct{}                  // closed when elector is set
-	joined    atomic.Bool                    // with or without tasks
+	joined    atomic.Bool                    // even without tasks
 }
 
 // join creates the elector, unless this is the only instance. It is not safe for concurrent use.
@@ -60,8 +60,8 @@ func (e *Election) run(ctx context.Context) {
 	}
 }
 
-// Join takes part in the election even if there are no tasks. elected is false if there is certainly no registry. Join
-// must be called before the tasks start.
+// Join takes part in the election even without tasks. elected is false if there is certainly no registry. Join must be
+// called before the tasks start.
 func (e *Election) Join(ctx context.Context) (elected bool, err error) {
 	e.joined.Store(true)
 	err = e.rejoin(ctx)
@@ -76,11 +76,11 @@ func (e *Election) rejoin(ctx context.Context) error {
 	return err
 }
 
-// Name is the name of the leader's lease, which is the same on all instances of the environment.
+// Name returns the name of the leader's lease.
 func (e *Election) Name() string { return e.registry.leaseName() }
 
-// Leases returns the leases in the registry that the instances share, or nil if there is no such registry. decided is
-// false until the registry's server has responded. Leases waits for a table that is being checked or created.
+// Leases returns the leases in the shared registry, or nil without one. decided is false until the registry's server
+// has responded. Leases waits for a table that is being checked or created.
 func (e *Election) Leases(ctx context.Context) (leases leader.Store, decided bool, err error) {
 	if e.registry.opts.Local {
 		return nil, true, nil
@@ -125,8 +125,7 @@ func (e *Election) Announcement() string {
 	return ""
 }
 
-// Failing returns how long calls to the registry have been failing; 0 if they succeed or the registry has not been
-// found yet.
+// Failing returns how long calls to the registry have been failing; 0 if they succeed or it has not been found.
 func (e *Election) Failing() time.Duration {
 	if l := e.elector.Load(); l != nil {
 		return l.Status().Failing

@@ -18,9 +18,8 @@ import (
 
 // File is a cron.yaml.
 type File struct {
-	// Path is "" without a file.
-	Path string
-	// Tasks is nil without a file.
+	// Path and Tasks are "" and nil without a file.
+	Path  string
 	Tasks *periodic.File
 
 	stamp string
@@ -46,8 +45,8 @@ func Open(path string, log *slog.Logger) (File, error) {
 	return f, nil
 }
 
-// Read reads a cron.yaml. The error is a [*periodic.Error] if the content is invalid. FIFOs and devices are an error;
-// Read does not block on them.
+// Read reads a cron.yaml. Invalid content is a [*periodic.Error]. FIFOs and devices are an error; Read does not block
+// on them.
 func Read(path string) (*periodic.File, error) {
 	data, _, err := yamlfile.ReadFile(path, periodic.MaxFile)
 	if err != nil {
@@ -62,23 +61,22 @@ func stamp(path string) string {
 	if err != nil {
 		return ""
 	}
-	inode := uint64(0) // distinguishes this file from another one with the same size and time
+	inode := uint64(0) // distinguishes files with the same size and time
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		inode = uint64(stat.Ino)
 	}
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), inode)
 }
 
-// watchedFile holds the file in use. Only the holder of Manager.changing may set it.
+// Only the holder of Manager.changing may set inForce.
 type watchedFile struct {
 	inForce atomic.Pointer[File] // never nil
 	seen    atomic.Value         // last checked stamp, a string
-	absent  atomic.Int32         // consecutive checks that found no file
+	absent  atomic.Int32         // consecutive checks without a file
 }
 
 func (f *watchedFile) path() string { return f.inForce.Load().Path }
 
-// tasks returns the file's tasks, whether scheduled or not.
 func (f *watchedFile) tasks() []periodic.Task {
 	if file := f.inForce.Load().Tasks; file != nil {
 		return file.Tasks
@@ -103,10 +101,9 @@ func (f *watchedFile) set(now File) {
 	f.seen.Store(now.stamp)
 }
 
-// absentChecks is greater than 1, because a file may be missing briefly while it is replaced.
+// A file may be missing briefly while it is replaced.
 const absentChecks = 3
 
-// changed reports whether the file has been changed or deleted since the previous call.
 func (f *watchedFile) changed() bool {
 	now := stamp(f.path())
 	if now != "" {
@@ -117,7 +114,7 @@ func (f *watchedFile) changed() bool {
 	return f.seen.Swap(now) != now
 }
 
-// reread reads the file. It returns no tasks if there is no path, or if the file is missing and not required.
+// Without a path, or if the file is missing and not required, there are no tasks.
 func (f *watchedFile) reread(required bool) (File, error) {
 	f.changed()
 	now := File{Path: f.path(), Tasks: &periodic.File{}}

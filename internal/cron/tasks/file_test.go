@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// One change keeps size and time, and a deletion is noticed only after several checks.
 func TestChangesOfTheFileAreNoticed(t *testing.T) {
 	t.Parallel()
 	const text = "version: 1\ncron: []\n"
@@ -25,7 +24,7 @@ func TestChangesOfTheFileAreNoticed(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(path string) error
-		looks  int // 0 means never.
+		looks  int // 0 means never
 	}{
 		{"nothing", func(string) error { return nil }, 0},
 		{"written", func(path string) error { return os.WriteFile(path, []byte("version: 1\ncron: null\n"), 0o600) }, 1},

@@ -15,16 +15,16 @@ import (
 // HistoryFile is the name of the history file in the data directory.
 const HistoryFile = "task-history.json"
 
-// If tendril is killed, it loses at most the changes of one interval.
+// A killed process loses at most the changes of one interval.
 const historyInterval = 5 * time.Second
 
-// storedHistory contains the newest run first.
+// storedHistory has the newest run first.
 type storedHistory struct {
 	Runs []api.TaskRun `json:"runs"`
 }
 
-// KeepHistory writes the history to its file whenever it has changed, until ctx ends. It must be stopped after the
-// workers, to include their last deliveries.
+// KeepHistory writes changes of the history to its file until ctx ends. It must stop after the workers, to include
+// their last deliveries.
 func (m *Manager) KeepHistory(ctx context.Context) {
 	if m.opts.HistoryFile == "" {
 		return

@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// The history is written a few seconds after an outcome, and when tendril stops.
 func TestHistorySurvivesARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +48,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := s.scheduler.History("")
-		want[1].Result.Answer = "" // only operators see the app's response
+		want[1].Result.Answer = "" // only operators see the response
 		if diff := cmp.Diff(want, next.scheduler.History("")); diff != "" || len(want) != 2 {
 			t.Errorf("after the restart (-before +after):\n%s", diff)
 		}
@@ -77,7 +76,7 @@ func TestHistoryFileThatIsBrokenBeginsAnew(t *testing.T) {
 	}
 }
 
-// onlyInstance has a registry that exists only in memory.
+// onlyInstance has its registry in memory.
 var onlyInstance = RegistryOptions{Queue: "jobs", QueueURL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
 	Local: true}
 
@@ -92,7 +91,6 @@ func (f fakePauses) SetPaused(_ context.Context, task, reason string, paused boo
 
 func (f fakePauses) Paused(context.Context) (map[string]string, error) { return f, nil }
 
-// The registry does not store pauses.
 func TestTheOnlyInstanceKeepsItsPauses(t *testing.T) {
 	t.Parallel()
 	store := fakePauses{"tidy": "audit"}
@@ -112,5 +110,5 @@ func TestTheOnlyInstanceKeepsItsPauses(t *testing.T) {
 		pausesOf(store)["report"] != (pause{"lunch", "owner", time.Unix(0, 0).UTC()}) {
 		t.Errorf("%v, %v", store, err)
 	}
-	s.pauses.follow(t.Context(), s.scheduler) // returns immediately, because there are no other instances
+	s.pauses.follow(t.Context(), s.scheduler) // returns at once without other instances
 }

@@ -19,23 +19,21 @@ import (
 type Options struct {
 	// File is the file as read before startup.
 	File File
-	// Required means that the settings name the file. Otherwise, the file is in the app's directory and may be
-	// missing.
+	// Required means that the settings name the file. Otherwise, it is in the app's directory and may be missing.
 	Required bool
 	Registry RegistryOptions
-	// Lease is the duration of the leader's lease; 0 means the default of package leader. Address is the console's
-	// address for the other instances.
+	// Lease is the duration of the leader's lease; 0 means package leader's default. Address is the console's address.
 	Lease   time.Duration
 	Address string
 	// Watch, Revision and Announce are passed to leader.Options; each may be nil.
 	Watch    func() time.Duration
 	Revision func() int64
 	Announce func() string
-	// HasWorker reports whether a worker of this environment receives from an embedded queue.
+	// HasWorker reports whether a worker receives from an embedded queue.
 	HasWorker func(queue string) bool
-	// Pauses stores the paused tasks if the registry cannot; nil means that they are only in memory.
+	// Pauses stores the paused tasks if the registry cannot; nil keeps them in memory.
 	Pauses PauseStore
-	// HistoryFile is the file of the history; "" means only in memory.
+	// HistoryFile is "" to keep the history in memory.
 	HistoryFile string
 	Observers   Observers
 	// Nothing is started after Stopping is closed.
@@ -65,12 +63,12 @@ type Manager struct {
 
 type schedule struct {
 	scheduler *periodic.Scheduler // nil if nothing is scheduled
-	off       string              // why nothing is scheduled
+	off       string              // reason, if nothing is scheduled
 	pauses    *pauses
 	account   *Account
 }
 
-// ErrNotScheduled means that there are tasks, but no instance can be trusted to enqueue each run only once.
+// ErrNotScheduled means that no instance can be trusted to enqueue each run only once.
 var ErrNotScheduled = errors.New("nothing is scheduled")
 
 // New returns a manager. Call [Manager.Open] next.
@@ -90,8 +88,8 @@ func New(opts Options) *Manager {
 	return m
 }
 
-// Open creates the scheduler and the elector without starting them, if there are tasks. If trustRegistry is set, it
-// opens the registry even if there are no tasks.
+// Open creates the scheduler and the elector if there are tasks, without starting them. trustRegistry opens the
+// registry even if there are no tasks.
 func (m *Manager) Open(ctx context.Context, trustRegistry bool) error {
 	if m.opts.File.Tasks == nil {
 		if !trustRegistry {
@@ -131,7 +129,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	}
 
 	s := &schedule{pauses: &pauses{store: reg.pauses, interval: reg.pauseInterval}}
-	own := m.opts.Registry.Broker != nil || reg.pauses == nil // pauses are read without a network call
+	own := m.opts.Registry.Broker != nil || reg.pauses == nil // no network call
 	if reg.pauses == nil {
 		s.pauses.store = m.opts.Pauses
 	}
@@ -194,8 +192,8 @@ func (m *Manager) Account() *Account {
 	return nil
 }
 
-// unfinished reports whether a run of the task is being delivered on this instance, or its message is in an embedded
-// queue. The registry knows the runs on other instances.
+// A run is unfinished while it is being delivered on this instance, or its message is in an embedded queue. The
+// registry knows the runs on other instances.
 func (m *Manager) unfinished(task periodic.Task) bool {
 	a, b := m.Account(), m.opts.Registry.Broker
 	switch {
@@ -218,14 +216,14 @@ func (m *Manager) unfinished(task periodic.Task) bool {
 	return false
 }
 
-// Account records the deliveries of scheduled runs. It is safe for concurrent use.
+// Account records the deliveries of runs. It is safe for concurrent use.
 type Account struct {
 	scheduler  *periodic.Scheduler
 	mayOverlap func(task string) bool
 	shared     *runningTasks // nil without other instances
 
 	mu     sync.Mutex
-	inWork map[string]int // deliveries by task
+	inWork map[string]int // deliveries
 }
 
 // Begun records the start of a run's delivery.

@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-// cronFile writes a file of yearly tasks.
+// cronFile writes yearly tasks.
 func cronFile(t *testing.T, path string, names ...string) {
 	t.Helper()
 	var text strings.Builder
@@ -31,7 +31,6 @@ func cronFile(t *testing.T, path string, names ...string) {
 	}
 }
 
-// env is a manager with an embedded queue named jobs.
 type env struct {
 	*Manager
 	broker *broker.Broker
@@ -40,7 +39,7 @@ type env struct {
 	ended  bool // the test has called Stop
 }
 
-// manager returns a manager whose directory contains a cron.yaml with the named tasks. begin starts it.
+// manager has a cron.yaml with the named tasks. begin starts it.
 func manager(t *testing.T, o Options, names ...string) *env {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -174,7 +173,7 @@ func TestTaskIsRunPausedAndResumed(t *testing.T) {
 
 func TestReloadPutsTheFileInForce(t *testing.T) {
 	t.Parallel()
-	var good, bad atomic.Int32 // atomic, because the file is also watched
+	var good, bad atomic.Int32 // the file is also watched
 	e := manager(t, Options{Observers: Observers{Reloaded: func(err error) {
 		if err == nil {
 			good.Add(1)
@@ -236,7 +235,7 @@ func TestRequiredFileMustBeThere(t *testing.T) {
 	}
 }
 
-// A new version of the app may be the first to have a file.
+// A new app version may be the first with a file.
 func TestTasksBeginWithTheirFile(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{})
@@ -291,7 +290,7 @@ func TestTasksWithoutALeaderAreShown(t *testing.T) {
 	}
 }
 
-// A restart creates the task's own queue.
+// The task's queue is not created before a restart.
 func TestRunsOfATaskWithoutItsQueueGoToTheFirst(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{HasWorker: func(name string) bool { return name == "jobs" }})
@@ -353,7 +352,7 @@ func TestNothingBeginsWhenTheEnvironmentStops(t *testing.T) {
 	e := manager(t, Options{})
 	e.begin(t)
 	cronFile(t, e.cron(), "tidy")
-	token := <-e.changing // holds the token, so another change appears to be in progress
+	token := <-e.changing // another change appears to be in progress
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := e.Adopt(ctx, e.cron()); !errors.Is(err, errStopped) {

@@ -16,7 +16,7 @@ import (
 
 const pauseTimeout = 10 * time.Second
 
-// pause says why, by whom and since when a task is paused. Registries store it as a text.
+// Registries store a pause as a text.
 type pause struct {
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
@@ -28,7 +28,7 @@ func (p pause) text() string {
 	return string(data)
 }
 
-// pausesOf parses pauses by task. Earlier versions stored only the reason.
+// Earlier versions stored only the reason.
 func pausesOf(texts map[string]string) map[string]pause {
 	all := map[string]pause{}
 	for task, text := range texts {
@@ -43,13 +43,13 @@ func pausesOf(texts map[string]string) map[string]pause {
 
 type pauses struct {
 	store    PauseStore    // may be nil
-	interval time.Duration // between reads of the other instances' pauses; 0 without other instances
+	interval time.Duration // between reads of other instances' pauses; 0 without other instances
 
 	setting sync.Mutex
-	known   atomic.Pointer[map[string]pause] // by task; nil before the first pause
+	known   atomic.Pointer[map[string]pause]
 }
 
-// all returns the known pauses by task. The map is never modified.
+// The returned map is never modified.
 func (p *pauses) all() map[string]pause {
 	if known := p.known.Load(); known != nil {
 		return *known
@@ -91,7 +91,7 @@ func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// follow applies the pauses made on other instances.
+// follow applies other instances' pauses.
 func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 	if p.store == nil || p.interval == 0 {
 		return
@@ -107,7 +107,7 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 
 		texts, err := p.store.Paused(ctx)
 		if err != nil {
-			continue // keeps the known pauses
+			continue // keep the known pauses
 		}
 
 		known := pausesOf(texts)

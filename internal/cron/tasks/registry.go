@@ -23,10 +23,10 @@ import (
 type sharedRegistry struct {
 	leases leader.Store // nil if no leader can be elected
 	runs   runRegistry
-	pauses PauseStore // nil if the registry stores no pauses
-	// pauseInterval is the interval between reads of the other instances' pauses.
+	pauses PauseStore // nil if pauses are not stored
+	// pauseInterval is between reads of other instances' pauses.
 	pauseInterval time.Duration
-	// checked is closed when it is known whether the registry is available; nil if that is known from the start.
+	// checked is closed when it is known whether the registry is available; nil if that is known already.
 	checked <-chan struct{}
 }
 
@@ -50,25 +50,24 @@ type PauseStore interface {
 type RegistryOptions struct {
 	// Queue and QueueURL identify the environment's first queue.
 	Queue, QueueURL string
-	// Broker contains that queue; nil if another process serves it.
+	// Broker contains that queue, or is nil if another process serves it. SQS and Home are set in that case.
 	Broker *broker.Broker
-	// SQS and Home are set if another process serves the queue.
-	SQS  *aws.SQS
-	Home *aws.Queue
-	// Token is the registry token of the tendril that serves the queue. If Insecure is set, the token is sent even to a
-	// server that does not prove that it knows it.
+	SQS    *aws.SQS
+	Home   *aws.Queue
+	// Token is the registry token of the queue's server. Insecure sends it even if the server does not prove that it
+	// knows it.
 	Token    string
 	Insecure bool
 	// Local means that this is the only instance, so no leader is elected.
 	Local bool
-	// Table is the name of a DynamoDB table, or "". If Create is set, a missing table is created with Tags.
+	// Table is a DynamoDB table's name, or "". Create creates a missing table with Tags.
 	Table, Region string
 	Create        bool
 	Tags          map[string]string
 	SDK           aws.LogFunc
 }
 
-// Reads of DynamoDB cost money, so the interval for a table is longer.
+// Reads of DynamoDB cost money.
 const (
 	pauseInterval      = 5 * time.Second
 	tablePauseInterval = 30 * time.Second
@@ -83,10 +82,10 @@ type finder struct {
 	log  *slog.Logger
 
 	opening sync.Mutex
-	found   atomic.Pointer[sharedRegistry] // nil before the first call of open, or without a registry
-	// undecided means that the queue's server has not reported whether it has a registry.
+	found   atomic.Pointer[sharedRegistry] // nil before open, or without a registry
+	// undecided means that the queue's server has not reported yet whether it has a registry.
 	undecided atomic.Bool
-	// refusal is a string that says why this instance cannot use the registry.
+	// refusal is a string: the reason that this instance cannot use the registry.
 	refusal atomic.Value
 
 	cleanup atomic.Pointer[func()] // may be nil
@@ -131,13 +130,13 @@ func newSharedRegistry(leases leader.Store, runs runRegistry, interval time.Dura
 func (f *finder) scope() registry.Scope {
 	scope := registry.Scope{Name: f.leaseName(), Lease: f.leaseName()}
 	if f.opts.Local {
-		scope.Lease = "" // no other instance writes a lease
+		scope.Lease = "" // no instance writes a lease
 	}
 	return scope
 }
 
-// served returns the registry of the tendril that serves the queue, or a registry in memory if this is the only
-// instance. Otherwise, and while the server does not respond, it returns nil. It does not call AWS endpoints.
+// served returns the registry of the tendril that serves the queue, or one in memory for an only instance. Otherwise,
+// and until the server responds, it returns nil. It does not call AWS endpoints.
 func (f *finder) served(ctx context.Context) *sharedRegistry {
 	u, err := url.Parse(f.opts.QueueURL)
 	if err == nil && !strings.Contains(u.Hostname(), ".amazonaws.") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
@@ -164,8 +163,8 @@ func (f *finder) served(ctx context.Context) *sharedRegistry {
 	return &sharedRegistry{runs: f.sentRuns(registry.NewMemory())}
 }
 
-// probe looks for a registry at endpoint. If the server does not prove that it knows the token, probe tries again
-// without the token: other SQS servers have no registry, and a tendril that checks signatures needs no token.
+// If the server does not prove that it knows the token, probe tries again without it: other SQS servers have no
+// registry, and a tendril that checks signatures needs no token.
 func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (client *sqsapi.RegistryClient,
 	found bool, err error) {
 	client = sqsapi.NewRegistryClient(endpoint, scope, as, nil)
@@ -185,7 +184,7 @@ func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi
 	return client, false, err
 }
 
-// refusalText returns the reason if the server denies access to its registry, or "" for other errors.
+// refusalText returns "" unless the server denies access.
 func refusalText(err error) string {
 	unproved := (*proof.Error)(nil)
 	switch {
@@ -198,7 +197,7 @@ func refusalText(err error) string {
 	return ""
 }
 
-// table returns the registry in DynamoDB. If the table is missing, tasks wait for it, but deliveries do not.
+// Tasks wait for a missing table, but deliveries do not.
 func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
 	if err != nil {

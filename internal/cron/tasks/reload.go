@@ -17,8 +17,8 @@ var errStarting = errors.New("the environment is starting")
 
 var errStopped = errors.New("the environment is stopping")
 
-// Start starts the scheduler and the elector, and continues the search for an undecided registry. If a registry table
-// is being checked, it waits up to a second.
+// Start starts the scheduler and the elector, and keeps looking for an undecided registry. It waits up to a second for
+// the check of a registry table.
 func (m *Manager) Start(ctx context.Context) {
 	m.registry.await(ctx)
 	m.started.Store(true)
@@ -33,9 +33,9 @@ func (m *Manager) Start(ctx context.Context) {
 
 func (m *Manager) schedule(s *schedule) {
 	m.work.Go(func() {
-		if m.opts.Registry.Broker == nil { // reads over a network, which deliveries must not wait for
+		if m.opts.Registry.Broker == nil { // deliveries must not wait for the network
 			for _, name := range s.pauses.read(m.run, m.log) {
-				_ = s.scheduler.Pause(name) // ignores unknown tasks
+				_ = s.scheduler.Pause(name) // ignore unknown tasks
 			}
 		}
 		s.scheduler.Run(m.run)
@@ -50,7 +50,7 @@ func (m *Manager) schedule(s *schedule) {
 	})
 }
 
-// Reload reads the file again and applies it. If it fails, the previous tasks continue.
+// Reload reads the file again. If that fails, the previous tasks continue.
 func (m *Manager) Reload() error {
 	if !m.started.Load() {
 		return errStarting
@@ -63,7 +63,7 @@ func (m *Manager) Reload() error {
 	})
 }
 
-// Refresh applies the current file. dir is the app's directory, which may contain a new file; it may be "".
+// Refresh applies the current file. dir is the app's directory, which may contain a new file, or "".
 func (m *Manager) Refresh(ctx context.Context, dir string) error {
 	return m.change(ctx, func(ctx context.Context) error {
 		if dir != "" && !m.opts.Required && (m.current.Load() == nil || m.file.path() == "") {
@@ -77,7 +77,7 @@ func (m *Manager) Refresh(ctx context.Context, dir string) error {
 	})
 }
 
-// Adopt applies the tasks of a new version of the app. path may be "".
+// Adopt applies the tasks of a new app version. path may be "".
 func (m *Manager) Adopt(ctx context.Context, path string) error {
 	return m.change(ctx, func(ctx context.Context) error {
 		m.file.setPath(path)
@@ -85,8 +85,7 @@ func (m *Manager) Adopt(ctx context.Context, path string) error {
 	})
 }
 
-// change calls do while no other change is in progress. The context of do is canceled with ctx and when shutdown
-// starts.
+// change calls do when no other change is in progress. Shutdown also cancels the context of do.
 func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -111,7 +110,6 @@ func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error
 	return do(ctx)
 }
 
-// refresh applies the file, even if no tasks were scheduled before.
 func (m *Manager) refresh(ctx context.Context) error {
 	switch s := m.current.Load(); {
 	case s != nil && s.scheduler != nil:
@@ -150,10 +148,10 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 		return err
 	}
 
-	s, err := m.newSchedule(ctx, nil) // without tasks, because runs that were due before now are not caught up
+	s, err := m.newSchedule(ctx, nil) // no tasks, because earlier runs are not caught up
 	m.registry.await(ctx)
 	switch {
-	case m.stopping(): // ctx is canceled slightly later than this
+	case m.stopping(): // ctx is canceled slightly later
 		return errStopped
 	case err != nil:
 		return err
@@ -171,8 +169,8 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// withKnownQueues changes tasks for embedded queues without a worker to use the first queue, because embedded queues
-// are created, and get a worker, only at startup. Queues elsewhere are looked up for each run. file may be nil.
+// Embedded queues are created, and get a worker, only at startup; until then, their tasks use the first queue. Other
+// queues are looked up for each run. file may be nil.
 func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	if file == nil {
 		return nil
@@ -190,7 +188,6 @@ func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	return &here
 }
 
-// isMissing reports whether own is an embedded queue without a worker.
 func (o *Options) isMissing(own string) bool {
 	return own != "" && o.Registry.Broker != nil && !o.HasWorker(own)
 }

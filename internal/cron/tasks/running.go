@@ -13,27 +13,27 @@ import (
 	"tendril/queue"
 )
 
-// A run that is shorter than markAfter needs no lease, because the next run is not due before then.
+// A run shorter than markAfter needs no lease: the next one is not due before then.
 const (
 	markAfter = time.Second
 	markLease = time.Minute
 	markRenew = markLease / 3
 	markRetry = 5 * time.Second
-	markLimit = 10 * time.Second // per call to the store
+	markLimit = 10 * time.Second // per call
 )
 
-// runningTasks holds a lease for each task that must not overlap while this instance delivers one of its runs.
+// runningTasks holds leases for tasks that must not overlap while this instance delivers their runs.
 type runningTasks struct {
 	store leader.Store
-	// queue is part of the names of leases. owner identifies this instance.
+	// owner identifies this instance.
 	queue, owner string
 	log          *slog.Logger
-	run          context.Context // once it is done, nothing is written, and the leases expire
+	run          context.Context // once it is done, the leases expire
 	work         *sync.WaitGroup
 
 	mu   sync.Mutex
-	held map[string]context.CancelFunc // by task
-	seen map[string]seenLease          // by task
+	held map[string]context.CancelFunc
+	seen map[string]seenLease
 }
 
 type seenLease struct {
@@ -61,7 +61,6 @@ func (r *runningTasks) end(task string) {
 	}
 }
 
-// hold renews the lease until holding is done, and then releases it.
 func (r *runningTasks) hold(holding context.Context, task string) {
 	var stored queue.Lease
 	taken := false
@@ -70,7 +69,7 @@ func (r *runningTasks) hold(holding context.Context, task string) {
 		case <-time.After(pause):
 		case <-holding.Done():
 			if taken && r.run.Err() == nil {
-				_, _ = r.write(task, stored, true) // if this fails, the lease expires
+				_, _ = r.write(task, stored, true) // otherwise, the lease expires
 			}
 			return
 		}
@@ -87,8 +86,7 @@ func (r *runningTasks) hold(holding context.Context, task string) {
 	}
 }
 
-// write replaces the lease regardless of its holder. If two instances run the task, the lease belongs to the last one
-// to write.
+// write replaces the lease regardless of its holder, so that the last of several instances to write holds it.
 func (r *runningTasks) write(task string, stored queue.Lease, released bool) (queue.Lease, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.run), markLimit)
 	defer cancel()
@@ -100,8 +98,7 @@ func (r *runningTasks) write(task string, stored queue.Lease, released bool) (qu
 	return current, err
 }
 
-// elsewhere reports whether an instance holds the task's lease. The lease of a dead instance expires once it has been
-// unchanged for its duration.
+// A dead instance's lease expires after being unchanged for its duration.
 func (r *runningTasks) elsewhere(ctx context.Context, task string) (bool, error) {
 	l, err := r.store.Read(ctx, periodic.RunningLease(r.queue, task))
 	r.mu.Lock()

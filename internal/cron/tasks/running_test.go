@@ -13,7 +13,6 @@ import (
 	"tendril/queue"
 )
 
-// leases is a store whose calls fail while down is set.
 type leases struct {
 	mu     sync.Mutex
 	stored map[string]queue.Lease
@@ -52,8 +51,7 @@ func (l *leases) Swap(_ context.Context, name string, old, next queue.Lease) (bo
 	return true, next, nil
 }
 
-// instance returns an account for which runs of the task tidy must not overlap. crash stops the instance without
-// cleanup.
+// Runs of the task tidy must not overlap. crash stops the instance without cleanup.
 func instance(t *testing.T, store *leases) (account *Account, crash func()) {
 	t.Helper()
 	run, crash := context.WithCancel(t.Context())

@@ -22,9 +22,9 @@ import (
 	"tendril/queuetest"
 )
 
-// The prices are in dollars per million requests, in us-east-1. Sources: the price lists of Amazon SQS (standard
-// queues, after the first million per month) and Amazon DynamoDB (on demand, since 1 November 2024). A strongly
-// consistent read of up to 4 KB is one read unit. A write of up to 1 KB is one write unit, even if it fails.
+// Dollars per million requests in us-east-1, from the price lists of Amazon SQS (standard queues, after the first
+// million per month) and Amazon DynamoDB (on demand, since 1 November 2024). A read unit is a strongly consistent read
+// of up to 4 KB, and a write unit a write of up to 1 KB, even if it fails.
 const (
 	priceSQS   = 0.40
 	priceRead  = 0.125
@@ -43,7 +43,7 @@ const (
 type action struct {
 	of    service
 	name  string
-	price float64 // per million calls
+	price float64
 }
 
 var (
@@ -60,8 +60,8 @@ var (
 	resizes  = action{autoScaling, "SetDesiredCapacity", 0}
 )
 
-// region is an SQS queue, a registry table in DynamoDB, and an Auto Scaling group, shared by all daemons. It counts the
-// calls in each second; each takes 5 ms.
+// region is an SQS queue, a registry table and an Auto Scaling group shared by all daemons. It counts calls per second;
+// each takes 5 ms.
 type region struct {
 	queue *queuetest.Fake
 	store *registry.Memory
@@ -93,7 +93,6 @@ func (r *region) measure() {
 	r.began, r.calls = time.Now(), map[action]map[int]int{}
 }
 
-// called counts a call. It fails during an outage.
 func (r *region) called(a action) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +159,7 @@ func (r *region) report(daemons int, minutes float64) string {
 	return strings.Join(all, "\n")
 }
 
-// region implements the store, the sender and the group.
+// The following methods implement the store, the sender and the group.
 
 func (r *region) Read(ctx context.Context, kind registry.Kind, keys ...string) ([]registry.Record, error) {
 	of := map[registry.Kind]action{registry.KindLease: reads, registry.KindPauses: looks}
@@ -195,7 +194,7 @@ func (r *region) Size(ctx context.Context) (current, desired int, err error) {
 
 func (r *region) SetSize(ctx context.Context, _ int) error { return r.call(ctx, resizes) }
 
-// daemon has the parts of an environment with an SQS queue, a registry table and an Auto Scaling group.
+// daemon is an environment with an SQS queue, a registry table and an Auto Scaling group.
 type daemon struct {
 	worker  *worker.Worker
 	manager *Manager
@@ -205,7 +204,6 @@ type daemon struct {
 	done int
 }
 
-// Deliver takes 50 ms.
 func (d *daemon) Deliver(ctx context.Context, _ *queue.Message) queue.Result {
 	select {
 	case <-ctx.Done():
@@ -229,7 +227,7 @@ func (d *daemon) taken() int {
 	return n
 }
 
-// cron returns a file with n tasks, each due every five minutes.
+// cron returns n tasks, each due every five minutes.
 func cron(n int) []byte {
 	file := []byte("version: 1\ncron:\n")
 	for i := range n {
@@ -275,12 +273,12 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 	return d
 }
 
-// The daemons are idle, recover from an outage, and are under load.
+// The daemons are idle, under load, and recover from an outage.
 func TestThousandDaemons(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := 1000
-		if testing.Short() { // short mode is used with the race detector
+		if testing.Short() { // used with the race detector
 			n = 100
 		}
 		r := newRegion(n)
@@ -325,8 +323,8 @@ func idle(t *testing.T, r *region, n int) {
 		r.dollars()*month/float64(minutes))
 	for _, want := range []struct {
 		action
-		least, most float64 // calls per daemon and minute
-		peak        int     // calls per second of all daemons
+		least, most float64 // per daemon and minute
+		peak        int     // of all daemons, per second
 	}{
 		{receives, 2.9, 3.1, n / 5}, {reads, 12, 16, n / 2}, {looks, 1.9, 2.1, n / 5}, {sizes, 0, 0.25, n / 5},
 		{writes, 0, 15 / float64(n), 2}, {runs, 0, 10 / float64(n), 5}, {sends, 0, 1 / float64(n), 2},
@@ -343,7 +341,7 @@ func idle(t *testing.T, r *region, n int) {
 	}
 }
 
-// afterOutage counts the calls during an outage and in the first ten seconds after it.
+// afterOutage counts calls during an outage and the ten seconds after it.
 func afterOutage(t *testing.T, r *region, n int, of service) {
 	actions := map[service][]action{sqs: {receives, deletes, sends}, dynamoDB: {reads, writes, looks, runs, runReads}}[of]
 	r.measure()
@@ -374,13 +372,13 @@ func afterOutage(t *testing.T, r *region, n int, of service) {
 }
 
 type shares struct {
-	calls   float64 // SQS calls per message
-	spread  float64 // standard deviation of the daemons' shares divided by their mean
-	largest float64 // largest share divided by the mean
+	calls   float64 // per message
+	spread  float64 // standard deviation of the daemons' shares / mean
+	largest float64 // share / mean
 	took    time.Duration
 }
 
-// atWork sends messages and measures how the daemons share them. A rate of 0 sends all messages at once.
+// atWork measures how the daemons share messages. A rate of 0 sends all at once.
 func atWork(t *testing.T, r *region, daemons []*daemon, messages, rate, batch int) (s shares) {
 	n := len(daemons)
 	for _, d := range daemons {
@@ -430,7 +428,6 @@ func atWork(t *testing.T, r *region, daemons []*daemon, messages, rate, batch in
 	return s
 }
 
-// The runs are due at the same time.
 func TestManyTasksOfOneScheduler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

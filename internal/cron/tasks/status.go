@@ -17,7 +17,7 @@ import (
 // Any reports whether there are tasks or a file.
 func (m *Manager) Any() bool { return m.file.path() != "" || m.current.Load() != nil }
 
-// Off returns why the tasks are not scheduled, or "".
+// Off returns the reason that tasks are not scheduled, or "".
 func (m *Manager) Off() string {
 	if s := m.current.Load(); s != nil {
 		return s.off
@@ -113,8 +113,8 @@ func (m *Manager) Status() api.TasksStatus {
 	return st
 }
 
-// failedRuns counts the consecutive failures up to the newest run, and returns the latest reason. runs are sorted
-// newest first. Skipped and undelivered runs are ignored.
+// failedRuns counts consecutive failures, and returns the latest reason. runs are newest first; skipped and undelivered
+// ones do not count.
 func failedRuns(runs []periodic.Run) (failed int, reason string) {
 	for i := range runs {
 		switch r := &runs[i]; {
@@ -232,7 +232,7 @@ func (m *Manager) Known(ctx context.Context, id, path string) (bool, error) {
 	return m.registry.known(ctx, id, path)
 }
 
-// shownURL hides the query, which may contain a secret.
+// The query may contain a secret.
 func shownURL(path string) string {
 	if path, _, query := strings.Cut(path, "?"); query {
 		return path + "?(hidden)"

@@ -11,10 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// sqsSender sends runs to Amazon SQS. A task may have its own queue; the others use the environment's first one.
+// sqsSender sends runs to Amazon SQS. Tasks without their own queue use the environment's first one.
 type sqsSender struct {
 	sqs  *aws.SQS
-	name string // of the environment's first queue
+	name string // the environment's first queue
 	home *aws.Queue
 
 	mu     sync.Mutex
@@ -46,8 +46,7 @@ func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
 	return q, err
 }
 
-// prepareTable checks the table. If that fails and the options allow it, prepareTable creates the table, and waits for
-// it until ctx is done.
+// prepareTable checks the table or, if allowed, creates it and waits for it until ctx is done.
 func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, log *slog.Logger) {
 	err := table.Check(ctx)
 	if err != nil && opts.Create {
@@ -77,7 +76,7 @@ func enableExpiry(ctx context.Context, table *aws.Table, name string, log *slog.
 
 func warnWithoutExpiry(ctx context.Context, table *aws.Table, name string, log *slog.Logger) {
 	expires, attribute, err := table.Expires(ctx)
-	if err != nil { // this needs a permission that nothing else needs
+	if err != nil { // needs a permission that nothing else needs
 		log.Debug("time to live of the registry table unknown", "table", name, "err", err)
 		return
 	}

@@ -15,11 +15,11 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// TokenFile is the name of the file in the data directory that contains the registry token. The token stays the same
-// across restarts because other instances know it.
+// TokenFile contains the registry token, in the data directory. Other instances know the token, so it survives
+// restarts.
 const TokenFile = "registry-token"
 
-// Token returns the registry token in a data directory, after creating it if it is missing.
+// Token returns the registry token in a data directory, creating it if necessary.
 func Token(dataDir string) (string, error) {
 	path := filepath.Join(dataDir, TokenFile)
 	text, err := os.ReadFile(path)
@@ -33,8 +33,8 @@ func Token(dataDir string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// ShareToken stores a registry token in the state folder for the user's other environments, under the endpoint's
-// address. It returns the file's path, or "" if there is no state folder.
+// ShareToken stores a registry token, by endpoint, in the state folder for the user's other environments. It returns
+// the file's path, or "" without a state folder.
 func ShareToken(stateFolder, endpoint, token string) (path string, err error) {
 	if path = sharedPath(stateFolder, endpoint); path == "" {
 		return "", nil

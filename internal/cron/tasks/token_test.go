@@ -49,7 +49,7 @@ func TestTokenIsSharedByTheEndpoint(t *testing.T) {
 	}
 }
 
-// The server does not get the token. Its registry is used only if it checks signatures.
+// The server gets no token. Its registry is used only if it checks signatures.
 func TestServerWithoutProofOfTheToken(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
@@ -59,7 +59,7 @@ func TestServerWithoutProofOfTheToken(t *testing.T) {
 		serve     http.HandlerFunc
 		sign      func(*http.Request, []byte) error
 		found     bool
-		undecided string // part of the error
+		undecided string
 	}{
 		"an impostor, or an older version": {serve: func(w http.ResponseWriter, _ *http.Request) { serveRegistry(w) },
 			undecided: "--registry-insecure"},

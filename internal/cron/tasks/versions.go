@@ -14,9 +14,9 @@ const versionPatience = time.Minute
 var errUndecided = errors.New("the queue server has not reported whether it has a registry, so other " +
 	"instances with this version are unknown")
 
-// AcquireVersion acquires the work that one instance does for a version of the app. version must be the same text on
-// all instances. While another instance does the work, AcquireVersion waits. work is nil if it is done. alone means
-// that there is no registry, so this instance does the work without a lease.
+// AcquireVersion acquires the work that one instance does for an app version, or waits for that instance. version must
+// be the same on all instances. work is nil if it is done. alone means that there is no registry, so this instance does
+// the work without a lease.
 func AcquireVersion(ctx context.Context, m *Manager, version string) (work *leader.Work, alone bool, err error) {
 	reg, err := awaitRegistry(ctx, m)
 	if err != nil {
@@ -35,7 +35,7 @@ func AcquireVersion(ctx context.Context, m *Manager, version string) (work *lead
 	return work, false, err
 }
 
-// awaitRegistry waits up to versionPatience for the queue's server to respond. It returns nil if there is no registry.
+// awaitRegistry waits up to versionPatience for the queue's server. It returns nil if there is no registry.
 func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err error) {
 	for began := time.Now(); ; {
 		err := m.change(ctx, func(ctx context.Context) error {

@@ -9,7 +9,6 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// Without a registry, each instance does the work.
 func TestVersionsAreDoneByOneInstance(t *testing.T) {
 	t.Parallel()
 	b, err := broker.Open(t.TempDir(), nil)
