@@ -21,7 +21,7 @@ import (
 // Desired is the state that every instance of an environment should reach. The zero value requests nothing.
 type Desired struct {
 	Environment string `json:"environment"`
-	// Revision starts at 0 and increases by one with every change.
+	// Revision increases by one with every change, from 0.
 	Revision int64            `json:"revision"`
 	Pauses   map[string]Pause `json:"pauses,omitempty"`
 	Settings Settings         `json:"settings,omitzero"`
@@ -53,8 +53,8 @@ type Pause struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON also accepts a string, the reason, because earlier versions stored nothing else. It preserves fields
-// added by later versions.
+// UnmarshalJSON also accepts a string, the reason, as stored by earlier versions. It preserves fields added by later
+// versions.
 func (p *Pause) UnmarshalJSON(text []byte) (err error) {
 	if json.Unmarshal(text, &p.Reason) == nil {
 		return nil
@@ -72,14 +72,14 @@ func (p Pause) MarshalJSON() ([]byte, error) {
 
 // Settings are options for all instances. The zero value sets none.
 type Settings struct {
-	// Revision is the revision of the desired state that set them.
+	// Revision is the desired state's revision that set the options.
 	Revision int64     `json:"revision"`
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at"`
-	// Text has the format of a settings file. Previous is the text that a rollback restores.
+	// Text has the format of a settings file. A rollback restores Previous.
 	Text     string `json:"text,omitempty"`
 	Previous string `json:"previous,omitempty"`
-	// RolledBack says why the previous settings were rolled back; "" if this is not a rollback.
+	// RolledBack is the reason for a rollback; "" if this is not one.
 	RolledBack string `json:"rolled_back,omitempty"`
 	// Rollout is nil unless the settings are being rolled out in batches. It is replaced, never modified.
 	Rollout *SettingsRollout `json:"rollout,omitempty"`
@@ -103,7 +103,7 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 // SettingsRollout is a rollout of settings in batches.
 type SettingsRollout struct {
 	How Rollout `json:"how"`
-	// Instances with IDs up to Until use the settings, the others use Kept. If Until is "", all use Kept.
+	// Instances with IDs up to Until use the settings, the others use Kept.
 	Until string   `json:"until,omitempty"`
 	Kept  Settings `json:"kept"`
 
@@ -123,7 +123,7 @@ func (r SettingsRollout) MarshalJSON() ([]byte, error) {
 	return encodeKeeping(plain(r), r.unknown)
 }
 
-// For returns the settings for the instance with this ID, which is "" before the instance has joined.
+// For returns the settings for the instance with this ID, which is "" before it has joined.
 func (s *Settings) For(id string) Settings {
 	if s.Rollout != nil && (id == "" || id > s.Rollout.Until) {
 		return s.Rollout.Kept
@@ -132,7 +132,7 @@ func (s *Settings) For(id string) Settings {
 }
 
 // SetSettings replaces the settings during a [DesiredState.Change]. settled means that all instances have applied the
-// current settings; a rollback then restores these, and otherwise their predecessors.
+// current settings, so that a rollback restores these and not their predecessors.
 func (d *Desired) SetSettings(text, by string, settled bool) {
 	previous := d.Settings.Previous
 	if settled {
@@ -167,7 +167,7 @@ func (d *Desired) RollBackSettings(why, by string) {
 
 // SettingsProgress records which settings an instance has applied or rejected.
 type SettingsProgress struct {
-	// Applied and Rejected are revisions. Reason says why Rejected was rejected.
+	// Applied and Rejected are revisions. Reason is the reason for the rejection.
 	Applied, Rejected int64
 	Reason            string
 }
@@ -175,15 +175,14 @@ type SettingsProgress struct {
 // SettingsStep is an instance's next action on the settings.
 type SettingsStep int
 
-// The results of [SettingsProgress.Next].
+// Results of [SettingsProgress.Next].
 const (
 	NoStep SettingsStep = iota
 	ApplySettings
 	RollBackSettings
 )
 
-// Next returns the next step for s. A rejected rollback is not rolled back again: the instance keeps the settings that
-// it applied last.
+// Next returns the next step for s. A rejected rollback is not rolled back again: the instance keeps its settings.
 func (p SettingsProgress) Next(s *Settings) SettingsStep {
 	switch {
 	case s.Revision == p.Applied:
@@ -200,7 +199,7 @@ func (p SettingsProgress) Next(s *Settings) SettingsStep {
 var (
 	// ErrForged means that the signature was not made with a fleet key of this instance.
 	ErrForged = errors.New("it was not signed with this instance's fleet key: give all instances the same key")
-	// ErrReplayed means that this instance has already applied a later revision, or read a later version.
+	// ErrReplayed means that this instance has seen a later revision or version.
 	ErrReplayed = errors.New("it is older than the one this instance has seen")
 	// ErrDiverged means that two states have the same revision, for example after the registry was lost.
 	ErrDiverged = errors.New("it differs from the one with the same revision that this instance has applied: the next change " +
@@ -214,11 +213,11 @@ type signed struct {
 	Signature string          `json:"signature"`
 }
 
-// FleetKey has one or more parts, separated by commas. The first part signs the desired state and the instance records.
-// Signatures of all parts are valid, so a key can be replaced while instances still use the previous one.
+// FleetKey has one or more parts, separated by commas. The first one signs; signatures of all parts are valid, so that
+// a key can be replaced while instances still use the previous one.
 type FleetKey string
 
-// The signed text includes its kind, so a signature of one kind is not valid for another.
+// A signature of one kind is not valid for another.
 const (
 	desiredState   = "desired state"
 	instanceRecord = "instance record"
@@ -238,7 +237,7 @@ func (k FleetKey) signed(kind, text, by string) (genuine bool) {
 }
 
 // PeerSecrets returns the secrets that prove possession of a fleet key on connections with the instance that has this
-// ID. Send the first and accept all.
+// ID. Send the first, and accept all.
 func (k FleetKey) PeerSecrets(environment, id string) (secrets []string) {
 	for key := range strings.SplitSeq(string(k), ",") {
 		if key != "" {
@@ -255,7 +254,7 @@ func signature(key, kind, text string) string {
 }
 
 func (k FleetKey) seal(d Desired) string {
-	state, _ := json.Marshal(d) // cannot fail
+	state, _ := json.Marshal(d)
 	text, _ := json.Marshal(signed{state, k.sign(desiredState, string(state))})
 	return string(text)
 }
@@ -274,21 +273,21 @@ func (k FleetKey) open(text, environment string) (d Desired, err error) {
 	return d, nil
 }
 
-// DesiredState is this instance's copy of the desired state. All methods are safe for concurrent use.
+// DesiredState is this instance's copy of the desired state. It is safe for concurrent use.
 type DesiredState struct {
 	environment string
 	key         FleetKey
-	keep        func(text string) error // nil keeps the state in memory
+	keep        func(text string) error // nil keeps it in memory
 
 	mu     sync.Mutex
 	latest Desired
-	text   string // of latest, as stored
+	text   string // as stored
 	err    error  // of the last read
 }
 
-// NewDesired starts with kept, the text that keep last received, or with no desired state if kept is "". keep stores
-// the text of each new state before it takes effect, so that a restart cannot return to an older one; it may be nil. If
-// something else has modified the text, NewDesired returns an error and a state without it.
+// NewDesired starts with kept, the text last passed to keep, or with the zero state if kept is "". keep, which may be
+// nil, stores each new state before it takes effect, so that a restart cannot return to an older one. If kept is not
+// genuine, NewDesired returns an error and the zero state.
 func NewDesired(environment string, key FleetKey, kept string, keep func(text string) error) (*DesiredState, error) {
 	d := &DesiredState{environment: environment, key: key, keep: keep, latest: Desired{Environment: environment}}
 	if kept == "" {
@@ -311,7 +310,7 @@ func (d *DesiredState) Current() (Desired, error) {
 	return d.latest, d.err
 }
 
-// Refresh reads the stored state. If it is missing, older or not genuine, the latest genuine revision stays in effect.
+// Refresh reads the stored state. If it is missing, older or not genuine, the latest genuine one stays in effect.
 func (d *DesiredState) Refresh(ctx context.Context, store Store) (Desired, error) {
 	_, err := d.refresh(ctx, store)
 	d.mu.Lock()
@@ -360,9 +359,9 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 }
 
 const (
-	// The leader reads the registry, the others the leader's lease, which they read anyway.
+	// The leader reads the registry, and the others the leader's lease.
 	followInterval = 2 * time.Second
-	// The others read the registry this often even if the leader's lease has no new revision.
+	// The others also read the registry at this interval.
 	rereadAfter = 5 * time.Minute
 	retryAfter  = 10 * time.Second
 )
@@ -373,7 +372,7 @@ type Following struct {
 	// Revision returns the revision in the leader's lease.
 	Leads    func() bool
 	Revision func() int64
-	// Apply is called after each change of the state. Failed is called with the first of several consecutive errors.
+	// Apply is called after each change of the state, and Failed with the first of several consecutive errors.
 	Apply  func()
 	Failed func(error)
 }
@@ -398,7 +397,7 @@ func (d *DesiredState) Follow(ctx context.Context, f Following) {
 				f.Failed(err)
 			}
 		}
-		if known.Revision != applied { // another caller of Refresh may have read it
+		if known.Revision != applied { // perhaps read by another caller of Refresh
 			applied = known.Revision
 			f.Apply()
 		}
@@ -413,8 +412,8 @@ func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 }
 
 // Change alters the stored state and returns the new one. It replaces a stored state that is older than the latest
-// known one, or diverges from it. A stored state that is not genuine is an error. alter may be called several times and
-// receives the new revision; if it returns an error, nothing changes.
+// known one, or diverges from it; one that is not genuine is an error. alter may be called several times, with the new
+// revision set; if it returns an error, nothing changes.
 func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired) error) (Desired, error) {
 	for ctx.Err() == nil {
 		stored, err := d.refresh(ctx, store)

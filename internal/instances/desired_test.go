@@ -61,7 +61,7 @@ func TestStatesThatAreNotGenuineAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		// attack receives the stored texts of revisions 1 and 2.
+		// attack receives the stored revisions 1 and 2.
 		attack func(first, second string) string
 		want   error
 	}{
@@ -146,7 +146,6 @@ func TestChangeReplacesAReplayedState(t *testing.T) {
 	}
 }
 
-// After the restart, the registry is empty.
 func TestStateSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	kept := ""
@@ -170,7 +169,6 @@ func TestStateSurvivesARestart(t *testing.T) {
 	}
 }
 
-// The fields come from a later version.
 func TestChangeKeepsUnknownFields(t *testing.T) {
 	t.Parallel()
 	store := newFleet().store
@@ -215,7 +213,7 @@ func TestChangeKeepsUnknownFields(t *testing.T) {
 	}
 }
 
-// An earlier version without settings wrote this state, preserving the app of a newer version.
+// A version without settings wrote this state, preserving the app of a newer version.
 func TestStateOfAnEarlierVersionIsRead(t *testing.T) {
 	t.Parallel()
 	const text = `{"state":{"app":{"current":{"number":1,"digest":"2be42b6d5cf470f4d2870cb7cbe946b7a4b18271fd7c149e9ddf8be9b531cbb1",` +
@@ -230,7 +228,7 @@ func TestStateOfAnEarlierVersionIsRead(t *testing.T) {
 	}
 }
 
-// Otherwise a restart would return to the previous state.
+// A restart would return to the previous state.
 func TestStateThatCannotBeKeptHasNoEffect(t *testing.T) {
 	t.Parallel()
 	full := errors.New("no space left")
@@ -262,7 +260,7 @@ func TestFleetKeyIsReplacedInTwoSteps(t *testing.T) {
 	}
 }
 
-// Another caller, such as a command that shows the state, may read it first.
+// The other caller may be a command that shows the state.
 func TestFollowAppliesWhatAnotherCallerHasRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -299,14 +297,14 @@ func TestConcurrentChangesAllTakeEffect(t *testing.T) {
 	}
 }
 
-// The pause takes effect within 30 s, even while the leader is replaced. Without changes, the instances rarely read the
-// registry, because the leader's lease contains the revision.
+// The pause takes effect within 30 s, even while the leader is replaced. Without changes, instances rarely read the
+// registry.
 func TestPauseReachesAThousandInstances(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const count = 1000
 		elections := newFleet()
-		f := &fleet{store: elections.store} // the same store, counted separately
+		f := &fleet{store: elections.store} // counted separately
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		defer running.Wait()
@@ -403,7 +401,7 @@ func TestNextStepWithSettings(t *testing.T) {
 	}
 }
 
-// The rollback restores the text before the rejected change, and a second rollback would restore the same text.
+// A second rollback would restore the same text.
 func TestRolledBackSettings(t *testing.T) {
 	t.Parallel()
 	d := Desired{Revision: 4}
@@ -417,7 +415,6 @@ func TestRolledBackSettings(t *testing.T) {
 	}
 }
 
-// A rollback skips settings that an instance has rejected or may still reject.
 func TestRollbackRestoresSettingsThatAllHaveApplied(t *testing.T) {
 	t.Parallel()
 	applies := func(revision int64, rejected string) Instance {
@@ -425,8 +422,8 @@ func TestRollbackRestoresSettingsThatAllHaveApplied(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		all  []Instance // after the second change
-		want string     // after the rollback of the third one
+		all  []Instance
+		want string // after the rollback of the third change
 	}{
 		{"applied by all", []Instance{applies(2, ""), applies(2, "")}, "second"},
 		{"not applied yet", []Instance{applies(2, ""), applies(1, "")}, "first"},
@@ -447,12 +444,11 @@ func TestRollbackRestoresSettingsThatAllHaveApplied(t *testing.T) {
 	}
 }
 
-// The settings are rolled back if a batch rejects them or does not become healthy.
 func TestSettingsAreRolledOutInBatches(t *testing.T) {
 	t.Parallel()
 	healthy := func(r *Record) bool { return r.Health == "Ok" }
 	for name, c := range map[string]struct {
-		apply func(one *Record, s Settings) // how an instance follows; nil means successfully
+		apply func(one *Record, s Settings) // nil means successfully
 		want  []string                      // Until after each batch
 		fails string
 	}{
@@ -513,8 +509,7 @@ func TestSettingsAreRolledOutInBatches(t *testing.T) {
 	}
 }
 
-// Instances outside the batch keep their previous settings, and a rollback restores the last settings that all had
-// applied.
+// Instances outside the batch keep their settings. A rollback restores the last settings that all had applied.
 func TestSettingsAreChangedDuringTheirRollout(t *testing.T) {
 	t.Parallel()
 	all := []Instance{{Record: Record{Applies: []string{PartSettings}, SettingsRevision: 2}}}

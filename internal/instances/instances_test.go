@@ -20,7 +20,7 @@ import (
 	"tendril/queue"
 )
 
-// network connects one instance to the store. Tests control its failures.
+// network connects one instance to the store, with failures.
 type network struct {
 	Store
 	down   atomic.Bool
@@ -114,7 +114,7 @@ func names(t *testing.T, w *Watcher) (reachable []string) {
 	return reachable
 }
 
-// after sleeps, and then waits until everything due at that time, such as a heartbeat, is done.
+// after sleeps, and then waits for everything due at that time, such as a heartbeat.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -190,12 +190,12 @@ func TestDisconnectedInstanceIsUnreachableAndComesBack(t *testing.T) {
 		if got := names(t, w); len(got) != 2 {
 			t.Errorf("right after the cut only %q are reachable", got)
 		}
-		after(Heartbeat + 2*ReadInterval) // the last change before the cut may be seen up to one interval late
+		after(Heartbeat + 2*ReadInterval) // the last change before the cut may be seen one interval late
 		if got := names(t, w); !slices.Equal(got, []string{"stays"}) {
 			t.Errorf("%s after the cut %q are reachable", FreshFor+ReadInterval, got)
 		}
 
-		// Its slot is freed later. When it returns, it takes a new one.
+		// The returning instance takes a new slot.
 		after(ForgetAfter)
 		if all, _ := w.Recent(); len(all) != 1 {
 			t.Errorf("%d instances are remembered", len(all))
@@ -227,7 +227,7 @@ func TestChangedStatusIsWrittenAtOnceAndLoadIsNot(t *testing.T) {
 			t.Errorf("%d writes for one change", n)
 		}
 
-		// In an hour without changes, there is one write per minute, or up to a tenth more.
+		// Each interval is up to a tenth shorter than a minute.
 		before = f.writes.Load()
 		after(time.Hour)
 		if n := f.writes.Load() - before; n < 60 || n > 67 {
@@ -274,8 +274,7 @@ func (a *answerLoser) Swap(ctx context.Context, name string, old, next queue.Lea
 	return won, current, err
 }
 
-// All instances start at the same time and need a leader only for their health. docs/scale.md has the cost of their
-// writes and reads.
+// All instances start at the same time. docs/scale.md has the cost of their writes and reads.
 func TestThousandInstances(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -15,33 +15,32 @@ import (
 )
 
 const (
-	// Interval between checks for a changed status.
+	// pollInterval is between checks for a changed status.
 	pollInterval = 5 * time.Second
-	// Minimum time between two writes of a changed status.
+	// statusInterval is the minimum between two writes of a changed status.
 	statusInterval = 10 * time.Second
-	// The random wait after failures and conflicts doubles each time, up to maxRetryInterval.
+	// The random wait after failures doubles each time, up to maxRetryInterval.
 	retryInterval    = 2 * time.Second
 	maxRetryInterval = time.Minute
 	callTimeout      = 5 * time.Second
 )
 
-// errContended means that another instance changed the slot or the roster first.
 var errContended = errors.New("another instance changed the list at the same time")
 
 // Options configure a [Member] or a [Watcher]. All fields but Key, ID and Random are required.
 type Options struct {
 	Store       Store
 	Environment string
-	// Key signs and authenticates the records; if "", they are unsigned and all are accepted.
+	// Key signs and authenticates the records; "" accepts all records.
 	Key FleetKey
 	Log *slog.Logger
 	// ID must be new each time tendril starts; "" means a random ID.
 	ID string
-	// Random returns numbers in [0,1) that spread writes over time; nil means math/rand/v2.
+	// Random returns numbers in [0,1) that spread writes; nil means math/rand/v2.
 	Random func() float64
 }
 
-// Member keeps this instance's record up to date. [Member.Leave] must be called after [Member.Run] has returned.
+// Member keeps this instance's record up to date. Call [Member.Leave] after [Member.Run] has returned.
 type Member struct {
 	directory
 	log    *slog.Logger
@@ -50,19 +49,19 @@ type Member struct {
 	id     string
 	random func() float64
 
-	slot    int    // -1 before joining
-	version string // of the slot's content; "" if the slot is empty
-	status  Record // as last written; zero after joining
+	slot    int
+	version string // of the slot; "" if empty
+	status  Record // last written
 	written time.Time
-	next    time.Time // time of the next heartbeat
+	next    time.Time // next heartbeat
 	calls   int       // makes versions unique
 	retries int       // consecutive failures
 
 	announcement atomic.Pointer[string]
 }
 
-// NewMember returns a member that has not joined yet. report returns the current record without ID, Load and WrittenAt.
-// load is called once per write.
+// NewMember returns a member. report returns the current record without ID, Load and WrittenAt. load is called once per
+// write.
 func NewMember(opts Options, report func() Record, load func() Load) *Member {
 	m := &Member{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, report: report, load: load,
 		id: cmp.Or(opts.ID, rand.Text()[:12]), random: opts.Random, slot: -1}
@@ -75,8 +74,8 @@ func NewMember(opts Options, report func() Record, load func() Load) *Member {
 // ID returns an ID that is new each time tendril starts.
 func (m *Member) ID() string { return m.id }
 
-// Announcement returns the location of this instance's latest status, to be passed to [Watcher.Announced]; "" before
-// the first write. It is safe for concurrent use.
+// Announcement returns the location of this instance's latest record, for [Watcher.Announced]; "" before the first
+// write. It is safe for concurrent use.
 func (m *Member) Announcement() string {
 	if text := m.announcement.Load(); text != nil {
 		return *text
@@ -100,8 +99,8 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// backoff returns a random wait that grows with consecutive failures, so that a thousand instances that start together
-// do not contend indefinitely. It logs the first failure, unless that is a conflict.
+// The random wait keeps instances that start together from contending indefinitely. Only the first failure is logged,
+// unless it is a conflict.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)
@@ -154,7 +153,7 @@ func (m *Member) join(ctx context.Context) error {
 		return fmt.Errorf("registering this instance: %w", errContended)
 	}
 
-	// The slot may contain the record of an earlier instance.
+	// The slot may contain another instance's record.
 	left, err := m.store.Read(ctx, m.slotName(slot))
 	if err != nil {
 		return fmt.Errorf("registering this instance: %w", err)
@@ -179,7 +178,7 @@ func (m *Member) write(ctx context.Context, r Record) error {
 		return nil
 	}
 
-	// An earlier write may have succeeded although its response was lost.
+	// An earlier write may have succeeded without a response.
 	if stored, err := recordOf(m.slot, current); err == nil && stored.ID == m.id && !current.Released {
 		m.version = current.Version
 		return errContended

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// Heartbeat is the maximum time between two writes of a record. Each interval is up to a tenth shorter.
+	// Heartbeat is the maximum time between two writes of a record.
 	Heartbeat = time.Minute
 	// ReadInterval is how often the leader reads the records.
 	ReadInterval = 20 * time.Second
@@ -25,7 +25,7 @@ const (
 	ForgetAfter = 10 * time.Minute
 )
 
-// These limits keep a record within 16 KiB, and usually within one write unit of DynamoDB.
+// A record stays within 16 KiB, and usually within one write unit of DynamoDB.
 const (
 	maxCauses      = 5
 	maxCause       = 300
@@ -37,41 +37,37 @@ const (
 
 // Record describes an instance. Readers ignore unknown fields.
 type Record struct {
-	// ID is new each time tendril starts. Name contains the host and the process ID, for display. Member is the
-	// instance's ID in its Auto Scaling group, or "".
+	// ID is new each time tendril starts. Name is the host and process ID, for display. Member is the ID in the Auto
+	// Scaling group, or "".
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Member string `json:"member,omitempty"`
-	// Console is the console's host:port, as seen from other machines if they can reach it; "" if the console is off.
+	// Console is host:port, as reachable from other machines; "" if the console is off.
 	Console string `json:"console,omitempty"`
 	// Certificate is the fingerprint of the console's certificate; "" for plain HTTP. Host identifies the machine and
 	// its loopback address; "" if the instance does not answer other instances.
-	Certificate string `json:"certificate,omitempty"`
-	Host        string `json:"host,omitempty"`
-	// Version is tendril's version, AppVersion the app's.
-	Version    string    `json:"version"`
-	AppVersion string    `json:"app_version,omitempty"`
-	StartedAt  time.Time `json:"started_at"`
-	// State is one of the state constants of package api. Causes contains up to five causes of the health status;
-	// earlier versions sent only their texts.
-	State  string         `json:"state"`
-	Health health.Status  `json:"health,omitempty"`
-	Causes []health.Cause `json:"details,omitempty"`
-	// PausedQueues names up to fifty paused queues.
-	PausedQueues []string `json:"paused_queues,omitempty"`
-	Deploying    bool     `json:"deploying,omitempty"`
-	// Follows means that the instance applies the desired state. Revision is the latest revision that it has applied.
+	Certificate string    `json:"certificate,omitempty"`
+	Host        string    `json:"host,omitempty"`
+	Version     string    `json:"version"`
+	AppVersion  string    `json:"app_version,omitempty"`
+	StartedAt   time.Time `json:"started_at"`
+	// State is a state constant of package api. Earlier versions sent only the texts of up to five Causes.
+	State        string         `json:"state"`
+	Health       health.Status  `json:"health,omitempty"`
+	Causes       []health.Cause `json:"details,omitempty"`
+	PausedQueues []string       `json:"paused_queues,omitempty"`
+	Deploying    bool           `json:"deploying,omitempty"`
+	// Follows means that the instance applies the desired state, up to Revision so far.
 	Follows  bool  `json:"follows,omitempty"`
 	Revision int64 `json:"revision,omitempty"`
-	// Applies lists the parts of the desired state, besides pauses, that the instance applies, such as [PartSettings].
+	// Applies lists the supported parts of the desired state besides pauses, such as [PartSettings].
 	Applies []string `json:"applies,omitempty"`
-	// SettingsRevision is the revision of the settings that the instance has applied or rejected. Rejected is the
-	// reason for a rejection, or "".
+	// SettingsRevision has been applied or, for the reason Rejected, rejected.
 	SettingsRevision int64     `json:"settings_revision,omitempty"`
 	Rejected         string    `json:"rejected,omitempty"`
 	App              AppReport `json:"app,omitzero"`
 
-	// Only the leader sets these: the health of all instances, and the IDs of up to fifty that it cannot reach.
+	// Only the leader sets the health of all instances and the IDs of up to fifty that it cannot reach.
 	Environment *health.Environment `json:"environment,omitempty"`
 	Unreachable []string            `json:"unreachable,omitempty"`
 
@@ -80,20 +76,20 @@ type Record struct {
 	WrittenAt time.Time `json:"written_at"`
 }
 
-// Parts of the desired state, besides pauses, that an instance can apply.
+// Parts of the desired state that an instance can apply.
 const (
 	PartSettings = "settings"
-	// PartBatches means that the instance waits for its batch while settings are rolled out.
+	// PartBatches means that the instance waits for its batch during a rollout of settings.
 	PartBatches = "settings-batches"
 	// PartQueueSettings means that the instance applies options of individual queues.
 	PartQueueSettings = "queue-settings"
 	PartApp           = "app"
 )
 
-// Load is the part of a record that changes constantly. It is updated with each write but does not cause one.
+// Load changes constantly. It is updated with each write but does not cause one.
 type Load struct {
 	autoscale.Sample
-	// OldestDelivery is the age in seconds of the oldest delivery in flight; 0 if idle.
+	// OldestDelivery is the age of the oldest delivery in flight; 0 if idle.
 	OldestDelivery int `json:"oldest_delivery_seconds,omitempty"`
 }
 
@@ -123,23 +119,22 @@ func clipText(s string, most int) string {
 	return s[:most]
 }
 
-// sameStatus ignores the causes, whose texts contain constantly changing numbers. Neither record has its load yet.
+// sameStatus ignores the texts of causes, which contain changing numbers. Neither record has its load yet.
 func (r Record) sameStatus(other Record) bool {
 	status := func(r Record) string {
 		r.Causes, r.Environment = nil, nil
-		text, _ := json.Marshal(r) // cannot fail
+		text, _ := json.Marshal(r)
 		return string(text)
 	}
 	return status(r) == status(other) && r.Environment.Same(other.Environment)
 }
 
-// The signature is a field of the record, so that earlier versions and instances without a key can read the record.
+// The signature is a field, so that earlier versions and instances without a key can read the record.
 const signatureMark = `,"signature":"`
 
-// lease signs the record, unless the key is "". The signature covers the slot's name, which includes the environment,
-// and the version.
+// The signature covers the slot's name, which includes the environment, and the version.
 func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
-	data, _ := json.Marshal(r) // cannot fail
+	data, _ := json.Marshal(r)
 	text := string(data)
 	if key != "" {
 		signature := key.sign(instanceRecord, signedText(slot, version, text))
@@ -150,7 +145,6 @@ func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
 
 func signedText(slot, version, record string) string { return slot + "\n" + version + "\n" + record }
 
-// authenticate accepts every record if the key is "".
 func (k FleetKey) authenticate(slot string, l queue.Lease) error {
 	if k == "" {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// signedFleet starts a with slot 0 and b with slot 1. The watcher also has the key.
+// Slot 0 belongs to a, and slot 1 to b. The watcher also has the key.
 func signedFleet(t *testing.T) (f *fleet, a, b *process, w *Watcher, log *bytes.Buffer) {
 	t.Helper()
 	f, log = newFleet(), &bytes.Buffer{}
@@ -30,7 +30,6 @@ func signedFleet(t *testing.T) (f *fleet, a, b *process, w *Watcher, log *bytes.
 	return f, a, b, w, log
 }
 
-// readSlot reads a slot of the environment "jobs".
 func readSlot(t *testing.T, s Store, slot string) queue.Lease {
 	t.Helper()
 	return mustRead(t, s, "jobs/instances/"+slot)
@@ -41,7 +40,7 @@ func TestRecordsThatAreNotGenuineAreNotUsed(t *testing.T) {
 	record := Record{ID: "id", Name: "a", Health: health.Ok, Version: "1"}
 	for _, c := range []struct {
 		name string
-		// attack receives an earlier and the current content of slot 0, and the current content of slot 1.
+		// attack receives an earlier and the current content of slot 0, and the content of slot 1.
 		attack func(earlier, now, other queue.Lease) queue.Lease
 		want   error
 	}{
@@ -110,7 +109,7 @@ func TestRecordsThatAreNotGenuineAreNotUsed(t *testing.T) {
 	}
 }
 
-// substitute replaces the lease of slot 0 in reads.
+// substitute replaces slot 0 in reads.
 type substitute struct {
 	Store
 	lease queue.Lease
@@ -123,7 +122,7 @@ func (s substitute) Read(ctx context.Context, name string) (queue.Lease, error) 
 	return s.Store.Read(ctx, name)
 }
 
-// Another instance has taken over the slot of the stopped one.
+// Another instance has taken over the slot.
 func TestRecordOfAnEarlierOwnerIsReplayed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +145,7 @@ func TestRecordOfAnEarlierOwnerIsReplayed(t *testing.T) {
 	})
 }
 
-// Signed records can be read by an instance without a key, and by an earlier version.
+// Earlier versions can read them, too.
 func TestSignedRecordsAreReadWithoutAKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// App is the desired version of the app. All instances run Current, except those to which Next has been rolled out.
+// App is the desired version of the app: Current, except on instances to which Next has been rolled out.
 type App struct {
 	Current AppVersion `json:"current"`
-	// Next is the version being rolled out, or nil. Instances with IDs up to Until run it; none if Until is "".
+	// Next is the version being rolled out, or nil. Instances with IDs up to Until run it.
 	Next    *AppVersion `json:"next,omitempty"`
 	Until   string      `json:"until,omitempty"`
 	Rollout Rollout     `json:"rollout,omitzero"`
@@ -37,8 +37,7 @@ func (a App) MarshalJSON() ([]byte, error) {
 
 // AppVersion is a deployed version of the app.
 type AppVersion struct {
-	// Number increases with each deployment. Of is the number of the version that a rollback restores; 0 for a
-	// deployment.
+	// Number increases with each deployment. Of is the version that a rollback restores; 0 for a deployment.
 	Number int `json:"number"`
 	Of     int `json:"of,omitempty"`
 	// Digest is the archive's SHA-256 in hexadecimal, Size its size in bytes, and Name its file name.
@@ -47,8 +46,7 @@ type AppVersion struct {
 	Name   string    `json:"name,omitempty"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"`
-	// Withdrawn means that instances must not start deliveries on this version. Error says why the version's rollout
-	// failed.
+	// Instances must not start deliveries on a Withdrawn version. Error is the reason that the rollout failed.
 	Withdrawn bool   `json:"withdrawn,omitempty"`
 	Error     string `json:"error,omitempty"`
 
@@ -73,11 +71,11 @@ func (v AppVersion) String() string { return fmt.Sprintf("version %d (%s)", v.Nu
 
 // Rollout describes how a version or settings are rolled out.
 type Rollout struct {
-	// The size of a batch, in percent or as a number of instances. If both are 0, all instances are one batch.
+	// A batch is a percentage or number of instances, or all instances if both are 0.
 	BatchPercent int `json:"batch_percent,omitempty"`
 	BatchSize    int `json:"batch_size,omitempty"`
 	// Timeout is the maximum time until all instances of a batch have applied the change and are healthy. IgnoreHealth
-	// skips the health.
+	// skips their health.
 	Timeout      time.Duration `json:"timeout"`
 	IgnoreHealth bool          `json:"ignore_health,omitempty"`
 
@@ -104,11 +102,11 @@ const (
 	listedVersions   = 10
 	maxVersionText   = 120
 	maxVersionReason = 300
-	// settleTime is how long all instances of a batch must stay healthy. It covers two reports.
+	// A batch must stay healthy for settleTime, which covers two reports.
 	settleTime = 20 * time.Second
 )
 
-// Wanted returns the version for the instance with this ID, which is "" before the instance has joined.
+// Wanted returns the version for the instance with this ID, which is "" before it has joined.
 func (a *App) Wanted(id string) AppVersion {
 	if a.Next != nil && (id != "" && id <= a.Until || a.Current.Withdrawn) {
 		return *a.Next
@@ -116,8 +114,8 @@ func (a *App) Wanted(id string) AppVersion {
 	return a.Current
 }
 
-// Withdrawn reports whether no delivery may start on a version. That includes versions that are no longer listed, which
-// only long disconnected instances run.
+// Withdrawn reports whether no delivery may start on a version. That includes unlisted versions, which only long
+// disconnected instances run.
 func (a *App) Withdrawn(number int) bool {
 	switch {
 	case number == 0 || a.Next != nil && number == a.Next.Number:
@@ -129,7 +127,7 @@ func (a *App) Withdrawn(number int) bool {
 	return i < 0 || a.Earlier[i].Withdrawn
 }
 
-// Restorable returns up to [KeptVersions] earlier versions that can be restored, newest first.
+// Restorable returns up to [KeptVersions] earlier versions, newest first.
 func (a *App) Restorable() (kept []AppVersion) {
 	for _, v := range a.Earlier {
 		if v.Error == "" && len(kept) < KeptVersions {
@@ -139,8 +137,8 @@ func (a *App) Restorable() (kept []AppVersion) {
 	return kept
 }
 
-// begin starts the rollout of v. If there is no current version, v becomes the current one. A rollback withdraws the
-// current version.
+// begin starts the rollout of v, or makes v the current version if there is none. A rollback withdraws the current
+// version.
 func (a App) begin(v AppVersion, how Rollout) App {
 	v.Name, v.By = clipText(v.Name, maxVersionText), clipText(v.By, maxVersionText)
 	v.Number = a.Current.Number + 1
@@ -166,7 +164,7 @@ func (a App) finish() App {
 	return a
 }
 
-// fail ends the rollout. All instances return to the current version.
+// fail returns all instances to the current version.
 func (a App) fail(reason string) App {
 	failed := *a.Next
 	failed.Withdrawn, failed.Error = true, clipText(reason, maxVersionReason)
@@ -183,7 +181,7 @@ func listed(newest AppVersion, earlier []AppVersion) []AppVersion {
 	return all[:min(len(all), listedVersions)]
 }
 
-// ErrRolloutInProgress means that a version is already being rolled out, ErrNoRollout that none is.
+// Errors of rollouts.
 var (
 	ErrRolloutInProgress = errors.New("another version is being deployed")
 	ErrNoRollout         = errors.New("no deployment is in progress")
@@ -209,7 +207,7 @@ func (d *Desired) BeginRollout(v AppVersion, how Rollout) (AppVersion, error) {
 	return v, nil
 }
 
-// AbortRollout ends the rollout in progress. All instances return to the current version.
+// AbortRollout ends the rollout and returns all instances to the current version.
 func (d *Desired) AbortRollout(reason string) error {
 	if d.App == nil || d.App.Next == nil {
 		return ErrNoRollout
@@ -221,22 +219,22 @@ func (d *Desired) AbortRollout(reason string) error {
 
 // AppReport is a record's part about the app.
 type AppReport struct {
-	// Takes means that the instance takes part in rollouts. Number is the running version; 0 if that was deployed on
-	// this instance only.
+	// Takes means that the instance takes part in rollouts. Number is the running version; 0 if it was deployed on this
+	// instance only.
 	Takes  bool `json:"takes,omitempty"`
 	Number int  `json:"number,omitempty"`
-	// Failed is the version that could not be started on this instance, or 0.
+	// Failed is the version that could not be started here, or 0.
 	Failed int    `json:"failed,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
-// Conductor advances a rollout on the leader. It keeps only times, on the leader's monotonic clock; everything else is
-// in the desired state and the records, so that the next leader can continue. The zero value is ready to use.
+// Conductor advances a rollout on the leader. Everything but times is in the desired state and the records, so that the
+// next leader can continue. The zero value is ready to use.
 type Conductor struct {
 	number  int
 	until   string
-	since   time.Time // when this leader first saw the batch
-	healthy time.Time // since when the whole batch is healthy; zero if it isn't
+	since   time.Time // this leader first saw the batch
+	healthy time.Time // zero unless the whole batch is healthy
 }
 
 // Next returns the next state of a rollout, and whether it has changed. healthy judges an instance's record.
@@ -289,8 +287,8 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	return app, true
 }
 
-// NextSettings returns the next state of settings that are being rolled out, and whether it has changed. failed says
-// why they must be rolled back, or is "". healthy judges an instance's record.
+// NextSettings returns the next state of settings being rolled out, and whether it has changed. failed is the reason to
+// roll them back, or "". healthy judges an instance's record.
 func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, healthy func(*Record) bool) (next Settings, failed string,
 	changed bool) {
 	if s.Rollout == nil {
@@ -320,8 +318,8 @@ func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, heal
 	return s, failed, changed
 }
 
-// members returns the reachable instances that take part in a rollout and have authenticated records. switched contains
-// those with IDs up to until, rest the others, ordered by ID.
+// members returns the reachable instances with genuine records that take part in a rollout: those with IDs up to until
+// in switched, and the rest ordered by ID.
 func members(until string, all []Instance) (switched, rest []Instance) {
 	for i := range all {
 		switch one := &all[i]; {

@@ -15,13 +15,13 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// followers are instances that follow the desired state at once.
+// followers follow the desired state at once.
 type followers struct {
 	app       App
 	all       []Instance
 	conductor Conductor
 	now       time.Time
-	breaks    int // the version that does not start
+	breaks    int // version that does not start
 }
 
 func newFollowers(ids ...string) *followers {
@@ -72,7 +72,7 @@ func TestRolloutSwitchesOneBatchAfterTheOther(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		how  Rollout
-		want []string // after each step of 20 seconds
+		want []string // every 20 seconds
 	}{
 		{"all at once", Rollout{}, []string{"2: abcd", "2: abcd", "2: abcd"}},
 		{"one by one", Rollout{BatchSize: 1}, []string{"1: bcd, 2: a", "1: bcd, 2: a", "1: cd, 2: ab", "1: cd, 2: ab",
@@ -105,7 +105,7 @@ func TestFailedBatchIsRolledBackEverywhere(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spoil func(f *followers)
-		want  string // part of the reason
+		want  string
 	}{
 		{"does not start", func(f *followers) { f.breaks = 2 }, ": web exited"},
 		{"unhealthy", func(f *followers) {
@@ -214,7 +214,7 @@ func TestSuccessorContinuesTheRollout(t *testing.T) {
 	f.conductor = Conductor{}
 	f.step(settleTime)
 	f.conductor = Conductor{}
-	f.step(settleTime) // the new leader waits for the whole settle time again
+	f.step(settleTime) // a new leader waits for the whole settle time
 	if got := f.step(settleTime); got != "1: c, 2: ab" {
 		t.Errorf("they run %s", got)
 	}
@@ -236,7 +236,6 @@ func (a *lateApp) Deploy(_ context.Context, v *AppVersion) error {
 	return nil
 }
 
-// The instance learns of the rollback during its deployment, when it is too late to abort.
 func TestNoDeliveryStartsAfterALateAbort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -297,7 +296,7 @@ func TestOneRolloutAtATime(t *testing.T) {
 	}
 }
 
-// The state of an app with many failed versions and long texts fits into one of the registry's leases.
+// An app with many failed versions and long texts fits into one lease.
 func TestListOfVersionsIsBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1000)
@@ -318,7 +317,7 @@ func TestListOfVersionsIsBounded(t *testing.T) {
 	}
 }
 
-// deployee is an instance that reads and writes its own records. Its deployments take five seconds.
+// deployee reads and writes its own records. Its deployments take five seconds.
 type deployee struct {
 	*process
 	state    *DesiredState
@@ -332,7 +331,7 @@ type deployFleet struct {
 	leader  atomic.Pointer[deployee]
 	breaks  atomic.Int64
 	mu      sync.Mutex
-	busiest int // maximum number of instances that switched at the same time
+	busiest int // maximum number switching at the same time
 	busy    int
 }
 
@@ -390,8 +389,7 @@ func (f *deployFleet) count(n int) {
 	f.busiest = max(f.busiest, f.busy)
 }
 
-// The rollout continues although each leader dies after a minute. It never switches more instances than a batch,
-// includes an instance that starts during the rollout, and is rolled back everywhere if a version does not start.
+// Each leader dies after a minute. An instance that starts during the rollout is included.
 func TestRolloutSurvivesItsLeaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -421,7 +419,7 @@ func TestRolloutSurvivesItsLeaders(t *testing.T) {
 				leader.ended.Wait()
 				all = slices.DeleteFunc(all, func(d *deployee) bool { return d == leader })
 			}
-			time.Sleep(15 * time.Second) // until another one is elected
+			time.Sleep(15 * time.Second) // until another is elected
 			f.leader.Store(all[0])
 		}
 		time.Sleep(time.Minute)
@@ -434,7 +432,7 @@ func TestRolloutSurvivesItsLeaders(t *testing.T) {
 		all = append(all, f.start(t, "midway"))
 		for began := time.Now(); !runAll(2) && time.Since(began) < 30*time.Minute; time.Sleep(time.Second) {
 		}
-		if !runAll(2) || f.busiest > 3 { // the instance that starts during the rollout may join a batch
+		if !runAll(2) || f.busiest > 3 { // the new instance may join a batch
 			t.Errorf("all run version 2: %t; at most %d switched at the same time", runAll(2), f.busiest)
 		}
 		time.Sleep(time.Minute)

@@ -11,26 +11,25 @@ import (
 )
 
 const (
-	// Interval between an instance's checks of the desired version, and between the leader's checks of a rollout.
+	// rolloutTick is between checks of the desired version and of a rollout.
 	rolloutTick = 2 * time.Second
-	// Maximum age of the records that the leader uses.
+	// rolloutRecords is the maximum age of the records that the leader uses.
 	rolloutRecords = 5 * time.Second
-	// Time between two attempts to return to the current version.
+	// rolloutRetry is between attempts to return to the current version.
 	rolloutRetry = 30 * time.Second
 )
 
-// Errors of [RolloutApp.Deploy] after which the version does not count as failed.
+// A version does not count as failed after these errors of [RolloutApp.Deploy].
 var (
 	// ErrDeployAborted means that the deployment was aborted, or that the instance is stopping.
 	ErrDeployAborted = errors.New("the deployment was aborted")
-	// ErrDeployLater means that the deployment may succeed later, for example because the archive cannot be read at the
-	// moment.
+	// ErrDeployLater means that the deployment may succeed later, for example once the archive can be read.
 	ErrDeployLater = errors.New("the deployment is repeated")
 )
 
 // RolloutApp is the app of an instance.
 type RolloutApp interface {
-	// Running returns the number of the running version; 0 if that was deployed on this instance only.
+	// Running returns the number of the running version; 0 if it was deployed on this instance only.
 	Running() int
 	// Deploy replaces the running version without downtime. If it fails, the previous version keeps running.
 	Deploy(ctx context.Context, v *AppVersion) error
@@ -40,7 +39,7 @@ type RolloutApp interface {
 	Hold(reason string)
 }
 
-// Rollouts keeps this instance's app at the desired version, and advances rollouts while this instance leads.
+// Rollouts keeps this instance's app at the desired version, and advances rollouts on the leader.
 type Rollouts struct {
 	state *DesiredState
 	app   RolloutApp
@@ -52,9 +51,9 @@ type Rollouts struct {
 	holding sync.Mutex // held until a decision is applied, so that an older one never overrides a newer one
 
 	mu        sync.Mutex
-	unknown   bool // the current version has not been read from the registry
-	switching int  // the version that is being deployed here, or 0
-	failed    int  // the version whose last deployment here failed, or 0
+	unknown   bool // the current version has not been read yet
+	switching int  // being deployed here, or 0
+	failed    int  // last deployment failed here, or 0
 	reason    string
 	failedAt  time.Time
 }
@@ -66,8 +65,7 @@ func NewRollouts(state *DesiredState, app RolloutApp) *Rollouts {
 
 // Fleet gives the leader access to the records of all instances. All fields are required.
 type Fleet struct {
-	Store Store
-	// Self returns this instance's current record. Others reads the records of the other instances.
+	Store   Store
 	ID      string
 	Self    func() Record
 	Others  *Watcher
@@ -123,7 +121,7 @@ func (r *Rollouts) lead(ctx context.Context, o *RolloutOptions) {
 	}
 	all, err := o.records(ctx)
 	if err != nil {
-		return // the watcher has logged it
+		return // logged by the watcher
 	}
 	before := *now.App
 	next, changed := r.conductor.Next(before, all, time.Now(), o.Healthy)
@@ -133,7 +131,7 @@ func (r *Rollouts) lead(ctx context.Context, o *RolloutOptions) {
 
 	_, err = r.state.Change(ctx, o.Store, func(d *Desired) error {
 		if d.App == nil || d.App.Next == nil || d.App.Next.Number != before.Next.Number || d.App.Until != before.Until {
-			return ErrNoRollout // it was aborted
+			return ErrNoRollout // aborted
 		}
 		d.App = &next
 		return nil
@@ -157,7 +155,7 @@ func (r *Rollouts) Unknown() {
 	r.hold()
 }
 
-// Apply reacts to a changed state: it stops new deliveries at once if this instance's version was withdrawn.
+// Apply reacts to a changed state. It stops new deliveries at once if this instance's version was withdrawn.
 func (r *Rollouts) Apply() {
 	r.hold()
 	r.notify()
@@ -189,7 +187,7 @@ func (r *Rollouts) hold() {
 	r.app.Hold(reason)
 }
 
-// follow deploys the desired version. It aborts a deployment in progress that is no longer desired.
+// follow deploys the desired version, and aborts a deployment that is no longer desired.
 func (r *Rollouts) follow(ctx context.Context, o *RolloutOptions) {
 	r.find(ctx, o)
 	r.hold()
@@ -215,7 +213,6 @@ func (r *Rollouts) follow(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// find reads the registry again if the current version is unknown.
 func (r *Rollouts) find(ctx context.Context, o *RolloutOptions) {
 	r.mu.Lock()
 	unknown := r.unknown

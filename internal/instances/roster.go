@@ -9,22 +9,22 @@ import (
 	"tendril/queue"
 )
 
-// Store stores the slots and the roster as leases of a registry.
+// Store stores the slots and the roster as leases.
 type Store interface {
 	// Read returns the zero value for a missing lease.
 	Read(ctx context.Context, name string) (queue.Lease, error)
 	// Swap stores next if the stored lease has old's version, and returns the stored lease. won is also true if next
-	// was already stored.
+	// was stored before.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// roster counts the slots, which are numbered from 0, and lists the free ones.
+// Slots are numbered from 0.
 type roster struct {
 	Slots int   `json:"slots"`
 	Free  []int `json:"free,omitempty"`
 }
 
-// take returns the lowest free slot, or a new one if no slot is free.
+// take returns the lowest free slot, or a new one.
 func (r roster) take() (roster, int) {
 	if len(r.Free) > 0 {
 		return roster{r.Slots, slices.Clone(r.Free[1:])}, r.Free[0]
@@ -63,7 +63,7 @@ func rosterOf(l queue.Lease) (r roster, err error) {
 	return r, nil
 }
 
-// change edits the stored roster. done is false if another instance replaced the roster first.
+// done is false if another instance changed the roster first.
 func (d directory) change(ctx context.Context, version string, edit func(roster) roster) (done bool, err error) {
 	stored, err := d.store.Read(ctx, d.rosterName())
 	if err != nil {
@@ -73,7 +73,7 @@ func (d directory) change(ctx context.Context, version string, edit func(roster)
 	if err != nil {
 		return false, err
 	}
-	text, _ := json.Marshal(edit(list)) // cannot fail
+	text, _ := json.Marshal(edit(list))
 	done, _, err = d.store.Swap(ctx, d.rosterName(), stored, queue.Lease{Version: version, Data: string(text)})
 	return done, err
 }

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Time between two attempts to apply settings or to roll them back.
+// settingsRetry is between attempts to apply settings or roll them back.
 const settingsRetry = 10 * time.Second
 
 // ErrNotApplied is the error of [SettingsFollower].Apply if the settings were neither applied nor rejected.
 var ErrNotApplied = errors.New("not applied")
 
-// SettingsFollower applies the settings on this instance, and rolls back those that it rejects. On the leader, it also
-// advances their rollout. All fields are required.
+// SettingsFollower applies the settings, and rolls back those that it rejects. On the leader, it advances their
+// rollout. All fields are required.
 type SettingsFollower struct {
 	State *DesiredState
 	Name  string
-	// Apply applies settings. If it fails, the previous settings stay in effect.
+	// If Apply fails, the previous settings stay in effect.
 	Apply func(context.Context, *Settings) error
-	// Changed is called after each attempt to change the desired state. If the attempt failed, Failed is called first.
+	// Changed is called after each attempt to change the desired state, and Failed before it if the attempt failed.
 	Changed func()
 	Failed  func(error)
 	// Due receives a value when the settings may have changed. Its capacity is 1.
@@ -39,7 +39,7 @@ func (f *SettingsFollower) Progress() SettingsProgress {
 	return SettingsProgress{}
 }
 
-// Started records the revision of the settings that were applied at startup.
+// Started records the revision of the settings applied at startup.
 func (f *SettingsFollower) Started(revision int64) {
 	f.progress.Store(&SettingsProgress{Applied: revision})
 }
@@ -52,7 +52,7 @@ func (f *SettingsFollower) Notify() {
 	}
 }
 
-// Run applies new settings and, on the leader, advances their rollout. It returns when ctx ends.
+// Run applies new settings and, on the leader, advances their rollout, until ctx ends.
 func (f *SettingsFollower) Run(ctx context.Context, fleet *Fleet) {
 	var leading sync.WaitGroup
 	defer leading.Wait()
@@ -91,7 +91,7 @@ func (f *SettingsFollower) apply(ctx context.Context, s *Settings) {
 	f.progress.Store(&progress)
 }
 
-// rollBack rolls back the rejected revision, unless the settings have changed since.
+// rollBack does nothing if the settings have changed since.
 func (f *SettingsFollower) rollBack(ctx context.Context, store Store, rejected int64) {
 	why := fmt.Sprintf("%s rejected revision %d: %s", f.Name, rejected, f.Progress().Reason)
 	f.change(ctx, store, func(now *Desired) error {
@@ -103,7 +103,7 @@ func (f *SettingsFollower) rollBack(ctx context.Context, store Store, rejected i
 	})
 }
 
-// change changes the desired state. If alter returns ErrNotApplied, nothing changes and Failed is not called.
+// If alter returns ErrNotApplied, nothing changes and Failed is not called.
 func (f *SettingsFollower) change(ctx context.Context, store Store, alter func(*Desired) error) {
 	_, err := f.State.Change(ctx, store, alter)
 	if err != nil && !errors.Is(err, ErrNotApplied) && ctx.Err() == nil {
@@ -112,7 +112,6 @@ func (f *SettingsFollower) change(ctx context.Context, store Store, alter func(*
 	f.Changed()
 }
 
-// lead advances the rollout of settings while this instance leads, until ctx ends.
 func (f *SettingsFollower) lead(ctx context.Context, fleet *Fleet) {
 	var conductor Conductor
 	tick := time.Tick(rolloutTick)
@@ -129,7 +128,7 @@ func (f *SettingsFollower) lead(ctx context.Context, fleet *Fleet) {
 		}
 		all, err := fleet.records(ctx)
 		if err != nil {
-			continue // the watcher has logged it
+			continue // logged by the watcher
 		}
 		next, failed, changed := conductor.NextSettings(s, all, time.Now(), fleet.Healthy)
 		if !changed {

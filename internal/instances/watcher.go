@@ -20,7 +20,7 @@ import (
 
 const (
 	parallelReads = 16
-	// Health checks wait this long for the leader's record.
+	// Health checks wait for the leader's record.
 	announcedTimeout = time.Second
 )
 
@@ -48,7 +48,7 @@ func (i *Instance) HealthStatus() health.InstanceHealth {
 // Reachable reports whether the instance has reported recently.
 func (i *Instance) Reachable() bool { return i.Age < FreshFor }
 
-// Watcher reads the records of all instances and determines their ages. Its methods are safe for concurrent use.
+// Watcher reads the records of all instances and determines their ages. It is safe for concurrent use.
 type Watcher struct {
 	directory
 	log *slog.Logger
@@ -57,11 +57,11 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	seen    map[int]observation
-	highest map[string]int // version number seen, by instance ID
+	highest map[string]int // version number, by instance ID
 	all     []Instance
-	readAt  time.Time // last complete read; zero before the first one
+	readAt  time.Time // last complete read, or zero
 	err     error     // of the last read
-	leading time.Time // when this instance started reading as the leader; zero if it does not lead
+	leading time.Time // start of reading as the leader, or zero
 
 	leader announced
 }
@@ -74,7 +74,7 @@ type announced struct {
 	at     time.Time
 }
 
-// observation is a slot's content and when it was first seen.
+// since is when the content was first seen.
 type observation struct {
 	stored  queue.Lease
 	since   time.Time
@@ -131,7 +131,7 @@ func (w *Watcher) lead(ctx context.Context, leads bool) {
 	}
 }
 
-// Leading returns how long this instance has been reading the records as the leader; 0 if it does not lead.
+// Leading returns how long this instance has been reading the records as the leader, or 0.
 func (w *Watcher) Leading() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +152,7 @@ func (w *Watcher) Recent() ([]Instance, error) {
 	return all, w.err
 }
 
-// ReadOnce returns the result of the last read if that succeeded less than maxAge ago; otherwise it calls Read.
+// ReadOnce returns the result of the last read if it succeeded less than maxAge ago, or else calls Read.
 func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instance, error) {
 	w.mu.Lock()
 	recent := !w.readAt.IsZero() && time.Since(w.readAt) < maxAge && w.err == nil
@@ -163,8 +163,7 @@ func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instanc
 	return w.Read(ctx)
 }
 
-// Read reads the records of all instances that have not stopped, ordered by slot. An instance has the age 0 when it is
-// first seen.
+// Read reads the records of all instances that have not stopped, ordered by slot. A new instance has the age 0.
 func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	select {
 	case w.reading <- struct{}{}:
@@ -210,8 +209,8 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	return slices.Clone(w.all), nil
 }
 
-// refuse returns an error if the record is not genuine, or older than one already seen. Each instance numbers its
-// versions, so an earlier record is recognized even in a slot that another instance has used since.
+// refuse returns an error if the record is not genuine or is replayed. Each instance numbers its versions, so a replay
+// is recognized even in a slot that another instance has used since.
 func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error {
 	if w.key == "" {
 		return nil
@@ -230,7 +229,7 @@ func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error
 	return nil
 }
 
-// parseVersion splits a version into the instance's ID and the number of the call.
+// A version is the instance's ID and the number of the call.
 func parseVersion(version string) (id string, number int) {
 	id, text, _ := strings.Cut(version, "/")
 	number, _ = strconv.Atoi(text)
@@ -303,7 +302,7 @@ func (w *Watcher) readSlots(ctx context.Context) (slots []int, leases []queue.Le
 }
 
 // forget frees the slots that have not changed for [ForgetAfter]. It first marks the record as stopped, so that a
-// returning instance notices and joins again.
+// returning instance joins again.
 func (w *Watcher) forget(ctx context.Context) error {
 	w.mu.Lock()
 	var lost []int

@@ -24,9 +24,9 @@
 //	     |                 '- no response: announce try 2 and send again
 //	     '- announced before, never settled: announce try 2 and send again
 //
-// On a standard queue, a leader makes at most two tries and then returns [ErrUncertain]. Each later leader that finds
-// the run unsettled makes one more try, because a missing run is worse than a duplicate message. On a FIFO queue,
-// tries are unlimited during the deduplication interval of 5 minutes, and then stop.
+// On a standard queue, a leader makes at most two tries and then returns [ErrUncertain]. A later leader that finds the
+// run unsettled makes one more try, because a missing run is worse than a duplicate message. On a FIFO queue, tries are
+// unlimited during the deduplication interval of 5 minutes, and then stop.
 //
-// For compatibility with earlier versions, stored keys, attributes and wire actions call a scheduled run a "fire".
+// Stored keys, attributes and wire actions call a scheduled run a "fire", as in earlier versions.
 package registry
