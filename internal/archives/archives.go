@@ -17,13 +17,12 @@ import (
 // MaxSize is the maximum size of an archive in bytes, as in Elastic Beanstalk.
 const MaxSize = 512 << 20
 
-// Store is a location that all instances share. Its methods are safe for concurrent use.
+// Store is shared by all instances. Its methods are safe for concurrent use.
 type Store interface {
-	// Put stores an archive of size bytes, all or nothing. It may replace an archive of that name.
+	// Put stores an archive of size bytes, all or nothing, and may replace an existing one.
 	Put(ctx context.Context, name string, archive io.ReaderAt, size int64) error
-	// Get writes an archive to w. If there is no archive of that name, the error wraps [fs.ErrNotExist].
+	// Get writes an archive to w. The error wraps [fs.ErrNotExist] if there is no such archive.
 	Get(ctx context.Context, name string, w io.Writer) error
-	// Delete removes an archive, if it exists.
 	Delete(ctx context.Context, name string) error
 }
 
@@ -65,7 +64,7 @@ func Fetch(ctx context.Context, from Store, name, digest string, size int64, pat
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // fails after the rename, harmlessly
+	defer os.Remove(file.Name()) // fails after the rename
 
 	to := &verifier{to: file, left: size, sum: sha256.New()}
 	if err = from.Get(ctx, name, to); err == nil {
@@ -113,7 +112,7 @@ func (f Folder) Put(ctx context.Context, name string, archive io.ReaderAt, size 
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // fails after the rename, harmlessly
+	defer os.Remove(file.Name()) // fails after the rename
 	_, err = io.Copy(file, &untilDone{ctx, io.NewSectionReader(archive, 0, size)})
 	if err == nil {
 		err = file.Sync()

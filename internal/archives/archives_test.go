@@ -74,7 +74,6 @@ func objectsAt(t *testing.T, endpoint string) *aws.S3 {
 	return client
 }
 
-// objectServer returns the endpoint of a server that stores objects like S3.
 func objectServer(t *testing.T) (endpoint string) {
 	var mu sync.Mutex
 	objects := map[string][]byte{}
@@ -100,7 +99,7 @@ func objectServer(t *testing.T) (endpoint string) {
 	return server.URL
 }
 
-// interrupted returns the endpoint of a proxy that sends half of the first response to each download.
+// interrupted returns a proxy that sends half of the first response to each download.
 func interrupted(t *testing.T, endpoint string) string {
 	to, err := url.Parse(endpoint)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Objects are the Amazon S3 calls with which a [Bucket] stores archives.
+// Objects are the Amazon S3 calls of a [Bucket].
 type Objects interface {
 	Put(ctx context.Context, bucket, key string, contents io.ReaderAt, size int64) error
-	// If the object or the bucket does not exist, the error of Get has the code queue.CodeResourceNotFound.
+	// If the object or the bucket does not exist, the error has the code queue.CodeResourceNotFound.
 	Get(ctx context.Context, bucket, key string, w io.Writer) error
 	Delete(ctx context.Context, bucket, key string) error
 }
@@ -18,8 +18,7 @@ type Objects interface {
 type Bucket struct {
 	Objects Objects
 	Name    string
-	// Prefix precedes the archive names in the keys; may be "".
-	Prefix string
+	Prefix  string // of keys; may be ""
 }
 
 // Put implements [Store].

@@ -17,15 +17,14 @@ import (
 
 const chunkSize = 1 << 20
 
-// Chunks are the calls with which the tendril that serves a queue stores archives.
+// Chunks are the calls to the tendril that serves a queue.
 type Chunks interface {
-	// WriteArchive writes a chunk of an archive of size bytes. All chunks of an upload have the same upload ID; the
-	// archive exists after the last one.
+	// WriteArchive writes a chunk of an archive of size bytes. Its chunks have the same upload ID. The archive exists
+	// after the last one.
 	WriteArchive(ctx context.Context, name, upload string, offset, size int64, data []byte) error
 	// ReadArchive returns the chunk at offset and the archive's size. If the archive does not exist, the error has the
 	// code queue.CodeResourceNotFound.
 	ReadArchive(ctx context.Context, name string, offset int64) (data []byte, size int64, err error)
-	// DeleteArchive removes an archive, if it exists.
 	DeleteArchive(ctx context.Context, name string) error
 }
 
@@ -80,9 +79,8 @@ func notFound(err error) error {
 }
 
 const (
-	// maxArchives limits the archives that a server stores.
-	maxArchives = 100
-	// staleUpload is the age after which an incomplete upload is deleted.
+	maxArchives = 100 // stored by a server
+	// Incomplete uploads are deleted after staleUpload.
 	staleUpload = time.Hour
 	partPrefix  = ".part-"
 )
@@ -92,7 +90,7 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 // isName accepts names and upload IDs that are safe as file names.
 func isName(s string) bool { return len(s) <= 200 && nameForm.MatchString(s) }
 
-// ServedFolder is the folder in which a tendril that serves a queue stores archives. It implements [Chunks].
+// ServedFolder stores archives on the tendril that serves a queue. It implements [Chunks].
 type ServedFolder string
 
 // WriteArchive implements [Chunks].

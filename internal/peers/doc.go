@@ -11,9 +11,9 @@
 //   - at loopback and link-local addresses only if the record comes from this host;
 //   - never by name, through a proxy, or after a redirect.
 //
-// Each connection starts with a mutual proof (package proof) of a secret derived from the fleet key and the ID of the
-// contacted instance. A proof is valid for one connection to one run of one instance, so it cannot be replayed.
+// Each connection starts with a mutual proof (package proof) of a secret derived from the fleet key and the contacted
+// instance's ID. A proof is valid for one connection to one run of an instance.
 //
 // Peers have read access only. Responses are limited in size and time. After a failure, an instance is not contacted
-// for a few seconds, so that pages with live updates do not wait for it each time.
+// for a few seconds, so that pages with live updates do not wait for it.
 package peers

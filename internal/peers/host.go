@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// Host returns an ID of this machine and its loopback interface. Containers with their own network have their own ID.
+// Host returns an ID of this machine and its loopback interface, which containers with their own network do not share.
 func Host() string {
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // exists only on Linux
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // only on Linux
 	network, _ := os.Readlink("/proc/self/ns/net")
 	name, _ := os.Hostname()
 	sum := sha256.Sum256([]byte(cmp.Or(string(boot), name) + "\n" + network))

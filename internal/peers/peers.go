@@ -17,17 +17,15 @@ import (
 )
 
 const (
-	// patience limits the time for a response.
-	patience = api.PeerPatience + time.Second
-	// retryAfter is how long an instance is not contacted after a failure.
-	retryAfter = 10 * time.Second
+	patience   = api.PeerPatience + time.Second // for a response
+	retryAfter = 10 * time.Second               // after a failure
 )
 
 // Options configure [Peers]. All fields but Key are required.
 type Options struct {
-	// Environment is the name of the environment in the registry. ID and Host belong to this instance.
+	// Environment is the name in the registry. ID and Host belong to this instance.
 	Environment, ID, Host string
-	// Key authenticates instances to each other. If "", no instance is contacted.
+	// Key authenticates instances to each other; "" contacts none.
 	Key instances.FleetKey
 	// List returns the current records of the other instances.
 	List func(context.Context) ([]instances.Instance, error)
@@ -45,7 +43,7 @@ type Peers struct {
 type peer struct {
 	conn     *api.Peer
 	instance api.Instance
-	// err is the last failure. Until the time until, the instance is not contacted again.
+	// After the failure err, the instance is not contacted before until.
 	err   error
 	until time.Time
 }
@@ -68,7 +66,7 @@ func (p *Peers) Close() {
 	}
 }
 
-// Answer sends a request to an instance and stores the response in into. Unless ctx ends, its errors are an
+// Answer sends a request to an instance and decodes the response into into. Unless ctx ends, errors are an
 // [*api.Error].
 func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, into any) error {
 	return p.ask(ctx, id, func(conn *api.Peer) error {
@@ -78,8 +76,8 @@ func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, into any)
 	})
 }
 
-// Follow sends a request for a stream to an instance and calls each for every line, until ctx ends or each returns an
-// error, which Follow returns. Other errors are as for [Peers.Answer].
+// Follow calls each for every line of a stream from an instance, until ctx ends or each returns an error, which Follow
+// returns. Other errors are as for [Peers.Answer].
 func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
 	var stopped error
 	err := p.ask(ctx, id, func(conn *api.Peer) error {
@@ -135,7 +133,7 @@ func (p *Peers) find(ctx context.Context, id string) (*instances.Instance, error
 	return &all[i], nil
 }
 
-// NoDetails returns the reason why an instance cannot be contacted, or "" if it can.
+// NoDetails returns the reason that an instance cannot be contacted, or "".
 func (p *Peers) NoDetails(i *instances.Instance) string {
 	switch {
 	case p.opts.Key == "":
@@ -165,11 +163,11 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 	return ""
 }
 
-// connect returns the peer for an instance. If the peer failed recently, it returns that failure.
+// connect returns the failure of a peer that failed recently.
 func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, one := range p.known { // drop connections that were not used for a while
+	for id, one := range p.known { // drop unused connections
 		if id != i.ID && time.Since(one.until) > time.Minute {
 			one.conn.Close()
 			delete(p.known, id)
@@ -189,7 +187,7 @@ func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	return one, nil
 }
 
-// failed records and logs a failure. It logs only the first of several. A nil err records a success.
+// Only the first of several failures is logged. A nil err records a success.
 func (p *Peers) failed(to *peer, i *instances.Instance, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

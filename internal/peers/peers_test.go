@@ -21,10 +21,10 @@ const key = instances.FleetKey("fleet-key-0123456789")
 
 type service struct {
 	*httptest.Server
-	connections, requests atomic.Int64 // requests do not include challenges
+	connections, requests atomic.Int64 // without challenges
 }
 
-// serve starts a service. proves is whether it proves that it is the instance "b".
+// proves makes the service prove that it is the instance "b".
 func serve(t *testing.T, encrypted, proves bool, answer http.HandlerFunc) *service {
 	t.Helper()
 	s := &service{}
@@ -52,7 +52,6 @@ func serve(t *testing.T, encrypted, proves bool, answer http.HandlerFunc) *servi
 	return s
 }
 
-// record returns the record of the instance "b" on this host.
 func (s *service) record() instances.Instance {
 	r := instances.Record{ID: "b", Name: "worker-2", Host: "here", Console: s.Listener.Addr().String()}
 	if s.TLS != nil {
@@ -61,7 +60,7 @@ func (s *service) record() instances.Instance {
 	return instances.Instance{Record: r}
 }
 
-// newPeers returns the peers of the instance "a" on this host, which know one record.
+// The peers of "a" know one record.
 func newPeers(t *testing.T, record instances.Instance) (*Peers, *strings.Builder) {
 	t.Helper()
 	log := &strings.Builder{}
@@ -95,15 +94,13 @@ func TestInstancesReadFromEachOther(t *testing.T) {
 				t.Errorf("%s: %+v, %v", name, st, err)
 			}
 		}
-		// On a busy machine, net/http drops a connection if it does not know within 50 ms that the request was
-		// written.
+		// On a busy machine, net/http drops a connection if it does not know within 50 ms that the request was written.
 		if n := s.connections.Load(); n > 3 {
 			t.Errorf("%s: ten requests used %d connections", name, n)
 		}
 	}
 }
 
-// The refusal must be logged once.
 func TestAnotherServiceAtTheAddressGetsNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -140,7 +137,7 @@ func TestAnotherServiceAtTheAddressGetsNothing(t *testing.T) {
 	}
 }
 
-// Other records are not trustworthy, or their address may lead elsewhere.
+// Other records are not trustworthy, or their addresses may lead elsewhere.
 func TestOnlyAddressesOfTheRecordAreContacted(t *testing.T) {
 	t.Parallel()
 	s := serve(t, true, true, answerStatus)
@@ -199,7 +196,6 @@ func TestRedirectsOfAPeerAreNotFollowed(t *testing.T) {
 	}
 }
 
-// The error must be remembered for a while.
 func TestSlowPeerIsNotAwaitedEachTime(t *testing.T) {
 	t.Parallel()
 	s := serve(t, true, true, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

@@ -8,10 +8,9 @@ import (
 	"tendril/queue"
 )
 
-// maxName and maxText are in bytes.
 const (
-	maxName = 512
-	maxText = 16 << 10
+	maxName = 512      // bytes
+	maxText = 16 << 10 // bytes
 )
 
 func checkName(what, name string) error {
@@ -23,7 +22,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// checkText rejects text that some stores would not return unchanged.
+// Some stores would not return other text unchanged.
 func checkText(what, text string) error {
 	if len(text) > maxText || !validText(text) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -32,7 +31,7 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// checkLease accepts term 0, which precedes the first holder's term and never matches a fence.
+// Term 0 precedes the first holder's term and never matches a fence.
 func checkLease(name string, l queue.Lease) error {
 	if err := checkName("lease", name); err != nil {
 		return err

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// memoryRetention is how long records that expire are kept.
-const memoryRetention = 48 * time.Hour
+const memoryRetention = 48 * time.Hour // of records that expire
 
 // Memory is an in-memory store, for a single instance and for tests.
 type Memory struct {

@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// sender is a Sender that loses the responses to its first sends.
+// sender loses the responses to its first sends.
 type sender struct {
 	lose, sends int
 	err         error
@@ -44,7 +44,7 @@ func TestMemoryIsARegistry(t *testing.T) {
 	}, leases)
 }
 
-// following is a Leadership that leads in the term of the stored lease.
+// following leads in the term of the stored lease.
 type following struct {
 	leases *registry.Leases
 	lease  string
@@ -58,8 +58,7 @@ func (f following) Term() (int64, bool) {
 	return l.Term, err == nil && !l.Released
 }
 
-// If the previous process, which had another term, left a try unsettled, the next try must follow. A settled run must
-// stay settled.
+// The previous process had another term. After an unsettled try, another must follow. A settled run stays settled.
 func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	t.Parallel()
 	s := &sender{lose: 1, err: errors.New("connection reset by the test")}
@@ -93,8 +92,8 @@ func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	}
 }
 
-// If dialing fails, nothing is sent, and the send can be repeated any number of times. If a connection breaks, the
-// message may have been sent.
+// After a failed dial, the send can be repeated any number of times. If a connection breaks, the message may have been
+// sent.
 func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	t.Parallel()
 	for err, most := range map[error]int{
@@ -112,7 +111,7 @@ func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	}
 }
 
-// Skip must return tries that another leader announced but did not settle.
+// Another leader announced the tries, but did not settle them.
 func TestSkipFindsAnnouncedTries(t *testing.T) {
 	t.Parallel()
 	store := registry.NewMemory()

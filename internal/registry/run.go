@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// runRetention exceeds the period that is searched for missed runs.
+// runRetention exceeds the period searched for missed runs.
 const runRetention = 30 * 24 * time.Hour
 
 // Run is a scheduled run of a task.
@@ -18,11 +18,11 @@ type Run struct {
 	// ScheduledAt is in UTC and whole seconds, without jitter. For a manual run, it is the time of the request.
 	ScheduledAt time.Time
 	Path        string    // URL path in the app
-	DueAt       time.Time // ScheduledAt plus jitter
+	DueAt       time.Time // plus jitter
 	// ID is the same on all instances and in all tries, such as "task@2026-11-20T13:00:00Z". Manual runs have longer
 	// IDs.
 	ID string
-	// Manual means that a user requested the run. A manual run needs no leader and does not advance the schedule.
+	// A user requested a Manual run, which needs no leader and does not advance the schedule.
 	Manual  bool
 	Queue   string // name, URL or ARN
 	Message queue.Outgoing
@@ -44,49 +44,48 @@ func (r *Run) check(scope Scope) error {
 	return checkName("task", r.Task)
 }
 
-// Start is the time at which a new task, or a changed schedule, starts.
+// Start is when a new task or a changed schedule starts.
 type Start struct {
 	At time.Time
-	// Schedule identifies the schedule and the time zone. Unless it is "", it is compared with the recorded one.
+	// Schedule identifies the schedule and the time zone; "" skips the comparison with the recorded one.
 	Schedule string
 }
 
 // EnqueueResult describes an enqueued run.
 type EnqueueResult struct {
-	Sent    queue.Sent // ID may be "" if Already is set
+	Sent    queue.Sent // without ID if Already is set and it is unknown
 	Already bool       // enqueued by an earlier call
 	// Resent means that there may be two messages, because the outcome of an earlier try is unknown. It is never set
-	// for embedded queues and FIFO queues.
+	// for embedded and FIFO queues.
 	Resent bool
 }
 
 // RunRecord is the stored state of a run.
 type RunRecord struct {
-	// Tries is the number of announced tries. Term is the term of the last one.
+	// Tries counts announced tries. Term is the last one's.
 	Tries int
 	Term  int64
-	// Settled means that the run was sent as the message MessageID, or skipped if that is "".
+	// A Settled run was sent as the message MessageID, or skipped if that is "".
 	Settled   bool
 	MessageID string
 }
 
-// Leadership reports whether this instance leads. Term returns the term in which it leads; ok is false if it may not
-// be the leader.
+// Leadership returns the term in which this instance leads. ok is false if it may not be the leader.
 type Leadership interface {
 	Term() (term int64, ok bool)
 }
 
 // Sender sends messages.
 type Sender interface {
-	// Send sends m to the queue with the given name, URL or ARN. If the error is a [queue.Error] with a code other
-	// than Unreachable and Closed, or wraps [ErrNotSent], the message was not accepted. After any other error, the
+	// Send sends m to the queue with the given name, URL or ARN. The message was not accepted if the error is a
+	// [queue.Error] with a code other than Unreachable and Closed, or wraps [ErrNotSent]. After any other error, the
 	// outcome is unknown.
 	Send(ctx context.Context, queueName string, m queue.Outgoing) (queue.Sent, error)
 }
 
-// ErrUncertain means that a run may have been enqueued, and that another try could duplicate its message.
+// ErrUncertain means that a run may have been enqueued, and another try could duplicate its message.
 var ErrUncertain = errors.New("the run may have been enqueued, and a retry could enqueue it twice")
 
-// ErrNotSent is wrapped by a [Sender]'s error if it is certain that nothing reached the queue. The send can then be
+// ErrNotSent is wrapped by a [Sender]'s error if it is certain that nothing reached the queue, so that the send can be
 // repeated.
 var ErrNotSent = errors.New("nothing was sent")

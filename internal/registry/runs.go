@@ -14,14 +14,14 @@ import (
 )
 
 // Runs manages an environment's tasks, scheduled runs and pauses. Calls with an outdated term return
-// [queue.ErrStaleTerm]. Term 0 is for manual requests and is never outdated. Runs is safe for concurrent use, with at
-// most one call per task at a time.
+// [queue.ErrStaleTerm]; term 0, for manual requests, is never outdated. Runs is safe for concurrent use, with at most
+// one call per task at a time.
 type Runs struct {
 	store Store
 	scope Scope
 
-	// queues is the store if it can enqueue in a transaction. Otherwise, sender sends the messages after checking
-	// lead, because the queue does not check terms.
+	// queues is the store if it can enqueue in a transaction. Otherwise, sender sends the messages after checking lead,
+	// because the queue does not check terms.
 	queues QueueStore
 	sender Sender
 	lead   Leadership
@@ -40,9 +40,8 @@ func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs
 	return &Runs{store: store, scope: scope, sender: sender, lead: lead, open: map[string]*try{}}
 }
 
-// Since returns the times of each task, and records new tasks with their start. If a task's schedule has changed, the
-// times before the new start count as accounted for, because the new schedule did not apply to them. If the start is
-// earlier than the recorded one because the clock was set back, Since updates the record.
+// Since returns the times of each task, and records new tasks with their start. If a task's schedule has changed, times
+// before the new start count as accounted for. If the clock was set back, Since records the earlier start.
 func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
 	tasks := slices.Sorted(maps.Keys(starts))
 	keys := make([]string, len(tasks))
@@ -70,7 +69,6 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	return times, nil
 }
 
-// entered returns a task's record, updated with its start.
 func entered(row Record, start Start) Record {
 	at, times := start.At.UnixMilli(), TimesOf(row)
 	schedule := row.Fields.text("schedule")
@@ -134,7 +132,6 @@ func (r *Runs) task(ctx context.Context, run *Run) (Record, error) {
 	return rows[0], nil
 }
 
-// accounted returns a task's record, advanced to the run's scheduled time.
 func accounted(row Record, run *Run) Record {
 	if times := TimesOf(row); len(row.Fields) > 0 && !times.UpTo.Before(run.ScheduledAt) {
 		return row
@@ -150,8 +147,8 @@ func (r *Runs) account(ctx context.Context, fence Fence, run *Run) error {
 	return r.update(ctx, fence, []Record{row}, func(_ int, row Record) Record { return accounted(row, run) })
 }
 
-// Enqueue sends a run unless it was sent before. Unless the run is manual, the task's times up to the run then count
-// as accounted for. After an error other than [ErrUncertain], Enqueue can be called again with the same run.
+// Enqueue sends a run unless it was already sent. Unless the run is manual, it accounts for the task's times up to the
+// run. After an error other than [ErrUncertain], Enqueue can be called again with the same run.
 func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult, error) {
 	if err := run.check(r.scope); err != nil {
 		return EnqueueResult{}, err
@@ -180,7 +177,7 @@ func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult,
 			sent := queue.Sent{ID: first.text("message"), SequenceNumber: first.text("sequence")}
 			return EnqueueResult{Sent: sent, Already: true}, nil
 		}
-		// The task's record has changed, so try again.
+		// The task's record has changed.
 	}
 }
 
@@ -212,8 +209,8 @@ func recordOf(r Record) RunRecord {
 	return RunRecord{Tries: int(tries), Term: term, Settled: settled, MessageID: r.Fields.text("message")}
 }
 
-// Skip marks the task's times up to the last run as accounted for, without sending. runs contains at most 1000 runs
-// of one task, in order. Skip returns the records of runs that have been sent or announced, by ID.
+// Skip accounts for the task's times up to the last run, without sending. runs are at most 1000 runs of one task, in
+// order. Skip returns the records of runs that have been sent or announced, by ID.
 func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]RunRecord, error) {
 	last := &runs[len(runs)-1]
 	if err := last.check(r.scope); err != nil {
@@ -224,7 +221,7 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 		keys[i] = r.scope.Key(runs[i].ID)
 	}
 
-	// Writes are fenced, so the runs of earlier terms already have a record. If this term has ended, the write below
+	// Runs of earlier terms already have a record, because writes are fenced. If this term has ended, the write below
 	// fails.
 	stored, err := r.store.Read(ctx, KindRun, keys...)
 	if err != nil {
@@ -257,12 +254,12 @@ func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	if record := recordOf(stored[0]); record.Tries == 0 && record.MessageID == "" {
 		return false, nil
 	}
-	// Records of earlier versions have no path and match any path.
+	// Records of earlier versions have no path.
 	recorded, ok := stored[0].Fields["path"].(string)
 	return !ok || recorded == path, nil
 }
 
-// PausedTask is the prefix of the fields that hold the reasons for pauses.
+// PausedTask is the prefix of the fields with reasons for pauses.
 const PausedTask = "task:"
 
 // SetPaused pauses or resumes a task on all instances. reason may be "".
@@ -288,7 +285,7 @@ func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 	})
 }
 
-// Paused returns the paused tasks with the reasons for their pauses.
+// Paused returns the reasons of the paused tasks.
 func (r *Runs) Paused(ctx context.Context) (map[string]string, error) {
 	stored, err := r.store.Read(ctx, KindPauses, r.scope.Name)
 	if err != nil {

@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	// dedupWindow is the deduplication interval of FIFO queues, 5 minutes, minus a margin for clocks and the call.
+	// dedupWindow is the deduplication interval of FIFO queues, minus a margin for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
-	// settleTries is the number of tries to settle per Enqueue call.
-	settleTries = 3
+	settleTries = 3 // per Enqueue call
 	// If there are maxOpen unsettled runs, those older than openRetention are dropped.
 	maxOpen       = 1000
 	openRetention = 48 * time.Hour
@@ -24,12 +23,12 @@ const (
 // try is this process's state of an unsettled run.
 type try struct {
 	at     time.Time // scheduled time
-	record Record    // as last stored by this process
-	// used means that the run was sent and the outcome is unknown.
+	record Record    // as stored by this process
+	// used means that the run was sent with an unknown outcome.
 	used bool
 	// first is the monotonic time before the first send.
 	first time.Time
-	// sent is the message to record as sent.
+	// sent is to be recorded.
 	sent   queue.Sent
 	resent bool
 }
@@ -76,7 +75,7 @@ func (r *Runs) forget(id string) {
 	delete(r.open, id)
 }
 
-// announce announces a try before it is sent. If settled.Already is set, there is nothing to send.
+// If settled.Already is set, there is nothing to send.
 func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (settled EnqueueResult, err error) {
 	own := recordOf(t.record)
 	if own.Tries > 0 && !t.used && own.Term == term {
@@ -165,7 +164,7 @@ func certainlyNotSent(err error) bool {
 	return errors.As(err, &refusal) && refusal.Code != queue.CodeUnreachable && refusal.Code != queue.CodeClosed
 }
 
-// settleSent is not fenced: the message was sent, regardless of who leads now.
+// settleSent is not fenced: the message was sent, whoever leads now.
 func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	for range settleTries {
 		err = r.settle(ctx, Fence{}, run, t.record, t.sent.ID)
@@ -179,8 +178,8 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	return nil
 }
 
-// settle records a run as sent, or as skipped if message is "", unless it is already settled. It writes the run's
-// record before the task's, so that after a crash between the two writes, the next leader finds the run settled.
+// settle records a run as sent, or as skipped if message is "". It writes the run's record before the task's, so that
+// after a crash in between, the next leader finds the run settled.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
 		if recordOf(stored).Settled {
@@ -195,8 +194,7 @@ func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record,
 	return r.account(ctx, Fence{}, run)
 }
 
-// skipRuns settles the last run, and the runs that this process has sent but could not settle. It adds the latter to
-// found.
+// skipRuns settles the last run, and those that this process sent but could not settle, which it adds to found.
 func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
 	for i := range runs {
 		run := &runs[i]

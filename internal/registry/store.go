@@ -8,10 +8,10 @@ import (
 	"tendril/queue"
 )
 
-// Kind is the kind of a record. It is part of the record's stored key.
+// Kind is the kind of a record. It is part of the stored key.
 type Kind string
 
-// The kinds of records.
+// Kinds of records.
 const (
 	KindLease Kind = "lease"
 	// KindRun has the value used by earlier versions.
@@ -32,7 +32,7 @@ func (f Fields) text(name string) string {
 type Record struct {
 	Kind Kind
 	Key  string
-	// Version is different after each change. It is "" for kinds whose records are compared by all fields.
+	// Version is different after each change, or "" for kinds whose records are compared by all fields.
 	Version string
 	// Fields is nil if the record does not exist. It must not be modified.
 	Fields Fields
@@ -56,8 +56,7 @@ func (r Record) Without(field string) Record {
 	return others
 }
 
-// Same reports whether two records with the same key have the same version or, if neither has a version, the same
-// fields.
+// Same reports whether two records with the same key have the same version or, without versions, the same fields.
 func Same(a, b Record) bool {
 	if a.Version != "" || b.Version != "" {
 		return a.Version == b.Version
@@ -68,14 +67,13 @@ func Same(a, b Record) bool {
 // Change replaces a record with another of the same kind and key.
 type Change struct{ Old, Next Record }
 
-// Fence allows a change only if the stored lease has this term and is not released. The zero value allows every
-// change.
+// Fence allows a change only if the stored lease has this term and is not released. The zero value allows every change.
 type Fence struct {
 	Lease string
 	Term  int64
 }
 
-// Check returns an error if only one of lease and term is set, or if the term is negative.
+// Check returns an error if only one of lease and term is set, or the term is negative.
 func (f Fence) Check() error {
 	if (f.Lease == "") != (f.Term == 0) || f.Term < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -98,30 +96,29 @@ func (f Fence) Refuse(stored Record, change string) error {
 // use. After an error, a change may have been applied or may still be applied. Package registrytest contains a test
 // suite.
 type Store interface {
-	// Read returns the records in the order of keys. The Fields of missing records are nil.
+	// Read returns the records in the order of keys. Missing records have no Fields.
 	Read(ctx context.Context, kind Kind, keys ...string) ([]Record, error)
-	// Swap makes each change whose Old is stored, and returns the records that are stored afterwards. A change whose
-	// Next is already stored has no effect, so callers can repeat a call that got no response. It depends on the
-	// store whether a conflict prevents the other changes. If the fence's term has ended, the error is
-	// [queue.ErrStaleTerm] and nothing is written, even if there are no changes.
+	// Swap makes each change whose Old is stored, and returns the records stored afterwards. A change whose Next is
+	// already stored has no effect, so that callers can repeat a call that got no response. Whether a conflict prevents
+	// the other changes depends on the store. If the fence's term has ended, the error is [queue.ErrStaleTerm] and
+	// nothing is written, even if there are no changes.
 	Swap(ctx context.Context, fence Fence, changes ...Change) ([]Record, error)
 }
 
 // QueueStore is a store in the same database as its queues.
 type QueueStore interface {
 	Store
-	// Enqueue sends m and makes the changes in one transaction, fenced as in Swap. The first change is that of the
-	// run, and Enqueue sets its fields message and sequence. On a conflict, Enqueue changes nothing and returns the
-	// stored records.
+	// Enqueue sends m and makes the changes in one transaction, fenced as in Swap. It sets the fields message and
+	// sequence of the first change, the run's. On a conflict, it changes nothing and returns the stored records.
 	Enqueue(ctx context.Context, fence Fence, queueName string, m queue.Outgoing, changes ...Change) (sent queue.Sent,
 		conflict []Record, err error)
 }
 
 // Scope determines the keys of an environment's records.
 type Scope struct {
-	// Name is the key prefix of tasks and runs, and the key of the pauses. It is "" for callers that use full names.
+	// Name is the key prefix of tasks and runs, and the key of the pauses; "" for callers that use full names.
 	Name string
-	// Lease is the lease that fences changes; "" for a single instance.
+	// Lease fences changes; "" for a single instance.
 	Lease string
 }
 
@@ -133,7 +130,7 @@ func (s Scope) Key(name string) string {
 	return s.Name + "/" + name
 }
 
-// Fence returns the fence of a term. Changes in term 0, which is for manual requests, are not fenced.
+// Fence returns the fence of a term, or none for term 0, which is for manual requests.
 func (s Scope) Fence(term int64) Fence {
 	if s.Lease == "" || term == 0 {
 		return Fence{}

@@ -17,7 +17,7 @@ type LeaseStore interface {
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// Leases tests the stores that newStore returns, one per test case. The stores may share records.
+// Leases tests the stores that newStore returns, one per test case. They may share records.
 func Leases(t *testing.T, newStore func(t testing.TB) LeaseStore) {
 	t.Helper()
 	run := time.Now().UnixNano()

@@ -22,8 +22,8 @@ type Registry interface {
 	Paused(ctx context.Context) (map[string]string, error)
 }
 
-// Runs tests the registries that open returns. They must share their records, including leases, and have a queue
-// named jobs.
+// Runs tests the registries that open returns. They must share their records, including leases, and have a queue named
+// jobs.
 func Runs(t *testing.T, open func(t testing.TB, scope registry.Scope) Registry, leases LeaseStore) {
 	t.Helper()
 	run := time.Now().UnixNano()
@@ -135,7 +135,7 @@ func (r *runs) paths() {
 	r.enqueue(run)
 	other := run
 	other.Path = "/other"
-	r.enqueue(other) // has no effect
+	r.enqueue(other) // no effect
 	for path, want := range map[string]bool{"/audit": true, "/other": false, "/audit?x=1": false, "": false,
 		"/other\n/audit": false} {
 		if got, err := r.registry.Known(context.Background(), run.ID, path); got != want || err != nil {
