@@ -18,8 +18,8 @@ type core struct {
 	writes  int
 	highest int64 // highest term seen
 
-	// seenAt is when the Version of seen was first observed, readAt when it was last read. known is false if the lease
-	// may have changed since.
+	// The Version of seen was first observed at seenAt and last read at readAt. known is false if the lease may have
+	// changed since.
 	seen           queue.Lease
 	seenAt, readAt time.Time
 	known          bool
@@ -27,7 +27,7 @@ type core struct {
 
 	// pending is a swap whose outcome is unknown, or nil.
 	pending *attempt
-	// failures are consecutive. The store is not called before notBefore.
+	// The store is not called before notBefore.
 	failures  int
 	notBefore time.Time
 
@@ -41,10 +41,10 @@ type rules struct {
 	owner, data   string
 	lease, renew  time.Duration
 	margin        time.Duration
-	chance        func() float64       // in [0,1), to spread calls
-	revision      func() int64         // may be nil
-	announce      func() string        // may be nil
-	watch         func() time.Duration // may be nil
+	chance        func() float64 // in [0,1), to spread calls
+	revision      func() int64
+	announce      func() string
+	watch         func() time.Duration
 	firstBackoff  time.Duration
 	leaderBackoff time.Duration
 }
@@ -54,8 +54,7 @@ func newCore(o Options) core {
 		margin: o.Margin, chance: o.Random, revision: o.Revision, announce: o.Announce, watch: o.Watch, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
 }
 
-// The version carries the announcement and the revision, because all instances read it and earlier versions preserve
-// it.
+// The version carries the announcement and the revision, because earlier versions of tendril preserve it.
 const (
 	announceMark = "#"
 	revisionMark = "@"
@@ -68,10 +67,10 @@ func announcedBy(l queue.Lease) (announcement string, revision int64) {
 	return announcement, revision
 }
 
-// attempt is a swap with one version token. It may be tried several times.
+// attempt is a swap, possibly tried several times with the same version.
 type attempt struct {
 	old, next queue.Lease
-	// The lease counts from the start of the first try, because any try may have been applied.
+	// The lease counts from the first try, because any try may have been applied.
 	start time.Time
 	// wall is the wall clock at start, which reveals a suspension.
 	wall time.Time
@@ -149,9 +148,9 @@ func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 	return &attempt{old: c.seen, next: next, start: now}
 }
 
-// free reports whether this instance may take the lease: it was never written, was released, is this instance's own
-// from a lost term, or was unchanged in a read after its expiry. Without that read, every instance would try to replace
-// a dead leader.
+// free reports whether this instance may take the lease: it was never written, was released, is its own from a lost
+// term, or was unchanged in a read after its expiry. Without that read, every instance would try to replace a dead
+// leader.
 func (c *core) free() bool {
 	return c.seen.Version == "" || c.seen.Released || c.isOwn(c.seen) || !c.readAt.Before(c.expiry())
 }

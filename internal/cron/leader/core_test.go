@@ -7,7 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// leading returns a core that leads in term 1, and the start of its attempt.
 func leading(t *testing.T) (*core, time.Time) {
 	t.Helper()
 	now := time.Unix(1000, 0)

@@ -11,12 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// Store stores leases by name. Its methods must see the latest write, return when their context ends, and be safe for
-// concurrent use. Package registrytest contains a test suite.
-//
-// A swap that returned an error may have been applied, or may be applied later.
+// Store stores leases. Its methods must see the latest write, return when their context ends, and be safe for
+// concurrent use. After an error, a swap may have been applied or may still be applied.
 type Store interface {
-	// Read returns the named lease, or the zero value if it does not exist.
+	// Read returns the zero value for a missing lease.
 	Read(ctx context.Context, name string) (queue.Lease, error)
 	// Swap stores next if the stored Version is old.Version, where "" means no lease. It returns the stored lease, and
 	// whether that is next, even from an earlier call, so that callers can repeat a call that got no response. A next
@@ -37,13 +35,12 @@ type Elector struct {
 
 	started atomic.Bool
 
-	mu     sync.Mutex
-	status Status
-	// failingAt is when the first of the consecutive failures occurred.
+	mu                        sync.Mutex
+	status                    Status
 	seenAt, expiry, failingAt time.Time
 }
 
-// New returns an elector, started by [Elector.Run]. It fails if a lease cannot be kept with the given durations.
+// New returns an elector, started by [Elector.Run]. It fails if the durations cannot work.
 func New(store Store, opts Options) (*Elector, error) {
 	if store == nil {
 		return nil, errors.New("an elector needs a lease store")
@@ -78,8 +75,8 @@ func (e *Elector) Term() (term int64, ok bool) { return e.gate.holds() }
 // to avoid missing a change.
 func (e *Elector) Changed() <-chan struct{} { return e.gate.changes() }
 
-// Run takes part in the election until ctx ends. It then closes the gate and releases the lease. The release, and the
-// wait for a blocked listener, take up to CallTimeout each. A second call of Run is an error.
+// Run takes part in the election until ctx ends, and then releases the lease. The release and the wait for a blocked
+// listener take up to CallTimeout each. A second call of Run is an error.
 func (e *Elector) Run(ctx context.Context) error {
 	if e.started.Swap(true) {
 		return fmt.Errorf("the elector of lease %s has already run: create a new one", e.opts.Name)
@@ -200,7 +197,7 @@ func (e *Elector) reportLost(term int64, reason string) {
 type Status struct {
 	// Term is 0 while this instance does not lead.
 	Term int64
-	// Leader is "" if the lease was never written, was released or has expired.
+	// Leader is "" if there is no leader.
 	Leader     string
 	LeaderTerm int64
 	// LeaderData, LeaderRevision and LeaderAnnounces are the leader's latest [Options].Data, Revision and Announce.
@@ -240,7 +237,7 @@ func (e *Elector) publish() {
 	c := &e.lease.core
 	expiry := c.expiry()
 	if expiry.Before(c.nextRead) && !c.isOwn(c.seen) {
-		expiry = c.nextRead.Add(e.opts.CallTimeout) // this instance reads no renewal before
+		expiry = c.nextRead.Add(e.opts.CallTimeout) // a renewal is not read before
 	}
 	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(expiry)
 	e.mu.Lock()

@@ -141,7 +141,7 @@ func (r *harness) sleep(d time.Duration) {
 	r.atMostOne()
 }
 
-// atMostOne returns the leader, or nil, and fails the test if there are two.
+// atMostOne fails the test if there are two leaders.
 func (r *harness) atMostOne() *node {
 	r.t.Helper()
 	var leader *node
@@ -156,7 +156,7 @@ func (r *harness) atMostOne() *node {
 	return leader
 }
 
-// until returns the node that leads, and how long that took.
+// until returns the next leader, and how long that took.
 func (r *harness) until(limit time.Duration, of ...*node) (*node, time.Duration) {
 	r.t.Helper()
 	begin := time.Now()
@@ -294,7 +294,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 		a.wants(t, 1)
 		r.sleep(20 * time.Millisecond) // just after 5 s + 15 s - 3 s
 		a.wants(t, 0)
-		if n := strings.Count(a.events(), "failure"); n < 8 { // from 10 s on, with at most 1 s in between
+		if n := strings.Count(a.events(), "failure"); n < 8 { // from 10 s on, at most 1 s apart
 			t.Errorf("%d tries to renew:\n%s", n, a.events())
 		}
 		if s := a.Status(); !errors.Is(s.Err, errCut) || s.Failing.Round(time.Second) != 7*time.Second {
@@ -437,7 +437,6 @@ func TestSuspendedMachineLeadsAgainWhenItIsAlone(t *testing.T) {
 	})
 }
 
-// Time synchronization causes small clock steps.
 func TestSmallClockSteps(t *testing.T) {
 	in(t, func(r *harness) {
 		a := r.start()

@@ -2,8 +2,8 @@ package leader
 
 import "time"
 
-// Events contains an [Elector]'s listeners, which may be nil. They are called in order, one at a time, in a separate
-// goroutine: when Lost is called, Term already returns false. At most 1000 events are queued; further ones are dropped.
+// Events contains an [Elector]'s listeners, which may be nil. They are called one at a time, in order, in a separate
+// goroutine; when Lost is called, Term already returns false. At most 1000 events are queued; further ones are dropped.
 type Events struct {
 	Elected   func(Elected)
 	Lost      func(Lost)
@@ -34,7 +34,7 @@ type Following struct {
 type Failure struct {
 	Name        string
 	Err         error
-	Consecutive int           // failures since the last success
+	Consecutive int           // since the last success
 	Retry       time.Duration // until the next try
 }
 
@@ -57,7 +57,7 @@ func (d *dispatcher) dispatch(f func()) {
 	}
 }
 
-// run also calls the functions still queued at end.
+// Functions queued at end are still called.
 func (d *dispatcher) run() {
 	defer close(d.done)
 	for {
@@ -72,7 +72,6 @@ func (d *dispatcher) run() {
 	}
 }
 
-// end waits up to limit for run.
 func (d *dispatcher) end(limit time.Duration) {
 	close(d.ended)
 	select {

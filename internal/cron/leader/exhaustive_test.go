@@ -25,8 +25,8 @@ const unit = time.Second
 
 func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
 
-// key is the same for worlds with the same futures. Only differences between times matter, up to the longest duration
-// in rules.
+// Worlds with the same key have the same futures. Only differences between times matter, up to the longest duration in
+// rules.
 func (w *world) key() string {
 	k := make([]byte, 0, 256)
 	number := func(n int64) { k = append(strconv.AppendInt(k, n, 10), ' ') }
@@ -215,8 +215,7 @@ func beginning(held bool, lease time.Duration) world {
 	return w
 }
 
-// The store may apply a write and report an error, apply it later, or never. Any step may be late, as after a
-// suspension.
+// A write with an error may be applied later or never. Any step may be late, as after a suspension.
 func TestEveryInterleaving(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

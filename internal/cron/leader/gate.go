@@ -8,18 +8,18 @@ import (
 
 // gate is open for one term at a time, until the end of the trust window. It never reopens for a closed term.
 type gate struct {
-	// A suspension is a tick that is late by more than standstill, or such a difference between the two clocks.
+	// A tick that is late by more than standstill, or such a difference between the clocks, counts as a suspension.
 	standstill time.Duration
 	wall       func() time.Time
-	// began and lost are called with the lock held and must not block.
+	// The gate's lock is held while began and lost are called, so they must not block.
 	began func(term int64)
 	lost  func(term int64, reason string)
 
 	mu        sync.Mutex
-	term      int64 // 0 if closed
-	closed    int64 // last closed term
+	term      int64
+	closed    int64
 	until     time.Time
-	since     time.Time // monotonic; the attempt that opened the gate
+	since     time.Time // monotonic
 	sinceWall time.Time // wall clock
 	ticked    time.Time
 	stopped   bool
@@ -27,7 +27,7 @@ type gate struct {
 }
 
 // open opens the gate for the attempt's term, or extends the trust window. It returns false if the term was closed
-// before, or there is a reason to close the gate.
+// before or must be closed now.
 func (g *gate) open(a *attempt, until time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -17,7 +17,6 @@ type memoryStore struct {
 	fault  func(swap bool) storeFault
 }
 
-// Refused counts swaps that found another version.
 type callCounts struct{ Reads, Swaps, Refused int }
 
 type storeFault struct {

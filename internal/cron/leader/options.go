@@ -14,36 +14,34 @@ type Options struct {
 	Name string
 	// Owner is this instance's display name; "" means the host name and process ID.
 	Owner string
-	// Data is shown to other instances, for example the console's address.
+	// Data is visible to other instances, for example the console's address.
 	Data string
-	// Revision returns a number sent to other instances with each renewal; nil means 0.
+	// Revision returns a number for other instances, sent with each renewal.
 	Revision func() int64
-	// Announce returns a short text sent to other instances with each renewal, without # and @; nil means "".
+	// Announce returns a short text for other instances, without # and @, sent with each renewal.
 	Announce func() string
-	// Lease is the duration of a lease; 0 means 15 s. A dead leader is replaced within Lease + Renew.
+	// Lease defaults to 15 s. A dead leader is replaced within Lease + Renew.
 	Lease time.Duration
-	// Renew is the interval between renewals, and between reads of another instance's lease unless Watch is longer; 0
-	// means a third of Lease.
+	// Renew is the interval between renewals, and between reads unless Watch is longer; 0 means a third of Lease.
 	Renew time.Duration
-	// Watch is the interval between reads of another instance's lease; nil means Renew. A longer one saves calls, and a
-	// dead leader is replaced within twice the interval.
+	// Watch is the interval between reads of another instance's lease. A long one saves calls, and a dead leader is
+	// replaced within twice the interval.
 	Watch func() time.Duration
 	// CallTimeout limits each call to the store; 0 means two fifteenths of Lease (2 s).
 	CallTimeout time.Duration
-	// An instance stops trusting its lease Margin before the expiry, because clock rates differ; 0 means a fifth of
-	// Lease (3 s).
+	// Margin is the time before the expiry when an instance stops trusting its lease, because clock rates differ; 0
+	// means a fifth of Lease (3 s).
 	Margin time.Duration
 	// Standstill is the longest suspension, and the largest difference between the wall clock and the monotonic clock,
 	// that does not end the term; 0 means 1 s.
 	Standstill time.Duration
-	// Wall returns the time of day; nil means time.Now.
+	// Wall defaults to time.Now.
 	Wall func() time.Time
 	// Random returns numbers in [0,1) that spread retries; nil means math/rand/v2.
 	Random func() float64
 	Events *Events
 }
 
-// complete fills in defaults and rejects durations that cannot work.
 func (o Options) complete() (Options, error) {
 	if o.Name == "" {
 		return o, errors.New("a lease needs a name: all instances that share it use the same one")
@@ -84,7 +82,7 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// ProcessName returns the display name of this process: its host and process ID.
+// ProcessName returns the host and process ID, for display.
 func ProcessName() string {
 	host, err := os.Hostname()
 	if err != nil {

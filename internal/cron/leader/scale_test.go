@@ -34,7 +34,7 @@ func measure(store *memoryStore, err error) *perSecond {
 	return p
 }
 
-// short mode is used with the race detector
+// Short mode is used with the race detector.
 func many() int {
 	if testing.Short() {
 		return 200
@@ -56,7 +56,6 @@ func sum(counts map[int]int) (n int) {
 	return n
 }
 
-// startMany starts n electors within ten seconds.
 func (r *harness) startMany(n int) {
 	for range n {
 		r.start()
@@ -90,7 +89,7 @@ func TestLeaseTrafficOfManyInstances(t *testing.T) {
 	}
 }
 
-// Each instance reads once in 67 to 90 s, but still knows the leader.
+// Each instance reads once in 67 to 90 s.
 func TestInstancesThatCanWaitReadLessOften(t *testing.T) {
 	in(t, func(r *harness) {
 		const n, watch = 20, 90 * time.Second
@@ -139,7 +138,7 @@ func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 				r.sleep(100 * time.Millisecond)
 			}
 			times = append(times, time.Since(killed))
-			r.sleep(time.Duration(7+i%5) * time.Second) // any time between renewals
+			r.sleep(time.Duration(7+i%5) * time.Second)
 			r.start()
 		}
 		refused = r.store.Counts().Refused - refused

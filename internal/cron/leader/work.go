@@ -9,7 +9,7 @@ import (
 
 var errWorkLost = errors.New("the lease of this work was not renewed in time, and another instance may do it")
 
-// The lease has this data once the work is done.
+// workDone is the lease's data once the work is done.
 const workDone = "done"
 
 // Work is a task that only one instance performs, once. Its lease is renewed until [Work.Finish].
@@ -22,10 +22,10 @@ type Work struct {
 	over chan struct{}      // closed after the last renewal
 }
 
-// AcquireWork acquires the work named opts.Name, or returns nil if another instance has finished it. While another
-// instance holds the work, AcquireWork calls Following and waits until the lease expires. repeat repeats work that was
-// finished before the call. Only Name, Owner, Lease, Renew, CallTimeout, Margin and Events.Following of opts are used.
-// AcquireWork fails if ctx ends, or if the store fails for longer than patience.
+// AcquireWork acquires the work opts.Name, or returns nil if another instance has finished it. While another instance
+// holds the work, AcquireWork calls Following and waits until the lease expires. repeat repeats work finished before the
+// call. Of opts, set only Name, Owner, Lease, Renew, CallTimeout, Margin and Events.Following. AcquireWork fails if ctx
+// ends, or if the store fails for longer than patience.
 func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, patience time.Duration) (*Work, error) {
 	opts.Random = func() float64 { return 0 } // too few instances to spread their retries
 	opts, err := opts.complete()
@@ -86,10 +86,10 @@ func (w *Work) step(ctx context.Context, until time.Time) {
 	}
 }
 
-// Context returns a context that is canceled when the work is lost, or with the context of AcquireWork.
+// Context returns AcquireWork's context, which is also canceled when the work is lost.
 func (w *Work) Context() context.Context { return w.ctx }
 
-// renew renews the lease until ctx ends or the work is lost. It completes a call in progress.
+// renew completes a call in progress when ctx ends.
 func (w *Work) renew(ctx context.Context) {
 	defer close(w.over)
 	for core := &w.lease.core; ctx.Err() == nil; {
@@ -106,8 +106,8 @@ func (w *Work) renew(ctx context.Context) {
 	}
 }
 
-// Finish ends the work and must be called once. If done is false, another instance may start the work immediately.
-// After an error, another instance may repeat the work.
+// Finish ends the work and must be called once. If done is false, or after an error, another instance may start the
+// work.
 func (w *Work) Finish(ctx context.Context, done bool) error {
 	w.stop()
 	<-w.over

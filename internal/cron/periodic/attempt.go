@@ -11,8 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// call calls f in the background. f continues after ctx ends, because the outcome of an interrupted call would be
-// unknown. The caller must hold mu.
+// f continues after ctx ends, because the outcome of an interrupted call would be unknown. The caller must hold mu.
 func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	s.work.Go(func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.CallTimeout)
@@ -21,10 +20,9 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	})
 }
 
-// maxSkipped limits the slots per registry call.
 const maxSkipped = 1000
 
-// begin enqueues the only slot or, if reason is not "", skips all slots. The caller must hold mu.
+// begin enqueues the only slot, or skips all slots for a reason. The caller must hold mu.
 func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++
@@ -61,7 +59,7 @@ type attempt struct {
 	err    error
 }
 
-// effect first verifies that this instance is still the leader.
+// This instance must still be the leader.
 func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
@@ -103,7 +101,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	}
 	s.mu.Unlock()
 
-	s.report(a, retry) // before the next attempt, so that events stay in order
+	s.report(a, retry) // so that events stay in order
 	s.mu.Lock()
 	e.busy = false
 	s.busy--
@@ -147,13 +145,13 @@ func (s *Scheduler) enqueued(a attempt) {
 		ScheduledAt: f.ScheduledAt, Lateness: late, Manual: f.Manual, Resent: a.answer.Resent})
 }
 
-// leftOut merges adjacent runs with the same reason. Runs with a record may have been enqueued.
+// Adjacent runs with the same reason are merged. Runs with a record may have been enqueued.
 func (s *Scheduler) leftOut(a attempt) {
 	var all []Skipped
 	for _, f := range a.out {
 		one := Skipped{Task: f.Task, From: f.ScheduledAt, To: f.ScheduledAt, Count: 1, Reason: a.reason}
 		record := a.found[f.ID]
-		if record.Tries > 0 && record.MessageID == "" { // perhaps by this instance
+		if record.Tries > 0 && record.MessageID == "" { // perhaps delivered by this instance
 			record.MessageID = s.history.messageOf(one.Task, one.To)
 		}
 

@@ -13,15 +13,15 @@ import (
 	"tendril/queue"
 )
 
-// Reload replaces the tasks; nil means no tasks. Tasks with an unchanged name and schedule continue. For others,
-// earlier runs are not caught up.
+// Reload replaces the tasks; nil means none. Tasks with an unchanged name and schedule continue. The others do not
+// catch up on earlier runs.
 func (s *Scheduler) Reload(file *File) {
 	r := s.swap(file, s.opts.Wall().Round(0))
 	s.wake()
 	call(s.opts.Events.Reloaded, r)
 }
 
-// swap replaces the tasks. changed is the start of new tasks, or zero to use the registry's.
+// changed is the start of new tasks; zero uses the registry's.
 func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}
@@ -45,7 +45,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 			if !sameSchedule(e.task.Schedule, t.Schedule) {
 				e.from = now
 				e.changed = now
-				e.known = false // the registry must record the new schedule
+				e.known = false // record the new schedule
 			}
 		}
 		e.task, e.next = t, Slot{}
@@ -78,7 +78,7 @@ func sameTask(a, b Task) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-// Pause makes this instance skip a task's scheduled runs until [Scheduler.Resume].
+// Pause makes this instance skip a task's scheduled runs.
 func (s *Scheduler) Pause(name string) error { return s.hold(name, true) }
 
 // Resume ends a pause. Skipped runs are not caught up.
@@ -118,7 +118,7 @@ func (s *Scheduler) noTask(name string) error {
 	return fmt.Errorf("task %s not found: use %s", yamlfile.Shown(name), list(names))
 }
 
-// RunNow enqueues a run of a task immediately. It works on any instance, even if the task is paused.
+// RunNow enqueues a run immediately, on any instance, even if the task is paused.
 func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queue.Sent, error) {
 	s.mu.Lock()
 	e := s.entry(name)
@@ -144,10 +144,10 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queu
 	return a.run, a.answer.Sent, nil
 }
 
-// Outcome records the result of a run's delivery, even if another instance enqueued the run.
+// Outcome records the result of a run's delivery. Another instance may have enqueued the run.
 func (s *Scheduler) Outcome(o Outcome) { s.history.outcome(o) }
 
-// History returns the known runs of a task, newest first; "" means all tasks.
+// History returns known runs, newest first; "" means all tasks.
 func (s *Scheduler) History(task string) []Run { return s.history.runs(task) }
 
 // Recorded returns how often the history has changed.

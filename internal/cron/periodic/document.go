@@ -8,7 +8,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// MaxFile is the maximum size of a file in bytes.
+// MaxFile is the maximum file size in bytes.
 const MaxFile = 512 << 10
 
 type reader struct {
@@ -65,7 +65,7 @@ var (
 	starLine = regexp.MustCompile(`^[\s-]*schedule:\s+(\*.*?)\s*(?:\s#.*)?$`)
 )
 
-// refuseLine reports a syntax error with the task that contains it.
+// The error names the task that contains the line.
 func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 	number, name := 0, ""
 	for _, line := range lines[:min(fault.Line, len(lines))] {
@@ -104,7 +104,7 @@ func scalar(n *yamlfile.Node) (string, bool) {
 // Problem is an error or warning about a cron.yaml.
 type Problem = yamlfile.Problem
 
-// Error has at least one problem.
+// Error contains the problems of a file, at least one.
 type Error struct {
 	Problems []Problem
 }

@@ -2,18 +2,17 @@ package periodic
 
 import "time"
 
-// Events contains a scheduler's listeners, which may be nil. They are called without locks held, possibly concurrently,
-// and must not block.
+// Events contains a scheduler's listeners, which may be nil. They are called without locks, possibly concurrently, and
+// must not block.
 type Events struct {
-	// Led is called when a term of this instance starts.
 	Led      func(Led)
 	Enqueued func(Enqueued)
-	// Skipped is called for scheduled times at which nothing was enqueued.
+	// Skipped is called for times at which nothing was enqueued.
 	Skipped func(Skipped)
-	// Failed is called for a try that was not confirmed or, without a task, if reading the registry fails.
+	// Failed is called for an unconfirmed try or, without a task, for a failed read of the registry.
 	Failed   func(Failed)
 	Reloaded func(Reloaded)
-	// ClockStepped is called if the clock was set, or the machine suspended, for more than a second.
+	// ClockStepped is called if the clock was set, or the machine suspended, by more than a second.
 	ClockStepped func(ClockStepped)
 	// Refused is called once per term, if the registry considers this instance's term ended.
 	Refused func(Refused)
@@ -23,7 +22,7 @@ type Events struct {
 // Led reports that a term has started.
 type Led struct{ Term int64 }
 
-// Enqueued reports an enqueued run. Lateness is the time since it was due, including jitter.
+// Enqueued reports an enqueued run. Lateness includes jitter.
 type Enqueued struct {
 	Task, ID, Queue, MessageID string
 	ScheduledAt                time.Time
@@ -31,7 +30,7 @@ type Enqueued struct {
 	Manual, Resent             bool // Resent: there may be two messages
 }
 
-// Skipped reports Count scheduled times between From and To, inclusive.
+// Skipped reports Count scheduled times from From to To.
 type Skipped struct {
 	Task     string
 	From, To time.Time
@@ -47,14 +46,13 @@ const (
 	ReasonMissed  Reason = "missed" // by policy or grace
 	ReasonOverlap Reason = "previous run unfinished"
 	ReasonPaused  Reason = "paused"
-	// ReasonUncertain means that the run may have been enqueued: a response was lost, or a leader stopped before
-	// recording it.
+	// ReasonUncertain means that the run may have been enqueued, because a response was lost or a leader stopped.
 	ReasonUncertain Reason = "perhaps enqueued"
-	// ReasonAlready means that another instance enqueued the run, or this one did before the clock was set back.
+	// ReasonAlready means that another instance enqueued the run, or this one before the clock was set back.
 	ReasonAlready Reason = "enqueued before"
 )
 
-// Failed reports a try that was not confirmed. It is repeated after Retry, unless that is 0.
+// Failed reports an unconfirmed try, repeated after Retry unless that is 0.
 type Failed struct {
 	Task, ID string
 	Err      error

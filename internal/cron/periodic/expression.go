@@ -28,7 +28,7 @@ func fields() [5]field {
 
 const maxExpression = 512
 
-// In the five fields, lists contain only numbers.
+// splitExpression returns the five fields, with numbers only.
 func splitExpression(expression string) ([]string, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("the expression is longer than %d bytes: write five fields, such as 0 23 * * *", maxExpression)
@@ -157,7 +157,7 @@ func (f field) forwards(item, from, to string) string {
 	return strings.Join(list, ",")
 }
 
-// numbers expands all items, even a *, because only a lone * leaves the choice of days to the other field.
+// Even a * is expanded, because only a lone * leaves the choice of days to the other field.
 func (f field) numbers(text string) string {
 	if text == "*" {
 		return text

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Each expression is equivalent to its list of numbers.
+// Each expression equals its list of numbers.
 func TestLegalStepsAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ expression, list string }{

@@ -13,15 +13,14 @@ const maxTasks = 1000
 
 // File is the content of a cron.yaml.
 type File struct {
-	// Tasks are in the order of the file, with unique names.
 	Tasks []Task
-	// Warnings are about ignored parts of the file, such as unknown keys.
+	// Warnings are about ignored parts of the file.
 	Warnings []Problem
 }
 
 // ParseFile parses a cron.yaml: the version, 1, and a list of tasks under the key cron. A task has a name, url and
-// schedule, and optionally timezone, jitter, overlap, missed, grace, payload, attributes and queue. Errors are [*Error]
-// with all problems, naming the file. Unknown keys are warnings.
+// schedule, and optionally timezone, jitter, overlap, missed, grace, payload, attributes and queue. Errors are
+// [*Error]. Unknown keys are warnings.
 func ParseFile(name string, data []byte) (*File, error) {
 	r := &reader{file: name}
 	f := &File{}
@@ -45,7 +44,7 @@ var (
 	taskLine = regexp.MustCompile(`(?m)^\s*-\s+["']?(name|url|schedule)["']?\s*:`)
 )
 
-// tasksWithoutKey returns the line of the first task if the key "cron" is missing, or 0.
+// tasksWithoutKey returns the line of the first task, or 0 unless the key "cron" is missing.
 func tasksWithoutKey(data []byte) int {
 	at := taskLine.FindIndex(data)
 	if at == nil || cronLine.Match(data) {
@@ -142,7 +141,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	return tasks
 }
 
-// taskLabel returns a task's name, or its number if the name is invalid.
+// A task without a valid name is labeled by its number.
 func taskLabel(node *yamlfile.Node, number int) string {
 	for _, pair := range node.Pairs {
 		if name, ok := scalar(pair.Value); ok && pair.Key == "name" && strings.TrimSpace(name) != "" &&

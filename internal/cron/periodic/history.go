@@ -7,20 +7,20 @@ import (
 	"tendril/queue"
 )
 
-// Run is a run of a task as known to this instance.
+// Run is a run as known to this instance.
 type Run struct {
 	Task        string
 	ScheduledAt time.Time
-	// ID is "" if another instance, or a try without a response, enqueued the run.
+	// ID and EnqueuedAt are zero if another instance, or a try without a response, enqueued the run.
 	ID      string
 	Manual  bool
 	Skipped Reason // reason, or ""
-	// EnqueuedAt is zero if another instance enqueued the run. Lateness includes jitter.
+	// Lateness includes jitter.
 	EnqueuedAt time.Time
 	Lateness   time.Duration
 	MessageID  string
 	Resent     bool // there may be two messages
-	// Attempts counts deliveries. Result and FinishedAt belong to the last one.
+	// Result and FinishedAt belong to the last of the Attempts.
 	Attempts   int
 	Result     queue.Result
 	FinishedAt time.Time
@@ -44,7 +44,7 @@ type history struct {
 	recorded int64
 }
 
-// The run's delivery may have been reported first.
+// The run's delivery may have been recorded first.
 func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,7 @@ func (h *history) add(r Run) {
 	h.push(r)
 }
 
-// already adds a run enqueued by another instance, or by an earlier try without a response.
+// Another instance, or an earlier try without a response, enqueued the run.
 func (h *history) already(task string, at time.Time, messageID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -40,7 +40,7 @@ func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes 
 	return l.node.Swap(ctx, fence, changes...)
 }
 
-// On an embedded queue, only the response can be lost.
+// embeddedEndsAfterSend can lose only responses.
 type embeddedEndsAfterSend struct {
 	*registry.Runs
 	leader *endsAfterSend
@@ -51,8 +51,7 @@ func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, run regi
 	return answer, l.leader.after(err)
 }
 
-// The next leader reports runs that are too old: as enqueued or possibly enqueued if they are in the queue, and as
-// missed otherwise.
+// The next leader reports runs that are too old as missed, unless they may be in the queue.
 func TestRunsInTheQueueAreNotReportedAsMissed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {
@@ -94,7 +93,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 		last = &instance{node: l.node, cancel: cancel, done: make(chan error, 1)}
 		go func() { last.done <- s.Run(ctx) }()
 		th.elect(l.node)
-		time.Sleep(95 * time.Second) // finds times that are too old and sends at least one run
+		time.Sleep(95 * time.Second) // long enough to miss runs and to send one
 		synctest.Wait()
 		if i < changes {
 			cancel()
@@ -123,7 +122,6 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 	}
 }
 
-// The leader dies before recording the run.
 func TestDeliveredRunIsNotUncertain(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []bool{true, false} {

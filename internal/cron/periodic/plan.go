@@ -7,31 +7,28 @@ import (
 )
 
 const (
-	// A run that is at most punctual late does not count as missed.
-	punctual = 10 * time.Second
-	// maxCounted limits the missed times in a plan.
+	// A run may be this late without counting as missed.
+	punctual   = 10 * time.Second
 	maxCounted = 10000
 )
 
 // Slot is a time at which a task is due.
 type Slot struct {
-	ScheduledAt time.Time // according to the schedule
-	// DueAt is ScheduledAt plus jitter, or the DueAt of an earlier run if that is later. It is at most Jitter after
-	// ScheduledAt.
+	ScheduledAt time.Time // without jitter
+	// DueAt is ScheduledAt plus jitter, but not before an earlier run's DueAt.
 	DueAt time.Time
 }
 
 // Plan is the result of [Task.Plan].
 type Plan struct {
-	Enqueue []Slot // in order
-	// Passed contains the slots skipped by the task's policy, in order; only the latest 10,000.
+	Enqueue []Slot
+	// Passed contains the latest 10,000 slots skipped by the task's policy.
 	Passed []Slot
-	Next   Slot // the first future slot
+	Next   Slot // first future slot
 }
 
-// Plan determines which slots after since are due at now, according to the task's policy for missed runs.
-//
-// If since is in the future because the clock was set back, nothing is due until the next scheduled time after now.
+// Plan determines which slots after since are due at now, according to the task's policy for missed runs. If since is
+// in the future because the clock was set back, nothing is due until the next scheduled time.
 func (t *Task) Plan(since, now time.Time) Plan {
 	since, now = since.Round(0), now.Round(0)
 	if since.After(now) {
@@ -40,7 +37,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	var p Plan
 	due := t.dueSlots(since, now, &p.Next)
 
-	first := len(due) // the first slot to enqueue
+	first := len(due) // to enqueue
 	for first > 0 && now.Sub(due[first-1].DueAt) <= punctual {
 		first--
 	}
@@ -61,8 +58,6 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	return p
 }
 
-// dueSlots sets next to the first future slot.
-//
 // Slots wait for the jitter of earlier slots, even accounted-for ones, so that all instances agree on the due time.
 // Only slots within the maximum jitter matter.
 func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
@@ -92,7 +87,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 	return due
 }
 
-// longMissed returns slots that exceed any grace, but at most the latest maxCounted.
+// longMissed returns the latest slots that exceed any grace.
 func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	for at := t.Schedule.Prev(oldest); at.After(since) && len(missed) < maxCounted; at = t.Schedule.Prev(at) {
 		missed = append(missed, t.slot(at))
@@ -101,10 +96,9 @@ func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	return missed
 }
 
-// slot ignores earlier slots.
 func (t *Task) slot(at time.Time) Slot { return Slot{at, at.Add(t.jitter(at))} }
 
-// jitter returns whole milliseconds, derived from the task's name and the time.
+// The jitter is derived from the task's name and the time, in whole milliseconds.
 func (t *Task) jitter(at time.Time) time.Duration {
 	if t.Jitter < time.Millisecond {
 		return 0

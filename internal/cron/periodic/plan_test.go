@@ -79,8 +79,8 @@ func offsets(slots []Slot) string {
 	return strings.Join(texts, " ")
 }
 
-// Each slot is either enqueued or passed, once, in order and never early. Punctual slots and, with "all", those within
-// the grace are not passed.
+// Each slot is enqueued or passed once, in order and never early. Punctual slots and, with "all", those within the
+// grace are enqueued.
 func TestPlanWithRandomGaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -118,7 +118,7 @@ func TestPlanWithRandomGaps(t *testing.T) {
 	})
 }
 
-// dueNaively returns the latest DueAt of the slot and all earlier ones.
+// dueNaively returns the latest DueAt up to this slot.
 func dueNaively(task *Task, at time.Time) time.Time {
 	due := task.slot(at).DueAt
 	for before := task.Schedule.Prev(at); at.Sub(before) <= maxJitter; before = task.Schedule.Prev(before) {
@@ -129,7 +129,7 @@ func dueNaively(task *Task, at time.Time) time.Time {
 	return due
 }
 
-// Jitter may exceed the interval. A leader checks its plan at least once a second.
+// Jitter may exceed the interval.
 func TestJitterLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -157,7 +157,7 @@ func TestJitterLosesNothing(t *testing.T) {
 	}
 }
 
-// followPlans compares consecutive plans with the naive schedule, and returns the number of runs.
+// followPlans compares consecutive plans with the naive schedule.
 func followPlans(t *testing.T, task *Task, since, to time.Time) (found int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -24,7 +24,7 @@ type script struct {
 	events []event
 }
 
-// event is an election of node (-1 for no leader), its restart, or a change of the clock.
+// node is -1 if an election has no winner.
 type event struct {
 	after time.Duration
 	what  string
@@ -139,7 +139,7 @@ func (th *scriptRun) happen(e event) {
 	}
 }
 
-// problems runs the script and returns violated guarantees. It must be called in a synctest bubble.
+// problems returns violated guarantees. It must be called in a synctest bubble.
 func (s script) problems() (problems []string) {
 	th := &scriptRun{world: newWorld(), script: s, reported: map[int64]bool{}}
 	th.world.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))
@@ -194,7 +194,7 @@ func (th *scriptRun) judge(start, end time.Time) (problems []string) {
 	return problems
 }
 
-// mayRepeat allows a second message on a standard queue: from a new leader, or once per term if a response was lost.
+// mayRepeat allows a second message on a standard queue from a new leader, or once per term after a lost response.
 func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 	if th.kind != "standard" || last.id != again.id {
 		return false
@@ -208,9 +208,8 @@ func (th *scriptRun) mayRepeat(last, again arrival, all []arrival) bool {
 	return last.term != again.term && inTerm <= 2 || last.lost && inTerm == 2
 }
 
-// TestRandomFailures changes leaders, kills instances, fails calls and steps clocks. Each run is enqueued exactly once,
-// or as mayRepeat allows. No message is early, and no enqueued run is reported as missed. With the policy "all", no run
-// is missed unless a clock was stepped.
+// Each run is enqueued exactly once, or as mayRepeat allows. No message is early, and no enqueued run is reported as
+// missed. With the policy "all", no run is missed unless a clock was stepped.
 func TestRandomFailures(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

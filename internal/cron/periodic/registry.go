@@ -12,13 +12,13 @@ import (
 // LeaseName returns the name of the lease that elects the leader of a queue's instances.
 func LeaseName(queueName string) string { return "periodic:" + queueName }
 
-// RunningLease returns the name of the lease held while a task that must not overlap is running.
+// RunningLease returns the name of the lease held while a task that must not overlap runs.
 func RunningLease(queueName, task string) string { return "running:" + queueName + "/" + task }
 
 // VersionLease returns the name of the lease for an app version's leader_only commands.
 func VersionLease(queueName, version string) string { return "version:" + queueName + "/" + version }
 
-// OwnsLease reports whether a lease, or a record of package instances, belongs to the instances that share a queue.
+// OwnsLease reports whether a lease, or a record of package instances, belongs to a queue's instances.
 func OwnsLease(queueName, lease string) bool {
 	return lease == LeaseName(queueName) || strings.HasPrefix(lease, LeaseName(queueName)+"/") ||
 		strings.HasPrefix(lease, RunningLease(queueName, "")) || strings.HasPrefix(lease, VersionLease(queueName, ""))
@@ -26,9 +26,9 @@ func OwnsLease(queueName, lease string) bool {
 
 // Leadership reports whether this instance is the leader.
 type Leadership interface {
-	// Term returns the current term. ok is false unless this instance is certainly the leader.
+	// ok is false unless this instance is certainly the leader.
 	Term() (term int64, ok bool)
-	// Changed returns a channel that is closed when Term next changes.
+	// The channel is closed when Term next changes.
 	Changed() <-chan struct{}
 }
 
@@ -38,7 +38,7 @@ type Registry interface {
 	Since(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
 	// Enqueue sends the run unless it was already sent, and accounts for it.
 	Enqueue(ctx context.Context, term int64, run registry.Run) (registry.EnqueueResult, error)
-	// Skip accounts for runs without sending them. It returns the records of runs already sent or announced.
+	// Skip accounts for runs without sending them. It returns the records of those already sent or announced.
 	Skip(ctx context.Context, term int64, runs []registry.Run) (map[string]registry.RunRecord, error)
 }
 

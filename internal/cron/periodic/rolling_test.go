@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// During a rolling deployment, leadership moves between instances with different files.
+// Leadership moves between instances with different files.
 func TestTwoVersionsOfTheFile(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {

@@ -15,11 +15,9 @@ const searchYears = 12
 
 // Schedule determines when a task is due. It is immutable. The zero value is never due.
 //
-// Expressions are in local time. When clocks change:
-//   - A schedule for certain hours is due once per scheduled time: at the first occurrence of a repeated time, and at
-//     the
-//     end of a gap for all times in it together.
-//   - A schedule for every hour is due whenever the clocks show a scheduled time.
+// Expressions are in local time. When clocks change, a schedule for certain hours is due once per scheduled time: at
+// the first occurrence of a repeated time, and at the end of a gap for all times in the gap together. A schedule for
+// every hour is due whenever the clocks show a scheduled time.
 type Schedule struct {
 	expression string
 	zone       *time.Location
@@ -62,13 +60,12 @@ func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	return s, nil
 }
 
-// Every returns a schedule that is due at each multiple of interval since 1970 UTC, at least one second. Files cannot
-// contain it.
+// Every returns a schedule that is due at each multiple of interval, at least 1 s, since 1970 UTC. Files cannot contain
+// it.
 func Every(interval time.Duration) Schedule {
 	return Schedule{zone: time.UTC, every: max(interval.Truncate(time.Second), time.Second)}
 }
 
-// String returns the expression, with single spaces.
 func (s Schedule) String() string {
 	if s.every > 0 {
 		return "every " + s.every.String()
@@ -76,10 +73,10 @@ func (s Schedule) String() string {
 	return s.expression
 }
 
-// Zone returns the expression's time zone, or UTC for the zero value.
+// Zone returns the expression's time zone.
 func (s Schedule) Zone() *time.Location { return cmp.Or(s.zone, time.UTC) }
 
-// Next returns the first due time after the given time. It is zero only for the zero Schedule.
+// Next returns the first due time after the given time, or zero for the zero Schedule.
 func (s Schedule) Next(after time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -98,7 +95,7 @@ func (s Schedule) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// Prev returns the last due time before the given time. It is zero only for the zero Schedule.
+// Prev returns the last due time before the given time, or zero for the zero Schedule.
 func (s Schedule) Prev(before time.Time) time.Time {
 	switch {
 	case s.every > 0:

@@ -82,8 +82,8 @@ func (n *naive) matchHour(r time.Time) bool {
 	return dom && dow
 }
 
-// The zones have no clock changes, changes of an hour or half an hour, at midnight or during Ramadan, or offsets of
-// half and quarter hours.
+// The zones have no clock changes, changes of an hour or half an hour, at midnight or during Ramadan, or unusual
+// offsets.
 func everyZone() []string {
 	return []string{
 		"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Kathmandu",
@@ -133,8 +133,7 @@ func tenYears(t *testing.T, zoneName string, from, to time.Time) {
 	})
 }
 
-// Of dense schedules, compare checks only the first weeks and the days around clock changes, unless TENDRIL_LONG is
-// set.
+// Without TENDRIL_LONG, only the first weeks and the days around clock changes of dense schedules are checked.
 func compare(t *testing.T, s Schedule, expected []int64, from, to time.Time) {
 	t.Helper()
 	dense := len(expected) > 400*12*int(to.Sub(from)/(365*24*time.Hour)) && os.Getenv("TENDRIL_LONG") == ""
@@ -158,7 +157,6 @@ func compare(t *testing.T, s Schedule, expected []int64, from, to time.Time) {
 	}
 }
 
-// changing reports whether the clocks change within 30 hours of at.
 func changing(at time.Time, zone *time.Location) bool {
 	start, end := at.In(zone).ZoneBounds()
 	const near = 30 * time.Hour

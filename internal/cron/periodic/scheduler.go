@@ -14,29 +14,27 @@ import (
 
 const (
 	checkInterval = time.Second
-	// firstRetry and longestRetry are delays after failures.
-	firstRetry   = time.Second
-	longestRetry = 30 * time.Second
+	firstRetry    = time.Second
+	longestRetry  = 30 * time.Second
 )
 
 // Options configure a scheduler. The zero value is valid.
 type Options struct {
 	// Queue is the default queue's name, URL or ARN.
 	Queue       string
-	CallTimeout time.Duration // of a registry call; 0 means 10 s
+	CallTimeout time.Duration // 0 means 10 s
 	Concurrency int           // registry calls; 0 means 16
-	History     int           // runs to remember; 0 means 1000
-	// Running reports whether a task's previous run is unfinished; nil means never. It must neither block nor call the
-	// scheduler.
+	History     int           // number of runs; 0 means 1000
+	// Running reports whether a task's previous run is unfinished. It must neither block nor call the scheduler.
 	Running func(Task) bool
-	// RunningElsewhere reports whether another instance is running a task with "overlap: skip"; nil means never. After
-	// an error, the run is tried again.
+	// RunningElsewhere reports whether another instance is running a task with "overlap: skip". After an error, the run
+	// is tried again.
 	RunningElsewhere func(ctx context.Context, task string) (bool, error)
-	// Paused names the tasks that are paused at startup.
+	// Paused names the tasks paused at startup.
 	Paused []string
 	// Past is the history of an earlier scheduler, oldest first.
 	Past   []Run
-	Wall   func() time.Time // nil means [time.Now]
+	Wall   func() time.Time // default [time.Now]
 	Events Events
 }
 
@@ -61,13 +59,13 @@ type Scheduler struct {
 	history  history
 	wakeup   chan struct{} // has a capacity of 1
 	work     sync.WaitGroup
-	// refusedTerm is this instance's last term that the registry refused.
+	// refusedTerm is the last term refused by the registry.
 	refusedTerm atomic.Int64
 
 	mu      sync.Mutex
-	entries []*entry // in the order of the file
+	entries []*entry
 	held    map[string]bool
-	// term is the term of the loaded entries; 0 while this instance does not lead.
+	// term is 0 while this instance does not lead.
 	term    int64
 	asking  bool
 	askNext time.Time // monotonic
@@ -79,18 +77,18 @@ type Scheduler struct {
 
 type entry struct {
 	task Task
-	// Times before from, when this instance first saw the task with its schedule, and before changed, when a reload
-	// changed the task, are not due. Both are adjusted when the clock is set back.
+	// Times before from, when this instance first saw the schedule, and changed, the last reload that changed it, are
+	// not due. Setting the clock back adjusts both.
 	from, changed time.Time
 	// The task is accounted for up to since, if known.
 	since time.Time
 	known bool
 	next  Slot
 	busy  bool
-	// failures are consecutive. Nothing is tried before retryAt, which is monotonic.
+	// Nothing is tried before retryAt, which is monotonic.
 	failures int
 	retryAt  time.Time
-	problem  string // last failure; "" after a success
+	problem  string // "" after a success
 }
 
 // New returns a scheduler, started by [Scheduler.Run]. file may be nil.
@@ -110,7 +108,7 @@ func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	return s
 }
 
-// Run enqueues due runs while this instance leads. When ctx ends, it waits for calls in progress.
+// Run enqueues due runs while this instance leads, until ctx ends. It then waits for calls in progress.
 func (s *Scheduler) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -187,8 +185,8 @@ func (e *entry) pause(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// replan discards plans made before the clock was set. Tasks then exist from the earliest time shown, so that runs
-// missed after correcting a fast clock are caught up.
+// After the clock was set, tasks exist from the earliest time shown, so that runs missed after correcting a fast clock
+// are caught up.
 func (s *Scheduler) replan(earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,8 +255,8 @@ func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// learn adopts a task's times. A future time was recorded by a fast clock and may hide missed runs, so the longest
-// period that can be caught up is checked again. The registry recognizes runs that are already enqueued.
+// A fast clock may have recorded a future time, which would hide missed runs. The longest period that can be caught up
+// is then checked again. The registry recognizes enqueued runs.
 func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	e.known = true
 	e.since = times.UpTo
@@ -274,15 +272,14 @@ func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	}
 }
 
-// advance skips missed runs. Without them, it enqueues the first due run, or skips due ones because of a pause or
-// overlap. The caller must hold mu.
+// advance skips missed runs, or else enqueues the first due run, unless a pause or overlap skips the due ones. The
+// caller must hold mu.
 func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) {
 	if !e.known || e.busy {
 		return
 	}
 	if e.since.Sub(now) > time.Second {
-		// The clock was set back while this instance led. The registry recognizes repeated runs. The margin covers the
-		// time between two checks.
+		// The clock was set back. The registry recognizes repeated runs. The margin covers the time between two checks.
 		e.since, e.next = now.Add(-punctual), Slot{}
 	}
 

@@ -134,7 +134,7 @@ func TestNextLeaderMakesUp(t *testing.T) {
 	})
 }
 
-// The first leader dies before its first call, so the next one uses its own start.
+// The first leader dies before its first call.
 func TestAStandbyKnowsWhenItBegan(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -253,7 +253,6 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// The scheduler waits for the registry's response.
 func TestOverlapWithOtherInstances(t *testing.T) {
 	t.Parallel()
 	running, failed := map[string]bool{"a": true, "b": true}, errors.New("no answer")
@@ -313,7 +312,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// A process that starts with another schedule does not catch up on any runs.
+// A process with another schedule does not catch up on any runs.
 func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 60)}, Options{}, func(s *stage) {
@@ -426,7 +425,6 @@ func TestUnknownTask(t *testing.T) {
 	}
 }
 
-// Time synchronization corrects clocks by up to a second.
 func TestSmallStepsOfTheClockAreNotReported(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -438,7 +436,7 @@ func TestSmallStepsOfTheClockAreNotReported(t *testing.T) {
 	})
 }
 
-// Neither this leader nor the next catches up on runs due while the task was not in the file.
+// Runs due while the task was not in the file are not caught up, even by the next leader.
 func TestRestoredTaskDoesNotCatchUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 100)}, Options{}, func(s *stage) {
@@ -456,7 +454,7 @@ func TestRestoredTaskDoesNotCatchUp(t *testing.T) {
 	})
 }
 
-// All tasks are new to a new process, but the registry has recorded when they started.
+// The registry has recorded when the tasks started.
 func TestNextProcessCatchesUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -567,7 +565,7 @@ func TestClockIsSet(t *testing.T) {
 	})
 }
 
-// A future time in the registry must not hide runs missed before the takeover.
+// A future time in the registry must not hide missed runs.
 func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -594,7 +592,6 @@ func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 	})
 }
 
-// A new task has no missed runs, whatever the clock shows.
 func TestNewTaskAfterTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -628,7 +625,7 @@ func TestNextLeaderAfterTheClockIsSetBack(t *testing.T) {
 	})
 }
 
-// A task exists from the time to which the clock was set back, even for later leaders and processes.
+// A task exists from the time to which the clock was set back.
 func TestClockIsSetBackBehindTheStart(t *testing.T) {
 	t.Parallel()
 	a := every("a", 60)
@@ -723,7 +720,6 @@ func (h hangs) Enqueue(ctx context.Context, term int64, f registry.Run) (registr
 	return h.Runs.Enqueue(ctx, term, f)
 }
 
-// losesLeadOnce loses leadership between planning and enqueueing in the first minute.
 type losesLeadOnce struct{ *node }
 
 func (f losesLeadOnce) Term() (int64, bool) {

@@ -12,13 +12,13 @@ import (
 	"tendril/queue"
 )
 
-// sweep fails the nth call for a run, before or after it is applied. The process may also die.
+// sweep fails the nth call for a run, before or after it is applied.
 type sweep struct {
 	*node
 	nth     int
 	applied bool
 	dies    bool
-	refusal error // error to return instead of a lost response
+	refusal error // instead of a lost response
 }
 
 func (s *sweep) call(ctx context.Context, apply func() error) error {
@@ -49,7 +49,6 @@ func (s *sweep) Send(ctx context.Context, q string, m queue.Outgoing) (sent queu
 	return sent, err
 }
 
-// The same process or the next leader tries again.
 func TestEverySingleFault(t *testing.T) {
 	t.Parallel()
 	for _, queueName := range []string{"jobs", "jobs.fifo"} {
@@ -142,7 +141,6 @@ func TestThirdTryIsUncertain(t *testing.T) {
 	})
 }
 
-// Repeated sends belong to the same try.
 func TestRefusedSendsAreRepeated(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{registry.ErrNotSent, fmt.Errorf("dialling: %w", registry.ErrNotSent), queue.ErrThrottled,

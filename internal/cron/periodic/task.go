@@ -31,8 +31,8 @@ type Task struct {
 	// URL is a request path, optionally with a query.
 	URL      string
 	Schedule Schedule
-	// Jitter is the maximum delay of a run, up to 1 h. The delay is derived from the task's name and the time, so that
-	// all instances agree.
+	// Jitter is the maximum delay of a run, up to 1 h. Delays are derived from names and times, so that all instances
+	// agree.
 	Jitter  time.Duration
 	Overlap Overlap
 	Missed  Missed
@@ -54,8 +54,8 @@ type Overlap string
 
 // Policies for overlapping runs.
 const (
-	Allow       Overlap = "allow" // enqueue anyway
-	SkipOverlap Overlap = "skip"  // skip the run
+	Allow       Overlap = "allow"
+	SkipOverlap Overlap = "skip"
 )
 
 // Missed is the policy for runs more than 10 s late, but within the grace; "" means [MissedOne].
@@ -63,10 +63,10 @@ type Missed string
 
 // Policies for missed runs.
 const (
-	// MissedOne enqueues the latest missed run, unless a newer run is due.
+	// MissedOne enqueues the latest missed run, unless a newer one is due.
 	MissedOne  Missed = "one"
-	MissedAll  Missed = "all"  // enqueue all
-	MissedSkip Missed = "skip" // skip all
+	MissedAll  Missed = "all"
+	MissedSkip Missed = "skip"
 )
 
 type taskReader struct {
@@ -190,7 +190,7 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// A file in the app must not be able to redirect signed calls to another machine without encryption.
+// A file in the app must not redirect signed calls to another machine without encryption.
 func isUnencrypted(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !strings.EqualFold(u.Scheme, "http") {
@@ -278,7 +278,6 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 	slices.SortFunc(r.task.Attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// attributeName rejects reserved names.
 func attributeName(name string) bool {
 	lower := strings.ToLower(name)
 	taken := slices.ContainsFunc([]string{"aws.", "amazon.", queue.RunPrefix},

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Words describes the schedule, such as "every day at 23:00 UTC". It returns "" for the zero Schedule.
+// Words describes the schedule, such as "every day at 23:00 UTC".
 func (s Schedule) Words() string {
 	if s.every > 0 {
 		return "every " + s.every.String()
@@ -78,7 +78,7 @@ func (s Schedule) dayWords() string {
 	dow := members(s.bits.Dow, 0, 6)
 	months := members(s.bits.Month, 1, 12)
 	date, week := "", ""
-	// Any value but * restricts the days, even if it lists all of them.
+	// A field other than * restricts the days, even if it lists all of them.
 	anyDate, anyDay := s.bits.Dom&star != 0, s.bits.Dow&star != 0
 	if !anyDate && (len(dom) < 31 || !anyDay) {
 		date = "on " + plural("day", dom) + " of the month"
@@ -110,7 +110,7 @@ func (s Schedule) dayWords() string {
 	return days + " in " + list(names)
 }
 
-// star marks a field written as *.
+// star is the bit of a field written as *.
 const star = 1 << 63
 
 func weekdays(days []int) string {
@@ -137,7 +137,7 @@ func members(bits uint64, low, top int) []int {
 	return all
 }
 
-// stride returns n if values are the multiples of n from 0 and n divides cycle, or else 0.
+// stride returns n if values are the multiples of n, from 0, and n divides cycle, or else 0.
 func stride(values []int, cycle int) int {
 	if len(values) < 2 || cycle%len(values) != 0 {
 		return 0

@@ -12,7 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// world is shared by all instances of a test.
 type world struct {
 	mu      sync.Mutex
 	term    int64
@@ -70,7 +69,7 @@ func (w *world) elect(n *node) {
 type node struct {
 	*world
 	dead bool
-	led  int64 // last term in which it led
+	led  int64 // last term
 }
 
 func (n *node) Term() (int64, bool) {
@@ -130,8 +129,7 @@ func (n *node) do(ctx context.Context, apply func() error) error {
 	return err
 }
 
-// With the race detector, timers of a bubble that are due when they are created can crash the runtime (see
-// golang.org/issue/78156).
+// With the race detector, due timers of a bubble can crash the runtime (golang.org/issue/78156).
 func pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -188,7 +186,7 @@ func (n *node) push(task string, at time.Time, queueName, id string) queue.Sent 
 	return sent
 }
 
-// Send has no fencing. FIFO queues deduplicate for five minutes.
+// FIFO queues deduplicate for five minutes.
 func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (sent queue.Sent, err error) {
 	run := queue.ParseRun(&queue.Message{Attributes: m.Attributes})
 	task, at := run.Task, run.ScheduledAt
@@ -213,7 +211,6 @@ func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (se
 	return sent, err
 }
 
-// embedded has its queues in the registry's database.
 type embedded struct{ *node }
 
 func (e embedded) Enqueue(ctx context.Context, fence registry.Fence, queueName string, m queue.Outgoing,

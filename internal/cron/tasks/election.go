@@ -10,7 +10,7 @@ import (
 	"tendril/internal/cron/leader"
 )
 
-// Election is this instance's part in the leader election, shared by everything that only the leader does.
+// Election is this instance's part in the leader election.
 type Election struct {
 	registry *finder
 	// localTerm is the term of an only instance. It differs after each restart, so that an unsettled run of the
@@ -22,7 +22,7 @@ type Election struct {
 	joined    atomic.Bool                    // even without tasks
 }
 
-// join creates the elector, unless this is the only instance. It is not safe for concurrent use.
+// join is not safe for concurrent use.
 func (e *Election) join(reg *sharedRegistry) error {
 	if e.registry.opts.Local || e.elector.Load() != nil {
 		return nil
@@ -60,8 +60,8 @@ func (e *Election) run(ctx context.Context) {
 	}
 }
 
-// Join takes part in the election even without tasks. elected is false if there is certainly no registry. Join must be
-// called before the tasks start.
+// Join takes part in the election even without tasks. It must be called before the tasks start. elected is false if
+// there is certainly no registry.
 func (e *Election) Join(ctx context.Context) (elected bool, err error) {
 	e.joined.Store(true)
 	err = e.rejoin(ctx)
@@ -79,8 +79,8 @@ func (e *Election) rejoin(ctx context.Context) error {
 // Name returns the name of the leader's lease.
 func (e *Election) Name() string { return e.registry.leaseName() }
 
-// Leases returns the leases in the shared registry, or nil without one. decided is false until the registry's server
-// has responded. Leases waits for a table that is being checked or created.
+// Leases returns the leases in the shared registry, or nil. decided is false until the registry's server has responded.
+// Leases waits for a table that is being checked or created.
 func (e *Election) Leases(ctx context.Context) (leases leader.Store, decided bool, err error) {
 	if e.registry.opts.Local {
 		return nil, true, nil
@@ -125,7 +125,7 @@ func (e *Election) Announcement() string {
 	return ""
 }
 
-// Failing returns how long calls to the registry have been failing; 0 if they succeed or it has not been found.
+// Failing returns how long calls to the registry have been failing.
 func (e *Election) Failing() time.Duration {
 	if l := e.elector.Load(); l != nil {
 		return l.Status().Failing

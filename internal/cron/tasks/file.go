@@ -18,7 +18,6 @@ import (
 
 // File is a cron.yaml.
 type File struct {
-	// Path and Tasks are "" and nil without a file.
 	Path  string
 	Tasks *periodic.File
 
@@ -45,8 +44,7 @@ func Open(path string, log *slog.Logger) (File, error) {
 	return f, nil
 }
 
-// Read reads a cron.yaml. Invalid content is a [*periodic.Error]. FIFOs and devices are an error; Read does not block
-// on them.
+// Read reads a cron.yaml. Invalid content is a [*periodic.Error]. Read does not block on FIFOs and devices.
 func Read(path string) (*periodic.File, error) {
 	data, _, err := yamlfile.ReadFile(path, periodic.MaxFile)
 	if err != nil {
@@ -55,7 +53,7 @@ func Read(path string) (*periodic.File, error) {
 	return periodic.ParseFile(path, data)
 }
 
-// stamp changes whenever the file changes; "" if the file does not exist.
+// stamp changes with the file; "" if it does not exist.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -114,7 +112,7 @@ func (f *watchedFile) changed() bool {
 	return f.seen.Swap(now) != now
 }
 
-// Without a path, or if the file is missing and not required, there are no tasks.
+// A missing file has no tasks, unless it is required.
 func (f *watchedFile) reread(required bool) (File, error) {
 	f.changed()
 	now := File{Path: f.path(), Tasks: &periodic.File{}}

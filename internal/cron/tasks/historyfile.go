@@ -12,19 +12,18 @@ import (
 	"tendril/queue"
 )
 
-// HistoryFile is the name of the history file in the data directory.
+// HistoryFile is in the data directory.
 const HistoryFile = "task-history.json"
 
 // A killed process loses at most the changes of one interval.
 const historyInterval = 5 * time.Second
 
-// storedHistory has the newest run first.
 type storedHistory struct {
 	Runs []api.TaskRun `json:"runs"`
 }
 
-// KeepHistory writes changes of the history to its file until ctx ends. It must stop after the workers, to include
-// their last deliveries.
+// KeepHistory writes changes of the history until ctx ends. It must stop after the workers, to include their last
+// deliveries.
 func (m *Manager) KeepHistory(ctx context.Context) {
 	if m.opts.HistoryFile == "" {
 		return

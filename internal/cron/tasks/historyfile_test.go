@@ -76,7 +76,6 @@ func TestHistoryFileThatIsBrokenBeginsAnew(t *testing.T) {
 	}
 }
 
-// onlyInstance has its registry in memory.
 var onlyInstance = RegistryOptions{Queue: "jobs", QueueURL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
 	Local: true}
 

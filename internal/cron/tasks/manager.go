@@ -17,23 +17,21 @@ import (
 
 // Options configure [New].
 type Options struct {
-	// File is the file as read before startup.
 	File File
 	// Required means that the settings name the file. Otherwise, it is in the app's directory and may be missing.
 	Required bool
 	Registry RegistryOptions
-	// Lease is the duration of the leader's lease; 0 means package leader's default. Address is the console's address.
+	// Lease defaults to package leader's. Address is the console's.
 	Lease   time.Duration
 	Address string
-	// Watch, Revision and Announce are passed to leader.Options; each may be nil.
+	// Watch, Revision and Announce are as in leader.Options.
 	Watch    func() time.Duration
 	Revision func() int64
 	Announce func() string
 	// HasWorker reports whether a worker receives from an embedded queue.
 	HasWorker func(queue string) bool
-	// Pauses stores the paused tasks if the registry cannot; nil keeps them in memory.
-	Pauses PauseStore
-	// HistoryFile is "" to keep the history in memory.
+	// Pauses stores the paused tasks if the registry cannot; it may be nil.
+	Pauses      PauseStore
 	HistoryFile string
 	Observers   Observers
 	// Nothing is started after Stopping is closed.
@@ -62,8 +60,8 @@ type Manager struct {
 }
 
 type schedule struct {
-	scheduler *periodic.Scheduler // nil if nothing is scheduled
-	off       string              // reason, if nothing is scheduled
+	scheduler *periodic.Scheduler
+	off       string // reason, if nothing is scheduled
 	pauses    *pauses
 	account   *Account
 }
@@ -88,8 +86,8 @@ func New(opts Options) *Manager {
 	return m
 }
 
-// Open creates the scheduler and the elector if there are tasks, without starting them. trustRegistry opens the
-// registry even if there are no tasks.
+// Open creates the scheduler and the elector, if there are tasks, without starting them. trustRegistry opens the
+// registry even without tasks.
 func (m *Manager) Open(ctx context.Context, trustRegistry bool) error {
 	if m.opts.File.Tasks == nil {
 		if !trustRegistry {
@@ -192,8 +190,8 @@ func (m *Manager) Account() *Account {
 	return nil
 }
 
-// A run is unfinished while it is being delivered on this instance, or its message is in an embedded queue. The
-// registry knows the runs on other instances.
+// A run is unfinished if it is being delivered here, or its message is in an embedded queue. The registry knows other
+// instances' runs.
 func (m *Manager) unfinished(task periodic.Task) bool {
 	a, b := m.Account(), m.opts.Registry.Broker
 	switch {

@@ -18,7 +18,6 @@ import (
 	"tendril/queue"
 )
 
-// cronFile writes yearly tasks.
 func cronFile(t *testing.T, path string, names ...string) {
 	t.Helper()
 	var text strings.Builder
@@ -39,7 +38,7 @@ type env struct {
 	ended  bool // the test has called Stop
 }
 
-// manager has a cron.yaml with the named tasks. begin starts it.
+// The file has the named tasks. begin starts the manager.
 func manager(t *testing.T, o Options, names ...string) *env {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
@@ -352,7 +351,7 @@ func TestNothingBeginsWhenTheEnvironmentStops(t *testing.T) {
 	e := manager(t, Options{})
 	e.begin(t)
 	cronFile(t, e.cron(), "tidy")
-	token := <-e.changing // another change appears to be in progress
+	token := <-e.changing // another change seems to be in progress
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := e.Adopt(ctx, e.cron()); !errors.Is(err, errStopped) {

@@ -16,7 +16,6 @@ import (
 
 const pauseTimeout = 10 * time.Second
 
-// Registries store a pause as a text.
 type pause struct {
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
@@ -24,7 +23,7 @@ type pause struct {
 }
 
 func (p pause) text() string {
-	data, _ := json.Marshal(p) // cannot fail
+	data, _ := json.Marshal(p)
 	return string(data)
 }
 
@@ -43,7 +42,7 @@ func pausesOf(texts map[string]string) map[string]pause {
 
 type pauses struct {
 	store    PauseStore    // may be nil
-	interval time.Duration // between reads of other instances' pauses; 0 without other instances
+	interval time.Duration // between reads; 0 without other instances
 
 	setting sync.Mutex
 	known   atomic.Pointer[map[string]pause]
@@ -75,7 +74,7 @@ func (p *pauses) set(ctx context.Context, task string, why pause, paused bool) e
 	return nil
 }
 
-// read returns the paused tasks, or nil if they are unknown.
+// read returns nil if the paused tasks are unknown.
 func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	if p.store == nil {
 		return nil
@@ -91,7 +90,6 @@ func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// follow applies other instances' pauses.
 func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 	if p.store == nil || p.interval == 0 {
 		return

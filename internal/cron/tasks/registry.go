@@ -26,11 +26,10 @@ type sharedRegistry struct {
 	pauses PauseStore // nil if pauses are not stored
 	// pauseInterval is between reads of other instances' pauses.
 	pauseInterval time.Duration
-	// checked is closed when it is known whether the registry is available; nil if that is known already.
+	// checked is closed once it is known whether the registry is available; it may be nil.
 	checked <-chan struct{}
 }
 
-// runRegistry is implemented by [registry.Runs] and its client for another server.
 type runRegistry interface {
 	periodic.Registry
 	PauseStore
@@ -40,7 +39,7 @@ type runRegistry interface {
 
 // PauseStore stores pauses of tasks.
 type PauseStore interface {
-	// SetPaused stores or removes a pause. reason may be "".
+	// reason may be "".
 	SetPaused(ctx context.Context, task, reason string, paused bool) error
 	// Paused returns the reasons by task.
 	Paused(ctx context.Context) (map[string]string, error)
@@ -50,12 +49,11 @@ type PauseStore interface {
 type RegistryOptions struct {
 	// Queue and QueueURL identify the environment's first queue.
 	Queue, QueueURL string
-	// Broker contains that queue, or is nil if another process serves it. SQS and Home are set in that case.
+	// Broker contains that queue. It is nil, and SQS and Home are set, if another process serves the queue.
 	Broker *broker.Broker
 	SQS    *aws.SQS
 	Home   *aws.Queue
-	// Token is the registry token of the queue's server. Insecure sends it even if the server does not prove that it
-	// knows it.
+	// Token is the registry token. Insecure sends it even to a server that does not prove that it knows the token.
 	Token    string
 	Insecure bool
 	// Local means that this is the only instance, so no leader is elected.
@@ -67,7 +65,7 @@ type RegistryOptions struct {
 	SDK           aws.LogFunc
 }
 
-// Reads of DynamoDB cost money.
+// Reads of a table cost money.
 const (
 	pauseInterval      = 5 * time.Second
 	tablePauseInterval = 30 * time.Second
@@ -83,9 +81,9 @@ type finder struct {
 
 	opening sync.Mutex
 	found   atomic.Pointer[sharedRegistry] // nil before open, or without a registry
-	// undecided means that the queue's server has not reported yet whether it has a registry.
+	// The queue's server has not reported yet whether it has a registry.
 	undecided atomic.Bool
-	// refusal is a string: the reason that this instance cannot use the registry.
+	// refusal is a string, the reason that this instance cannot use the registry.
 	refusal atomic.Value
 
 	cleanup atomic.Pointer[func()] // may be nil
@@ -135,8 +133,8 @@ func (f *finder) scope() registry.Scope {
 	return scope
 }
 
-// served returns the registry of the tendril that serves the queue, or one in memory for an only instance. Otherwise,
-// and until the server responds, it returns nil. It does not call AWS endpoints.
+// served returns the registry of the queue's server, or one in memory for an only instance. It returns nil otherwise,
+// and until the server responds. AWS endpoints are not called.
 func (f *finder) served(ctx context.Context) *sharedRegistry {
 	u, err := url.Parse(f.opts.QueueURL)
 	if err == nil && !strings.Contains(u.Hostname(), ".amazonaws.") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
@@ -163,8 +161,8 @@ func (f *finder) served(ctx context.Context) *sharedRegistry {
 	return &sharedRegistry{runs: f.sentRuns(registry.NewMemory())}
 }
 
-// If the server does not prove that it knows the token, probe tries again without it: other SQS servers have no
-// registry, and a tendril that checks signatures needs no token.
+// The second try without the token is for other SQS servers, which have no registry, and for a tendril that checks
+// signatures.
 func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (client *sqsapi.RegistryClient,
 	found bool, err error) {
 	client = sqsapi.NewRegistryClient(endpoint, scope, as, nil)
@@ -224,7 +222,7 @@ func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	return reg, nil
 }
 
-// await waits up to registryTimeout for the check of the registry's table, which may create it.
+// await waits up to registryTimeout for the check of the table.
 func (f *finder) await(ctx context.Context) {
 	reg := f.found.Load()
 	if reg == nil || reg.checked == nil {

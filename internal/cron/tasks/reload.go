@@ -17,8 +17,8 @@ var errStarting = errors.New("the environment is starting")
 
 var errStopped = errors.New("the environment is stopping")
 
-// Start starts the scheduler and the elector, and keeps looking for an undecided registry. It waits up to a second for
-// the check of a registry table.
+// Start starts the scheduler and the elector, and keeps looking for an undecided registry. It may wait a second for a
+// registry table.
 func (m *Manager) Start(ctx context.Context) {
 	m.registry.await(ctx)
 	m.started.Store(true)
@@ -63,7 +63,7 @@ func (m *Manager) Reload() error {
 	})
 }
 
-// Refresh applies the current file. dir is the app's directory, which may contain a new file, or "".
+// Refresh applies the current file. dir, which may be "", is the app's directory and may contain a new file.
 func (m *Manager) Refresh(ctx context.Context, dir string) error {
 	return m.change(ctx, func(ctx context.Context) error {
 		if dir != "" && !m.opts.Required && (m.current.Load() == nil || m.file.path() == "") {
@@ -85,7 +85,7 @@ func (m *Manager) Adopt(ctx context.Context, path string) error {
 	})
 }
 
-// change calls do when no other change is in progress. Shutdown also cancels the context of do.
+// change calls do when no other change is in progress. Shutdown cancels its context, too.
 func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -117,7 +117,7 @@ func (m *Manager) refresh(ctx context.Context) error {
 	case m.file.path() != "":
 		return m.begin(ctx)
 	default:
-		m.current.Store(nil) // the tasks were never scheduled and no longer exist
+		m.current.Store(nil) // the tasks were never scheduled
 		return nil
 	}
 }
@@ -148,7 +148,7 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 		return err
 	}
 
-	s, err := m.newSchedule(ctx, nil) // no tasks, because earlier runs are not caught up
+	s, err := m.newSchedule(ctx, nil) // earlier runs are not caught up
 	m.registry.await(ctx)
 	switch {
 	case m.stopping(): // ctx is canceled slightly later
@@ -169,8 +169,7 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// Embedded queues are created, and get a worker, only at startup; until then, their tasks use the first queue. Other
-// queues are looked up for each run. file may be nil.
+// Embedded queues are created only at startup. Until then, their tasks use the first queue. file may be nil.
 func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	if file == nil {
 		return nil
@@ -197,7 +196,6 @@ const (
 	longestSeekPause = 30 * time.Second
 )
 
-// seekRegistry looks for the registry until the queue's server responds, and then starts the tasks.
 func (m *Manager) seekRegistry() {
 	for pause := firstSeekPause; m.registry.undecided.Load(); pause = min(2*pause, longestSeekPause) {
 		select {

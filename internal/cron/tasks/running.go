@@ -22,13 +22,12 @@ const (
 	markLimit = 10 * time.Second // per call
 )
 
-// runningTasks holds leases for tasks that must not overlap while this instance delivers their runs.
 type runningTasks struct {
 	store leader.Store
 	// owner identifies this instance.
 	queue, owner string
 	log          *slog.Logger
-	run          context.Context // once it is done, the leases expire
+	run          context.Context // once it is done, leases expire
 	work         *sync.WaitGroup
 
 	mu   sync.Mutex
@@ -86,7 +85,7 @@ func (r *runningTasks) hold(holding context.Context, task string) {
 	}
 }
 
-// write replaces the lease regardless of its holder, so that the last of several instances to write holds it.
+// write ignores the lease's holder: the last instance to write holds it.
 func (r *runningTasks) write(task string, stored queue.Lease, released bool) (queue.Lease, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.run), markLimit)
 	defer cancel()

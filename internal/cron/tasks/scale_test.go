@@ -23,8 +23,8 @@ import (
 )
 
 // Dollars per million requests in us-east-1, from the price lists of Amazon SQS (standard queues, after the first
-// million per month) and Amazon DynamoDB (on demand, since 1 November 2024). A read unit is a strongly consistent read
-// of up to 4 KB, and a write unit a write of up to 1 KB, even if it fails.
+// million per month) and Amazon DynamoDB (on demand, since 1 November 2024). A unit is a strongly consistent read of up
+// to 4 KB or a write of up to 1 KB, even a failed one.
 const (
 	priceSQS   = 0.40
 	priceRead  = 0.125
@@ -60,8 +60,7 @@ var (
 	resizes  = action{autoScaling, "SetDesiredCapacity", 0}
 )
 
-// region is an SQS queue, a registry table and an Auto Scaling group shared by all daemons. It counts calls per second;
-// each takes 5 ms.
+// region counts the calls of all daemons per second. Each takes 5 ms.
 type region struct {
 	queue *queuetest.Fake
 	store *registry.Memory
@@ -147,7 +146,7 @@ func (r *region) dollars() (d float64) {
 	return d
 }
 
-// report returns the calls per minute, in total and per daemon.
+// report returns the calls per minute.
 func (r *region) report(daemons int, minutes float64) string {
 	var all []string
 	for a := range maps.Keys(r.calls) {
@@ -194,7 +193,7 @@ func (r *region) Size(ctx context.Context) (current, desired int, err error) {
 
 func (r *region) SetSize(ctx context.Context, _ int) error { return r.call(ctx, resizes) }
 
-// daemon is an environment with an SQS queue, a registry table and an Auto Scaling group.
+// daemon has an SQS queue, a registry table and an Auto Scaling group.
 type daemon struct {
 	worker  *worker.Worker
 	manager *Manager
@@ -218,7 +217,7 @@ func (d *daemon) Deliver(ctx context.Context, _ *queue.Message) queue.Result {
 
 func (d *daemon) Probe(context.Context) error { return nil }
 
-// taken returns the number of messages since the previous call.
+// taken returns the messages since the previous call.
 func (d *daemon) taken() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,7 +226,6 @@ func (d *daemon) taken() int {
 	return n
 }
 
-// cron returns n tasks, each due every five minutes.
 func cron(n int) []byte {
 	file := []byte("version: 1\ncron:\n")
 	for i := range n {
@@ -341,7 +339,7 @@ func idle(t *testing.T, r *region, n int) {
 	}
 }
 
-// afterOutage counts calls during an outage and the ten seconds after it.
+// afterOutage includes the ten seconds after the outage.
 func afterOutage(t *testing.T, r *region, n int, of service) {
 	actions := map[service][]action{sqs: {receives, deletes, sends}, dynamoDB: {reads, writes, looks, runs, runReads}}[of]
 	r.measure()

@@ -38,7 +38,7 @@ func (m *Manager) scheduled() (*schedule, error) {
 	return s, nil
 }
 
-// Readings returns the current state of the scheduled tasks.
+// Readings returns the scheduled tasks' current state.
 func (m *Manager) Readings() []periodic.TaskStatus {
 	s, err := m.scheduled()
 	if err != nil {
@@ -113,8 +113,7 @@ func (m *Manager) Status() api.TasksStatus {
 	return st
 }
 
-// failedRuns counts consecutive failures, and returns the latest reason. runs are newest first; skipped and undelivered
-// ones do not count.
+// failedRuns counts consecutive failures, ignoring skipped and undelivered runs. runs are newest first.
 func failedRuns(runs []periodic.Run) (failed int, reason string) {
 	for i := range runs {
 		switch r := &runs[i]; {
@@ -159,7 +158,7 @@ func taskRun(r periodic.Run) api.TaskRun {
 	return run
 }
 
-// History returns the known runs of a task, newest first; "" means all tasks.
+// History returns known runs, newest first; "" means all tasks.
 func (m *Manager) History(task string) []api.TaskRun {
 	s, err := m.scheduled()
 	if err != nil {
@@ -189,8 +188,7 @@ func (m *Manager) Run(ctx context.Context, task string) (api.TaskRun, error) {
 		EnqueuedAt: time.Now(), MessageID: sent.ID}, nil
 }
 
-// Pause pauses a task on all instances, or only on this one if the registry does not store pauses. reason and by may be
-// "".
+// Pause pauses a task, on all instances if the registry stores pauses. reason and by may be "".
 func (m *Manager) Pause(ctx context.Context, task, reason, by string) error {
 	s, err := m.setPaused(ctx, task, pause{reason, by, time.Now().UTC().Truncate(time.Second)}, true)
 	if err != nil {
@@ -226,8 +224,7 @@ func (s *schedule) has(name, file string) error {
 	return queue.Errorf(queue.CodeResourceNotFound, "task %q not found in %s", name, file)
 }
 
-// Known reports whether the registry contains a scheduled run with this path. The error is [periodic.ErrUndecided]
-// until it is known whether there is a registry.
+// Known reports whether the registry contains a run with this path. The error may be [periodic.ErrUndecided].
 func (m *Manager) Known(ctx context.Context, id, path string) (bool, error) {
 	return m.registry.known(ctx, id, path)
 }

@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// sqsSender sends runs to Amazon SQS. Tasks without their own queue use the environment's first one.
+// Tasks without their own queue use the environment's first one.
 type sqsSender struct {
 	sqs  *aws.SQS
 	name string // the environment's first queue
@@ -46,7 +46,7 @@ func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
 	return q, err
 }
 
-// prepareTable checks the table or, if allowed, creates it and waits for it until ctx is done.
+// prepareTable may create the table. It waits for it until ctx is done.
 func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, log *slog.Logger) {
 	err := table.Check(ctx)
 	if err != nil && opts.Create {

@@ -15,8 +15,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// TokenFile contains the registry token, in the data directory. Other instances know the token, so it survives
-// restarts.
+// TokenFile contains the registry token. Other instances know the token, so it survives restarts.
 const TokenFile = "registry-token"
 
 // Token returns the registry token in a data directory, creating it if necessary.
@@ -33,8 +32,8 @@ func Token(dataDir string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// ShareToken stores a registry token, by endpoint, in the state folder for the user's other environments. It returns
-// the file's path, or "" without a state folder.
+// ShareToken stores an endpoint's registry token for the user's other environments. It returns the file's path, or ""
+// without a state folder.
 func ShareToken(stateFolder, endpoint, token string) (path string, err error) {
 	if path = sharedPath(stateFolder, endpoint); path == "" {
 		return "", nil
@@ -43,7 +42,7 @@ func ShareToken(stateFolder, endpoint, token string) (path string, err error) {
 	return path, cmp.Or(err, datadir.Replace(path, []byte(token+"\n"), 0o600))
 }
 
-// SharedToken returns the stored token for a queue's endpoint, or "".
+// SharedToken returns the token stored for a queue's endpoint, or "".
 func SharedToken(stateFolder, queueURL string) string {
 	text, err := os.ReadFile(sharedPath(stateFolder, queueURL))
 	if err != nil {

@@ -35,7 +35,7 @@ func AcquireVersion(ctx context.Context, m *Manager, version string) (work *lead
 	return work, false, err
 }
 
-// awaitRegistry waits up to versionPatience for the queue's server. It returns nil if there is no registry.
+// awaitRegistry returns nil if there is no registry.
 func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err error) {
 	for began := time.Now(); ; {
 		err := m.change(ctx, func(ctx context.Context) error {
