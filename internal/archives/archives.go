@@ -19,9 +19,9 @@ const MaxSize = 512 << 20
 
 // Store is shared by all instances. Its methods are safe for concurrent use.
 type Store interface {
-	// Put stores an archive of size bytes, all or nothing, and may replace an existing one.
+	// Put is all or nothing, and may replace an archive.
 	Put(ctx context.Context, name string, archive io.ReaderAt, size int64) error
-	// Get writes an archive to w. The error wraps [fs.ErrNotExist] if there is no such archive.
+	// If the archive does not exist, the error wraps [fs.ErrNotExist].
 	Get(ctx context.Context, name string, w io.Writer) error
 	Delete(ctx context.Context, name string) error
 }
@@ -52,7 +52,7 @@ func Digest(path string) (digest string, size int64, err error) {
 	return hex.EncodeToString(sum.Sum(nil)), size, err
 }
 
-// Fetch downloads the archive with the given digest and size to path, unless path already has that digest.
+// Fetch downloads an archive to path, unless path already has the digest.
 func Fetch(ctx context.Context, from Store, name, digest string, size int64, path string) error {
 	if have, _, err := Digest(path); err == nil && have == digest {
 		return nil

@@ -99,7 +99,7 @@ func objectServer(t *testing.T) (endpoint string) {
 	return server.URL
 }
 
-// interrupted returns a proxy that sends half of the first response to each download.
+// interrupted is a proxy that truncates the first response to each download.
 func interrupted(t *testing.T, endpoint string) string {
 	to, err := url.Parse(endpoint)
 	if err != nil {

@@ -19,8 +19,7 @@ const chunkSize = 1 << 20
 
 // Chunks are the calls to the tendril that serves a queue.
 type Chunks interface {
-	// WriteArchive writes a chunk of an archive of size bytes. Its chunks have the same upload ID. The archive exists
-	// after the last one.
+	// All chunks of an upload have the same upload ID. The archive of size bytes exists after the last one.
 	WriteArchive(ctx context.Context, name, upload string, offset, size int64, data []byte) error
 	// ReadArchive returns the chunk at offset and the archive's size. If the archive does not exist, the error has the
 	// code queue.CodeResourceNotFound.
@@ -79,7 +78,7 @@ func notFound(err error) error {
 }
 
 const (
-	maxArchives = 100 // stored by a server
+	maxArchives = 100 // per server
 	// Incomplete uploads are deleted after staleUpload.
 	staleUpload = time.Hour
 	partPrefix  = ".part-"
@@ -87,10 +86,10 @@ const (
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
-// isName accepts names and upload IDs that are safe as file names.
+// isName accepts names that are safe as file names.
 func isName(s string) bool { return len(s) <= 200 && nameForm.MatchString(s) }
 
-// ServedFolder stores archives on the tendril that serves a queue. It implements [Chunks].
+// ServedFolder stores archives on the tendril that serves a queue.
 type ServedFolder string
 
 // WriteArchive implements [Chunks].
@@ -123,7 +122,7 @@ func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offse
 	return os.Rename(part, filepath.Join(string(f), name))
 }
 
-// admit deletes abandoned uploads, and checks the number of archives.
+// admit deletes abandoned uploads, and limits the number of archives.
 func (f ServedFolder) admit() error {
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return err

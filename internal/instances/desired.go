@@ -18,10 +18,10 @@ import (
 	"tendril/queue"
 )
 
-// Desired is the state that every instance of an environment should reach. The zero value requests nothing.
+// Desired is the state that every instance of an environment should reach.
 type Desired struct {
 	Environment string `json:"environment"`
-	// Revision increases by one with every change, from 0.
+	// Revision increases by one with every change.
 	Revision int64            `json:"revision"`
 	Pauses   map[string]Pause `json:"pauses,omitempty"`
 	Settings Settings         `json:"settings,omitzero"`
@@ -53,8 +53,7 @@ type Pause struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON also accepts a string, the reason, as stored by earlier versions. It preserves fields added by later
-// versions.
+// UnmarshalJSON also accepts a string, the reason, as stored by earlier versions.
 func (p *Pause) UnmarshalJSON(text []byte) (err error) {
 	if json.Unmarshal(text, &p.Reason) == nil {
 		return nil
@@ -70,7 +69,7 @@ func (p Pause) MarshalJSON() ([]byte, error) {
 	return encodeKeeping(plain(p), p.unknown)
 }
 
-// Settings are options for all instances. The zero value sets none.
+// Settings are options for all instances.
 type Settings struct {
 	// Revision is the desired state's revision that set the options.
 	Revision int64     `json:"revision"`
@@ -79,9 +78,9 @@ type Settings struct {
 	// Text has the format of a settings file. A rollback restores Previous.
 	Text     string `json:"text,omitempty"`
 	Previous string `json:"previous,omitempty"`
-	// RolledBack is the reason for a rollback; "" if this is not one.
+	// RolledBack is the reason for a rollback, or "".
 	RolledBack string `json:"rolled_back,omitempty"`
-	// Rollout is nil unless the settings are being rolled out in batches. It is replaced, never modified.
+	// Rollout is nil unless a rollout in batches is in progress. It is replaced, never modified.
 	Rollout *SettingsRollout `json:"rollout,omitempty"`
 
 	unknown unknownFields
@@ -123,7 +122,7 @@ func (r SettingsRollout) MarshalJSON() ([]byte, error) {
 	return encodeKeeping(plain(r), r.unknown)
 }
 
-// For returns the settings for the instance with this ID, which is "" before it has joined.
+// For returns the settings of an instance. id is "" before it has joined.
 func (s *Settings) For(id string) Settings {
 	if s.Rollout != nil && (id == "" || id > s.Rollout.Until) {
 		return s.Rollout.Kept
@@ -132,7 +131,7 @@ func (s *Settings) For(id string) Settings {
 }
 
 // SetSettings replaces the settings during a [DesiredState.Change]. settled means that all instances have applied the
-// current settings, so that a rollback restores these and not their predecessors.
+// current settings, so that a rollback may restore them.
 func (d *Desired) SetSettings(text, by string, settled bool) {
 	previous := d.Settings.Previous
 	if settled {
@@ -143,7 +142,7 @@ func (d *Desired) SetSettings(text, by string, settled bool) {
 }
 
 // RollOutSettings is like SetSettings, but in batches. Until its batch starts, an instance uses the settings of new
-// instances, even if another rollout is in progress.
+// instances.
 func (d *Desired) RollOutSettings(text, by string, settled bool, how Rollout) {
 	kept := d.Settings.For("")
 	kept.Previous = ""
@@ -151,8 +150,8 @@ func (d *Desired) RollOutSettings(text, by string, settled bool, how Rollout) {
 	d.Settings.Rollout = &SettingsRollout{How: how, Kept: kept}
 }
 
-// AppliedBy reports whether the rollout is complete and all reachable instances that support settings have applied
-// them.
+// AppliedBy reports whether all reachable instances that support settings have applied them, and no rollout is in
+// progress.
 func (s *Settings) AppliedBy(all []Instance) bool {
 	return s.Rollout == nil && !slices.ContainsFunc(all, func(one Instance) bool {
 		return one.Reachable() && slices.Contains(one.Applies, PartSettings) && (one.SettingsRevision != s.Revision || one.Rejected != "")
@@ -165,9 +164,9 @@ func (d *Desired) RollBackSettings(why, by string) {
 	d.Settings.RolledBack = why
 }
 
-// SettingsProgress records which settings an instance has applied or rejected.
+// SettingsProgress records an instance's applied or rejected settings.
 type SettingsProgress struct {
-	// Applied and Rejected are revisions. Reason is the reason for the rejection.
+	// Applied and Rejected are revisions. Reason belongs to Rejected.
 	Applied, Rejected int64
 	Reason            string
 }
@@ -182,7 +181,7 @@ const (
 	RollBackSettings
 )
 
-// Next returns the next step for s. A rejected rollback is not rolled back again: the instance keeps its settings.
+// Next returns the next step for s. A rejected rollback is not rolled back again.
 func (p SettingsProgress) Next(s *Settings) SettingsStep {
 	switch {
 	case s.Revision == p.Applied:
@@ -197,7 +196,7 @@ func (p SettingsProgress) Next(s *Settings) SettingsStep {
 
 // Reasons to reject a stored state or record.
 var (
-	// ErrForged means that the signature was not made with a fleet key of this instance.
+	// ErrForged means that no fleet key of this instance made the signature.
 	ErrForged = errors.New("it was not signed with this instance's fleet key: give all instances the same key")
 	// ErrReplayed means that this instance has seen a later revision or version.
 	ErrReplayed = errors.New("it is older than the one this instance has seen")
@@ -213,7 +212,7 @@ type signed struct {
 	Signature string          `json:"signature"`
 }
 
-// FleetKey has one or more parts, separated by commas. The first one signs; signatures of all parts are valid, so that
+// FleetKey has one or more parts, separated by commas. The first one signs. Signatures of all parts are valid, so that
 // a key can be replaced while instances still use the previous one.
 type FleetKey string
 
@@ -236,8 +235,8 @@ func (k FleetKey) signed(kind, text, by string) (genuine bool) {
 	return genuine
 }
 
-// PeerSecrets returns the secrets that prove possession of a fleet key on connections with the instance that has this
-// ID. Send the first, and accept all.
+// PeerSecrets returns the secrets that prove possession of a fleet key to the instance with this ID. Send the first,
+// and accept all.
 func (k FleetKey) PeerSecrets(environment, id string) (secrets []string) {
 	for key := range strings.SplitSeq(string(k), ",") {
 		if key != "" {
@@ -281,13 +280,13 @@ type DesiredState struct {
 
 	mu     sync.Mutex
 	latest Desired
-	text   string // as stored
-	err    error  // of the last read
+	text   string
+	err    error // of the last read
 }
 
-// NewDesired starts with kept, the text last passed to keep, or with the zero state if kept is "". keep, which may be
-// nil, stores each new state before it takes effect, so that a restart cannot return to an older one. If kept is not
-// genuine, NewDesired returns an error and the zero state.
+// NewDesired starts with kept, the text last passed to keep, or "". keep, which may be nil, stores each new state
+// before it takes effect, so that a restart cannot return to an older one. If kept is not genuine, NewDesired returns
+// an error and the zero state.
 func NewDesired(environment string, key FleetKey, kept string, keep func(text string) error) (*DesiredState, error) {
 	d := &DesiredState{environment: environment, key: key, keep: keep, latest: Desired{Environment: environment}}
 	if kept == "" {
@@ -303,7 +302,7 @@ func NewDesired(environment string, key FleetKey, kept string, keep func(text st
 
 func (d *DesiredState) leaseName() string { return d.environment + "/desired" }
 
-// Current returns the state that applies to this instance, and the error of the last read.
+// Current returns this instance's state and the error of the last read.
 func (d *DesiredState) Current() (Desired, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -359,9 +358,9 @@ func (d *DesiredState) accept(stored queue.Lease) error {
 }
 
 const (
-	// The leader reads the registry, and the others the leader's lease.
+	// The leader reads the registry, and other instances the leader's lease.
 	followInterval = 2 * time.Second
-	// The others also read the registry at this interval.
+	// Other instances also read the registry, less often.
 	rereadAfter = 5 * time.Minute
 	retryAfter  = 10 * time.Second
 )
@@ -372,7 +371,7 @@ type Following struct {
 	// Revision returns the revision in the leader's lease.
 	Leads    func() bool
 	Revision func() int64
-	// Apply is called after each change of the state, and Failed with the first of several consecutive errors.
+	// Apply is called after each change of the state, and Failed with the first of several errors.
 	Apply  func()
 	Failed func(error)
 }
@@ -412,8 +411,8 @@ func (f *Following) due(age time.Duration, revision int64, lastErr error) bool {
 }
 
 // Change alters the stored state and returns the new one. It replaces a stored state that is older than the latest
-// known one, or diverges from it; one that is not genuine is an error. alter may be called several times, with the new
-// revision set; if it returns an error, nothing changes.
+// known one, or diverges from it. A forged state is an error. alter may be called several times, with the new revision
+// set; if it returns an error, nothing changes.
 func (d *DesiredState) Change(ctx context.Context, store Store, alter func(*Desired) error) (Desired, error) {
 	for ctx.Err() == nil {
 		stored, err := d.refresh(ctx, store)

@@ -43,7 +43,7 @@ func pauseQueue(t *testing.T, d *DesiredState, store Store, name string) Desired
 	return now
 }
 
-// overwrite replaces the stored state, as an attacker with access to the registry could.
+// overwrite acts like an attacker with access to the registry.
 func overwrite(t *testing.T, store Store, data string) {
 	t.Helper()
 	const name = "jobs/desired"
@@ -213,7 +213,7 @@ func TestChangeKeepsUnknownFields(t *testing.T) {
 	}
 }
 
-// A version without settings wrote this state, preserving the app of a newer version.
+// A version without settings wrote this state.
 func TestStateOfAnEarlierVersionIsRead(t *testing.T) {
 	t.Parallel()
 	const text = `{"state":{"app":{"current":{"number":1,"digest":"2be42b6d5cf470f4d2870cb7cbe946b7a4b18271fd7c149e9ddf8be9b531cbb1",` +
@@ -260,7 +260,6 @@ func TestFleetKeyIsReplacedInTwoSteps(t *testing.T) {
 	}
 }
 
-// The other caller may be a command that shows the state.
 func TestFollowAppliesWhatAnotherCallerHasRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -297,8 +296,7 @@ func TestConcurrentChangesAllTakeEffect(t *testing.T) {
 	}
 }
 
-// The pause takes effect within 30 s, even while the leader is replaced. Without changes, instances rarely read the
-// registry.
+// Without changes, instances rarely read the registry.
 func TestPauseReachesAThousandInstances(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -423,7 +421,7 @@ func TestRollbackRestoresSettingsThatAllHaveApplied(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		all  []Instance
-		want string // after the rollback of the third change
+		want string // after a third change and its rollback
 	}{
 		{"applied by all", []Instance{applies(2, ""), applies(2, "")}, "second"},
 		{"not applied yet", []Instance{applies(2, ""), applies(1, "")}, "first"},
@@ -509,7 +507,7 @@ func TestSettingsAreRolledOutInBatches(t *testing.T) {
 	}
 }
 
-// Instances outside the batch keep their settings. A rollback restores the last settings that all had applied.
+// A rollback restores the last settings that all instances had applied.
 func TestSettingsAreChangedDuringTheirRollout(t *testing.T) {
 	t.Parallel()
 	all := []Instance{{Record: Record{Applies: []string{PartSettings}, SettingsRevision: 2}}}

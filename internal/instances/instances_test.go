@@ -114,7 +114,7 @@ func names(t *testing.T, w *Watcher) (reachable []string) {
 	return reachable
 }
 
-// after sleeps, and then waits for everything due at that time, such as a heartbeat.
+// after sleeps and lets everything due, such as a heartbeat, finish.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -190,7 +190,7 @@ func TestDisconnectedInstanceIsUnreachableAndComesBack(t *testing.T) {
 		if got := names(t, w); len(got) != 2 {
 			t.Errorf("right after the cut only %q are reachable", got)
 		}
-		after(Heartbeat + 2*ReadInterval) // the last change before the cut may be seen one interval late
+		after(Heartbeat + 2*ReadInterval) // the last change may be seen one interval late
 		if got := names(t, w); !slices.Equal(got, []string{"stays"}) {
 			t.Errorf("%s after the cut %q are reachable", FreshFor+ReadInterval, got)
 		}
@@ -260,7 +260,7 @@ func TestLostAnswerDoesNotCostTheSlot(t *testing.T) {
 	})
 }
 
-// answerLoser makes the changes but loses the responses.
+// answerLoser applies changes but loses the responses.
 type answerLoser struct {
 	Store
 	lose atomic.Bool
@@ -274,7 +274,7 @@ func (a *answerLoser) Swap(ctx context.Context, name string, old, next queue.Lea
 	return won, current, err
 }
 
-// All instances start at the same time. docs/scale.md has the cost of their writes and reads.
+// docs/scale.md has the cost of the writes and reads.
 func TestThousandInstances(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -314,7 +314,7 @@ func TestThousandInstances(t *testing.T) {
 	})
 }
 
-// elect makes p take part in the election as rarely as the environment's health allows.
+// p reads the leader's lease as rarely as the environment's health allows.
 func (f *fleet) elect(t *testing.T, p *process) {
 	t.Helper()
 	elector, err := leader.New(p.network, leader.Options{Name: "jobs/leader", Announce: p.Announcement,

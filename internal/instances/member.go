@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// pollInterval is between checks for a changed status.
+	// pollInterval is the time between checks for a changed status.
 	pollInterval = 5 * time.Second
-	// statusInterval is the minimum between two writes of a changed status.
+	// statusInterval is the minimum time between writes of a changed status.
 	statusInterval = 10 * time.Second
-	// The random wait after failures doubles each time, up to maxRetryInterval.
+	// The random wait after failures doubles each time.
 	retryInterval    = 2 * time.Second
 	maxRetryInterval = time.Minute
 	callTimeout      = 5 * time.Second
@@ -27,11 +27,11 @@ const (
 
 var errContended = errors.New("another instance changed the list at the same time")
 
-// Options configure a [Member] or a [Watcher]. All fields but Key, ID and Random are required.
+// Options configure a [Member] or a [Watcher]. Only Key, ID and Random are optional.
 type Options struct {
 	Store       Store
 	Environment string
-	// Key signs and authenticates the records; "" accepts all records.
+	// Without a Key, records are neither signed nor authenticated.
 	Key FleetKey
 	Log *slog.Logger
 	// ID must be new each time tendril starts; "" means a random ID.
@@ -53,15 +53,14 @@ type Member struct {
 	version string // of the slot; "" if empty
 	status  Record // last written
 	written time.Time
-	next    time.Time // next heartbeat
-	calls   int       // makes versions unique
-	retries int       // consecutive failures
+	next    time.Time
+	calls   int
+	retries int // consecutive failures
 
 	announcement atomic.Pointer[string]
 }
 
-// NewMember returns a member. report returns the current record without ID, Load and WrittenAt. load is called once per
-// write.
+// NewMember returns a member. report returns the record without ID, Load and WrittenAt. load is called once per write.
 func NewMember(opts Options, report func() Record, load func() Load) *Member {
 	m := &Member{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, report: report, load: load,
 		id: cmp.Or(opts.ID, rand.Text()[:12]), random: opts.Random, slot: -1}
@@ -74,8 +73,8 @@ func NewMember(opts Options, report func() Record, load func() Load) *Member {
 // ID returns an ID that is new each time tendril starts.
 func (m *Member) ID() string { return m.id }
 
-// Announcement returns the location of this instance's latest record, for [Watcher.Announced]; "" before the first
-// write. It is safe for concurrent use.
+// Announcement returns the location of this instance's record, for [Watcher.Announced], or "" before the first write.
+// It is safe for concurrent use.
 func (m *Member) Announcement() string {
 	if text := m.announcement.Load(); text != nil {
 		return *text
@@ -83,7 +82,7 @@ func (m *Member) Announcement() string {
 	return ""
 }
 
-// Run joins and reports until ctx ends. It retries failed calls indefinitely.
+// Run joins and reports until ctx ends, retrying failed calls.
 func (m *Member) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := pollInterval
@@ -99,8 +98,7 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// The random wait keeps instances that start together from contending indefinitely. Only the first failure is logged,
-// unless it is a conflict.
+// A random wait keeps instances that start together from contending indefinitely. Only the first failure is logged.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)
@@ -165,7 +163,7 @@ func (m *Member) join(ctx context.Context) error {
 	return nil
 }
 
-// write gives up the slot if another instance owns it; the next step then joins again.
+// If another instance owns the slot, write gives it up and the next step joins again.
 func (m *Member) write(ctx context.Context, r Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -199,7 +197,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		return fmt.Errorf("marking the record of this instance as stopped: %w", err)
 	}
 	if !won {
-		return nil // another instance owns the slot, or the leader will free it
+		return nil // the leader will free the slot
 	}
 
 	slot := m.slot

@@ -16,7 +16,7 @@ import (
 const (
 	// Heartbeat is the maximum time between two writes of a record.
 	Heartbeat = time.Minute
-	// ReadInterval is how often the leader reads the records.
+	// ReadInterval is the time between the leader's reads of the records.
 	ReadInterval = 20 * time.Second
 	// FreshFor is how long an instance counts as reachable after its record has changed. It covers a heartbeat, a read
 	// and a slow call.
@@ -37,37 +37,37 @@ const (
 
 // Record describes an instance. Readers ignore unknown fields.
 type Record struct {
-	// ID is new each time tendril starts. Name is the host and process ID, for display. Member is the ID in the Auto
-	// Scaling group, or "".
+	// ID is new each time tendril starts. Name is the host and process ID. Member is the ID in the Auto Scaling group,
+	// or "".
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Member string `json:"member,omitempty"`
-	// Console is host:port, as reachable from other machines; "" if the console is off.
+	// Console is host:port, as reachable from other machines; "" if off.
 	Console string `json:"console,omitempty"`
-	// Certificate is the fingerprint of the console's certificate; "" for plain HTTP. Host identifies the machine and
-	// its loopback address; "" if the instance does not answer other instances.
+	// Certificate is the console certificate's fingerprint; "" for plain HTTP. Host identifies the machine and its
+	// loopback address; "" if the instance does not answer others.
 	Certificate string    `json:"certificate,omitempty"`
 	Host        string    `json:"host,omitempty"`
 	Version     string    `json:"version"`
 	AppVersion  string    `json:"app_version,omitempty"`
 	StartedAt   time.Time `json:"started_at"`
-	// State is a state constant of package api. Earlier versions sent only the texts of up to five Causes.
+	// Earlier versions sent only the texts of Causes.
 	State        string         `json:"state"`
 	Health       health.Status  `json:"health,omitempty"`
 	Causes       []health.Cause `json:"details,omitempty"`
 	PausedQueues []string       `json:"paused_queues,omitempty"`
 	Deploying    bool           `json:"deploying,omitempty"`
-	// Follows means that the instance applies the desired state, up to Revision so far.
+	// Follows means that the instance has applied the desired state up to Revision.
 	Follows  bool  `json:"follows,omitempty"`
 	Revision int64 `json:"revision,omitempty"`
-	// Applies lists the supported parts of the desired state besides pauses, such as [PartSettings].
+	// Applies lists the supported parts of the desired state, such as [PartSettings]. All instances support pauses.
 	Applies []string `json:"applies,omitempty"`
-	// SettingsRevision has been applied or, for the reason Rejected, rejected.
+	// SettingsRevision was applied, or rejected for the reason Rejected.
 	SettingsRevision int64     `json:"settings_revision,omitempty"`
 	Rejected         string    `json:"rejected,omitempty"`
 	App              AppReport `json:"app,omitzero"`
 
-	// Only the leader sets the health of all instances and the IDs of up to fifty that it cannot reach.
+	// Only the leader sets the health of all instances, and the IDs of those it cannot reach.
 	Environment *health.Environment `json:"environment,omitempty"`
 	Unreachable []string            `json:"unreachable,omitempty"`
 
@@ -79,17 +79,16 @@ type Record struct {
 // Parts of the desired state that an instance can apply.
 const (
 	PartSettings = "settings"
-	// PartBatches means that the instance waits for its batch during a rollout of settings.
+	// PartBatches means that the instance waits for its batch of a rollout.
 	PartBatches = "settings-batches"
 	// PartQueueSettings means that the instance applies options of individual queues.
 	PartQueueSettings = "queue-settings"
 	PartApp           = "app"
 )
 
-// Load changes constantly. It is updated with each write but does not cause one.
+// Load changes constantly. It is updated with each write, but does not cause one.
 type Load struct {
 	autoscale.Sample
-	// OldestDelivery is the age of the oldest delivery in flight; 0 if idle.
 	OldestDelivery int `json:"oldest_delivery_seconds,omitempty"`
 }
 
@@ -119,7 +118,7 @@ func clipText(s string, most int) string {
 	return s[:most]
 }
 
-// sameStatus ignores the texts of causes, which contain changing numbers. Neither record has its load yet.
+// The texts of causes do not count, because they contain changing numbers. Neither record has its load yet.
 func (r Record) sameStatus(other Record) bool {
 	status := func(r Record) string {
 		r.Causes, r.Environment = nil, nil
@@ -132,7 +131,7 @@ func (r Record) sameStatus(other Record) bool {
 // The signature is a field, so that earlier versions and instances without a key can read the record.
 const signatureMark = `,"signature":"`
 
-// The signature covers the slot's name, which includes the environment, and the version.
+// The signature covers the slot's name, with the environment, and the version.
 func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
 	data, _ := json.Marshal(r)
 	text := string(data)

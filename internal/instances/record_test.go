@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// Slot 0 belongs to a, and slot 1 to b. The watcher also has the key.
+// a has slot 0, b has slot 1, and the watcher has the key.
 func signedFleet(t *testing.T) (f *fleet, a, b *process, w *Watcher, log *bytes.Buffer) {
 	t.Helper()
 	f, log = newFleet(), &bytes.Buffer{}
@@ -109,7 +109,6 @@ func TestRecordsThatAreNotGenuineAreNotUsed(t *testing.T) {
 	}
 }
 
-// substitute replaces slot 0 in reads.
 type substitute struct {
 	Store
 	lease queue.Lease
@@ -122,7 +121,6 @@ func (s substitute) Read(ctx context.Context, name string) (queue.Lease, error) 
 	return s.Store.Read(ctx, name)
 }
 
-// Another instance has taken over the slot.
 func TestRecordOfAnEarlierOwnerIsReplayed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +156,6 @@ func TestSignedRecordsAreReadWithoutAKey(t *testing.T) {
 	})
 }
 
-// An announced record must be genuine and not older than the announcement.
 func TestAnnouncedRecordIsReadOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// App is the desired version of the app: Current, except on instances to which Next has been rolled out.
+// App is the desired version of the app: Current, or Next on instances to which it has been rolled out.
 type App struct {
 	Current AppVersion `json:"current"`
 	// Next is the version being rolled out, or nil. Instances with IDs up to Until run it.
@@ -37,7 +37,7 @@ func (a App) MarshalJSON() ([]byte, error) {
 
 // AppVersion is a deployed version of the app.
 type AppVersion struct {
-	// Number increases with each deployment. Of is the version that a rollback restores; 0 for a deployment.
+	// Of is the Number of the version that a rollback restores; 0 for a deployment.
 	Number int `json:"number"`
 	Of     int `json:"of,omitempty"`
 	// Digest is the archive's SHA-256 in hexadecimal, Size its size in bytes, and Name its file name.
@@ -66,7 +66,6 @@ func (v AppVersion) MarshalJSON() ([]byte, error) {
 	return encodeKeeping(plain(v), v.unknown)
 }
 
-// String returns the version's name for display.
 func (v AppVersion) String() string { return fmt.Sprintf("version %d (%s)", v.Number, v.Name) }
 
 // Rollout describes how a version or settings are rolled out.
@@ -74,8 +73,7 @@ type Rollout struct {
 	// A batch is a percentage or number of instances, or all instances if both are 0.
 	BatchPercent int `json:"batch_percent,omitempty"`
 	BatchSize    int `json:"batch_size,omitempty"`
-	// Timeout is the maximum time until all instances of a batch have applied the change and are healthy. IgnoreHealth
-	// skips their health.
+	// Within Timeout, all instances of a batch must apply the change and, without IgnoreHealth, be healthy.
 	Timeout      time.Duration `json:"timeout"`
 	IgnoreHealth bool          `json:"ignore_health,omitempty"`
 
@@ -96,9 +94,9 @@ func (r Rollout) MarshalJSON() ([]byte, error) {
 }
 
 const (
-	// KeptVersions is the number of earlier versions whose archives are kept for a rollback.
+	// KeptVersions is the number of earlier versions kept for a rollback.
 	KeptVersions = 5
-	// The desired state must stay below 16 KiB, the registry's limit.
+	// The desired state must stay below the registry's limit, 16 KiB.
 	listedVersions   = 10
 	maxVersionText   = 120
 	maxVersionReason = 300
@@ -106,7 +104,7 @@ const (
 	settleTime = 20 * time.Second
 )
 
-// Wanted returns the version for the instance with this ID, which is "" before it has joined.
+// Wanted returns the version of an instance. id is "" before it has joined.
 func (a *App) Wanted(id string) AppVersion {
 	if a.Next != nil && (id != "" && id <= a.Until || a.Current.Withdrawn) {
 		return *a.Next
@@ -114,8 +112,8 @@ func (a *App) Wanted(id string) AppVersion {
 	return a.Current
 }
 
-// Withdrawn reports whether no delivery may start on a version. That includes unlisted versions, which only long
-// disconnected instances run.
+// Withdrawn reports whether no delivery may start on a version. Only long disconnected instances run unlisted versions,
+// which count as withdrawn.
 func (a *App) Withdrawn(number int) bool {
 	switch {
 	case number == 0 || a.Next != nil && number == a.Next.Number:
@@ -137,8 +135,7 @@ func (a *App) Restorable() (kept []AppVersion) {
 	return kept
 }
 
-// begin starts the rollout of v, or makes v the current version if there is none. A rollback withdraws the current
-// version.
+// Without a current version, v becomes the current one. A rollback withdraws the current version.
 func (a App) begin(v AppVersion, how Rollout) App {
 	v.Name, v.By = clipText(v.Name, maxVersionText), clipText(v.By, maxVersionText)
 	v.Number = a.Current.Number + 1
@@ -223,21 +220,21 @@ type AppReport struct {
 	// instance only.
 	Takes  bool `json:"takes,omitempty"`
 	Number int  `json:"number,omitempty"`
-	// Failed is the version that could not be started here, or 0.
+	// Failed is the version that did not start here, or 0.
 	Failed int    `json:"failed,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
 // Conductor advances a rollout on the leader. Everything but times is in the desired state and the records, so that the
-// next leader can continue. The zero value is ready to use.
+// next leader can continue.
 type Conductor struct {
 	number  int
 	until   string
-	since   time.Time // this leader first saw the batch
-	healthy time.Time // zero unless the whole batch is healthy
+	since   time.Time // first seen by this leader
+	healthy time.Time // whole batch; or zero
 }
 
-// Next returns the next state of a rollout, and whether it has changed. healthy judges an instance's record.
+// Next returns the next state of a rollout, and whether it has changed.
 func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*Record) bool) (next App, changed bool) {
 	if app.Next == nil {
 		return app, false
@@ -287,8 +284,7 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	return app, true
 }
 
-// NextSettings returns the next state of settings being rolled out, and whether it has changed. failed is the reason to
-// roll them back, or "". healthy judges an instance's record.
+// NextSettings is like Next for settings. failed is the reason to roll them back, or "".
 func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, healthy func(*Record) bool) (next Settings, failed string,
 	changed bool) {
 	if s.Rollout == nil {
@@ -318,8 +314,8 @@ func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, heal
 	return s, failed, changed
 }
 
-// members returns the reachable instances with genuine records that take part in a rollout: those with IDs up to until
-// in switched, and the rest ordered by ID.
+// members returns the reachable instances with genuine records that take part in a rollout. switched contains IDs up to
+// until; rest is ordered by ID.
 func members(until string, all []Instance) (switched, rest []Instance) {
 	for i := range all {
 		switch one := &all[i]; {

@@ -15,7 +15,6 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// followers follow the desired state at once.
 type followers struct {
 	app       App
 	all       []Instance
@@ -42,7 +41,7 @@ func (f *followers) deploy(of int, how Rollout) {
 	f.app = f.app.begin(AppVersion{Of: of}, how)
 }
 
-// step lets the leader decide and all reachable instances follow. It returns the IDs that run each version.
+// step lets the leader decide and reachable instances follow. It returns the IDs on each version.
 func (f *followers) step(after time.Duration) string {
 	f.now = f.now.Add(after)
 	f.app, _ = f.conductor.Next(f.app, f.all, f.now, func(r *Record) bool { return r.Health == "Ok" })
@@ -190,7 +189,7 @@ func TestRolloutSkipsInstancesThatCannotBeReached(t *testing.T) {
 		t.Errorf("the first batch: %s", got)
 	}
 	f.all[1].Age = FreshFor // dies in its batch
-	f.add("aa")             // starts during the rollout, with an ID that the batches have passed
+	f.add("aa")             // a new instance, with an ID that the batches have passed
 	f.add("d")
 	for range 8 {
 		f.step(settleTime)
@@ -220,7 +219,7 @@ func TestSuccessorContinuesTheRollout(t *testing.T) {
 	}
 }
 
-// lateApp takes ten seconds to deploy, and its deployments cannot be aborted.
+// lateApp takes ten seconds to deploy and cannot be aborted.
 type lateApp struct {
 	running atomic.Int64
 	held    atomic.Bool
@@ -296,7 +295,7 @@ func TestOneRolloutAtATime(t *testing.T) {
 	}
 }
 
-// An app with many failed versions and long texts fits into one lease.
+// The state must fit into one lease.
 func TestListOfVersionsIsBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1000)
@@ -317,7 +316,7 @@ func TestListOfVersionsIsBounded(t *testing.T) {
 	}
 }
 
-// deployee reads and writes its own records. Its deployments take five seconds.
+// deployee's deployments take five seconds.
 type deployee struct {
 	*process
 	state    *DesiredState
@@ -331,7 +330,7 @@ type deployFleet struct {
 	leader  atomic.Pointer[deployee]
 	breaks  atomic.Int64
 	mu      sync.Mutex
-	busiest int // maximum number switching at the same time
+	busiest int // switching at the same time
 	busy    int
 }
 
@@ -389,7 +388,7 @@ func (f *deployFleet) count(n int) {
 	f.busiest = max(f.busiest, f.busy)
 }
 
-// Each leader dies after a minute. An instance that starts during the rollout is included.
+// Each leader dies after a minute.
 func TestRolloutSurvivesItsLeaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// rolloutTick is between checks of the desired version and of a rollout.
+	// rolloutTick is the time between checks of the desired version and of a rollout.
 	rolloutTick = 2 * time.Second
-	// rolloutRecords is the maximum age of the records that the leader uses.
+	// The leader uses records of up to this age.
 	rolloutRecords = 5 * time.Second
-	// rolloutRetry is between attempts to return to the current version.
+	// rolloutRetry is the time between attempts to return to the current version.
 	rolloutRetry = 30 * time.Second
 )
 
@@ -29,13 +29,13 @@ var (
 
 // RolloutApp is the app of an instance.
 type RolloutApp interface {
-	// Running returns the number of the running version; 0 if it was deployed on this instance only.
+	// Running returns 0 for a version deployed on this instance only.
 	Running() int
-	// Deploy replaces the running version without downtime. If it fails, the previous version keeps running.
+	// Deploy works without downtime. If it fails, the previous version keeps running.
 	Deploy(ctx context.Context, v *AppVersion) error
-	// Abort aborts the deployment in progress, unless it is too late.
+	// Abort has no effect if it is too late.
 	Abort(ctx context.Context)
-	// Hold stops new deliveries for the given reason; "" resumes them.
+	// Hold stops new deliveries for a reason; "" resumes them.
 	Hold(reason string)
 }
 
@@ -48,7 +48,7 @@ type Rollouts struct {
 	wake      chan struct{}
 	deploys   sync.WaitGroup
 
-	holding sync.Mutex // held until a decision is applied, so that an older one never overrides a newer one
+	holding sync.Mutex // until a decision is applied, so that an older one never overrides a newer one
 
 	mu        sync.Mutex
 	unknown   bool // the current version has not been read yet
@@ -58,12 +58,12 @@ type Rollouts struct {
 	failedAt  time.Time
 }
 
-// NewRollouts returns the rollouts of an instance's app.
+// NewRollouts returns the rollouts of an app.
 func NewRollouts(state *DesiredState, app RolloutApp) *Rollouts {
 	return &Rollouts{state: state, app: app, wake: make(chan struct{}, 1)}
 }
 
-// Fleet gives the leader access to the records of all instances. All fields are required.
+// Fleet gives the leader access to all records. All fields are required.
 type Fleet struct {
 	Store   Store
 	ID      string
@@ -85,16 +85,15 @@ func (f *Fleet) records(ctx context.Context) ([]Instance, error) {
 type RolloutOptions struct {
 	*Fleet
 	Active func() bool
-	// Changed is called after this instance has changed the desired state, and Finished if that ended a version's
-	// rollout.
+	// Changed is called after this instance has changed the desired state, and Finished if that ended a rollout.
 	Changed  func()
 	Finished func(ctx context.Context, now *App, v *AppVersion)
-	// Tried is called after each deployment on this instance; err is nil after a success.
+	// Tried is called after each deployment on this instance.
 	Tried func(v *AppVersion, err error)
 	Log   *slog.Logger
 }
 
-// Run deploys the desired version and, on the leader, advances its rollout. It returns when ctx ends.
+// Run deploys the desired version and, on the leader, advances its rollout, until ctx ends.
 func (r *Rollouts) Run(ctx context.Context, o *RolloutOptions) {
 	defer r.deploys.Wait()
 	tick := time.Tick(rolloutTick)
@@ -147,7 +146,7 @@ func (r *Rollouts) lead(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// Unknown holds deliveries until the registry has answered and this instance runs the desired version.
+// Unknown holds deliveries until the registry answers and this instance runs the desired version.
 func (r *Rollouts) Unknown() {
 	r.mu.Lock()
 	r.unknown = true
@@ -155,7 +154,7 @@ func (r *Rollouts) Unknown() {
 	r.hold()
 }
 
-// Apply reacts to a changed state. It stops new deliveries at once if this instance's version was withdrawn.
+// Apply reacts to a changed state, by stopping deliveries on a withdrawn version at once.
 func (r *Rollouts) Apply() {
 	r.hold()
 	r.notify()
@@ -187,7 +186,7 @@ func (r *Rollouts) hold() {
 	r.app.Hold(reason)
 }
 
-// follow deploys the desired version, and aborts a deployment that is no longer desired.
+// follow aborts deployments that are no longer desired.
 func (r *Rollouts) follow(ctx context.Context, o *RolloutOptions) {
 	r.find(ctx, o)
 	r.hold()

@@ -11,10 +11,8 @@ import (
 
 // Store stores the slots and the roster as leases.
 type Store interface {
-	// Read returns the zero value for a missing lease.
 	Read(ctx context.Context, name string) (queue.Lease, error)
-	// Swap stores next if the stored lease has old's version, and returns the stored lease. won is also true if next
-	// was stored before.
+	// Swap stores next if the stored lease has old's version. won is also true if next was already stored.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
@@ -24,7 +22,6 @@ type roster struct {
 	Free  []int `json:"free,omitempty"`
 }
 
-// take returns the lowest free slot, or a new one.
 func (r roster) take() (roster, int) {
 	if len(r.Free) > 0 {
 		return roster{r.Slots, slices.Clone(r.Free[1:])}, r.Free[0]

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// settingsRetry is between attempts to apply settings or roll them back.
+// settingsRetry is the time between attempts to apply settings or roll them back.
 const settingsRetry = 10 * time.Second
 
-// ErrNotApplied is the error of [SettingsFollower].Apply if the settings were neither applied nor rejected.
+// ErrNotApplied means that settings were neither applied nor rejected.
 var ErrNotApplied = errors.New("not applied")
 
-// SettingsFollower applies the settings, and rolls back those that it rejects. On the leader, it advances their
-// rollout. All fields are required.
+// SettingsFollower applies settings and rolls back those that it rejects. On the leader, it advances their rollout. All
+// fields are required.
 type SettingsFollower struct {
 	State *DesiredState
 	Name  string
 	// If Apply fails, the previous settings stay in effect.
 	Apply func(context.Context, *Settings) error
-	// Changed is called after each attempt to change the desired state, and Failed before it if the attempt failed.
+	// Changed is called after each attempt to change the desired state. If it failed, Failed is called first.
 	Changed func()
 	Failed  func(error)
 	// Due receives a value when the settings may have changed. Its capacity is 1.
@@ -31,7 +31,7 @@ type SettingsFollower struct {
 	progress atomic.Pointer[SettingsProgress]
 }
 
-// Progress returns which settings this instance has applied or rejected.
+// Progress returns the applied or rejected settings.
 func (f *SettingsFollower) Progress() SettingsProgress {
 	if p := f.progress.Load(); p != nil {
 		return *p
@@ -103,7 +103,7 @@ func (f *SettingsFollower) rollBack(ctx context.Context, store Store, rejected i
 	})
 }
 
-// If alter returns ErrNotApplied, nothing changes and Failed is not called.
+// After ErrNotApplied, Failed is not called.
 func (f *SettingsFollower) change(ctx context.Context, store Store, alter func(*Desired) error) {
 	_, err := f.State.Change(ctx, store, alter)
 	if err != nil && !errors.Is(err, ErrNotApplied) && ctx.Err() == nil {
@@ -138,7 +138,7 @@ func (f *SettingsFollower) lead(ctx context.Context, fleet *Fleet) {
 			latest := &now.Settings
 			switch {
 			case latest.Revision != s.Revision || latest.Rollout == nil || latest.Rollout.Until != s.Rollout.Until:
-				return ErrNotApplied // another leader was faster, or the settings have changed
+				return ErrNotApplied // the settings have changed, perhaps by another leader
 			case failed != "":
 				now.RollBackSettings(fmt.Sprintf("revision %d: %s", s.Revision, failed), f.Name)
 			default:

@@ -29,8 +29,7 @@ type Instance struct {
 	Record
 	// Age is the time since this reader last saw the record change.
 	Age time.Duration
-	// Refused is the error from authenticating the record, or nil. Refused records are displayed, but not used for
-	// decisions.
+	// Refused is the error from authenticating the record. Refused records are not used for decisions.
 	Refused error
 }
 
@@ -53,7 +52,7 @@ type Watcher struct {
 	directory
 	log *slog.Logger
 
-	reading chan struct{} // full during Read: a slower concurrent Read would mistake its result for a replay
+	reading chan struct{} // full during Read, because a slower concurrent Read would mistake its result for a replay
 
 	mu      sync.Mutex
 	seen    map[int]observation
@@ -61,7 +60,7 @@ type Watcher struct {
 	all     []Instance
 	readAt  time.Time // last complete read, or zero
 	err     error     // of the last read
-	leading time.Time // start of reading as the leader, or zero
+	leading time.Time // when this instance became the leader, or zero
 
 	leader announced
 }
@@ -74,7 +73,7 @@ type announced struct {
 	at     time.Time
 }
 
-// since is when the content was first seen.
+// The content was first seen at since.
 type observation struct {
 	stored  queue.Lease
 	since   time.Time
@@ -131,7 +130,7 @@ func (w *Watcher) lead(ctx context.Context, leads bool) {
 	}
 }
 
-// Leading returns how long this instance has been reading the records as the leader, or 0.
+// Leading returns how long this instance has been reading as the leader, or 0.
 func (w *Watcher) Leading() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +140,7 @@ func (w *Watcher) Leading() time.Duration {
 	return time.Since(w.leading)
 }
 
-// Recent returns the instances as of the last read, with their current ages, and the error of that read.
+// Recent returns the last read's instances, with their current ages, and its error.
 func (w *Watcher) Recent() ([]Instance, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +151,7 @@ func (w *Watcher) Recent() ([]Instance, error) {
 	return all, w.err
 }
 
-// ReadOnce returns the result of the last read if it succeeded less than maxAge ago, or else calls Read.
+// ReadOnce returns the last successful read if it is younger than maxAge, or else calls Read.
 func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instance, error) {
 	w.mu.Lock()
 	recent := !w.readAt.IsZero() && time.Since(w.readAt) < maxAge && w.err == nil
@@ -163,7 +162,7 @@ func (w *Watcher) ReadOnce(ctx context.Context, maxAge time.Duration) ([]Instanc
 	return w.Read(ctx)
 }
 
-// Read reads the records of all instances that have not stopped, ordered by slot. A new instance has the age 0.
+// Read returns all instances that have not stopped, ordered by slot. A new one has the age 0.
 func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	select {
 	case w.reading <- struct{}{}:
@@ -209,8 +208,8 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	return slices.Clone(w.all), nil
 }
 
-// refuse returns an error if the record is not genuine or is replayed. Each instance numbers its versions, so a replay
-// is recognized even in a slot that another instance has used since.
+// refuse rejects forged and replayed records. Instances number their versions, so that a replay is recognized even in a
+// slot that another instance has used since.
 func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error {
 	if w.key == "" {
 		return nil
@@ -236,8 +235,8 @@ func parseVersion(version string) (id string, number int) {
 	return id, number
 }
 
-// Announced returns the record announced by the leader's [Member.Announcement]. It calls the store only if the
-// announcement is new, or retryAfter after an error.
+// Announced returns the record with the leader's [Member.Announcement]. It calls the store only for a new announcement,
+// or some time after an error.
 func (w *Watcher) Announced(ctx context.Context, announcement string) (Record, error) {
 	l := &w.leader
 	l.Lock()
@@ -301,8 +300,8 @@ func (w *Watcher) readSlots(ctx context.Context) (slots []int, leases []queue.Le
 	return slots, leases, nil
 }
 
-// forget frees the slots that have not changed for [ForgetAfter]. It first marks the record as stopped, so that a
-// returning instance joins again.
+// forget frees the slots that have not changed for [ForgetAfter]. Marking the record as stopped makes a returning
+// instance join again.
 func (w *Watcher) forget(ctx context.Context) error {
 	w.mu.Lock()
 	var lost []int
@@ -336,5 +335,5 @@ func (w *Watcher) forget(ctx context.Context) error {
 		freed = append(freed, slot)
 	}
 	_, err := w.change(ctx, rand.Text(), func(r roster) roster { return r.free(freed...) })
-	return err // after a conflict, the slots are freed after the next read
+	return err // after a conflict, the next read frees the slots
 }

@@ -26,8 +26,7 @@ type Options struct {
 	// Environment is the name in the registry. ID and Host belong to this instance.
 	Environment, ID, Host string
 	// Key authenticates instances to each other; "" contacts none.
-	Key instances.FleetKey
-	// List returns the current records of the other instances.
+	Key  instances.FleetKey
 	List func(context.Context) ([]instances.Instance, error)
 	Log  *slog.Logger
 }
@@ -43,7 +42,7 @@ type Peers struct {
 type peer struct {
 	conn     *api.Peer
 	instance api.Instance
-	// After the failure err, the instance is not contacted before until.
+	// The instance is not contacted between the failure err and until.
 	err   error
 	until time.Time
 }
@@ -66,8 +65,8 @@ func (p *Peers) Close() {
 	}
 }
 
-// Answer sends a request to an instance and decodes the response into into. Unless ctx ends, errors are an
-// [*api.Error].
+// Answer sends a request to an instance and decodes the response into into. Errors are an [*api.Error], unless ctx
+// ends.
 func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, into any) error {
 	return p.ask(ctx, id, func(conn *api.Peer) error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -76,8 +75,8 @@ func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, into any)
 	})
 }
 
-// Follow calls each for every line of a stream from an instance, until ctx ends or each returns an error, which Follow
-// returns. Other errors are as for [Peers.Answer].
+// Follow calls each for every line of a stream from an instance, until ctx ends or each returns an error. Other errors
+// are as for [Peers.Answer].
 func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
 	var stopped error
 	err := p.ask(ctx, id, func(conn *api.Peer) error {
@@ -163,7 +162,7 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 	return ""
 }
 
-// connect returns the failure of a peer that failed recently.
+// A peer that failed recently is not contacted.
 func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,7 +31,7 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// Term 0 precedes the first holder's term and never matches a fence.
+// Term 0 precedes the first holder's term.
 func checkLease(name string, l queue.Lease) error {
 	if err := checkName("lease", name); err != nil {
 		return err
@@ -51,7 +51,6 @@ func checkLease(name string, l queue.Lease) error {
 	return nil
 }
 
-// validText rejects control characters other than white space.
 func validText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool {
 		return c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0xFFFE || c == 0xFFFF

@@ -58,7 +58,7 @@ func (f following) Term() (int64, bool) {
 	return l.Term, err == nil && !l.Released
 }
 
-// The previous process had another term. After an unsettled try, another must follow. A settled run stays settled.
+// The previous process had another term.
 func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	t.Parallel()
 	s := &sender{lose: 1, err: errors.New("connection reset by the test")}
@@ -81,7 +81,7 @@ func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 		t.Errorf("after another: %+v, %v with %d sends; want it settled", third, err, s.sends)
 	}
 
-	// A FIFO queue deduplicates only for 5 minutes.
+	// A FIFO queue deduplicates for only 5 minutes.
 	fifo := registrytest.Run("audit", 2)
 	fifo.Queue, fifo.DueAt, s.lose = "jobs.fifo", time.Now().Add(-10*time.Minute), 3
 	if _, err := enqueue(fifo); err == nil {
@@ -92,8 +92,7 @@ func TestRunsOfAnOnlyInstanceAfterARestart(t *testing.T) {
 	}
 }
 
-// After a failed dial, the send can be repeated any number of times. If a connection breaks, the message may have been
-// sent.
+// A failed dial can be repeated, but after a broken connection, the message may have been sent.
 func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	t.Parallel()
 	for err, most := range map[error]int{
@@ -111,7 +110,7 @@ func TestAFailedDialIsRepeatedWithinOneTry(t *testing.T) {
 	}
 }
 
-// Another leader announced the tries, but did not settle them.
+// Another leader announced the tries.
 func TestSkipFindsAnnouncedTries(t *testing.T) {
 	t.Parallel()
 	store := registry.NewMemory()

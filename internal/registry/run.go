@@ -17,12 +17,11 @@ type Run struct {
 	Task string
 	// ScheduledAt is in UTC and whole seconds, without jitter. For a manual run, it is the time of the request.
 	ScheduledAt time.Time
-	Path        string    // URL path in the app
+	Path        string    // in the app
 	DueAt       time.Time // plus jitter
-	// ID is the same on all instances and in all tries, such as "task@2026-11-20T13:00:00Z". Manual runs have longer
-	// IDs.
+	// ID is the same on all instances and in all tries, such as "task@2026-11-20T13:00:00Z".
 	ID string
-	// A user requested a Manual run, which needs no leader and does not advance the schedule.
+	// Manual runs need no leader and do not advance the schedule.
 	Manual  bool
 	Queue   string // name, URL or ARN
 	Message queue.Outgoing
@@ -47,16 +46,16 @@ func (r *Run) check(scope Scope) error {
 // Start is when a new task or a changed schedule starts.
 type Start struct {
 	At time.Time
-	// Schedule identifies the schedule and the time zone; "" skips the comparison with the recorded one.
+	// Schedule identifies the schedule and the time zone. It may be "".
 	Schedule string
 }
 
 // EnqueueResult describes an enqueued run.
 type EnqueueResult struct {
-	Sent    queue.Sent // without ID if Already is set and it is unknown
+	Sent    queue.Sent // ID may be "" if Already is set
 	Already bool       // enqueued by an earlier call
-	// Resent means that there may be two messages, because the outcome of an earlier try is unknown. It is never set
-	// for embedded and FIFO queues.
+	// Resent means that there may be two messages, because an earlier try's outcome is unknown. It is never set for
+	// embedded and FIFO queues.
 	Resent bool
 }
 
@@ -70,22 +69,20 @@ type RunRecord struct {
 	MessageID string
 }
 
-// Leadership returns the term in which this instance leads. ok is false if it may not be the leader.
+// Leadership returns this instance's term. ok is false if it may not be the leader.
 type Leadership interface {
 	Term() (term int64, ok bool)
 }
 
 // Sender sends messages.
 type Sender interface {
-	// Send sends m to the queue with the given name, URL or ARN. The message was not accepted if the error is a
-	// [queue.Error] with a code other than Unreachable and Closed, or wraps [ErrNotSent]. After any other error, the
-	// outcome is unknown.
+	// Send sends m to a queue's name, URL or ARN. The message was not accepted if the error is a [queue.Error] with a
+	// code other than Unreachable and Closed, or wraps [ErrNotSent]. After any other error, the outcome is unknown.
 	Send(ctx context.Context, queueName string, m queue.Outgoing) (queue.Sent, error)
 }
 
 // ErrUncertain means that a run may have been enqueued, and another try could duplicate its message.
 var ErrUncertain = errors.New("the run may have been enqueued, and a retry could enqueue it twice")
 
-// ErrNotSent is wrapped by a [Sender]'s error if it is certain that nothing reached the queue, so that the send can be
-// repeated.
+// ErrNotSent is wrapped by a [Sender]'s error if nothing can have reached the queue, so that the send can be repeated.
 var ErrNotSent = errors.New("nothing was sent")

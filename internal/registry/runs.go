@@ -14,14 +14,14 @@ import (
 )
 
 // Runs manages an environment's tasks, scheduled runs and pauses. Calls with an outdated term return
-// [queue.ErrStaleTerm]; term 0, for manual requests, is never outdated. Runs is safe for concurrent use, with at most
-// one call per task at a time.
+// [queue.ErrStaleTerm]; term 0 is for manual requests. Runs is safe for concurrent use, with at most one call per task
+// at a time.
 type Runs struct {
 	store Store
 	scope Scope
 
-	// queues is the store if it can enqueue in a transaction. Otherwise, sender sends the messages after checking lead,
-	// because the queue does not check terms.
+	// queues is the store if it can enqueue in a transaction. Otherwise, sender sends after checking lead, because the
+	// queue does not check terms.
 	queues QueueStore
 	sender Sender
 	lead   Leadership
@@ -40,8 +40,8 @@ func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs
 	return &Runs{store: store, scope: scope, sender: sender, lead: lead, open: map[string]*try{}}
 }
 
-// Since returns the times of each task, and records new tasks with their start. If a task's schedule has changed, times
-// before the new start count as accounted for. If the clock was set back, Since records the earlier start.
+// Since returns the times of each task, and records new tasks with their start. Times before the start of a changed
+// schedule count as accounted for. An earlier start, from a clock that was set back, is recorded.
 func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
 	tasks := slices.Sorted(maps.Keys(starts))
 	keys := make([]string, len(tasks))
@@ -87,7 +87,7 @@ func entered(row Record, start Start) Record {
 	return row.With(next)
 }
 
-// TimesOf returns the times in a task's record. From is zero if unknown.
+// TimesOf returns the times in a task's record.
 func TimesOf(row Record) (times queue.TaskTimes) {
 	if ms, ok := row.Fields["last_ms"].(int64); ok {
 		times.UpTo = time.UnixMilli(ms).UTC()
@@ -98,8 +98,8 @@ func TimesOf(row Record) (times queue.TaskTimes) {
 	return times
 }
 
-// update replaces each record, also in the slice, with the result of change, and tries again after a conflict. It
-// checks the fence even if nothing changes.
+// update replaces each record, also in the slice, with the result of change. It retries after a conflict, and checks
+// the fence even if nothing changes.
 func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change func(i int, stored Record) Record) error {
 	for first := true; ; first = false {
 		var changes []Change
@@ -147,8 +147,8 @@ func (r *Runs) account(ctx context.Context, fence Fence, run *Run) error {
 	return r.update(ctx, fence, []Record{row}, func(_ int, row Record) Record { return accounted(row, run) })
 }
 
-// Enqueue sends a run unless it was already sent. Unless the run is manual, it accounts for the task's times up to the
-// run. After an error other than [ErrUncertain], Enqueue can be called again with the same run.
+// Enqueue sends a run unless it was already sent and, unless it is manual, accounts for it. After an error other than
+// [ErrUncertain], it can be called again with the same run.
 func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult, error) {
 	if err := run.check(r.scope); err != nil {
 		return EnqueueResult{}, err
@@ -209,8 +209,8 @@ func recordOf(r Record) RunRecord {
 	return RunRecord{Tries: int(tries), Term: term, Settled: settled, MessageID: r.Fields.text("message")}
 }
 
-// Skip accounts for the task's times up to the last run, without sending. runs are at most 1000 runs of one task, in
-// order. Skip returns the records of runs that have been sent or announced, by ID.
+// Skip accounts for at most 1000 runs of one task, in order, without sending them. It returns the records of those
+// already sent or announced, by ID.
 func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]RunRecord, error) {
 	last := &runs[len(runs)-1]
 	if err := last.check(r.scope); err != nil {
@@ -221,8 +221,7 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 		keys[i] = r.scope.Key(runs[i].ID)
 	}
 
-	// Runs of earlier terms already have a record, because writes are fenced. If this term has ended, the write below
-	// fails.
+	// Writes are fenced, so runs of earlier terms already have a record. If this term has ended, the write below fails.
 	stored, err := r.store.Read(ctx, KindRun, keys...)
 	if err != nil {
 		return nil, fmt.Errorf("reading runs before skipping them: %w", err)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// dedupWindow is the deduplication interval of FIFO queues, minus a margin for clocks and the call.
+	// dedupWindow is FIFO queues' deduplication interval, minus a margin for clocks and the call.
 	dedupWindow = 5*time.Minute - 30*time.Second
 	settleTries = 3 // per Enqueue call
 	// If there are maxOpen unsettled runs, those older than openRetention are dropped.
@@ -22,13 +22,13 @@ const (
 
 // try is this process's state of an unsettled run.
 type try struct {
-	at     time.Time // scheduled time
-	record Record    // as stored by this process
-	// used means that the run was sent with an unknown outcome.
+	at     time.Time
+	record Record // as this process stored it
+	// The run was sent with an unknown outcome.
 	used bool
 	// first is the monotonic time before the first send.
 	first time.Time
-	// sent is to be recorded.
+	// sent has not been recorded yet.
 	sent   queue.Sent
 	resent bool
 }
@@ -178,8 +178,8 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	return nil
 }
 
-// settle records a run as sent, or as skipped if message is "". It writes the run's record before the task's, so that
-// after a crash in between, the next leader finds the run settled.
+// Without a message, the run is skipped. The run's record is written before the task's, so that after a crash in
+// between, the next leader finds the run settled.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
 		if recordOf(stored).Settled {
@@ -194,7 +194,7 @@ func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record,
 	return r.account(ctx, Fence{}, run)
 }
 
-// skipRuns settles the last run, and those that this process sent but could not settle, which it adds to found.
+// skipRuns settles the last run, and those that this process sent but could not settle.
 func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
 	for i := range runs {
 		run := &runs[i]
@@ -220,7 +220,7 @@ func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Re
 	return nil
 }
 
-// sentMessage returns the ID of a message that this process sent but could not settle, or "".
+// sentMessage returns the ID of a message that could not be recorded, or "".
 func (r *Runs) sentMessage(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -32,7 +32,7 @@ func (f Fields) text(name string) string {
 type Record struct {
 	Kind Kind
 	Key  string
-	// Version is different after each change, or "" for kinds whose records are compared by all fields.
+	// Version changes with each write, or is "" for kinds whose records are compared by all fields.
 	Version string
 	// Fields is nil if the record does not exist. It must not be modified.
 	Fields Fields
@@ -56,7 +56,7 @@ func (r Record) Without(field string) Record {
 	return others
 }
 
-// Same reports whether two records with the same key have the same version or, without versions, the same fields.
+// Same reports whether records with the same key have the same version or, without versions, the same fields.
 func Same(a, b Record) bool {
 	if a.Version != "" || b.Version != "" {
 		return a.Version == b.Version
@@ -73,7 +73,7 @@ type Fence struct {
 	Term  int64
 }
 
-// Check returns an error if only one of lease and term is set, or the term is negative.
+// Check rejects a fence with only one of lease and term, or a negative term.
 func (f Fence) Check() error {
 	if (f.Lease == "") != (f.Term == 0) || f.Term < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
@@ -82,7 +82,7 @@ func (f Fence) Check() error {
 	return nil
 }
 
-// Refuse returns an error if the fence's term has ended. stored is the record of the fence's lease.
+// Refuse returns an error if the fence's term has ended. stored is the lease's record.
 func (f Fence) Refuse(stored Record, change string) error {
 	term, _ := stored.Fields["term"].(int64)
 	released, _ := stored.Fields["released"].(bool)
@@ -96,27 +96,27 @@ func (f Fence) Refuse(stored Record, change string) error {
 // use. After an error, a change may have been applied or may still be applied. Package registrytest contains a test
 // suite.
 type Store interface {
-	// Read returns the records in the order of keys. Missing records have no Fields.
+	// Missing records have no Fields.
 	Read(ctx context.Context, kind Kind, keys ...string) ([]Record, error)
 	// Swap makes each change whose Old is stored, and returns the records stored afterwards. A change whose Next is
 	// already stored has no effect, so that callers can repeat a call that got no response. Whether a conflict prevents
-	// the other changes depends on the store. If the fence's term has ended, the error is [queue.ErrStaleTerm] and
-	// nothing is written, even if there are no changes.
+	// the other changes depends on the store. If the fence's term has ended, even without changes, the error is
+	// [queue.ErrStaleTerm] and nothing is written.
 	Swap(ctx context.Context, fence Fence, changes ...Change) ([]Record, error)
 }
 
 // QueueStore is a store in the same database as its queues.
 type QueueStore interface {
 	Store
-	// Enqueue sends m and makes the changes in one transaction, fenced as in Swap. It sets the fields message and
-	// sequence of the first change, the run's. On a conflict, it changes nothing and returns the stored records.
+	// Enqueue sends m and makes the changes in one transaction, fenced as in Swap. The first change is the run's; its
+	// fields message and sequence are set. On a conflict, nothing changes and the stored records are returned.
 	Enqueue(ctx context.Context, fence Fence, queueName string, m queue.Outgoing, changes ...Change) (sent queue.Sent,
 		conflict []Record, err error)
 }
 
 // Scope determines the keys of an environment's records.
 type Scope struct {
-	// Name is the key prefix of tasks and runs, and the key of the pauses; "" for callers that use full names.
+	// Name is the key prefix of tasks and runs, and the key of the pauses. It may be "".
 	Name string
 	// Lease fences changes; "" for a single instance.
 	Lease string

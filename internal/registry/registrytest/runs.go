@@ -22,8 +22,7 @@ type Registry interface {
 	Paused(ctx context.Context) (map[string]string, error)
 }
 
-// Runs tests the registries that open returns. They must share their records, including leases, and have a queue named
-// jobs.
+// Runs tests the registries that open returns, which must share their records and have a queue named jobs.
 func Runs(t *testing.T, open func(t testing.TB, scope registry.Scope) Registry, leases LeaseStore) {
 	t.Helper()
 	run := time.Now().UnixNano()
@@ -96,7 +95,7 @@ func (r *runs) schedules() {
 		{"* * * * * UTC", 5, 4, 4},
 		{"* * * * * UTC", 2, 4, 2}, // the clock was set back
 		{"", 1, 4, 1},
-		{"0 5 * * *", 3, 4, 3}, // changed back by an instance with the old schedule; runs stay accounted for
+		{"0 5 * * *", 3, 4, 3}, // an instance with the old schedule; runs stay accounted for
 		{"0 5 * * *", 6, 4, 3},
 	} {
 		got, err := r.since(0, "audit", registry.Start{At: hours(step.at), Schedule: step.schedule})
