@@ -1,7 +1,7 @@
 // Package instances records every instance of an environment in the shared registry, and reads the records of the
 // others.
 //
-//	Member: joins, reports --> slot 0, 1, 2 ... <-- reads: Roster
+//	Member: joins, reports --> slot 0, 1, 2 ... <-- reads: Watcher
 //	                 \           roster          /
 //	                  '--- free slots, count ---'
 //

@@ -13,24 +13,22 @@
 //
 // # Invariants
 //
-//   - A run is identified by its task and scheduled time, on all instances and at every try. Embedded and FIFO queues
-//     get exactly one message per run. A standard queue of Amazon SQS may get two with the same ID if a send had an
-//     unknown outcome, or a leader died or was suspended between announcing and settling the run.
-//   - Nothing is enqueued before its time, by the leader's wall clock. Jitter delays a run by the same amount on all
-//     instances and never changes the order of runs.
+//   - A run is identified by its task and scheduled time. Embedded and FIFO queues get exactly one message per run. A
+//     standard queue of Amazon SQS may get two with the same ID after a lost response or the loss of a leader.
+//   - Nothing is enqueued early, by the leader's wall clock. Jitter is the same on all instances and never changes the
+//     order of runs.
 //   - Leadership is checked immediately before each effect, and the registry rejects outdated terms.
 //   - The registry stores up to when each task is accounted for, so the next leader catches up on missed runs within
-//     the task's policy and grace. Runs due before the first leader recorded the task are not caught up.
-//   - A missed run is reported once, when the registry has accounted for it and contains no record of a send.
+//     the task's policy and grace.
+//   - A run is reported as missed once, after the registry has accounted for it without a record of a send.
 //   - Runs of a task are enqueued one at a time, in order. Different tasks are independent, up to Concurrency.
 //
 // # Failures
 //
-// A failed try is repeated with delays of up to 30 s until the run is older than its grace. A send without a response
-// is repeated once on a standard queue, and during the deduplication interval on a FIFO queue; then the run is reported
-// as [ReasonUncertain]. Two such failures, or two leaders dying during the same run, can lose it. FIFO queues need
-// clocks that agree within 30 s.
+// A failed try is repeated until the run is older than its grace. A send without a response is repeated once on a
+// standard queue, and during the deduplication interval on a FIFO queue; then the run is reported as [ReasonUncertain].
+// Two such failures can lose it. FIFO queues need clocks that agree within 30 s.
 //
-// Clock changes and suspensions are detected within a second. If the clock is set back, the registry recognizes runs
-// already enqueued. Times skipped by setting it forward count as missed.
+// If the clock is set back, the registry recognizes runs already enqueued. Times skipped by setting it forward count as
+// missed.
 package periodic
