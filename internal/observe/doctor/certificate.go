@@ -16,8 +16,8 @@ type Certificate struct {
 	Left         time.Duration
 }
 
-// InspectCertificate returns the expiry of the certificate in file, whose private key is in key. If key is "", file
-// contains certificate authorities, and the earliest expiry counts. known is false if the files are unusable.
+// InspectCertificate returns the expiry of a certificate with its private key. If key is "", file contains certificate
+// authorities, and the earliest expiry counts. known is false if the files are unusable.
 func InspectCertificate(option, file, key string) (c Certificate, known bool) {
 	c = Certificate{Option: option, File: file}
 	if key != "" {

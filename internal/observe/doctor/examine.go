@@ -209,7 +209,7 @@ func (f *findings) judgePort(p *Port, running bool) {
 	}
 }
 
-// If less is free, the embedded queue rejects new messages.
+// The embedded queue rejects new messages if less than diskFull is free.
 const (
 	diskFull = 64 << 20
 	diskLow  = 1 << 30
@@ -268,7 +268,7 @@ func bytes(n int64) string {
 const fewFiles = 128
 
 func (f *findings) judgeOpenFiles(o *OpenFiles) {
-	if o.Limit == 0 { // unknown
+	if o.Limit == 0 {
 		return
 	}
 	if rest := o.Limit - o.Needed; rest < fewFiles {
@@ -295,8 +295,8 @@ func (f *findings) judgeZones(z *Zones) {
 	}
 }
 
-// Versions compares the versions of this program and the running one. binary is the path of the running program, or
-// "" if it is the same file.
+// Versions compares this program's version with the running one. binary is the running program's path, or "" if it is
+// the same file.
 func Versions(this, running, binary string) Finding {
 	const remedy = "restart the environment: tendril drain, then tendril up"
 	switch {

@@ -21,7 +21,7 @@ type Facts struct {
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// All local users, such as OtherUsers, can use the queues at OpenEndpoint, which may be "".
+	// OpenEndpoint is an endpoint at which all local users can use the queues, or "". OtherUsers can log in.
 	OpenEndpoint string
 	OtherUsers   []string
 }
@@ -44,14 +44,14 @@ type Queue struct {
 // DeadLetterQueue describes a queue's dead-letter queue.
 type DeadLetterQueue struct {
 	Name, URL string
-	// Missing means that only the redrive policy names the queue.
+	// Missing means that the redrive policy names a queue that does not exist.
 	Missing    bool
 	Attributes map[string]string
 }
 
 // Times are a queue's time settings.
 type Times struct {
-	// Visibility is the timeout of each receive. A message is retried for Retention after its first receive.
+	// A message is received with the timeout Visibility and retried for Retention after its first receive.
 	Visibility, Retention time.Duration
 	// Attempt is the maximum duration of a delivery attempt without a response; 0 skips the check. AttemptText names
 	// the settings that determine it.
@@ -67,9 +67,8 @@ type Times struct {
 // App describes a target of messages.
 type App struct {
 	// Target is a URL or command. Own means that tendril starts the app.
-	Target string
-	Own    bool
-	// Problem says why the app does not respond, or is "". Remedy may be "".
+	Target          string
+	Own             bool
 	Problem, Remedy string
 }
 
@@ -79,15 +78,14 @@ type Problem struct{ ID, What, Why, Remedy string }
 // Permission is an AWS action and whether the role allows it.
 type Permission struct {
 	Action, Resource string
-	// Feature is the Sid of the permission's statement in the policy.
-	Feature string
-	Allowed bool
+	Feature          string
+	Allowed          bool
 }
 
 // Clock describes a server's clock.
 type Clock struct {
 	Server string
-	// Ahead compares the clock with this machine's, to within about a second.
+	// Ahead is how far the clock is ahead of this machine's, to within about a second.
 	Ahead  time.Duration
 	Signed bool
 }
@@ -102,13 +100,11 @@ type Proxy struct {
 
 // Port describes an address on which the environment listens.
 type Port struct {
-	// Option sets the address At. Use is its purpose.
 	Name, Option, Use, At string
-	// Holder is the process that listens there, or "". Set means that the option is not the default.
-	Holder string
-	Set    bool
-	Free   string
-	// Refused says why a running environment cannot be reached at the address, or is "".
+	// Holder is the process that listens there, or "". Set means that Option is not the default.
+	Holder  string
+	Set     bool
+	Free    string
 	Refused string
 }
 

@@ -86,8 +86,8 @@ type Answer struct {
 	Server string
 }
 
-// InspectServer sends a HEAD request and accepts any status. The target is an HTTP URL, or "unix:" and a socket's
-// path. InspectServer modifies the transport.
+// InspectServer sends a HEAD request to a URL, or to "unix:" and a socket's path, and accepts any status. It modifies
+// the transport.
 func InspectServer(ctx context.Context, target string, transport *http.Transport) (Answer, error) {
 	transport.DisableKeepAlives = true
 	if path, found := strings.CutPrefix(target, "unix:"); found {
@@ -127,8 +127,8 @@ func InspectServer(ctx context.Context, target string, transport *http.Transport
 
 const nginxTimeout = 60 * time.Second
 
-// FindProxy returns the proxy in front of target if the Server header names one. Its timeout is the shortest one set
-// in files that match the patterns.
+// FindProxy returns the proxy in front of target if the Server header names one. Its timeout is the shortest in files
+// that match the patterns.
 func FindProxy(target, server string, patterns ...string) (p Proxy, found bool) {
 	if !strings.HasPrefix(server, "nginx") {
 		return p, false
@@ -185,7 +185,7 @@ func FindZones() Zones {
 	return z
 }
 
-// ProbeAddress connects to a host and port, or to "unix:" and a path, and closes the connection.
+// ProbeAddress connects to a host and port, or to "unix:" and a path.
 func ProbeAddress(ctx context.Context, address string) error {
 	network := "tcp"
 	if path, found := strings.CutPrefix(address, "unix:"); found {

@@ -15,7 +15,7 @@ const (
 	Stop       Kind = "stop"
 	Deploy     Kind = "deploy" // of an app version, settings or periodic tasks
 	Leadership Kind = "leadership"
-	Pause      Kind = "pause" // also resume
+	Pause      Kind = "pause"
 	Breaker    Kind = "breaker"
 	Scaling    Kind = "scaling"
 	Health     Kind = "health"

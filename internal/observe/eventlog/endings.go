@@ -73,8 +73,8 @@ type Endings struct {
 	full   chan struct{} // signaled at storeSize
 
 	mu       sync.Mutex // guards unstored and spare
-	unstored []byte     // lines
-	spare    []byte     // the previous buffer, empty
+	unstored []byte
+	spare    []byte // empty
 
 	writing sync.Mutex // guards file and failing; locked before mu
 	file    appender
@@ -93,8 +93,8 @@ func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
 	return l
 }
 
-// Add records an ending with the current time. Every message calls it, so it does not wait for the disk. If the disk is
-// full or too slow, endings are lost, which [Endings.Find] takes into account.
+// Add records an ending with the current time. It does not wait for the disk, because every message calls it. If the
+// disk is full or too slow, endings are lost.
 func (l *Endings) Add(e Ending) { l.AddAll(1, func(int) Ending { return e }) }
 
 // AddAll records n endings at once. ending must not use l.
@@ -119,8 +119,8 @@ func (l *Endings) AddAll(n int, ending func(i int) Ending) {
 	}
 }
 
-// Find returns the latest ending of a message sent to the given queue, or the zero value. A purge of that queue
-// counts. All endings after since are stored; it is zero if there are none.
+// Find returns the latest ending of a message sent to the given queue, or the zero value. A purge of that queue counts.
+// since is the time from which all endings are stored, or zero.
 func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err error) {
 	mine := append([]byte(id), '\t')
 	err = l.each(func(line []byte) {
@@ -200,7 +200,7 @@ func (l *Endings) run() {
 	}
 }
 
-// store moves the lines from memory to the file; on error, they stay in memory. The caller must hold writing.
+// If store fails, the lines stay in memory. The caller must hold writing.
 func (l *Endings) store() error {
 	l.mu.Lock()
 	lines := l.unstored

@@ -10,20 +10,19 @@ const maxField = 1 << 10
 
 // Event is a stored event.
 type Event struct {
-	ID   int64     `json:"id"`
-	At   time.Time `json:"at"`
-	Kind string    `json:"kind"` // one of [event.Kinds]
-	// Fields may be nil.
+	ID     int64             `json:"id"`
+	At     time.Time         `json:"at"`
+	Kind   string            `json:"kind"` // one of [event.Kinds]
 	Text   string            `json:"text"`
 	Fields map[string]string `json:"fields,omitempty"`
-	// Instance is "" in the log. It is set in a list of several instances' events.
+	// Instance is "" in the log.
 	Instance string `json:"instance,omitempty"`
 }
 
 // Query selects events. The zero value selects all of them, oldest first.
 type Query struct {
 	Range
-	Kinds []string  // nil for all
+	Kinds []string
 	Since time.Time // zero for no limit
 	Until time.Time // exclusive; zero for no limit
 	// Match is a substring of the text or of a field's value, ignoring case.

@@ -31,7 +31,7 @@ func (at files) each(read func(io.Reader) (more bool, err error)) error {
 	return nil
 }
 
-// appender replaces the older file with the current one when that is full.
+// appender appends to the current file. When that is full, it replaces the older one.
 type appender struct {
 	files
 	maxSegment int64

@@ -22,15 +22,15 @@ type Line struct {
 	// Process is [Own], or an app process such as "web-2" with the Stream "stdout" or "stderr".
 	Process  string     `json:"process"`
 	Stream   string     `json:"stream,omitempty"`
-	Level    slog.Level `json:"level"`              // Info for an app process
-	Text     string     `json:"text"`               // without control characters
-	Instance string     `json:"instance,omitempty"` // as in [Event]
+	Level    slog.Level `json:"level"`
+	Text     string     `json:"text"` // without control characters
+	Instance string     `json:"instance,omitempty"`
 }
 
 func (l Line) id() int64 { return l.ID }
 func (l Line) size() int { return len(l.Text) }
 
-// LineQuery selects lines. The zero value selects all lines of level Info and above, oldest first.
+// LineQuery selects lines. The zero value selects level Info and above, oldest first.
 type LineQuery struct {
 	Range
 	Process string     // "web" includes its replicas "web-2" and "web-3"
@@ -80,7 +80,7 @@ func (l *Lines) Read(q LineQuery) []Line {
 	return s.result()
 }
 
-// LastID returns the ID of the newest line, or the one before the first.
+// LastID returns the ID of the newest line. If there are no lines, it is less than the first ID.
 func (l *Lines) LastID() int64 { return l.tail.lastID() }
 
 // Changed returns a channel that is closed when the next line is added.

@@ -27,7 +27,7 @@ func eventFiles(dir string) files {
 
 const (
 	maxSegment = 4 << 20         // bytes per file
-	heldEvents = 512             // in memory, for readers that follow the log and while the disk is not writable
+	heldEvents = 512             // in memory, for readers and while the disk is not writable
 	tailBytes  = 256 << 10       // read from the end of each file at startup
 	retryAfter = 5 * time.Second // after a failed write
 )
@@ -48,7 +48,7 @@ type Log struct {
 }
 
 // Open opens the log in an existing data directory. failed may be nil. It receives an error when writing starts to
-// fail, and nil when it works again; in between, the newest events stay in memory.
+// fail, and nil when it works again. In between, the newest events stay in memory.
 func Open(dir string, failed func(error)) *Log { return open(eventFiles(dir), maxSegment, failed) }
 
 // OpenFailures opens the log of failed deliveries, in the same directory.

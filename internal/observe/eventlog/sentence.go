@@ -10,8 +10,8 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Sentence describes an event in a sentence such as "owner paused queue payments". rest contains the remaining fields,
-// except a console action's method, path and status.
+// Sentence returns a sentence such as "owner paused queue payments". rest contains the remaining fields, except a
+// console action's method, path and status.
 func (e *Event) Sentence() (text string, rest map[string]string) {
 	rest = maps.Clone(e.Fields)
 	take := func(name string) string {
@@ -99,11 +99,10 @@ func counted(messages string) string {
 	return messages + " messages"
 }
 
-// An action causes events within causedWithin.
+// Events that an action causes follow within causedWithin.
 const causedWithin = 2 * time.Second
 
-// OnePerAction omits events that repeat an action, and adds their reasons to the action. The events must be newest
-// first.
+// OnePerAction merges events that repeat an action into it. The events must be newest first.
 func OnePerAction(events []Event) []Event {
 	var kept []Event
 	for i := range events {

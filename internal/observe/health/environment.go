@@ -22,17 +22,17 @@ type Environment struct {
 // SharedCause is a cause reported by one or more instances.
 type SharedCause struct {
 	Cause
-	// Instances names up to five of Count instances.
+	// Instances names up to five of the Count affected instances.
 	Count     int      `json:"count,omitempty"`
 	Instances []string `json:"instances,omitempty"`
-	// FiguresOf is the instance that the figures in the text are from, if others have different ones.
+	// FiguresOf is the instance with the figures in the text, if others have different ones.
 	FiguresOf string `json:"figures_of,omitempty"`
 }
 
 // InstanceHealth is an instance's health as the leader knows it.
 type InstanceHealth struct {
 	Name   string
-	Status Status // No Data if unreachable
+	Status Status
 	Causes []Cause
 }
 
@@ -43,14 +43,14 @@ const (
 	maxSharedText = 300
 )
 
-// shares are the percentages of instances with at least a status from which the environment has it. Elastic Beanstalk
+// An environment has a status if at least this percentage of its instances have it or a worse one. Elastic Beanstalk
 // documents no thresholds, but these match its examples: one Severe instance of five is a Warning, "most instances"
 // passing is Ok, and "None of the instances are sending data" is Severe
 // (docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html).
 var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
 // EnvironmentOf derives an environment's health. As in Elastic Beanstalk, starting instances do not make it worse.
-// Unreachable instances count as Severe.
+// Unreachable ones count as Severe.
 func EnvironmentOf(all []InstanceHealth) Environment {
 	e := Environment{Status: Ok, Instances: map[Status]int{}}
 	for _, one := range all {
@@ -162,7 +162,7 @@ func (e *Environment) Total() (n int) {
 	return n
 }
 
-// IsShared reports whether an environment shows more than a single instance's health.
+// IsShared reports whether e shows more than a single instance's health.
 func (e *Environment) IsShared() bool { return e != nil && (e.Total() > 1 || e.Status == NoData) }
 
 // Counts returns text such as "1 of 3 instances Severe, 2 Ok".
@@ -184,7 +184,7 @@ func (e *Environment) Counts() string {
 	return strings.Join(words, ", ")
 }
 
-// Affected names the affected instances, or returns "" if the cause does not belong to an instance.
+// Affected names the affected instances, or returns "" if there are none.
 func (c *SharedCause) Affected() string {
 	if c.Count == 0 {
 		return ""

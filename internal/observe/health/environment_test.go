@@ -65,7 +65,7 @@ func TestShareOfBadInstancesDecides(t *testing.T) {
 func TestWorseInstanceNeverImprovesTheEnvironment(t *testing.T) {
 	t.Parallel()
 	statuses := []Status{Ok, Info, Warning, Degraded, Severe, NoData}
-	for n := range 7776 { // of five instances
+	for n := range 7776 {
 		all := make([]Status, 5)
 		for i, rest := 0, n; i < 5; i, rest = i+1, rest/6 {
 			all[i] = statuses[rest%6]

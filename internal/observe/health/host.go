@@ -25,10 +25,9 @@ type Reading struct {
 	// MemoryFree and Memory are in bytes.
 	MemoryFree Figure
 	Memory     float64
-	// DiskFree is the space available to unprivileged users. DiskFree and Disk are in bytes.
-	DiskFree Figure
-	Disk     float64
-	// Mount is the mount point of Path's disk.
+	// DiskFree is available to unprivileged users. DiskFree and Disk are in bytes.
+	DiskFree    Figure
+	Disk        float64
 	Path, Mount string
 }
 

@@ -2,7 +2,7 @@ package health
 
 import "time"
 
-// A zero field produces no cause.
+// inputs are the inputs of the rules. A zero field produces no cause.
 type inputs struct {
 	Now, Started time.Time
 	StartLimit   time.Duration // until the app is ready; 0 means 10 min
@@ -11,21 +11,19 @@ type inputs struct {
 	Operation  Operation
 	Deployment Deployment
 	Queues     []queueInputs
-	// Store is the reason that the embedded queues accept no messages.
-	Store    string
-	Leader   LeaderState
-	Problems []StoredProblem
-	Tasks    []TaskState
-	Host     Reading
+	Store      string
+	Leader     LeaderState
+	Problems   []StoredProblem
+	Tasks      []TaskState
+	Host       Reading
 	// Scaling is the reason that the group cannot have the size this instance wants.
-	Scaling string
-	DataDir DataDirState
-	// RegistryLost is the reason that receiving is stopped.
+	Scaling      string
+	DataDir      DataDirState
 	RegistryLost string
 
 	// NoLeader is when the leader was lost; zero if there is one.
 	NoLeader           time.Time
-	IgnoreClientErrors bool // excludes 4xx responses
+	IgnoreClientErrors bool
 	Draining           bool
 }
 
@@ -33,7 +31,7 @@ type appInputs struct {
 	Ready     bool
 	Reason    string
 	Since     time.Time
-	WasReady  bool     // since startup
+	WasReady  bool
 	Queues    []string // receive nothing because the app is not ready
 	Processes []Process
 }
@@ -41,10 +39,10 @@ type appInputs struct {
 // Process is a process of the app.
 type Process struct {
 	Name string
-	// GivenUp means that the process failed too often. It is restarted every RetryAfter, or never if that is 0.
+	// A process that failed too often is GivenUp and restarted every RetryAfter, or never if that is 0.
 	GivenUp    bool
 	RetryAfter time.Duration
-	// Restarts counts restarts after failures: since startup in an [AppState], in the last five minutes in inputs.
+	// Restarts counts restarts after failures, in inputs only those in the last five minutes.
 	Restarts int
 	LastExit string // such as "exit status 1"; "" if unknown
 }
@@ -58,18 +56,18 @@ type Operation struct {
 
 // Deployment is the last completed deployment.
 type Deployment struct {
-	Version string // "" for none
+	Version string
 	Ended   time.Time
 	Failed  string // reason; "" if it succeeded
 }
 
 type queueInputs struct {
 	QueueState
-	// Deliveries and P95, the latency's 95th percentile, cover five minutes.
+	// Deliveries and P95, the latency's 95th percentile, cover the last five minutes.
 	Deliveries counts
 	P95        time.Duration
 	LastFailed Failure
-	// NewDeadLetters and Expired cover five minutes.
+	// NewDeadLetters and Expired cover the last five minutes.
 	NewDeadLetters, Expired int64
 	Poll                    pollFailure
 }
@@ -91,17 +89,15 @@ type QueueState struct {
 	Name      string
 	Embedded  bool
 	Receiving bool
-	// A user paused receiving. PausedBy and PauseReason may be "".
+	// Paused means that a user paused receiving. PausedBy and PauseReason may be "".
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
-	// Why is the reason that messages wait, or "".
-	Why           string
-	InWork        int
-	DeliveryLimit time.Duration
-	// NotReady lists why the target receives no messages.
-	NotReady       []Problem
-	DeletesRefused Problem
+	Why                   string
+	InWork                int
+	DeliveryLimit         time.Duration
+	NotReady              []Problem
+	DeletesRefused        Problem
 	// The fields below are valid if Known is set. Taken is their time; zero means now.
 	Known             bool
 	Taken             time.Time
@@ -131,19 +127,18 @@ type AppState struct {
 // TaskState describes a paused or failing periodic task.
 type TaskState struct {
 	Name string
-	// Scheduled runs are skipped. PausedBy and PauseReason may be "".
+	// Paused means that scheduled runs are skipped. PausedBy and PauseReason may be "".
 	Paused                bool
 	PausedBy, PauseReason string
 	PausedAt              time.Time
-	// Problem is the reason that the task cannot be enqueued.
-	Problem     string
-	FailedRuns  int // consecutive failures
-	LastFailure string
+	Problem               string
+	FailedRuns            int // consecutive failures
+	LastFailure           string
 }
 
 // DataDirState is the state of the data directory.
 type DataDirState struct {
-	// Lost is the difference from the opened directory, or "".
+	// Lost says how the directory differs from the opened one, or is "".
 	Lost     string
 	Embedded bool
 }
@@ -151,7 +146,7 @@ type DataDirState struct {
 // LeaderState is what this instance knows about the leader.
 type LeaderState struct {
 	Tasks int
-	// Known means that there is a leader or none is needed, and Off that there can be no leader before a restart.
+	// Known means that there is a leader or none is needed. Off means that there can be no leader before a restart.
 	Known, Off bool
 	Error      string
 }

@@ -19,8 +19,7 @@ type Options struct {
 	// StartLimit is counted from Began; 0 means 10 min.
 	Began      time.Time
 	StartLimit time.Duration
-	// Started is closed when startup completes, AppReady when the app first becomes ready, and Draining when shutdown
-	// begins.
+	// Started is closed after startup, AppReady when the app first becomes ready, and Draining when shutdown begins.
 	Started, AppReady, Draining <-chan struct{}
 	Host                        *Host
 	IgnoreClientErrors          bool // excludes 4xx responses
@@ -34,7 +33,7 @@ type Options struct {
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState
-	// RegistryLost returns the reason that receiving is stopped, or "". It may be nil.
+	// RegistryLost returns the reason that receiving is stopped. It may be nil.
 	RegistryLost func() string
 	Problems     func() []StoredProblem // may be nil
 	Log          *slog.Logger
@@ -54,7 +53,7 @@ type Monitor struct {
 	mu        sync.Mutex
 	steady    steady
 	host      Reading
-	shown     Status // last logged
+	shown     Status
 	increases increases
 	noLeader  time.Time
 
@@ -81,7 +80,7 @@ func (m *Monitor) of(queue string) *queueCounts {
 	return c.(*queueCounts)
 }
 
-// Delivered counts a delivery of class c and duration d. failed is ignored for a success.
+// Delivered counts a delivery. failed is ignored for a success.
 func (m *Monitor) Delivered(queue string, c Class, d time.Duration, failed Failure) {
 	m.of(queue).deliveries.count(c, d, failed, time.Now())
 }

@@ -20,8 +20,7 @@ const (
 	NoData   Status = "No Data"
 )
 
-// Code returns the value for Elastic Beanstalk's EnvironmentHealth metric, which is 5 (Unknown) for Pending and invalid
-// statuses.
+// Code returns the value for Elastic Beanstalk's EnvironmentHealth metric. Pending is 5 (Unknown).
 func (s Status) Code() int {
 	switch s {
 	case Ok:
@@ -51,7 +50,7 @@ const (
 	Grey   Color = "Grey"
 )
 
-// Statuses are ordered by severity. The first entry applies to all grey statuses.
+// traits are ordered by severity. The first entry applies to all grey statuses.
 var traits = [...]struct {
 	status Status
 	color  Color
@@ -93,10 +92,8 @@ type Cause struct {
 	// Status is the status that this cause alone would lead to.
 	Status Status `json:"status"`
 	Text   string `json:"text"`
-	// Remedy is a command that shows more or solves the problem.
 	Remedy string `json:"remedy,omitempty"`
-	// Since is when the cause became as bad as Status. Until is when it ended, or zero; an ended cause counts for a
-	// minute more.
+	// Since is when the cause became as bad as Status. Until is when it ended, or zero; it still counts for a minute.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }
@@ -107,7 +104,7 @@ const (
 	KindPaused      = "paused"       // Name is the queue, or "" for all
 )
 
-// Head returns text such as "Severe for 3 minutes" or "Severe for 3 minutes, until 20 seconds ago".
+// Head returns text such as "Severe for 3 minutes, until 20 seconds ago".
 func (c *Cause) Head(now time.Time) string {
 	head := string(c.Status)
 	if c.Since.IsZero() {
@@ -129,7 +126,7 @@ func (c *Cause) id() causeID {
 	return causeID{c.Kind, c.Name}
 }
 
-// Each returns Details, or Causes with the report's status if there are no Details.
+// Each returns Details or, without Details, Causes with the report's status.
 func (r *Report) Each() []Cause {
 	if len(r.Details) > 0 {
 		return r.Details

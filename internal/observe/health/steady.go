@@ -164,8 +164,8 @@ func (s steady) end(id causeID, now time.Time) time.Time {
 	return now
 }
 
-// agreed returns the highest rank that at least votes checks reach. With fewer checks, it returns the lowest rank if
-// they span at least a third of span or there is only one, and 0 otherwise. ranks must be ascending.
+// agreed returns the highest rank that votes checks reach. With fewer checks, it returns the lowest rank if they span a
+// third of span or there is only one, and 0 otherwise. ranks must be ascending.
 func (s steady) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {

@@ -136,7 +136,7 @@ func (l *Latencies) Since(earlier *Latencies) (since Latencies) {
 	return since
 }
 
-// Percentile returns the latency that the given share of deliveries, 0 to 1, did not exceed, to within 10 percent.
+// Percentile returns the latency that a share of deliveries, 0 to 1, did not exceed, to within 10 percent.
 func (l *Latencies) Percentile(share float64) time.Duration {
 	var total, seen uint64
 	for _, n := range l {

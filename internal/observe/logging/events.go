@@ -19,8 +19,8 @@ import (
 func (l *Logger) Worker(name, target string) *worker.Events {
 	log := l.With("component", "worker", "queue", name)
 	about := func(id, task string) *slog.Logger { return aboutMessage(log, id, task) }
-	throttled := Interval{Every: 10 * time.Second} // a single rejection hardly matters
-	unsent := Interval{Every: 10 * time.Second}    // a metric counts them, too
+	throttled := Interval{Every: 10 * time.Second}
+	unsent := Interval{Every: 10 * time.Second} // a metric counts them
 	return &worker.Events{
 		GateChanged: gateListener(log),
 		PollFailed: func(p worker.PollFailed) {

@@ -17,7 +17,7 @@ import (
 type Format int
 
 const (
-	jsonLines Format = iota // one object per line
+	jsonLines Format = iota
 	// Text is for terminals.
 	Text
 	// SQSD is Text, but logs deliveries like aws-sqsd.
@@ -41,7 +41,7 @@ type Logger struct {
 	printer  *printer
 	opts     Options
 	sampler  sampler
-	observer atomic.Pointer[observer] // nil if absent
+	observer atomic.Pointer[observer]
 	printing *slog.Logger
 }
 

@@ -14,7 +14,6 @@ import (
 
 // Redelivery describes an unfinished message's next redelivery.
 type Redelivery struct {
-	// Known means that the redrive policy, or its absence, is known.
 	Known bool
 	// DeadLetterQueue is set if the message moves there next.
 	DeadLetterQueue string

@@ -36,7 +36,7 @@ type Recorder struct {
 	mu     sync.Mutex
 	levels [len(ranges)]level
 	last   Reading
-	at     time.Time // of the last reading; zero before the first
+	at     time.Time
 	marks  []Mark
 }
 
@@ -150,7 +150,7 @@ func (l *level) average(c *curve, n int64, now time.Time) float64 {
 type sample struct {
 	took      time.Duration
 	traffic   map[string]Counts
-	reading   *Reading // the later of two readings
+	reading   *Reading
 	latencies health.Latencies
 }
 

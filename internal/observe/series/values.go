@@ -91,7 +91,7 @@ type Mark struct {
 }
 
 type timeRange struct {
-	name string // such as "15m"
+	name string
 	step time.Duration
 }
 

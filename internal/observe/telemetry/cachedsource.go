@@ -7,7 +7,7 @@ import (
 )
 
 type cachedSource[T any] struct {
-	read  func() T // may be nil
+	read  func() T
 	calls singleflight.Group
 	value T // used only by the running call, like at
 	at    time.Time

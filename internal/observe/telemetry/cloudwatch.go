@@ -39,7 +39,7 @@ type Health struct {
 	// Code is the EnvironmentHealth metric, from 0 for Ok to 25 for Severe. Only the leader sets HasCode.
 	Code    int
 	HasCode bool
-	// The Leader metric is Leads, sent if there are Periodic tasks.
+	// Leads is sent as the Leader metric if there are Periodic tasks.
 	Periodic, Leads bool
 	// CPU is in percent, and valid if HasCPU is set.
 	CPU    float64
@@ -55,12 +55,11 @@ type Health struct {
 //	Duration           Milliseconds  the duration of each of them
 //
 // If the environment has a name, the metrics Health (1 for green, otherwise 0), EnvironmentHealth, Leader (1 from the
-// leader, 0 from other instances) and CPUUtilization go to the namespace [HealthNamespace] with the dimension
-// EnvironmentName.
+// leader, 0 from others) and CPUUtilization go to [HealthNamespace] with the dimension EnvironmentName.
 type CloudWatch struct {
 	put      putter
 	opts     CloudWatchOptions
-	sink     sink // of queue metrics
+	sink     sink
 	health   sink
 	mu       sync.Mutex
 	tallies  []*tally
@@ -110,9 +109,9 @@ func (c *CloudWatch) stats() sinkStats {
 	return s
 }
 
-// Run sends data until ctx is done, and the rest within 5 s. After a failed call, it retries with the data of later
-// intervals, after 5 s to 5 minutes. It keeps at most 15 intervals by merging the oldest. If a response is lost, data
-// may be counted twice.
+// Run sends data until ctx is done, and the rest within 5 s. It retries failed calls with the data of later intervals,
+// after 5 s to 5 minutes, and keeps at most 15 intervals by merging the oldest. If a response is lost, data may be
+// counted twice.
 func (c *CloudWatch) Run(ctx context.Context) {
 	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()

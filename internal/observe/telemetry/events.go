@@ -93,7 +93,7 @@ func (t *Telemetry) Leader() *leader.Events {
 }
 
 const (
-	reasonReceives = "receives" // too many receives
+	reasonReceives = "receives"
 	reasonApp      = "app"
 	reasonStatus   = "status" // listed in terminal-codes
 )
@@ -109,7 +109,7 @@ func deadLetterReason(i queue.Instruction) string {
 }
 
 // Broker returns listeners that count the embedded queues' events. The named queues' counters start at 0, so that even
-// their first event shows as an increase.
+// the first event shows as an increase.
 func (t *Telemetry) Broker(queues ...string) *broker.Events {
 	events := &broker.Events{
 		DeadLettered: func(from, _ string, ids []string) {

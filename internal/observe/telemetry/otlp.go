@@ -46,8 +46,7 @@ type OTLP struct {
 	meterProvider  *sdkmetric.MeterProvider
 }
 
-// OpenOTLP reads the OTEL_ environment variables. It returns nil if they set no endpoint or disable OpenTelemetry. It
-// sends no request.
+// OpenOTLP reads the OTEL_ environment variables. It returns nil if they set no endpoint or disable OpenTelemetry.
 func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	if opts == nil {
 		opts = &OTLPOptions{}

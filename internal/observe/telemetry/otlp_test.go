@@ -140,7 +140,7 @@ func open(t *testing.T, opts *OTLPOptions) *OTLP {
 	if err != nil || o == nil {
 		t.Fatalf("OpenOTLP: %v, %v", o, err)
 	}
-	t.Cleanup(func() { _ = o.Close(context.Background()) }) // Close may be called twice
+	t.Cleanup(func() { _ = o.Close(context.Background()) })
 	return o
 }
 

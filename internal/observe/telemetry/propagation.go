@@ -22,8 +22,8 @@ const (
 // All implementations propagate a tracestate of up to maxState bytes.
 const maxState = 512
 
-// Propagate returns the trace headers for delivering a message. The trace context comes from the span in ctx or else
-// the message. Invalid values are omitted, because receivers would drop the trace or reject the request.
+// Propagate returns the trace headers for a message. The trace context comes from the span in ctx or else from the
+// message. Invalid values are omitted, because receivers would drop the trace or reject the request.
 func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 	var state string
 	for i := range m.Attributes {

@@ -15,7 +15,7 @@ type sinkStats struct {
 
 type sink struct {
 	name string
-	data string // "metrics", "traces" or "health"
+	data string
 	log  *slog.Logger
 
 	errors, dropped atomic.Int64

@@ -10,8 +10,8 @@ import (
 	"tendril/internal/worker"
 )
 
-// Sources return the current state. They are called concurrently, each at most once per second. The metrics of a source
-// are absent if it is nil or takes longer than two seconds.
+// Sources return the current state. They are called concurrently, each at most once per second. A source that is nil or
+// takes longer than two seconds has no metrics.
 type Sources struct {
 	Workers      func() []WorkerStatus
 	Queues       func() []Queue
@@ -63,7 +63,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	collect(c, s.Processes, func(out samples, processes []supervisor.Status) {
 		for _, p := range processes {
 			if p.State == supervisor.Finished {
-				continue // not expected to run
+				continue
 			}
 			out.send("tendril_app_up", boolValue(p.State == supervisor.Running && p.Ready), p.Name)
 		}

@@ -42,8 +42,7 @@ func (t *tally) settled(s worker.Settled) {
 	}
 }
 
-// endInterval appends the interval's statistic sets to data. A whole interval without deliveries only adds
-// MessagesProcessed, because zeros would distort the averages.
+// A whole interval without deliveries only adds MessagesProcessed, because zeros would distort the averages.
 func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed

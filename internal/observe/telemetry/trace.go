@@ -22,7 +22,7 @@ type TracerOptions struct {
 // concurrent use.
 //
 // Every delivery is a separate trace, because a message may be delivered several times, even days after it was sent.
-// The span "process QUEUE" links to the message's trace context. Its child "POST" or "invoke" covers the request.
+// The span "process QUEUE" links to the message's trace context and has a child for the request.
 type Tracer struct {
 	tracer                  trace.Tracer
 	process, call           string

@@ -9,7 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// Up to outcomeDeadLetter, the app received the message. The last three were never attempted.
+// Outcomes up to outcomeDeadLetter mean that the app received the message. The last three mean that no delivery was
+// attempted.
 const (
 	outcomeOK = iota
 	outcomeDropped

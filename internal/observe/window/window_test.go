@@ -38,6 +38,6 @@ func TestWindowForgetsInSteps(t *testing.T) {
 		t.Errorf("after the clock was set back there are %d things, want 1", got)
 	}
 	for range w.Recent(at(125)) {
-		break // a caller may stop early
+		break
 	}
 }
