@@ -51,7 +51,7 @@ type Record struct {
 	Version     string    `json:"version"`
 	AppVersion  string    `json:"app_version,omitempty"`
 	StartedAt   time.Time `json:"started_at"`
-	// Earlier versions sent only the texts of Causes.
+	// State is a state constant of package api. Causes from earlier versions have only texts.
 	State        string         `json:"state"`
 	Health       health.Status  `json:"health,omitempty"`
 	Causes       []health.Cause `json:"details,omitempty"`

@@ -143,7 +143,7 @@ func TestRecordOfAnEarlierOwnerIsReplayed(t *testing.T) {
 	})
 }
 
-// Earlier versions can read them, too.
+// Earlier versions can read signed records, too.
 func TestSignedRecordsAreReadWithoutAKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

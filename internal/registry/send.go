@@ -24,7 +24,7 @@ const (
 type try struct {
 	at     time.Time
 	record Record // as this process stored it
-	// The run was sent with an unknown outcome.
+	// used means that the run was sent with an unknown outcome.
 	used bool
 	// first is the monotonic time before the first send.
 	first time.Time

@@ -11,7 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// f continues after ctx ends, because the outcome of an interrupted call would be unknown. The caller must hold mu.
+// call runs f in the background. f continues after ctx ends, because the outcome of an interrupted call would be
+// unknown. The caller must hold mu.
 func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	s.work.Go(func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.CallTimeout)

@@ -44,7 +44,7 @@ var (
 	taskLine = regexp.MustCompile(`(?m)^\s*-\s+["']?(name|url|schedule)["']?\s*:`)
 )
 
-// tasksWithoutKey returns the line of the first task, or 0 unless the key "cron" is missing.
+// tasksWithoutKey returns the line of the first task in a file without the key "cron", and otherwise 0.
 func tasksWithoutKey(data []byte) int {
 	at := taskLine.FindIndex(data)
 	if at == nil || cronLine.Match(data) {

@@ -24,7 +24,7 @@ func live(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// A shared queue that does not respond must not take all instances out of service.
+// ready passes even if a shared queue does not respond, because failing would take all instances out of service.
 func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)

@@ -67,7 +67,7 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 	processed.Sum = n
 	processed.Minimum, processed.Maximum = 1, 1
 
-	// The average is the failure ratio.
+	// The average of MessagesFailed is the failure ratio.
 	failures.Name, failures.Unit = "MessagesFailed", "Count"
 	failures.Sum = failed
 	failures.Minimum, failures.Maximum = boolValue(failed == n), boolValue(failed > 0)
