@@ -314,7 +314,7 @@ func TestThousandInstances(t *testing.T) {
 	})
 }
 
-// p reads the leader's lease as rarely as the environment's health allows.
+// elect makes p read the leader's lease as rarely as the environment's health allows.
 func (f *fleet) elect(t *testing.T, p *process) {
 	t.Helper()
 	elector, err := leader.New(p.network, leader.Options{Name: "jobs/leader", Announce: p.Announcement,

@@ -98,7 +98,8 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// A random wait keeps instances that start together from contending indefinitely. Only the first failure is logged.
+// backoff returns a random wait, so that instances that start together do not contend indefinitely. It logs the first
+// failure.
 func (m *Member) backoff(err error) time.Duration {
 	if m.retries == 0 && !errors.Is(err, errContended) {
 		m.log.Warn("instance record not written", "err", err)
@@ -163,7 +164,7 @@ func (m *Member) join(ctx context.Context) error {
 	return nil
 }
 
-// If another instance owns the slot, write gives it up and the next step joins again.
+// write gives up the slot if another instance owns it; the next step joins again.
 func (m *Member) write(ctx context.Context, r Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

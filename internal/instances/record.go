@@ -118,7 +118,7 @@ func clipText(s string, most int) string {
 	return s[:most]
 }
 
-// The texts of causes do not count, because they contain changing numbers. Neither record has its load yet.
+// sameStatus ignores the texts of causes, which contain changing numbers. Neither record has its load yet.
 func (r Record) sameStatus(other Record) bool {
 	status := func(r Record) string {
 		r.Causes, r.Environment = nil, nil
@@ -131,7 +131,7 @@ func (r Record) sameStatus(other Record) bool {
 // The signature is a field, so that earlier versions and instances without a key can read the record.
 const signatureMark = `,"signature":"`
 
-// The signature covers the slot's name, with the environment, and the version.
+// lease signs the record with the slot's name, which includes the environment, and the version.
 func (r Record) lease(slot, version string, key FleetKey) queue.Lease {
 	data, _ := json.Marshal(r)
 	text := string(data)

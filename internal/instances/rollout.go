@@ -135,7 +135,8 @@ func (a *App) Restorable() (kept []AppVersion) {
 	return kept
 }
 
-// Without a current version, v becomes the current one. A rollback withdraws the current version.
+// begin starts the rollout of v, or makes it the current version if there is none. A rollback withdraws the current
+// version.
 func (a App) begin(v AppVersion, how Rollout) App {
 	v.Name, v.By = clipText(v.Name, maxVersionText), clipText(v.By, maxVersionText)
 	v.Number = a.Current.Number + 1

@@ -16,7 +16,7 @@ type Store interface {
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// Slots are numbered from 0.
+// roster counts the slots, numbered from 0, and lists the free ones.
 type roster struct {
 	Slots int   `json:"slots"`
 	Free  []int `json:"free,omitempty"`
@@ -60,7 +60,7 @@ func rosterOf(l queue.Lease) (r roster, err error) {
 	return r, nil
 }
 
-// done is false if another instance changed the roster first.
+// change edits the stored roster. done is false if another instance changed it first.
 func (d directory) change(ctx context.Context, version string, edit func(roster) roster) (done bool, err error) {
 	stored, err := d.store.Read(ctx, d.rosterName())
 	if err != nil {

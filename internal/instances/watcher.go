@@ -73,7 +73,7 @@ type announced struct {
 	at     time.Time
 }
 
-// The content was first seen at since.
+// observation is a slot's content, first seen at since.
 type observation struct {
 	stored  queue.Lease
 	since   time.Time
@@ -228,7 +228,7 @@ func (w *Watcher) refuse(slot int, before observation, stored queue.Lease) error
 	return nil
 }
 
-// A version is the instance's ID and the number of the call.
+// parseVersion returns the instance's ID and the number of the call.
 func parseVersion(version string) (id string, number int) {
 	id, text, _ := strings.Cut(version, "/")
 	number, _ = strconv.Atoi(text)

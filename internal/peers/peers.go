@@ -162,7 +162,7 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 	return ""
 }
 
-// A peer that failed recently is not contacted.
+// connect returns the peer for an instance, or the error of a recent failure.
 func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +186,7 @@ func (p *Peers) connect(i *instances.Instance) (*peer, error) {
 	return one, nil
 }
 
-// Only the first of several failures is logged. A nil err records a success.
+// failed logs only the first of several failures. A nil err records a success.
 func (p *Peers) failed(to *peer, i *instances.Instance, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

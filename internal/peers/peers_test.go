@@ -24,7 +24,7 @@ type service struct {
 	connections, requests atomic.Int64 // without challenges
 }
 
-// proves makes the service prove that it is "b".
+// serve starts a service that, if proves is set, proves that it is "b".
 func serve(t *testing.T, encrypted, proves bool, answer http.HandlerFunc) *service {
 	t.Helper()
 	s := &service{}
@@ -60,7 +60,7 @@ func (s *service) record() instances.Instance {
 	return instances.Instance{Record: r}
 }
 
-// The instance "a" knows one record.
+// newPeers returns the peers of "a", which know one record.
 func newPeers(t *testing.T, record instances.Instance) (*Peers, *strings.Builder) {
 	t.Helper()
 	log := &strings.Builder{}

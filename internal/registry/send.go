@@ -75,7 +75,7 @@ func (r *Runs) forget(id string) {
 	delete(r.open, id)
 }
 
-// If settled.Already is set, there is nothing to send.
+// announce announces a try before it is sent. If settled.Already is set, there is nothing to send.
 func (r *Runs) announce(ctx context.Context, term int64, run *Run, t *try) (settled EnqueueResult, err error) {
 	own := recordOf(t.record)
 	if own.Tries > 0 && !t.used && own.Term == term {
@@ -178,8 +178,8 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, t *try) (err error) {
 	return nil
 }
 
-// Without a message, the run is skipped. The run's record is written before the task's, so that after a crash in
-// between, the next leader finds the run settled.
+// settle records a run as sent or, without a message, as skipped. It writes the run's record before the task's, so that
+// after a crash in between, the next leader finds the run settled.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
 		if recordOf(stored).Settled {

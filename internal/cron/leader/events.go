@@ -57,7 +57,7 @@ func (d *dispatcher) dispatch(f func()) {
 	}
 }
 
-// Functions queued at end are still called.
+// run calls even the functions still queued at end.
 func (d *dispatcher) run() {
 	defer close(d.done)
 	for {

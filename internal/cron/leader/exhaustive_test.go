@@ -25,7 +25,7 @@ const unit = time.Second
 
 func (w *world) clock() time.Time { return time.Unix(int64(w.now), 0) }
 
-// Worlds with the same key have the same futures. Only differences between times matter, up to the longest duration in
+// key is equal for worlds with the same futures. Only differences between times matter, up to the longest duration in
 // rules.
 func (w *world) key() string {
 	k := make([]byte, 0, 256)

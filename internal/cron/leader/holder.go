@@ -29,7 +29,7 @@ func (h *holder) read(ctx context.Context) error {
 	return nil
 }
 
-// The caller records the outcome.
+// try leaves recording the outcome to the caller.
 func (h *holder) try(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
 	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
 	defer cancel()

@@ -34,7 +34,7 @@ func measure(store *memoryStore, err error) *perSecond {
 	return p
 }
 
-// Short mode is used with the race detector.
+// many is small in short mode, which is used with the race detector.
 func many() int {
 	if testing.Short() {
 		return 200

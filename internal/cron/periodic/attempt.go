@@ -60,7 +60,7 @@ type attempt struct {
 	err    error
 }
 
-// This instance must still be the leader.
+// effect first checks that this instance is still the leader.
 func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
@@ -146,7 +146,7 @@ func (s *Scheduler) enqueued(a attempt) {
 		ScheduledAt: f.ScheduledAt, Lateness: late, Manual: f.Manual, Resent: a.answer.Resent})
 }
 
-// Adjacent runs with the same reason are merged. Runs with a record may have been enqueued.
+// leftOut merges adjacent runs with the same reason. Runs with a record may have been enqueued.
 func (s *Scheduler) leftOut(a attempt) {
 	var all []Skipped
 	for _, f := range a.out {
@@ -176,7 +176,7 @@ func (s *Scheduler) leftOut(a attempt) {
 	}
 }
 
-// Only the latest skipped time goes into the history.
+// skipped adds only the latest time to the history.
 func (s *Scheduler) skipped(out Skipped) {
 	if out.Reason != ReasonAlready {
 		s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: runID(out.Task, out.To), Skipped: out.Reason})

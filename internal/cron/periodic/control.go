@@ -21,7 +21,7 @@ func (s *Scheduler) Reload(file *File) {
 	call(s.opts.Events.Reloaded, r)
 }
 
-// changed is the start of new tasks; zero uses the registry's.
+// swap replaces the tasks. changed is the start of new ones; zero uses the registry's.
 func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}

@@ -157,7 +157,7 @@ func (f field) forwards(item, from, to string) string {
 	return strings.Join(list, ",")
 }
 
-// Even a * is expanded, because only a lone * leaves the choice of days to the other field.
+// numbers expands even a *, because only a lone * leaves the choice of days to the other field.
 func (f field) numbers(text string) string {
 	if text == "*" {
 		return text

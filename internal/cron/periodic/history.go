@@ -44,7 +44,7 @@ type history struct {
 	recorded int64
 }
 
-// The run's delivery may have been recorded first.
+// add completes the entry if the run's delivery was recorded first.
 func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,7 @@ func (h *history) add(r Run) {
 	h.push(r)
 }
 
-// Another instance, or an earlier try without a response, enqueued the run.
+// already adds a run that another instance, or an earlier try without a response, enqueued.
 func (h *history) already(task string, at time.Time, messageID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -58,8 +58,8 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	return p
 }
 
-// Slots wait for the jitter of earlier slots, even accounted-for ones, so that all instances agree on the due time.
-// Only slots within the maximum jitter matter.
+// dueSlots returns the due slots after since. They wait for the jitter of earlier slots, even accounted-for ones, so
+// that all instances agree on the due time. Only slots within the maximum jitter matter.
 func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 	oldest := now.Add(-t.grace() - t.Jitter - punctual)
 	var due []Slot

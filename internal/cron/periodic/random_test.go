@@ -24,7 +24,7 @@ type script struct {
 	events []event
 }
 
-// node is -1 if an election has no winner.
+// event is an election of node (-1 for no leader), its restart, or a change of the clock.
 type event struct {
 	after time.Duration
 	what  string

@@ -138,7 +138,7 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 
 func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
-// Local time is uniform between clock changes.
+// nextShown relies on local time being uniform between clock changes.
 func (s Schedule) nextShown(after time.Time) time.Time {
 	after = after.In(s.zone)
 	for limit := after.AddDate(searchYears, 0, 0); after.Before(limit); {

@@ -82,8 +82,8 @@ func (n *naive) matchHour(r time.Time) bool {
 	return dom && dow
 }
 
-// The zones have no clock changes, changes of an hour or half an hour, at midnight or during Ramadan, or unusual
-// offsets.
+// everyZone returns zones without clock changes, with changes of an hour or half an hour, at midnight or during
+// Ramadan, and with unusual offsets.
 func everyZone() []string {
 	return []string{
 		"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Kathmandu",
@@ -133,7 +133,7 @@ func tenYears(t *testing.T, zoneName string, from, to time.Time) {
 	})
 }
 
-// Without TENDRIL_LONG, only the first weeks and the days around clock changes of dense schedules are checked.
+// compare checks only the first weeks and the days around clock changes of dense schedules, unless TENDRIL_LONG is set.
 func compare(t *testing.T, s Schedule, expected []int64, from, to time.Time) {
 	t.Helper()
 	dense := len(expected) > 400*12*int(to.Sub(from)/(365*24*time.Hour)) && os.Getenv("TENDRIL_LONG") == ""

@@ -56,7 +56,7 @@ func IDOf(run *queue.Run) string {
 // FIFO reports whether a queue's name, URL or ARN belongs to a FIFO queue.
 func FIFO(queueName string) bool { return strings.HasSuffix(queueName, ".fifo") }
 
-// SQS limits message group IDs to 128 ASCII characters.
+// groupID returns a message group ID, which SQS limits to 128 ASCII characters.
 func groupID(task string) string {
 	if strings.ContainsFunc(task, func(c rune) bool { return c <= ' ' || c > '~' }) || len(task) > 100 {
 		task = digest(task)

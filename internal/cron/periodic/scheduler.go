@@ -185,8 +185,8 @@ func (e *entry) pause(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// After the clock was set, tasks exist from the earliest time shown, so that runs missed after correcting a fast clock
-// are caught up.
+// replan discards plans after the clock was set. Tasks then exist from the earliest time shown, so that runs missed
+// after correcting a fast clock are caught up.
 func (s *Scheduler) replan(earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,8 +255,8 @@ func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// A fast clock may have recorded a future time, which would hide missed runs. The longest period that can be caught up
-// is then checked again. The registry recognizes enqueued runs.
+// learn adopts a task's times. A future time was recorded by a fast clock and may hide missed runs, so the longest
+// period that can be caught up is checked again. The registry recognizes enqueued runs.
 func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	e.known = true
 	e.since = times.UpTo

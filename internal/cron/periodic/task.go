@@ -95,7 +95,7 @@ func (r *taskReader) take(key string, pair *yamlfile.Pair) {
 	r.refuseFor(line, key, r.set(key, text))
 }
 
-// The error's text after its first colon is the hint.
+// refuseFor uses the error's text after its first colon as the hint.
 func (r *reader) refuseFor(line int, key string, err error) {
 	if err != nil {
 		what, hint, _ := strings.Cut(err.Error(), ": ")
@@ -111,7 +111,7 @@ var examples = map[string]string{
 	"grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
 }
 
-// The error's text after its first colon is the hint.
+// set sets the value of a key. Its errors are for refuseFor.
 func (r *taskReader) set(key, text string) (err error) {
 	t := r.task
 	switch key {
@@ -190,7 +190,8 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// A file in the app must not redirect signed calls to another machine without encryption.
+// isUnencrypted reports whether text is an http URL on another machine. A file in the app must not redirect signed
+// calls there.
 func isUnencrypted(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || !strings.EqualFold(u.Scheme, "http") {

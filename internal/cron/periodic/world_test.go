@@ -53,7 +53,7 @@ func (w *world) wall() time.Time {
 	return time.Now().Add(w.step).Round(0)
 }
 
-// n may be nil.
+// elect makes n the leader; nil means no leader.
 func (w *world) elect(n *node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +65,7 @@ func (w *world) elect(n *node) {
 	w.changed = make(chan struct{})
 }
 
-// A dead node has no effects.
+// node is an instance. A dead one has no effects.
 type node struct {
 	*world
 	dead bool
@@ -129,7 +129,8 @@ func (n *node) do(ctx context.Context, apply func() error) error {
 	return err
 }
 
-// With the race detector, due timers of a bubble can crash the runtime (golang.org/issue/78156).
+// pause creates no timers that are already due: with the race detector, they can crash the runtime
+// (golang.org/issue/78156).
 func pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -186,7 +187,7 @@ func (n *node) push(task string, at time.Time, queueName, id string) queue.Sent 
 	return sent
 }
 
-// FIFO queues deduplicate for five minutes.
+// Send deduplicates for five minutes on FIFO queues.
 func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (sent queue.Sent, err error) {
 	run := queue.ParseRun(&queue.Message{Attributes: m.Attributes})
 	task, at := run.Task, run.ScheduledAt

@@ -112,7 +112,7 @@ func (f *watchedFile) changed() bool {
 	return f.seen.Swap(now) != now
 }
 
-// A missing file has no tasks, unless it is required.
+// reread returns no tasks if the file is missing and not required.
 func (f *watchedFile) reread(required bool) (File, error) {
 	f.changed()
 	now := File{Path: f.path(), Tasks: &periodic.File{}}

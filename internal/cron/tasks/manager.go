@@ -190,8 +190,8 @@ func (m *Manager) Account() *Account {
 	return nil
 }
 
-// A run is unfinished if it is being delivered here, or its message is in an embedded queue. The registry knows other
-// instances' runs.
+// unfinished reports whether a run is being delivered here, or its message is in an embedded queue. The registry knows
+// other instances' runs.
 func (m *Manager) unfinished(task periodic.Task) bool {
 	a, b := m.Account(), m.opts.Registry.Broker
 	switch {

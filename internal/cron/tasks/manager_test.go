@@ -38,7 +38,7 @@ type env struct {
 	ended  bool // the test has called Stop
 }
 
-// The file has the named tasks. begin starts the manager.
+// manager has a file with the named tasks. begin starts it.
 func manager(t *testing.T, o Options, names ...string) *env {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)

@@ -27,7 +27,7 @@ func (p pause) text() string {
 	return string(data)
 }
 
-// Earlier versions stored only the reason.
+// pausesOf also accepts pauses of earlier versions, which stored only the reason.
 func pausesOf(texts map[string]string) map[string]pause {
 	all := map[string]pause{}
 	for task, text := range texts {
@@ -48,7 +48,7 @@ type pauses struct {
 	known   atomic.Pointer[map[string]pause]
 }
 
-// The returned map is never modified.
+// all returns a map that is never modified.
 func (p *pauses) all() map[string]pause {
 	if known := p.known.Load(); known != nil {
 		return *known

@@ -161,8 +161,8 @@ func (f *finder) served(ctx context.Context) *sharedRegistry {
 	return &sharedRegistry{runs: f.sentRuns(registry.NewMemory())}
 }
 
-// The second try without the token is for other SQS servers, which have no registry, and for a tendril that checks
-// signatures.
+// probe tries again without the token if the server does not prove that it knows it: other SQS servers have no
+// registry, and a tendril that checks signatures needs no token.
 func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (client *sqsapi.RegistryClient,
 	found bool, err error) {
 	client = sqsapi.NewRegistryClient(endpoint, scope, as, nil)
@@ -195,7 +195,7 @@ func refusalText(err error) string {
 	return ""
 }
 
-// Tasks wait for a missing table, but deliveries do not.
+// table returns the registry in DynamoDB. Tasks wait for a missing table, but deliveries do not.
 func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
 	if err != nil {

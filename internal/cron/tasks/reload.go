@@ -169,7 +169,8 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// Embedded queues are created only at startup. Until then, their tasks use the first queue. file may be nil.
+// withKnownQueues moves tasks of missing embedded queues to the first queue, because embedded queues are created only
+// at startup. file may be nil.
 func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	if file == nil {
 		return nil

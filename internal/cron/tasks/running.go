@@ -97,7 +97,8 @@ func (r *runningTasks) write(task string, stored queue.Lease, released bool) (qu
 	return current, err
 }
 
-// A dead instance's lease expires after being unchanged for its duration.
+// elsewhere reports whether an instance holds the task's lease. A dead one's expires after being unchanged for its
+// duration.
 func (r *runningTasks) elsewhere(ctx context.Context, task string) (bool, error) {
 	l, err := r.store.Read(ctx, periodic.RunningLease(r.queue, task))
 	r.mu.Lock()

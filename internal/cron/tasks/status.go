@@ -229,7 +229,7 @@ func (m *Manager) Known(ctx context.Context, id, path string) (bool, error) {
 	return m.registry.known(ctx, id, path)
 }
 
-// The query may contain a secret.
+// shownURL hides the query, which may contain a secret.
 func shownURL(path string) string {
 	if path, _, query := strings.Cut(path, "?"); query {
 		return path + "?(hidden)"

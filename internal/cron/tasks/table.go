@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// Tasks without their own queue use the environment's first one.
+// sqsSender sends runs to their task's queue, or to the environment's first one.
 type sqsSender struct {
 	sqs  *aws.SQS
 	name string // the environment's first queue

@@ -4,5 +4,5 @@ package doctor
 
 import "golang.org/x/sys/unix"
 
-// Network file systems are detected only on Linux.
+// networkFileSystem detects network file systems only on Linux.
 func networkFileSystem(*unix.Statfs_t) string { return "" }

@@ -200,7 +200,7 @@ func (l *Endings) run() {
 	}
 }
 
-// If store fails, the lines stay in memory. The caller must hold writing.
+// store writes the lines to the file. If it fails, they stay in memory. The caller must hold writing.
 func (l *Endings) store() error {
 	l.mu.Lock()
 	lines := l.unstored

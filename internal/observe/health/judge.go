@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A measured finding is shown only if several checks agree, any other at once.
+// finding is a cause before smoothing. A measured one is shown only if several checks agree, any other at once.
 type finding struct {
 	Cause
 	measured bool

@@ -14,7 +14,7 @@ type level struct {
 	status Status
 }
 
-// The levels must be ascending.
+// reach returns the status of v, or "" below the first level. The levels must be ascending.
 func reach(v float64, levels ...level) (s Status) {
 	for _, l := range levels {
 		if v >= l.at {
@@ -42,7 +42,7 @@ func fact(c Cause) []finding {
 
 const startLimit = 10 * time.Minute
 
-// A process name at the start of the sentence keeps its case.
+// because makes reason a sentence. A process name at its start keeps its case.
 func (in *inputs) because(reason string) string {
 	s := strings.TrimRight(strings.TrimSpace(reason), ".")
 	if s == "" {
@@ -185,7 +185,7 @@ func stopRule(in *inputs) []finding {
 	return fact(Cause{Kind: "drain", Status: Info, Text: text, Remedy: "tendril status"})
 }
 
-// If all queues are paused, only the first reports it.
+// pauseRule reports a paused queue. If all queues are paused, only the first reports it.
 func pauseRule(in *inputs, q *queueInputs) []finding {
 	if !q.Paused || in.Draining {
 		return nil

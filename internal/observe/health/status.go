@@ -118,7 +118,7 @@ func (c *Cause) Head(now time.Time) string {
 
 type causeID struct{ kind, name string }
 
-// Causes from older versions have only a text.
+// id uses the text for causes from older versions, which have no kind.
 func (c *Cause) id() causeID {
 	if c.Kind == "" {
 		return causeID{"", withoutMeasurements(c.Text)}

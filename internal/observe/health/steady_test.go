@@ -13,7 +13,7 @@ func letter(s Status) string {
 	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n"}[s]
 }
 
-// Lower-case letters are measured, capitals are facts. All have the same kind.
+// findingsOf returns a measured finding for a lower-case letter and a fact for a capital one.
 func findingsOf(c rune) []finding {
 	for _, s := range []Status{Info, Warning, Degraded, Severe, Pending, NoData} {
 		if letter(s) == strings.ToLower(string(c)) {

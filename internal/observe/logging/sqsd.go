@@ -32,7 +32,7 @@ func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 	return append(b, target...)
 }
 
-// A missing or truncated response is a socket-err.
+// appendSqsdSettled logs a missing or truncated response as socket-err.
 func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	if s.Outcome == queue.Done {
 		return b
@@ -49,7 +49,7 @@ var errnos = []syscall.Errno{syscall.ETIMEDOUT, syscall.ECONNREFUSED, syscall.EC
 	syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENOENT,
 	syscall.EACCES}
 
-// Users search logs for the error's name in Ruby, the language of aws-sqsd.
+// socketError returns the error's name in Ruby, the language of aws-sqsd. Users search logs for these names.
 func socketError(err error) string {
 	var name *net.DNSError
 	var timeout net.Error

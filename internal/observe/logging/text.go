@@ -124,7 +124,7 @@ func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
 	return attrs
 }
 
-// Further lines are indented, so that untrusted text cannot imitate tendril's lines.
+// appendEvent indents further lines, so that untrusted text cannot imitate tendril's lines.
 func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
 	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
 	separator := "  "

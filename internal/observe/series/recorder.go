@@ -97,7 +97,7 @@ func (r *Reading) since(earlier *Reading) map[string]Counts {
 	return rose
 }
 
-// A counter that was reset counts as 0.
+// since returns 0 for a counter that was reset.
 func (c Counts) since(earlier Counts) Counts {
 	return Counts{max(c.In-earlier.In, 0), max(c.Out-earlier.Out, 0)}
 }

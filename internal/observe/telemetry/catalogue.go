@@ -46,7 +46,7 @@ func newCatalogue() catalogue {
 	return c
 }
 
-// The named counter, gauge or histogram must be in countedMetrics.
+// counter returns the named counter, which must be in countedMetrics.
 func (c *catalogue) counter(name string, labels ...string) prometheus.Counter {
 	return c.vectors[name].(*prometheus.CounterVec).WithLabelValues(labels...)
 }
@@ -65,7 +65,7 @@ type sourceCollector[T any] struct {
 	send      func(out samples, value T)
 }
 
-// Without read, the source has no metrics.
+// collect registers a source, which has no metrics if read is nil.
 func collect[T any](c *catalogue, read func() T, send func(out samples, value T)) {
 	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
 }

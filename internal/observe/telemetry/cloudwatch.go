@@ -227,7 +227,7 @@ func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }
 
-// Retrying rejected data would only delay later intervals.
+// isRejected reports whether the data is invalid, so that retrying it would only delay later intervals.
 func isRejected(err error) bool {
 	var rejected *queue.Error
 	if !errors.As(err, &rejected) {

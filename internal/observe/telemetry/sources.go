@@ -155,7 +155,7 @@ func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 const maxQueueNames = 200
 
-// Clients can create queues, so names after the first maxQueueNames become "other".
+// boundedNames limits label values: clients can create queues, so names after the first maxQueueNames become "other".
 type boundedNames struct {
 	mu   sync.Mutex
 	seen map[string]bool

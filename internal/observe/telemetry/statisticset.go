@@ -28,7 +28,7 @@ type tally struct {
 	failed   float64
 }
 
-// Deliveries that were throttled or did not reach the app do not count.
+// settled ignores deliveries that were throttled or did not reach the app.
 func (t *tally) settled(s worker.Settled) {
 	if s.Outcome != queue.Done && s.Outcome != queue.Failed {
 		return
@@ -42,7 +42,8 @@ func (t *tally) settled(s worker.Settled) {
 	}
 }
 
-// A whole interval without deliveries only adds MessagesProcessed, because zeros would distort the averages.
+// endInterval adds only MessagesProcessed for a whole interval without deliveries, because zeros would distort the
+// averages.
 func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed
